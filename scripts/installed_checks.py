@@ -178,8 +178,8 @@ def _check_command_line(clean: CleanEnvironment, version: str) -> None:
         [clean.python, "-I", "-m", "asides"],
     )
     for way in ways:
-        if (told := clean.run([*way, "--version"])) != f"asides {version}\n":
-            raise Failed(f"{way} says {told!r}, and the wheel has version {version}")
+        if (printed := clean.run([*way, "--version"])) != f"asides {version}\n":
+            raise Failed(f"{way} says {printed!r}, and the wheel has version {version}")
     separated = clean.run([*ways[1], "separate", "-t"], text="<think>Easy.</think>\n\n42\n")
     if separated.strip() != "42":
         raise Failed(f"asides separate printed {separated!r}")

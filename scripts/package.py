@@ -149,12 +149,12 @@ def list_pythons() -> Iterator[Path]:
         on_path = [Path(folder, f"python3.{minor}") for folder in os.environ.get("PATH", "").split(os.pathsep)]
         pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
         for candidate in (*on_path, *sorted(pyenv.glob(f"3.{minor}.*/bin/python"))):
-            if (3, minor) not in seen and candidate.is_file() and _works(candidate, minor):
+            if (3, minor) not in seen and candidate.is_file() and _is_usable(candidate, minor):
                 seen.add((3, minor))
                 yield candidate
 
 
-def _works(python: Path, minor: int) -> bool:
+def _is_usable(python: Path, minor: int) -> bool:
     """Whether it starts, is of that version and can make environments. The shims of pyenv may do none of it."""
     code = f"import sys, ensurepip, ssl, venv; sys.exit(sys.version_info[:2] != (3, {minor}))"
     try:

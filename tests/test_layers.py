@@ -29,6 +29,7 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "values": (),
     "wire": ("values",),
     "settings_files": ("values",),
+    "settings_tables": ("values",),
     "providers": ("settings_files",),
     "dialects": ("wire", "providers"),
     "history": ("dialects",),
@@ -36,7 +37,7 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "agents.outputs": ("history", "agents.tools"),
     "agents.react": ("history",),
     "agents.mcp": ("agents.tools",),
-    "settings": ("providers",),
+    "settings": ("providers", "settings_tables"),
     "options": ("history", "agents.tools"),
     "flows": ("settings", "options", "agents.outputs", "agents.react"),
     "transports": ("flows",),
@@ -256,6 +257,23 @@ def test_pure_rooms_ask_for_what_they_need_and_touch_nothing(source: Source) -> 
         if source.room != "providers" and isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv"):
             found.append(f"{node.lineno} reads the environment")
     assert found == []
+
+
+# Who reads a file, of the pure rooms: the constructors of pictures and files, and who looks for a key.
+_FILE_READERS = ("values/attachments.py", "providers/cloud_hints.py", "providers/key_file.py")
+_FILE_CALLS = frozenset({"open", "read_bytes", "write_bytes", "write_text", "mkdir", "unlink", "stat", "iterdir"})
+
+
+@for_each_source
+def test_pure_rooms_open_no_file(source: Source) -> None:
+    if source.room not in _PURE or source.where in _FILE_READERS:
+        return
+    called = [
+        (node.lineno, node.func.id if isinstance(node.func, ast.Name) else node.func.attr)
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute)
+    ]
+    assert [(line, name) for line, name in called if name in _FILE_CALLS] == []
 
 
 _SHARED_FACTS = frozenset(ModelRule.__struct_fields__) & frozenset(Quirks.__struct_fields__)

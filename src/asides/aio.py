@@ -1,4 +1,4 @@
-"""The async client: `AsyncClient`, and the functions `ask`, `stream` and `run`, which open a client for one call.
+"""The async client: `AsyncClient`, and `ask`, `ask_many`, `stream` and `run`, which open a client for one call.
 
 Not here: what a call means (flows) and how bytes travel (transports). aiohttp is loaded with the first request.
 """
@@ -19,7 +19,7 @@ from asides.values.model_info import ModelInfo
 from asides.values.reply import Output, Reply
 
 if TYPE_CHECKING:
-    from asides.flows.many import OnProgress
+    from asides.flows.many import Batch, OnProgress
     from asides.transports.answers import AsyncAnswers
     from asides.transports.run_stream import AsyncRunStream, RunState
 
@@ -100,9 +100,29 @@ class AsyncClient:
         A prompt that fails costs no other prompt its reply. Prompts are taken as they can be asked, so a generator may
         have no end. `on_progress` gets a `Progress` after each. What is wrong with all of them is raised at once.
         """
-        return _answer(
-            self._call_builder, self._transport, model, prompts, concurrency, on_progress, options, ends_transport=False
-        )
+        from asides.flows.many import Batch, check_prompts
+
+        return self._answer(model, prompts, options, Batch(concurrency, on_progress, check_prompts(prompts)))
+
+    def _answer(
+        self,
+        model: ModelLike | None,
+        prompts: Iterable[PromptLike] | AsyncIterable[PromptLike] | None,
+        options: Options,
+        batch: Batch,
+        *,
+        ends_transport: bool = False,
+    ) -> AsyncAnswers:
+        from asides.flows.many import check_call, prepare_call, prepare_calls
+        from asides.transports.answers import AsyncAnswers
+
+        builder = self._call_builder
+        check_call(builder, model, options)
+        if isinstance(prompts, AsyncIterable):
+            later = (prepare_call(builder, model, options, prompt) async for prompt in prompts)
+            return AsyncAnswers(later, self._transport, batch, ends_transport=ends_transport)
+        calls = prepare_calls(builder, model, prompts, options)
+        return AsyncAnswers(calls, self._transport, batch, ends_transport=ends_transport)
 
     def run(self, begin: Callable[[CallBuilder], RunState[Output]]) -> AsyncRunStream[Output]:
         """The events of an agent's run through this client; `begin` creates the run. `AsyncAgent` calls this."""
@@ -129,7 +149,7 @@ class AsyncClient:
 
 
 _reported: set[str] = set()
-"""The default models that a notice has told of, for clients that serve one call."""
+"""The default models that a notice has reported, for clients that serve one call."""
 
 
 def _create_builder() -> CallBuilder:
@@ -173,31 +193,10 @@ def ask_many(
     **options: Unpack[Options],
 ) -> AsyncAnswers:
     """Ask many prompts, some at once, through a client that is closed with them: see `AsyncClient.ask_many`."""
-    builder, transport = _create_builder(), AiohttpTransport()
-    return _answer(builder, transport, model, prompts, concurrency, on_progress, options, ends_transport=True)
-
-
-def _answer(
-    builder: CallBuilder,
-    transport: AsyncTransport,
-    model: ModelLike | None,
-    prompts: Iterable[PromptLike] | AsyncIterable[PromptLike] | None,
-    concurrency: int,
-    on_progress: OnProgress | None,
-    options: Options,
-    *,
-    ends_transport: bool,
-) -> AsyncAnswers:
-    from asides.flows.many import Batch, check_call, check_prompts, prepare_call, prepare_calls
-    from asides.transports.answers import AsyncAnswers
+    from asides.flows.many import Batch, check_prompts
 
     batch = Batch(concurrency, on_progress, check_prompts(prompts))
-    check_call(builder, model, options)
-    if isinstance(prompts, AsyncIterable):
-        later = (prepare_call(builder, model, options, prompt) async for prompt in prompts)
-        return AsyncAnswers(later, transport, batch, ends_transport=ends_transport)
-    calls = prepare_calls(builder, model, prompts, options)
-    return AsyncAnswers(calls, transport, batch, ends_transport=ends_transport)
+    return _open_client()._answer(model, prompts, options, batch, ends_transport=True)
 
 
 @overload

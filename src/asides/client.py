@@ -1,4 +1,4 @@
-"""The sync client: `Client`, and the functions `ask` and `stream`, which use one shared client.
+"""The sync client: `Client`, and `ask`, `ask_many` and `stream`, which use one shared client.
 
 Not here: what a call means (flows) and how bytes travel (transports). urllib3 is loaded with the first request.
 """

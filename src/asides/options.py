@@ -14,6 +14,7 @@ import msgspec
 from asides.history.check import OnConflict
 from asides.providers.credentials import KeyLike
 from asides.providers.quirks import TagPosition, Tags, trim_names
+from asides.values.error_words import suggest_name
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt
 from asides.values.parts import ContentItem, File, Image, MediaSource, Text
@@ -261,11 +262,8 @@ def merge_options(below: Options, above: Options) -> Options:
 def reject_unknown(options: Options) -> Options:
     """Return the options unchanged. Raises a TypeError for an unknown name; the error suggests the nearest option."""
     if not OPTIONS.issuperset(options):
-        from difflib import get_close_matches
-
         name = next(name for name in options if name not in OPTIONS)
-        close = get_close_matches(name, OPTIONS, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"the options are {', '.join(sorted(OPTIONS))}."
+        hint = suggest_name(name, OPTIONS, f"the options are {', '.join(sorted(OPTIONS))}.")
         raise TypeError(
             f"{name} is no option of ask and stream; {hint} Pass a field that only this provider has in extra=."
         )

@@ -30,6 +30,7 @@ from asides.settings_files import (
     read_files,
     read_mcp_tables,
 )
+from asides.values.error_words import suggest_name
 from asides.values.errors import ConfigError, InvalidThinking
 from asides.values.notices import Notice, escape_controls
 from asides.values.thinking import Thinking, read_thinking
@@ -115,7 +116,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     aliases: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     """The user's names for models, from [aliases]."""
     templates: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
-    """The user's prompts for the command line, from [templates.NAME]: each a `Template` of values/user_tables."""
+    """The user's prompts for the command line, from [templates.NAME]: each a `Template` of settings_tables."""
     mcp: tuple[McpTable, ...] = ()
     """The user's MCP servers, from [mcp.NAME]."""
     files: tuple[str, ...] = ()
@@ -257,10 +258,7 @@ def _report_unknown_variables(environ: Mapping[str, str]) -> list[Notice]:
     notices: list[Notice] = []
     for name in environ:
         if name.upper().startswith(_PREFIX) and name not in known and name not in _OTHER_VARIABLES:
-            from difflib import get_close_matches
-
-            close = get_close_matches(name.upper(), known, n=1)
-            hint = f"did you mean {close[0]}?" if close else "`asides config` lists the settings"
+            hint = suggest_name(name.upper(), known, "`asides config` lists the settings")
             notices.append(Notice("unknown_variable", f"{_shorten(name)} is no setting and is ignored; {hint}"))
     return notices
 
@@ -329,10 +327,7 @@ def _flatten(document: Mapping[str, Any], what: str) -> Iterator[tuple[str, Any]
 
 
 def _build_name_error(name: str, what: str) -> ConfigError:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name.replace("-", "_"), SETTINGS, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"the settings are {', '.join((*SETTINGS, *_TABLES))}."
+    hint = suggest_name(name.replace("-", "_"), SETTINGS, f"the settings are {', '.join((*SETTINGS, *_TABLES))}.")
     return ConfigError(f"{what} is called {name!r}, which is not known; {hint}")
 
 
@@ -385,7 +380,7 @@ def _shorten(name: str) -> str:
 def _read_names(tables: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
     if not any(map(tables.get, _NAMES)):
         return {name: {} for name in _NAMES}
-    from asides.values.user_tables import read_aliases, read_templates  # Few files have these tables.
+    from asides.settings_tables import read_aliases, read_templates  # Few files have these tables.
 
     aliases, templates = (tables.get(name, {}) for name in _NAMES)
     return {

@@ -12,6 +12,7 @@ import pytest
 
 from asides.dialects.dialect import ServedRequest
 from asides.testing.stage import Fail, Hang, OpenStage, Say, Scene, Stage
+from asides.values.usage import Usage
 from tests.cli.children import MODEL, asides, at, at_terminal, here, piped, started
 
 
@@ -61,10 +62,23 @@ def test_every_question_gets_a_row_and_nothing_is_asked_twice(
         "reported",
         "staged",
     )
+    assert answers(out)[0]["id"] is None
+    assert answers(out)[0]["response_id"]
     assert "canary" not in out.read_text()
     written = out.read_bytes()
     assert here(capsys, *run) == (0, "", "0 answered, 3 answered before.\n")
     assert (len(server.requests), out.read_bytes()) == (3, written)
+
+
+def test_usage_is_one_line_for_all_questions(
+    stage: OpenStage, capsys: pytest.CaptureFixture[str], questions: Path
+) -> None:
+    usage = Usage(input=10, output=5, thinking=2, total=15)
+    write(questions, "a", "b")
+    _, _, errors = here(
+        capsys, "ask", *at(stage(lambda _: Say(text="x", usage=usage))), "--each", str(questions), "--usage"
+    )
+    assert errors == "2 answered.\ntokens: 20 in, 10 out (4 thinking), 30 total\n"
 
 
 def test_a_changed_question_and_a_failed_one_are_asked_again(

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from asides.cli.layout import shorten, wrap_columns, wrap_field
+from asides.cli.layout import measure, pad, shorten, wrap_columns, wrap_field
 
 TABLE = [
     ("MODELS", "EFFORTS", "SOURCE"),
@@ -55,3 +55,7 @@ def test_fields_continue_below_themselves() -> None:
 
 def test_a_text_is_shortened_with_an_ellipsis() -> None:
     assert (shorten("abcdef", 6), shorten("abcdef", 5), shorten("abcdef", 0)) == ("abcdef", "abcd…", "…")
+
+
+def test_a_wide_character_takes_two_columns() -> None:
+    assert (measure("日本"), pad("日本", 6), shorten("日本語です", 5)) == (4, "日本  ", "日本…")

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from asides.cli.saved_conversations import find_state_folder, make_private_folder
+from asides.cli.private_files import make_private_folder
+from asides.cli.saved_conversations import find_state_folder
 from asides.conversations.store.sqlite import SqliteStore
 from asides.testing.stage import Fail, OpenStage, Say
 from asides.values.errors import ConfigError

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from asides.cli.app import main
+from asides.cli.trust import FoundFile, trust
 from asides.flows.offline import explain
 from asides.settings import load_settings
 from tests.cli.children import at_terminal
@@ -192,3 +194,11 @@ def test_nothing_of_the_file_commands_the_terminal_that_shows_it(
     assert main(["config"]) == 0
     captured = capsys.readouterr()
     assert all(line.isprintable() for line in (captured.out + captured.err).splitlines())
+
+
+def test_many_at_once_lose_nothing(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path)}
+    files = [FoundFile(f"/folder/{number}/asides.toml", f"{number:064}", {}) for number in range(16)]
+    with ThreadPoolExecutor(8) as pool:
+        (path,) = set(pool.map(lambda file: trust(environ, file), files))
+    assert json.loads(path.read_bytes())["files"] == {file.place: file.digest for file in files}

@@ -67,11 +67,11 @@ def test_whatever_keeps_a_history_is_a_prompt() -> None:
 @pytest.mark.parametrize(
     ("prompt", "words"),
     [
-        (42, "type int"),
+        (42, "not an int"),
         ({"content": "hello"}, r"messages\[0\]: role is missing"),
         (b"hello", "bytes that are no known picture"),
         ([], "no message"),
-        ([5], r"messages\[0\] is a value of type int"),
+        ([5], r"messages\[0\] is an int"),
         ([HELLO, {"role": "user", "content": "x"}, {"role": "wizard"}], r"messages\[2\]: the role 'wizard'"),
     ],
 )

@@ -19,7 +19,7 @@ def reply() -> Reply:
 
 def test_no_more_questions_are_taken_than_are_asked_at_once() -> None:
     batch = Batch(2)
-    assert [batch.wants_more, batch.take(), batch.wants_more, batch.take(), batch.wants_more] == [
+    assert [batch.has_room_for_more, batch.take(), batch.has_room_for_more, batch.take(), batch.has_room_for_more] == [
         True,
         0,
         True,
@@ -28,9 +28,9 @@ def test_no_more_questions_are_taken_than_are_asked_at_once() -> None:
     ]
     answer = reply()
     assert batch.finish(1, answer) == (1, answer)
-    assert batch.wants_more
+    assert batch.has_room_for_more
     batch.exhaust()
-    assert not batch.wants_more
+    assert not batch.has_room_for_more
     batch.end()
 
 
@@ -49,7 +49,7 @@ def test_an_error_of_no_question_ends_the_batch_when_the_others_have_ended() -> 
     batch.take()
     batch.take()
     assert batch.finish(0, ZeroDivisionError("a bug")) is None
-    assert not batch.wants_more
+    assert not batch.has_room_for_more
     batch.fail(ValueError("a later one"))
     assert batch.finish(1, reply()) is not None
     with pytest.raises(ZeroDivisionError, match="a bug"):

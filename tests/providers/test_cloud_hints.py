@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from asides.providers import cloud_hints
-from asides.providers.cloud_hints import has_cloud_hint, may_receive_token, read_aws_region, runs_in
+from asides.providers.cloud_hints import can_receive_token, has_cloud_hint, is_cloud_machine, read_aws_region
 from asides.providers.credentials import KeySource, find_key
 from asides.providers.find import find_provider, find_target
 from asides.providers.key_file import locate_key
@@ -26,9 +26,9 @@ def firmware(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tmp_path / "firmware"
     folder.mkdir()
     monkeypatch.setattr(cloud_hints, "_FIRMWARE", str(folder))
-    runs_in.cache_clear()
+    is_cloud_machine.cache_clear()
     yield folder
-    runs_in.cache_clear()
+    is_cloud_machine.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_files_of_the_current_folder_are_none(tmp_path: Path, monkeypatch: pytes
 def test_a_machine_of_the_cloud_is_a_hint(cloud: Cloud, name: str, says: str, firmware: Path) -> None:
     assert not has_cloud_hint(cloud, {})
     (firmware / name).write_text(f"{says}\n")
-    runs_in.cache_clear()
+    is_cloud_machine.cache_clear()
     assert has_cloud_hint(cloud, {})
     if cloud != "azure-ad":
         assert not has_cloud_hint(cloud, {"AWS_EC2_METADATA_DISABLED": "true", "NO_GCE_CHECK": "True"})
@@ -130,7 +130,7 @@ def test_a_token_goes_to_the_clouds_own_hosts_and_to_this_machine_alone(tmp_path
             with pytest.raises(MissingKey):
                 find_key(row, environ=hinted, base_url=foreign)
     # A signature is good for one request to one host.
-    assert may_receive_token(find_provider("bedrock"), "aws", "https://vpce.example")
+    assert can_receive_token(find_provider("bedrock"), "aws", "https://vpce.example")
 
 
 def test_a_token_of_azure_ad_is_a_bearer_and_a_key_is_not() -> None:

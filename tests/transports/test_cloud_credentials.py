@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import pytest
 
 import asides
-from asides.providers.cloud_hints import runs_in
+from asides.providers.cloud_hints import is_cloud_machine
 from asides.providers.credentials import KeySource
 from asides.providers.find import find_provider
 from asides.testing.stage import Fail, OpenStage, Say
@@ -37,11 +37,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
     monkeypatch.setattr("asides.providers.cloud_hints._FIRMWARE", str(tmp_path))
-    runs_in.cache_clear()
+    is_cloud_machine.cache_clear()
     cloud_credentials._sources.clear()  # pyright: ignore[reportPrivateUsage]
     yield tmp_path
     cloud_credentials._sources.clear()  # pyright: ignore[reportPrivateUsage]
-    runs_in.cache_clear()
+    is_cloud_machine.cache_clear()
 
 
 @contextmanager

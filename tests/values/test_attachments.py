@@ -108,8 +108,8 @@ def test_a_file_has_the_name_and_the_type_that_its_source_shows(file: Any, name:
         (lambda: Image(b""), "is empty"),
         (lambda: Image(data=b""), "is empty"),
         (lambda: Image(None), "Image got None"),
-        (lambda: Image(5), "Image got a value of type int"),  # type: ignore[arg-type]
-        (lambda: Image(["red.png"]), "type list"),  # type: ignore[arg-type]
+        (lambda: Image(5), "Image got an int"),  # type: ignore[arg-type]
+        (lambda: Image(["red.png"]), "got a list"),  # type: ignore[arg-type]
         (lambda: Image(b64encode(PNG * 4).decode()), r"looks like base64. To do: decode it"),
         (lambda: Image("data:image/png;base64,???"), "cannot be decoded"),
         (lambda: Image("https://"), "no whole URL"),

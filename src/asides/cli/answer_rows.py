@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from asides.cli.inputs import describe_read_error
+from asides.cli.private_files import try_lock
 from asides.cli.question_rows import STDIN, Question
 from asides.cli.terminal import Terminal
 from asides.values.errors import ConfigError
+from asides.values.json_form import write_json
 
 # Every row begins so, which tells a torn row from a file of somebody else.
 _START = b'{"index": '
@@ -63,7 +65,7 @@ class AnswerFile:
             self._file = None
 
     @property
-    def how_to_go_on(self) -> str:
+    def advice(self) -> str:
         """A sentence for a run that was stopped or had failures; "" where nothing is kept."""
         return "" if self._path is None else " To do: run the same command again to ask the rest."
 
@@ -82,7 +84,7 @@ class AnswerFile:
             self._terminal.write_answer(f"{text}\n")
             self._terminal.flush()
             return
-        data = memoryview(_encode(row))
+        data = memoryview(write_json(row).encode() + b"\n")
         while data:
             data = data[self._file.write(data) :]
 
@@ -133,14 +135,6 @@ class AnswerFile:
         fresh.replace(target)
 
 
-def _encode(row: dict[str, Any]) -> bytes:
-    # Half a surrogate pair cannot be UTF-8.
-    try:
-        return json.dumps(row, ensure_ascii=False).encode() + b"\n"
-    except UnicodeEncodeError:
-        return json.dumps(row).encode() + b"\n"
-
-
 def _decode(line: bytes) -> dict[str, Any] | None:
     """A row of ours; None for anything else."""
     try:
@@ -158,15 +152,6 @@ def _decode(line: bytes) -> dict[str, Any] | None:
 
 def _lock(file: BinaryIO, path: Path) -> None:
     """Keep a second process from writing the same file. It is released when the file is closed."""
-    if sys.platform == "win32":
-        return
-    import fcntl
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise ConfigError(
-            f"-o {path}: another process writes to it. To do: wait for it, or name another file."
-        ) from None
-    except OSError:
-        return  # Some file systems have no locks.
+    # On Windows a lock keeps everybody from the bytes, also this process by another handle.
+    if sys.platform != "win32" and not try_lock(file.fileno()):
+        raise ConfigError(f"-o {path}: another process writes to it. To do: wait for it, or name another file.")

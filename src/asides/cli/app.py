@@ -118,7 +118,7 @@ def _find_meant_command(word: str) -> str | None:
     lower = word.lower()
     starts = (lower[0], lower[1] + lower[0])
     most = 2 if len(lower) >= _LONG_WORD else 1
-    near = [(_count_edits(lower, name), name) for name in (*COMMANDS, "help") if name.startswith(starts)]
+    near = [(_count_edits(lower, name), name) for name in COMMANDS if name.startswith(starts)]
     return min((pair for pair in near if pair[0] <= most), default=(0, None))[1]
 
 

@@ -26,6 +26,7 @@ from asides.client import Client
 from asides.conversations.store import StoreConflict
 from asides.conversations.sync import Conversation
 from asides.flows.offline import explain
+from asides.values.error_words import find_near_name
 from asides.values.errors import AsidesError, MissingKey
 from asides.values.parts import Part
 from asides.values.thinking import read_thinking
@@ -104,10 +105,8 @@ class ChatCommands:
             return CommandResult()
 
     def _describe_unknown(self, name: str) -> str:
-        from difflib import get_close_matches
-
-        close = get_close_matches(name.lower(), self._commands, n=1)
-        advice = f"did you mean /{close[0]}?" if close else "/help lists them."
+        near = find_near_name(name.lower(), self._commands)
+        advice = "/help lists them." if near is None else f"did you mean /{near}?"
         return f"no command is called /{name}; {advice} Begin a line with // to send one slash."
 
     def _help(self, _: str) -> None:

@@ -10,6 +10,7 @@ import time
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack
+from decimal import Decimal
 from functools import partial
 from typing import cast
 
@@ -18,7 +19,7 @@ from asides.cli.exit_codes import Exit
 from asides.cli.question_rows import Question, count_questions, open_questions
 from asides.cli.render import PRINTED_WITH_SETTINGS, describe_error, describe_notice, encode_error, encode_reply
 from asides.cli.request import CallConfig, read_call_config
-from asides.cli.terminal import LiveLine, Terminal
+from asides.cli.terminal import LiveLine, Terminal, describe_figures
 from asides.client import Client
 from asides.flows.build_call import CallBuilder
 from asides.flows.call import Call
@@ -27,7 +28,7 @@ from asides.options import Options
 from asides.values.errors import AsidesError, AuthError, ConfigError, NotFound
 from asides.values.notices import Notice
 from asides.values.reply import Reply
-from asides.values.usage import Usage
+from asides.values.usage import Cost, Timing, Usage, join_timings, sum_costs
 
 _USUAL_CONCURRENCY = 8
 # Wrong for every question: a key that is not accepted, a model that does not exist.
@@ -57,10 +58,10 @@ def run_each(arguments: Namespace, terminal: Terminal) -> int:
         except KeyboardInterrupt:
             pairs.close()
             live.stop()
-            terminal.print_error(f"stopped; {each.summary()}{answers.how_to_go_on}")
+            terminal.print_error(f"stopped; {each.summary()}{answers.advice}")
             return Exit.INTERRUPTED
         live.stop()
-    terminal.print_note(f"{each.summary()}{answers.how_to_go_on if each.failed else ''}")
+    terminal.print_note(f"{each.summary()}{answers.advice if each.failed else ''}")
     if arguments.usage:
         terminal.print_info(each.describe_usage())
     return Exit.SOME_FAILED if each.failed else Exit.DONE
@@ -88,6 +89,8 @@ class _Each:
         self._asked: dict[int, tuple[Question, CallConfig]] = {}
         self._reported: set[Notice] = set()
         self._usage: Usage | None = None
+        self._timing: Timing | None = None
+        self._cost: Cost | None = Cost(Decimal(), thinking=Decimal())
         self._skipped = 0
         self._taken = 0
         self._answered = 0
@@ -127,7 +130,9 @@ class _Each:
             if not config.visibility.is_shown:
                 fields.pop("thinking")
             self._usage = outcome.usage if self._usage is None else self._usage + outcome.usage
-            self._tell(outcome)
+            self._timing = join_timings((self._timing, outcome.timing))
+            self._cost = sum_costs((self._cost, outcome.cost))
+            self._report_warnings(outcome)
         else:
             fields = {"text": "", "outcome": None, "error": encode_error(outcome)}
             self._first_error = self._first_error or outcome
@@ -139,7 +144,7 @@ class _Each:
         if isinstance(outcome, _OF_ALL) and not self._answered and not self._skipped:
             raise outcome
 
-    def _tell(self, reply: Reply) -> None:
+    def _report_warnings(self, reply: Reply) -> None:
         for notice in reply.warnings:
             if notice not in self._reported and notice.code not in (*PRINTED_WITH_SETTINGS, "max_tokens_chosen"):
                 self._reported.add(notice)
@@ -167,9 +172,7 @@ class _Each:
         return ", ".join(parts) + ("." if first is None else f". The first error: {describe_error(first)}")
 
     def describe_usage(self) -> str:
-        """The line of `--usage`: the tokens of all replies of this run."""
-        usage = self._usage
-        if usage is None or (usage.input is None and usage.output is None):
-            return "tokens: not reported"
-        counts = {"in": usage.input, "out": usage.output, "thinking": usage.thinking}
-        return f"tokens: {', '.join(f'{count} {name}' for name, count in counts.items() if count is not None)}"
+        """The line of `--usage`: the figures of all replies of this run together."""
+        if self._usage is None:
+            return describe_figures(Usage(), None, None)
+        return describe_figures(self._usage, self._timing, self._cost)

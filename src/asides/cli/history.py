@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 
 from asides.cli.exit_codes import Exit
-from asides.cli.markdown import find_width, open_answer_writer
+from asides.cli.layout import measure, pad, shorten
+from asides.cli.markdown import open_answer_writer
 from asides.cli.render import describe_call, print_json, print_lines
 from asides.cli.saved_conversations import format_time, open_store, show_name
 from asides.cli.terminal import Terminal
@@ -25,6 +26,7 @@ from asides.conversations.store import ConversationInfo, ConversationSnapshot
 from asides.conversations.store.sqlite import SqliteStore
 from asides.history.document import to_document
 from asides.history.import_export import export_messages, parse_format
+from asides.values.error_words import find_near_name
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, system
 from asides.values.notices import escape_controls
@@ -70,13 +72,13 @@ def _list(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int:
     if not infos:
         terminal.print_info("no conversation is saved; `--conversation NAME` saves one.")
         return Exit.DONE
-    names = [_fit(show_name(info.name), _WIDEST_NAME) for info in infos]
-    width = max(map(_measure, names))
+    names = [shorten(show_name(info.name), _WIDEST_NAME) for info in infos]
+    width = max(map(measure, names))
     lines: list[str] = []
     for name, info in zip(names, infos, strict=True):
-        head = f"{_pad(name, width)}  {format_time(info.updated)}  {info.length:>4}  "
-        lines.append(head + _fit(_find_first_question(store, info), _LINE_WIDTH - _measure(head)))
-    title = f"{_pad('NAME', width)}  {'CHANGED':<16}  MSGS  FIRST QUESTION"
+        head = f"{pad(name, width)}  {format_time(info.updated)}  {info.length:>4}  "
+        lines.append(head + shorten(_find_first_question(store, info), _LINE_WIDTH - measure(head)))
+    title = f"{pad('NAME', width)}  {'CHANGED':<16}  MSGS  FIRST QUESTION"
     print_lines(terminal, [title, *(line.rstrip() for line in lines)])
     return Exit.DONE
 
@@ -194,7 +196,7 @@ def _search(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int
             if arguments.json:
                 hits.append({"name": name, "place": place, "role": message.role, "text": snippet})
             else:
-                head = f"{_fit(show_name(name), _WIDEST_NAME)}  {message.role}: "
+                head = f"{shorten(show_name(name), _WIDEST_NAME)}  {message.role}: "
                 print_lines(terminal, [head + snippet])
             if found == arguments.limit:
                 break
@@ -310,32 +312,10 @@ def _load(store: SqliteStore, arguments: Namespace) -> ConversationSnapshot:
 
 
 def _build_name_error(name: str, store: SqliteStore) -> ConfigError:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, store.names(), n=1)
-    hint = f"did you mean {show_name(close[0])}?" if close else "`asides history` lists them."
+    near = find_near_name(name, store.names())
+    hint = "`asides history` lists them." if near is None else f"did you mean {show_name(near)}?"
     return ConfigError(f"no conversation is called {name!r}; {hint}")
 
 
 def _to_line(text: str) -> str:
     return escape_controls(" ".join(text.split()))
-
-
-def _measure(text: str) -> int:
-    return sum(map(find_width, text))
-
-
-def _pad(text: str, width: int) -> str:
-    return text + " " * (width - _measure(text))
-
-
-def _fit(text: str, width: int) -> str:
-    """The text in at most so many columns."""
-    if len(text) * 2 <= width or _measure(text) <= width:
-        return text
-    used, end = 0, 0
-    for end, char in enumerate(text):  # noqa: B007 - the place where it ends
-        used += find_width(char)
-        if used > width - 1:
-            break
-    return f"{text[:end]}…"

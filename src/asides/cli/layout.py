@@ -1,6 +1,7 @@
-"""Tables that fit the terminal: cells are wrapped or shortened. What goes into a pipe is neither.
+"""Lines and tables that fit the terminal: text is padded, wrapped or shortened.
 
-Not here: the streams (terminal), and tables without a limit (render).
+Tables that go into a pipe are neither wrapped nor shortened. Not here: the streams (terminal), and tables without a
+limit (render).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import shutil
 import textwrap
 from collections.abc import Sequence
 
+from asides.cli.markdown import count_columns
 from asides.cli.render import format_columns, indent_lines
 from asides.cli.terminal import Terminal
 
@@ -39,9 +41,26 @@ def wrap_columns(table: Sequence[Sequence[str]], width: int | None, *, indent: i
     return lines
 
 
+def measure(text: str) -> int:
+    """The columns that a text takes on a terminal."""
+    return len(text) if text.isascii() else sum(map(count_columns, text))
+
+
+def pad(text: str, width: int) -> str:
+    """The text with blanks behind it, up to this width."""
+    return text + " " * (width - measure(text))
+
+
 def shorten(text: str, width: int) -> str:
     """The text on one line of at most this width; an ellipsis stands for its end."""
-    return text if len(text) <= width else f"{text[: max(width - 1, 0)]}…"
+    if measure(text) <= width:
+        return text
+    used = 0
+    for end, char in enumerate(text):
+        used += count_columns(char)
+        if used > width - 1:
+            return f"{text[:end]}…"
+    return text
 
 
 def wrap_field(name: str, value: str, width: int | None, column: int) -> list[str]:

@@ -22,7 +22,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from asides.cli.saved_conversations import find_state_folder, make_private_folder
+from asides.cli.private_files import make_private_folder, write_private_file
+from asides.cli.saved_conversations import find_state_folder
 from asides.cli.terminal import Terminal
 from asides.values.errors import AsidesError, ConfigError
 
@@ -163,8 +164,6 @@ class InputHistory:
             self._report(f"(the input history is not saved: {problem.strerror or problem})")
 
     def _shorten(self, entries: list[str]) -> None:
-        from asides.conversations.serialise import write_file
-
         lines: list[bytes] = []
         room = _MOST_BYTES // 4
         for entry in reversed(entries):
@@ -174,7 +173,7 @@ class InputHistory:
                 break
             lines.append(line)
         with suppress(AsidesError):
-            write_file(self._path, b"".join(reversed(lines)))
+            write_private_file(self._path, b"".join(reversed(lines)), "the input history")
 
 
 def open_input_history(environ: Mapping[str, str], terminal: Terminal) -> InputHistory | None:

@@ -21,6 +21,7 @@ from asides.cli.parse_arguments import (
     name_value,
 )
 from asides.cli.terminal import Terminal
+from asides.values.error_words import suggest_name
 
 _ROFF = {
     "\\": "\\e",
@@ -37,7 +38,10 @@ _ROFF = {
 _FILES = (
     ("asides.toml", "the settings of the current folder, as far as it is trusted"),
     ("~/.config/asides/asides.toml", "your settings (in XDG_CONFIG_HOME, if that is set)"),
+    ("~/.config/asides/keys.json", "the API keys that `asides keys` stores, for you alone"),
+    ("~/.config/asides/trusted.json", "the settings files of other folders that you trust"),
     ("~/.local/state/asides/conversations.db", "saved conversations (in XDG_STATE_HOME, or ASIDES_STATE)"),
+    ("~/.local/state/asides/input-history.jsonl", "what you typed into `asides chat`"),
 )
 
 
@@ -72,12 +76,8 @@ def _find_parser(words: list[str]) -> argparse.ArgumentParser:
 
 
 def _explain_unknown(word: str, known: list[str], owner: str = "") -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(word, known, n=1)
-    if close:
-        return f"no command{owner} is called {word!r}; did you mean {close[0]}?"
-    return f"no command{owner} is called {word!r}" + (f"; the commands are {', '.join(known)}." if known else ".")
+    hint = suggest_name(word, known, f"the commands are {', '.join(known)}." if known else "it has no commands.")
+    return f"no command{owner} is called {word!r}; {hint}"
 
 
 # --- the manual page --------------------------------------------------------------------------------------------------

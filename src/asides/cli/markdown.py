@@ -267,7 +267,7 @@ class _Screen:
             if char == "\n":
                 written.append(self._end_row())
                 continue
-            width = _TAB if char == "\t" else find_width(char)
+            width = _TAB if char == "\t" else count_columns(char)
             if self.column + width >= self.size.columns:
                 written.append(self._wrap(char))
             shown = " " * _TAB if char == "\t" else char
@@ -299,8 +299,8 @@ class _Screen:
         return "\n"
 
 
-def find_width(char: str) -> int:
-    """The columns that a character takes."""
+def count_columns(char: str) -> int:
+    """The columns that a character takes on a terminal."""
     if char < "\u0300":
         return 1
     if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):

@@ -20,6 +20,7 @@ from asides.cli.inputs import read_json_file
 from asides.cli.terminal import LiveLine, Terminal
 from asides.settings import Settings
 from asides.settings_files import McpTable
+from asides.values.error_words import suggest_name
 from asides.values.errors import ConfigError
 
 _OPTION = "--mcp"
@@ -131,10 +132,7 @@ def _split(text: str) -> list[str]:
 
 
 def _explain_unknown(word: str, named: Mapping[str, object]) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(word, named, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"the settings name {', '.join(named) or 'none'}."
+    hint = suggest_name(word, named, f"the settings name {', '.join(named) or 'none'}.")
     return f"{_OPTION} {word}: there is no [mcp.{word}] in the settings and no command of that name; {hint}"
 
 

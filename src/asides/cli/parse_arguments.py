@@ -79,7 +79,7 @@ class Parser(argparse.ArgumentParser):
 
 def _find_meant(option: str, known: Mapping[str, argparse.Action]) -> str | None:
     """The option that was probably meant; None where nothing is near."""
-    from difflib import get_close_matches
+    from asides.values.error_words import find_near_name  # Parsing needs nothing else of the library.
 
     shown = [name for name, action in known.items() if action.help != argparse.SUPPRESS and name.startswith("--")]
     written = f"--{option.lstrip('-').replace('_', '-').lower()}"
@@ -89,8 +89,8 @@ def _find_meant(option: str, known: Mapping[str, argparse.Action]) -> str | None
     beginning = [name for name in shown if name.startswith(written)]
     if len(beginning) == 1:
         return beginning[0]
-    close = get_close_matches(written[2:], [name[2:] for name in shown], n=1, cutoff=0.7)
-    return f"--{close[0]}" if close else None
+    near = find_near_name(written[2:], (name[2:] for name in shown), cutoff=0.7)
+    return None if near is None else f"--{near}"
 
 
 def _find_owners(option: str) -> list[str]:
@@ -189,6 +189,9 @@ def format_option_help(parser: argparse.ArgumentParser, action: argparse.Action)
 
 ENVIRONMENT = (
     ("ASIDES_…", "settings, such as ASIDES_MODEL; `asides config` lists them"),
+    ("ASIDES_CONFIG", "the settings file to read instead of those that are found"),
+    ("ASIDES_STATE", "the folder of saved conversations and of the input history"),
+    ("ASIDES_STAGE=1", "send every request to an offline server; needs no key"),
     ("ASIDES_DEBUG=1", "show tracebacks"),
     ("NO_COLOR", "no colours"),
 )

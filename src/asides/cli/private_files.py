@@ -1,4 +1,4 @@
-"""Writes the user's own files: whole or not at all, for their owner alone, one writer at a time.
+"""Writes the user's own files, with their folders: whole or not at all, for their owner alone, one writer at a time.
 
 Not here: what the files hold (keys, trust, config).
 """
@@ -8,13 +8,12 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import tempfile
 import time
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-from asides.cli.saved_conversations import make_private_folder
 from asides.settings_files import is_open_to_others
 from asides.values.errors import ConfigError
 
@@ -28,6 +27,8 @@ def write_private_file(path: Path, content: bytes, what: str) -> None:
 
     A link stays: the file that it names is replaced. `what` names the file in errors.
     """
+    from asides.conversations.serialise import replace_file  # Most commands write no file.
+
     target = Path(os.path.realpath(path))
     folder = target.parent
     try:
@@ -35,25 +36,24 @@ def write_private_file(path: Path, content: bytes, what: str) -> None:
         if is_open_to_others(folder.stat()):
             raise ConfigError(f"others may write to {folder}, so a file there is worth nothing. To do: chmod o-w it.")
         old = _read_status(target)
-        # mkstemp makes files that only their owner may read.
-        handle, name = tempfile.mkstemp(dir=folder, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            if old is not None:
-                Path(name).chmod(stat.S_IMODE(old.st_mode))
-                if os.name == "posix" and os.geteuid() == 0:
-                    # The administrator, with the home of a user: the file stays the user's.
-                    os.chown(name, old.st_uid, old.st_gid)
-            Path(name).replace(target)
-        except BaseException:
-            with suppress(OSError):
-                Path(name).unlink()
-            raise
+        replace_file(target, content, None if old is None else partial(_take_over, old))
     except OSError as problem:
         raise ConfigError(f"{what} cannot be written: {problem.strerror or problem}.") from None
+
+
+def _take_over(old: os.stat_result, path: Path) -> None:
+    path.chmod(stat.S_IMODE(old.st_mode))
+    if os.name == "posix" and os.geteuid() == 0:
+        # The administrator, with the home of a user: the file stays the user's.
+        os.chown(path, old.st_uid, old.st_gid)
+
+
+def make_private_folder(folder: Path) -> None:
+    """Create the folder and those above it that are missing, each for its owner alone. Existing ones do not change."""
+    if not folder.is_dir():
+        if folder.parent != folder:
+            make_private_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def _read_status(path: Path) -> os.stat_result | None:
@@ -80,7 +80,7 @@ def hold_lock(path: Path, what: str) -> Generator[None]:
         raise ConfigError(f"{what} cannot be written: {problem.strerror or problem}.") from None
     try:
         deadline = time.monotonic() + _LOCK_SECONDS
-        while not _try_lock(handle):
+        while not try_lock(handle):
             if time.monotonic() > deadline:
                 raise ConfigError(f"{what} is in use by another command. To do: end that one, and try again.")
             time.sleep(_POLL_SECONDS)
@@ -89,7 +89,7 @@ def hold_lock(path: Path, what: str) -> Generator[None]:
         os.close(handle)
 
 
-def _try_lock(handle: int) -> bool:
+def try_lock(handle: int) -> bool:
     """Whether the lock is ours now. A disk without locks, such as some network disks, gives it to everyone."""
     try:
         if sys.platform == "win32":

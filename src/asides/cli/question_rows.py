@@ -10,7 +10,6 @@ import json
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,6 +17,7 @@ import msgspec
 
 from asides.cli.inputs import describe_read_error
 from asides.options import PromptLike
+from asides.values.error_words import find_near_name
 from asides.values.errors import ConfigError
 
 STDIN = "-"
@@ -136,8 +136,8 @@ def _check_names(row: dict[str, Any], where: str) -> None:
     for name in row:
         if name in _NOT_FROM_A_ROW:
             raise ConfigError(f"{where}: {name} does not come from a row. To do: give it on the command line.")
-        if name not in _KNOWN and (close := get_close_matches(name, _KNOWN, n=1, cutoff=0.8)):
-            raise ConfigError(f"{where} has a field {name[:40]!r}; did you mean {close[0]}?")
+        if name not in _KNOWN and (near := find_near_name(name, _KNOWN, cutoff=0.8)) is not None:
+            raise ConfigError(f"{where} has a field {name[:40]!r}; did you mean {near}?")
 
 
 def _check_prompt(prompt: Any, where: str) -> PromptLike:

@@ -155,9 +155,10 @@ def _list_set_fallbacks(settings: Settings, target: Target) -> list[str]:
 
 def warn_about_key(provider: Provider, terminal: Terminal) -> None:
     """Advise against a key on the command line."""
-    variables = f": {' or '.join(provider.key_env)}" if provider.key_env else ""
+    variables = f" ({' or '.join(provider.key_env)})" if provider.key_env else ""
     terminal.print_note(
-        f"others on this machine can read a key on the command line; an environment variable is safer{variables}"
+        f"others on this machine can read a key on the command line; `asides keys set {provider.name}` or an "
+        f"environment variable{variables} is safer"
     )
 
 

@@ -45,6 +45,7 @@ def open_store(environ: Mapping[str, str], *, create: bool = True) -> SqliteStor
     """Open the store. A missing folder is created, readable by its owner alone; without `create`, an empty store in
     memory stands for a missing one.
     """
+    from asides.cli.private_files import make_private_folder
     from asides.conversations.store.sqlite import MEMORY, SqliteStore
 
     folder = find_state_folder(environ)
@@ -58,14 +59,6 @@ def open_store(environ: Mapping[str, str], *, create: bool = True) -> SqliteStor
             f"{FOLDER_VARIABLE} to another one."
         ) from None
     return SqliteStore(folder / STORE_FILE)
-
-
-def make_private_folder(folder: Path) -> None:
-    """Create the folder and those above it that are missing, each for its owner alone. Existing ones do not change."""
-    if not folder.is_dir():
-        if folder.parent != folder:
-            make_private_folder(folder.parent)
-        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def read_conversation_name(arguments: Namespace, environ: Mapping[str, str]) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, NoReturn, TypeAlias
 
+from asides.values.error_words import suggest_name
 from asides.values.errors import ConfigError
 
 _Schema: TypeAlias = dict[str, Any]
@@ -193,10 +194,8 @@ class _Parser:
         return repr(found[0]) if found else "the end"
 
     def _explain_type(self, name: str, word: str) -> str:
-        from difflib import get_close_matches
-
-        close = get_close_matches(word.lower(), [*_TYPES, "list"], n=1, cutoff=0.5) if word else []
-        hint = f"did you mean {close[0]}?" if close else f"the types are {_SHOWN_TYPES}; a colon begins a description."
+        listed = f"the types are {_SHOWN_TYPES}; a colon begins a description."
+        hint = suggest_name(word.lower(), (*_TYPES, "list"), listed, cutoff=0.5)
         return f"{repr(word) if word else self._show()} is no type of the field {name!r}; {hint}"
 
     def _fail_at_rest(self, closing: str) -> NoReturn:

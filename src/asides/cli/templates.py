@@ -1,6 +1,6 @@
 """`-T NAME`: a template of the settings becomes options of the call and the text around the question.
 
-Not here: placeholders and how they are filled (values/user_tables).
+Not here: placeholders and how they are filled (settings_tables).
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from asides.cli.inputs import clean_text
 from asides.settings import Settings
+from asides.settings_tables import Template
+from asides.values.error_words import suggest_name
 from asides.values.errors import ConfigError
-from asides.values.user_tables import Template
 
 # Options that a template may set. What stands on the command line wins.
 _OPTIONS = ("model", "thinking", "schema", "max_tokens", "temperature", "top_p", "seed", "stop")
@@ -42,16 +43,11 @@ def _find_template(name: str, settings: Settings) -> Template:
             f"the template {name!r} comes from a file that is not trusted. To do: read the file; if you trust it, run "
             "`asides config trust`."
         )
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, settings.templates, n=1)
-    if close:
-        hint = f"did you mean {close[0]}?"
-    elif settings.templates:
-        hint = f"there are {', '.join(settings.templates)}."
+    if settings.templates:
+        otherwise = f"there are {', '.join(settings.templates)}."
     else:
-        hint = f"the settings have none. To do: write [templates.{name}] into asides.toml."
-    raise ConfigError(f"no template is called {name!r}; {hint}")
+        otherwise = f"the settings have none. To do: write [templates.{name}] into asides.toml."
+    raise ConfigError(f"no template is called {name!r}; {suggest_name(name, settings.templates, otherwise)}")
 
 
 def _read_values(given: Sequence[str]) -> dict[str, str]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from asides.values.reply import Reply
     from asides.values.result import Result, RunEvent
-    from asides.values.usage import Cost, Usage
+    from asides.values.usage import Cost, Timing, Usage
 
 _DIM = "\x1b[2m"
 _RED = "\x1b[31m"
@@ -322,10 +322,14 @@ def describe_elapsed(stopwatch: Stopwatch) -> str:
 
 def describe_usage(reply: Reply | Result[Any]) -> str:
     """The line of `--usage`: tokens, seconds of thinking and cost. It names the counts that nobody reported."""
-    timing = reply.timing
+    return describe_figures(reply.usage, reply.timing, reply.cost)
+
+
+def describe_figures(usage: Usage, timing: Timing | None, cost: Cost | None) -> str:
+    """The line of `--usage` for these figures, of one reply or of many."""
     seconds = 0.0 if timing is None else round(timing.thinking or 0.0, 1)
     thinking = f"{seconds:.1f} s thinking" if seconds else None
-    figures = (_describe_tokens(reply.usage), thinking, _describe_cost(reply.cost))
+    figures = (_describe_tokens(usage), thinking, _describe_cost(cost))
     return " · ".join(figure for figure in figures if figure is not None)
 
 

@@ -7,7 +7,7 @@ A file that has changed is not trusted any more. Not here: what a file may set w
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from asides.cli.private_files import write_private_file
+from asides.cli.private_files import hold_lock, write_private_file
 from asides.cli.render import PRINTED_WITH_SETTINGS, describe_notice
 from asides.cli.terminal import Terminal
 from asides.settings import Settings, load_settings
@@ -69,17 +69,20 @@ def is_trusted(environ: Mapping[str, str], path: Path, content: bytes) -> bool:
 
 def trust(environ: Mapping[str, str], file: FoundFile) -> Path:
     """Record that the user trusts this file. Returns the path of the record."""
-    record = _read_record(environ)
-    return _write_record(environ, _Record({**record.files, file.place: file.digest}))
+
+    def add(files: dict[str, str]) -> None:
+        files[file.place] = file.digest
+
+    return _change_record(environ, add)
 
 
 def untrust(environ: Mapping[str, str]) -> bool:
     """Forget the file of the current folder. Returns whether the record named it."""
-    files = dict(_read_record(environ).files)
-    known = files.pop(_locate(Path(FILE_NAME)), None) is not None
-    if known:
-        _write_record(environ, _Record(files))
-    return known
+    place = _locate(Path(FILE_NAME))
+    if place not in _read_record(environ).files:
+        return False
+    _change_record(environ, lambda files: files.pop(place, None))
+    return True
 
 
 def _locate(path: Path) -> str:
@@ -98,11 +101,16 @@ def _read_record(environ: Mapping[str, str]) -> _Record:
     return _Record()
 
 
-def _write_record(environ: Mapping[str, str], record: _Record) -> Path:
-    """Write the record so that only its owner may read it, whole or not at all."""
+def _change_record(environ: Mapping[str, str], change: Callable[[dict[str, str]], object]) -> Path:
+    """Read, change and write the record. Of two commands at once, neither loses what the other records."""
     folder = find_config_folder(environ)
     if folder is None:
         raise ConfigError("there is no home folder to record trusted files in. To do: set HOME or XDG_CONFIG_HOME.")
     path = folder / RECORD
-    write_private_file(path, msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n", f"the record {path}")
+    what = f"the record {path}"
+    with hold_lock(path, what):
+        files = dict(_read_record(environ).files)
+        change(files)
+        content = msgspec.json.format(msgspec.json.encode(_Record(files)), indent=2)
+        write_private_file(path, content + b"\n", what)
     return path

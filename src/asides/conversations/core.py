@@ -353,7 +353,7 @@ class ConversationCore(Generic[AnyClient]):
         return Compaction(self._history, older, self._choose_model(model), given)
 
     def _choose_model(self, model: ModelLike | None) -> ModelLike | None:
-        """The model of a question. None: that of the settings, which the client chooses and tells of."""
+        """The model of a question. None: that of the settings, which the client chooses and reports."""
         chosen = model or self.model
         if chosen is not None:
             return chosen

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -80,25 +81,31 @@ def write_file(path: str | os.PathLike[str], content: bytes) -> None:
     """
     place = _expand_home(path)
     try:
-        target = Path(os.path.realpath(place))
-        # mkstemp makes files that only their owner may read.
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(target)
-        except BaseException:
-            with suppress(OSError):
-                Path(name).unlink()
-            raise
-        _sync_folder(target.parent)
+        replace_file(Path(os.path.realpath(place)), content)
     except (OSError, ValueError) as problem:
         raise ConfigError(
             f"the conversation cannot be saved to {place}: {_describe(problem)}. To do: name a file in a "
             "folder that can be written to."
         ) from None
+
+
+def replace_file(target: Path, content: bytes, prepare: Callable[[Path], None] | None = None) -> None:
+    """Replace a file in one step, or make it for its owner alone. `prepare` may change the new file before that."""
+    # mkstemp makes files that only their owner may read.
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if prepare is not None:
+            prepare(Path(name))
+        Path(name).replace(target)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise
+    _sync_folder(target.parent)
 
 
 def read_file(path: str | os.PathLike[str]) -> bytes:

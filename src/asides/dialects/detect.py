@@ -47,12 +47,12 @@ def _is_responses(document: _Document) -> bool:
     if kind == "error" and "sequence_number" in document:
         return True
     items = document.get("output")
-    return document.get("object") == "response" or (isinstance(items, list) and _any_has(items, "type"))
+    return document.get("object") == "response" or (isinstance(items, list) and _has_any(items, "type"))
 
 
 def _is_chat(document: _Document) -> bool:
     choices = document.get("choices")
-    return isinstance(choices, list) and (_any_has(choices, "message") or _any_has(choices, "delta"))
+    return isinstance(choices, list) and (_has_any(choices, "message") or _has_any(choices, "delta"))
 
 
 def _is_anthropic(document: _Document) -> bool:
@@ -60,7 +60,7 @@ def _is_anthropic(document: _Document) -> bool:
     if kind in _ANTHROPIC_EVENTS:
         return True
     is_message = kind == "message" or document.get("role") == "assistant"
-    return is_message and isinstance(content, list) and (not content or _any_has(content, "type"))
+    return is_message and isinstance(content, list) and (not content or _has_any(content, "type"))
 
 
 def _is_gemini(document: _Document) -> bool:
@@ -124,7 +124,7 @@ def _guess(document: _Document) -> str | None:
     if isinstance(error, str):
         return "ollama" if len(document) == 1 else "openai_chat"
     named = _get_text(document, "object").startswith(("chat.completion", "error"))
-    if named or _may_be_chat(document.get("choices")) or "detail" in document:
+    if named or _can_be_chat(document.get("choices")) or "detail" in document:
         return "openai_chat"
     identity = _get_text(document, "id")
     for prefix, name in _ID_PREFIXES.items():
@@ -144,12 +144,12 @@ def _get_text(document: _Document, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _may_be_chat(choices: object) -> bool:
+def _can_be_chat(choices: object) -> bool:
     """Whether the choices may be those of a chat. The older completions have `text` in theirs, which is not read."""
-    return isinstance(choices, list) and not _any_has(choices, "text")
+    return isinstance(choices, list) and not _has_any(choices, "text")
 
 
-def _any_has(items: list[Any], name: str) -> bool:
+def _has_any(items: list[Any], name: str) -> bool:
     return any(isinstance(item, dict) and name in item for item in items)
 
 

@@ -58,7 +58,7 @@ class CallBuilder:
         self._providers = tuple(providers)
         self._given_settings = settings
         self.reported: set[str] = set()
-        """The default models that a notice has told of."""
+        """The default models that a notice has reported."""
 
     def build(
         self,

@@ -38,7 +38,7 @@ _OF_ONE_MODEL = (TransportError, ProviderError, ProtocolError, Unsupported, Miss
 _STORED_THERE = ("previous_response_id", "conversation_id")
 
 
-def can_fall_over(error: AsidesError) -> bool:
+def can_fall_back(error: AsidesError) -> bool:
     """Whether another model may answer though this error occurred."""
     return isinstance(error, _OF_ONE_MODEL)
 
@@ -188,7 +188,7 @@ def _join(names: Sequence[str], calls: Sequence[Call | MissingKey], notices: tup
                 error.args = (f"{error} {other}",)
         raise error
     first = ready[0][1]
-    skipped = tuple(_tell(name, problem, ready[0][0]) for name, problem in missing)
+    skipped = tuple(_report_failure(name, problem, ready[0][0]) for name, problem in missing)
     return msgspec.structs.replace(
         first,
         notices=(*notices, *skipped, *first.notices),
@@ -198,7 +198,7 @@ def _join(names: Sequence[str], calls: Sequence[Call | MissingKey], notices: tup
     )
 
 
-def _tell(model: str, error: AsidesError, then: str) -> Notice:
+def _report_failure(model: str, error: AsidesError, then: str) -> Notice:
     """The notice of a model that did not answer. It holds no words of the server."""
     what = "has no API key" if isinstance(error, MissingKey) else f"failed with {type(error).__name__}"
     status = getattr(error, "status", None)
@@ -272,7 +272,7 @@ class ExchangeInOrder:
             try:
                 return (yield from self._begun.steps())
             except AsidesError as error:
-                if place + 1 == len(self._calls) or self._begun.emitted or not can_fall_over(error):
+                if place + 1 == len(self._calls) or self._begun.emitted or not can_fall_back(error):
                     _attach(error, earlier, (*call.notices, *notices))
                     raise
                 failure = error
@@ -282,7 +282,7 @@ class ExchangeInOrder:
                     _attach(failure, earlier, (*call.notices, *notices))
                     raise failure
             earlier.append(failure)
-            notices.append(_tell(call.model, failure, self._calls[place + 1].model))
+            notices.append(_report_failure(call.model, failure, self._calls[place + 1].model))
         raise AssertionError("the last model answers or raises")
 
 

@@ -59,7 +59,7 @@ class Batch:
         self._problem: BaseException | None = None
 
     @property
-    def wants_more(self) -> bool:
+    def has_room_for_more(self) -> bool:
         """Whether to take the next question now. No more are taken than are asked at once."""
         is_over = self._is_exhausted or self._problem is not None
         return not is_over and self._taken - self._done < self._concurrency
@@ -122,7 +122,7 @@ def check_call(builder: CallBuilder, model: ModelLike | None, options: Options) 
     reported = set(builder.reported)
     call = builder.build(model, "?", options, stream=False)
     builder.reported.clear()
-    builder.reported.update(reported)  # The first question tells of a default model.
+    builder.reported.update(reported)  # The first question reports a default model.
     check_request(call.prompt, call.target, call.policy.on_conflict, [])
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard, get_args
 
 from asides.history.import_export import ImportFormat, detect_prompt_format, import_messages, parse_items
+from asides.values.error_words import describe_type
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, user
 from asides.values.parts import Part
@@ -47,18 +48,14 @@ def read_any_prompt(prompt: object, after: Sequence[Message], *, each: bool = Fa
     items = getattr(prompt, "messages", prompt)
     if not _is_list(items):
         raise ConfigError(
-            f"a prompt is text, a message, a dict, a picture or a list of them, not {_describe(prompt)}. To do: write "
-            f"{_advise(prompt)}."
+            f"a prompt is text, a message, a dict, a picture or a list of them, not {describe_type(prompt)}. To do: "
+            f"write {_advise(prompt)}."
         )
     return _read_list(tuple(items), after, each=each)
 
 
 def _is_list(items: object) -> TypeGuard[Iterable[object]]:
     return isinstance(items, Iterable) and not isinstance(items, (str, bytes, Mapping, set, frozenset))
-
-
-def _describe(value: object) -> str:
-    return "None" if value is None else f"a value of type {type(value).__name__}"
 
 
 def _advise(value: object) -> str:
@@ -127,7 +124,7 @@ def _read_value(item: object, place: int) -> Message | None:
     if isinstance(item, (list, tuple)) and item and all(map(_is_content, item)):
         return user([_read_content_item(inner) for inner in item])
     raise ConfigError(
-        f"messages[{place}] is {_describe(item)}, not a message. To do: use user(…), text, a picture or a dict."
+        f"messages[{place}] is {describe_type(item)}, not a message. To do: use user(…), text, a picture or a dict."
     )
 
 
@@ -217,7 +214,7 @@ def _read_object(value: Mapping[str, Any], after: Sequence[Message]) -> tuple[Me
     first = () if system is None else _read_system(system)
     items = (held,) if isinstance(held, (str, Mapping)) else held
     if not _is_list(items):
-        raise ConfigError(f"{name} is a list of messages, not {_describe(held)}. To do: pass a list.")
+        raise ConfigError(f"{name} is a list of messages, not {describe_type(held)}. To do: pass a list.")
     return (*first, *_read_list(tuple(items), (*after, *first), each=False))
 
 

@@ -68,7 +68,7 @@ _AWS_REGION = r"\s?region\s*=\s*(?P<region>[\w-]+)\s*(?:[#;].*)?"
 
 def has_cloud_hint(cloud: Cloud, environ: Mapping[str, str]) -> bool:
     """Whether the library of this cloud is worth asking."""
-    is_hosted = runs_in(cloud) and environ.get(_SWITCHES.get(cloud, ""), "").strip().lower() != "true"
+    is_hosted = is_cloud_machine(cloud) and environ.get(_SWITCHES.get(cloud, ""), "").strip().lower() != "true"
     if is_hosted or any(environ.get(name, "").strip() for name in _VARIABLES[cloud]):
         return True
     return find_sign_in(cloud, environ) is not None
@@ -95,7 +95,7 @@ def _find_home(environ: Mapping[str, str]) -> Path | None:
 
 
 @cache
-def runs_in(cloud: Cloud) -> bool:
+def is_cloud_machine(cloud: Cloud) -> bool:
     """Whether this machine is one of the cloud's, so that its metadata server answers."""
     name, says = _MACHINES[cloud]
     try:
@@ -104,7 +104,7 @@ def runs_in(cloud: Cloud) -> bool:
         return False
 
 
-def may_receive_token(provider: Provider, cloud: Cloud, address: str) -> bool:
+def can_receive_token(provider: Provider, cloud: Cloud, address: str) -> bool:
     """Whether the credentials of a cloud may go to this address without being asked for.
 
     A signature is good for one request to one host. A token is good for everything, so it goes to the provider's own

@@ -239,9 +239,9 @@ def find_key(
     is_required = provider.key != "optional" and not is_loopback(address)
     cloud = name_cloud(provider)
     if cloud != "nothing":
-        from asides.providers.cloud_hints import has_cloud_hint, may_receive_token
+        from asides.providers.cloud_hints import can_receive_token, has_cloud_hint
 
-        if may_receive_token(provider, cloud, address) and has_cloud_hint(cloud, environ):
+        if can_receive_token(provider, cloud, address) and has_cloud_hint(cloud, environ):
             return KeySource(provider, cloud=cloud, base_url=address, is_required=is_required)
     if is_required:
         raise report_missing_key(provider)

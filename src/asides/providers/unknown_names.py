@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from asides.providers.find import find_row, list_names, list_providers, normalise_name
 from asides.providers.provider import Provider
+from asides.values.error_words import find_near_names
 from asides.values.errors import UnknownModel, UnknownProvider
 
 _MOST_CANDIDATES = 8
@@ -50,10 +51,8 @@ def find_candidates(model: str, rows: Sequence[Provider] = ()) -> tuple[str, ...
 
 def explain_provider(name: str, rows: Sequence[Provider], more: str = "") -> UnknownProvider:
     """The error for a provider that no row has: the nearest names, and how to add a row. `more` ends the message."""
-    from difflib import get_close_matches
-
     by_key = {key: row.name for row in list_providers(rows) for key in list_names(row)}
-    close = dict.fromkeys(by_key[key] for key in get_close_matches(normalise_name(name), by_key, n=3, cutoff=0.6))
+    close = dict.fromkeys(by_key[key] for key in find_near_names(normalise_name(name), by_key, most=3))
     meant = (
         f"Did you mean {' or '.join(close)}?"
         if close

@@ -63,7 +63,7 @@ def _answer(
     process = os.getpid()
     try:
         while True:
-            while batch.wants_more:
+            while batch.has_room_for_more:
                 try:
                     build = next(calls)
                 except StopIteration:
@@ -165,7 +165,7 @@ async def _answer_async(
     taking: asyncio.Task[BuildCall | BaseException | None] | None = None
     try:
         while True:
-            if taking is None and batch.wants_more:
+            if taking is None and batch.has_room_for_more:
                 # A task: the next prompt may take long, and replies arrive meanwhile.
                 taking = asyncio.create_task(_take(waiting))
             if taking is None and not running:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from asides.providers.cloud_hints import find_sign_in, runs_in
+from asides.providers.cloud_hints import find_sign_in, is_cloud_machine
 from asides.providers.credentials import (
     EXTRAS,
     AwsCredentials,
@@ -123,7 +123,7 @@ def _open_aws() -> Fetch:
     limits: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, "read_timeout": _READ_SECONDS}
     config = import_module("botocore.config").Config(**limits, retries={"total_max_attempts": 2})
     session.set_default_client_config(config)
-    if not (runs_in("aws") or os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", "").strip()):
+    if not (is_cloud_machine("aws") or os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", "").strip()):
         # Nobody would answer, and that takes seconds.
         session.get_component("credential_provider").remove("iam-role")
     credentials: Any = session.get_credentials()
@@ -183,7 +183,7 @@ def _open_azure() -> Fetch:
     _silence("azure.identity")
     has_endpoint = any(os.environ.get(name, "").strip() for name in ("IDENTITY_ENDPOINT", "MSI_ENDPOINT"))
     credential = library.DefaultAzureCredential(
-        exclude_managed_identity_credential=not (has_endpoint or runs_in("azure-ad")),
+        exclude_managed_identity_credential=not (has_endpoint or is_cloud_machine("azure-ad")),
         exclude_powershell_credential=True,
         exclude_visual_studio_code_credential=True,
         process_timeout=_CONNECT_SECONDS,

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
+from asides.values.error_words import describe_type
 from asides.values.errors import ConfigError
 from asides.values.media_types import (
     decode_text,
@@ -66,7 +67,7 @@ def read_source(value: object, maker: str) -> Source:
         return _read_path(os.fsdecode(path), maker)
     if callable(getattr(value, "read", None)):
         return _read_open_file(value, maker)
-    raise ConfigError(f"{maker} got {_describe_type(value)}. To do: {_explain_source(maker)}.")
+    raise ConfigError(f"{maker} got {describe_type(value)}. To do: {_explain_source(maker)}.")
 
 
 def _explain_source(maker: str) -> str:
@@ -105,7 +106,7 @@ def _read_url(url: str, scheme: str, maker: str) -> Source:
     if scheme != "data":
         if len(url.partition(":")[2].strip("/")) == 0:
             raise ConfigError(f"{maker}: {_show(url)} is no whole URL. To do: {_explain_source(maker)}.")
-        return Source(url=url, name=_name_of_url(url), shown="the URL")
+        return Source(url=url, name=_find_url_name(url), shown="the URL")
     source = split_data_url(url)
     if source is None:
         raise ConfigError(f"{maker}: the data: URL cannot be decoded. To do: write data:image/png;base64,… .")
@@ -129,7 +130,7 @@ def split_data_url(url: str) -> Source | None:
     return Source(data, media_type=found["type"].strip().lower(), shown="the data: URL")
 
 
-def _name_of_url(url: str) -> str:
+def _find_url_name(url: str) -> str:
     from urllib.parse import unquote, urlsplit
 
     try:
@@ -171,7 +172,7 @@ def _read_open_file(file: Any, maker: str) -> Source:
     if isinstance(data, str):
         raise ConfigError(f'{maker}: the file was opened as text. To do: open it with "rb", or pass its path.')
     if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise ConfigError(f"{maker} got {_describe_type(file)}, whose read() gives no bytes. To do: pass bytes.")
+        raise ConfigError(f"{maker} got {describe_type(file)}, whose read() gives no bytes. To do: pass bytes.")
     # A second read() of the same file gives nothing, so say what that means.
     return Source(_check_filled(bytes(data), f"{maker}: what is left of the open file"), name=name, shown="the file")
 
@@ -180,10 +181,6 @@ def _check_filled(data: bytes, what: str) -> bytes:
     if not data:
         raise ConfigError(f"{what} is empty: there is nothing to send. To do: pass one with content.")
     return data
-
-
-def _describe_type(value: object) -> str:
-    return "None" if value is None else f"a value of type {type(value).__name__}"
 
 
 # --- the constructors of pictures and files ---------------------------------------------------------------------------
@@ -237,7 +234,7 @@ def read_file_arguments(args: tuple[Any, ...], fields: dict[str, Any]) -> dict[s
     name = named.get("name", _NAME if is_plain else source.name or _NAME)
     if not isinstance(name, str) or not name:
         raise ConfigError(
-            f'File: name is the name of the file as text, not {_describe_type(name)}. To do: name="a.pdf".'
+            f'File: name is the name of the file as text, not {describe_type(name)}. To do: name="a.pdf".'
         )
     kind = _read_media_type(named, File) or _find_file_type(source, name, is_plain=is_plain)
     if name == _NAME and not is_plain:
@@ -271,9 +268,9 @@ def _find_source(kind: type[Image | File], args: tuple[Any, ...], fields: dict[s
         return read_source(fields.pop("url"), maker), False
     if data is not None and not isinstance(data, (bytes, bytearray, memoryview)):
         advice = f"{maker}(base64.b64decode(…))" if isinstance(data, str) else f"{maker}(…) without data="
-        raise ConfigError(f"{maker}: data= takes bytes, not {_describe_type(data)}. To do: write {advice}.")
+        raise ConfigError(f"{maker}: data= takes bytes, not {describe_type(data)}. To do: write {advice}.")
     if url is not None and not isinstance(url, str):
-        raise ConfigError(f"{maker}: url= takes text, not {_describe_type(url)}. To do: write {maker}(…) without url=.")
+        raise ConfigError(f"{maker}: url= takes text, not {describe_type(url)}. To do: write {maker}(…) without url=.")
     if data is not None:
         _check_filled(bytes(data), f"{maker}: the value of data=")
         return Source(bytes(data), url, fields.get("name", ""), shown="the value of data="), True
@@ -283,7 +280,7 @@ def _find_source(kind: type[Image | File], args: tuple[Any, ...], fields: dict[s
             raise ConfigError(
                 f"{maker}: url= takes a URL, and {_show(url)} is none. To do: for a file write {maker}(Path(…))."
             )
-        return inline or Source(url=url, name=_name_of_url(url)), True
+        return inline or Source(url=url, name=_find_url_name(url)), True
     if fields.get("id") is not None:
         if not isinstance(fields["id"], str) or not fields["id"]:
             raise ConfigError(f"{maker}: id= takes the provider's id as text. To do: write {maker}(id=…).")
@@ -298,7 +295,7 @@ def _read_media_type(fields: dict[str, Any], kind: type[Image | File]) -> str:
         return ""
     if not isinstance(given, str):
         raise ConfigError(
-            f'{kind.__name__}: media_type is text, not {_describe_type(given)}. To do: media_type="image/png".'
+            f'{kind.__name__}: media_type is text, not {describe_type(given)}. To do: media_type="image/png".'
         )
     if given.lower() == "image/jpg":
         return "image/jpeg"
@@ -352,7 +349,7 @@ def read_attachments(files: object) -> tuple[Part, ...]:
         files = (files,)
     if not isinstance(files, (list, tuple)):
         raise ConfigError(
-            f"files= is a list of files, not {_describe_type(files)}. To do: write "
+            f"files= is a list of files, not {describe_type(files)}. To do: write "
             'files=["a.png", Path("b.pdf"), Image(…)].'
         )
     parts: list[Part] = []

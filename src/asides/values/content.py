@@ -12,6 +12,7 @@ from typing import Any, TypeGuard, get_args
 
 import msgspec
 
+from asides.values.error_words import describe_type, find_near_name
 from asides.values.errors import ConfigError
 from asides.values.parts import File, Image, Part, Text, read_arguments
 
@@ -33,7 +34,7 @@ def read_text(value: object, maker: str) -> str:
     """A text. Raises ConfigError for anything else, with the right spelling."""
     if isinstance(value, str):
         return str.__str__(value)  # of a class of its own, such as an enumeration
-    raise ConfigError(f"{maker}(…) takes text, not {_describe(value)}. To do: {_advise(value, maker)}.")
+    raise ConfigError(f"{maker}(…) takes text, not {describe_type(value)}. To do: {_advise(value, maker)}.")
 
 
 def check_role(role: object) -> None:
@@ -42,11 +43,9 @@ def check_role(role: object) -> None:
         return
     hint = ""
     if isinstance(role, str):
-        from difflib import get_close_matches
-
-        near = _NEAR_ROLES.get(role.lower()) or next(iter(get_close_matches(role.lower(), _ROLES, n=1)), None)
+        near = _NEAR_ROLES.get(role.lower()) or find_near_name(role.lower(), _ROLES)
         hint = "" if near is None else f"did you mean {near!r}? "
-    shown = repr(role) if isinstance(role, str) and len(role) < 40 else _describe(role)
+    shown = repr(role) if isinstance(role, str) and len(role) < 40 else describe_type(role)
     raise ConfigError(f"the role of a message is not {shown}; {hint}To do: use {', '.join(map(repr, _ROLES))}.")
 
 
@@ -87,7 +86,7 @@ def _add_content(content: object, maker: str, parts: list[Part], depth: int) -> 
         for each in content:
             _add_content(each, maker, parts, depth + 1)
     else:
-        raise ConfigError(f"{maker}(…) got {_describe(content)}. To do: {_advise(content, maker)}.")
+        raise ConfigError(f"{maker}(…) got {describe_type(content)}. To do: {_advise(content, maker)}.")
 
 
 def _is_part(content: object) -> TypeGuard[Part]:
@@ -126,13 +125,6 @@ def _read_dict(content: Mapping[Any, Any], maker: str) -> Part:
     raise ConfigError(f"{maker}(…) got a dict, which has its meaning only in a provider's format. To do: {advice}.")
 
 
-def _describe(value: object) -> str:
-    if value is None:
-        return "None"
-    kind = type(value).__name__
-    return f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"
-
-
 def _advise(value: object, maker: str) -> str:
     if isinstance(value, (bool, int, float, complex)):
         return f"write it as text, {maker}(str(…))"
@@ -158,7 +150,7 @@ def read_call_arguments(arguments: object) -> dict[str, Any]:
     read = read_arguments(arguments) if isinstance(arguments, str) else read
     if read is None:
         raise ConfigError(
-            f"ToolCall(…) takes its arguments as a dict, not {_describe(arguments)}. To do: write "
+            f"ToolCall(…) takes its arguments as a dict, not {describe_type(arguments)}. To do: write "
             'ToolCall("call_1", "add", {"a": 1}); text that is no JSON object goes into raw_arguments=.'
         )
     return read
@@ -169,7 +161,9 @@ def check_call_id(call_id: object) -> None:
     if not isinstance(call_id, str):
         is_call = isinstance(getattr(call_id, "id", None), str)
         advice = "write ToolResult(call.id, …)" if is_call else "pass the id of the call"
-        raise ConfigError(f"ToolResult(…) takes the id of its call as text, not {_describe(call_id)}. To do: {advice}.")
+        raise ConfigError(
+            f"ToolResult(…) takes the id of its call as text, not {describe_type(call_id)}. To do: {advice}."
+        )
 
 
 def read_result(content: object) -> str | tuple[Text | Image | File, ...]:
@@ -188,7 +182,7 @@ def _read_result_part(part: object) -> Text | Image | File:
         return part
     if isinstance(part, _PARTS):
         raise ConfigError(
-            f"ToolResult(…) got {_describe(part)} in its content. To do: a result is text, pictures and files."
+            f"ToolResult(…) got {describe_type(part)} in its content. To do: a result is text, pictures and files."
         )
     return Text(part if isinstance(part, str) else _write_json(part))
 
@@ -196,11 +190,12 @@ def _read_result_part(part: object) -> Text | Image | File:
 def _write_json(value: object) -> str:
     if isinstance(value, (bytes, bytearray, memoryview, os.PathLike, type(None), *_PARTS)):
         raise ConfigError(
-            f"ToolResult(…) got {_describe(value)}. To do: write text, a value that JSON can hold, Image(…) or File(…)."
+            f"ToolResult(…) got {describe_type(value)}. To do: write text, a value that JSON can hold, Image(…) or "
+            "File(…)."
         )
     try:
         return msgspec.json.encode(value).decode()
     except (TypeError, ValueError, RecursionError):
         raise ConfigError(
-            f"ToolResult(…) got {_describe(value)}, which JSON cannot hold. To do: write text, Image(…) or File(…)."
+            f"ToolResult(…) got {describe_type(value)}, which JSON cannot hold. To do: write text, Image(…) or File(…)."
         ) from None

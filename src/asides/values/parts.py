@@ -284,7 +284,7 @@ class ToolResult(msgspec.Struct, JsonForm, frozen=True, tag="tool_result"):
             self._read_content()
 
     def _read_content(self) -> None:
-        if type(self.call_id) is not str or type(self.content) is not tuple or not _are_result_parts(self.content):
+        if type(self.call_id) is not str or type(self.content) is not tuple or not _has_result_parts(self.content):
             from asides.values.content import check_call_id, read_result
 
             check_call_id(self.call_id)
@@ -339,7 +339,7 @@ class UnknownPart(msgspec.Struct, JsonForm, frozen=True, tag="unknown"):
 _RESULT_PARTS = frozenset({Text, Image, File})
 
 
-def _are_result_parts(content: tuple[object, ...]) -> bool:
+def _has_result_parts(content: tuple[object, ...]) -> bool:
     return _RESULT_PARTS.issuperset(map(type, content))
 
 

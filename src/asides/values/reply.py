@@ -208,22 +208,7 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
     @property
     def thinking(self) -> Thought | None:
         """The thinking of the whole reply, blocks joined by a blank line; None when there is none."""
-        thoughts = [part for part in self.parts if type(part) is Thought]
-        if not thoughts:
-            return None
-        text = join_thoughts([thought.text for thought in thoughts])
-        seals = tuple(seal for thought in thoughts for seal in thought.seals if seal.value)
-        if text is None and not seals:
-            return None
-        shown = [thought for thought in thoughts if thought.text] or thoughts
-        kind: ThoughtKind = "hidden"
-        if text is not None:
-            kind = "summary" if all(thought.kind == "summary" for thought in shown) else "raw"
-        first = shown[0]
-        whole = all(thought.complete for thought in thoughts)
-        seconds = [thought.seconds for thought in thoughts if thought.seconds is not None]
-        joined = Thought(text or "", kind, first.source, self.origin, seals, first.via, whole)
-        return joined.with_seconds(sum(seconds) if seconds else None)
+        return merge_thoughts([part for part in self.parts if type(part) is Thought], self.origin)
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
@@ -379,6 +364,22 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
 # A streamed reply equals the same reply received whole, so the framing does not count (contract §4.2), nor does time.
 _NOT_COMPARED = ("payloads", "streamed", "revealed", "timing", "expected", "priced_by")
 _COMPARED_FIELDS = tuple(name for name in Reply.__struct_fields__ if name not in _NOT_COMPARED)
+
+
+def merge_thoughts(thoughts: Sequence[Thought], origin: Origin | None) -> Thought | None:
+    """One thought for all of them, in order; None when they have neither text nor seals."""
+    text = join_thoughts([thought.text for thought in thoughts])
+    seals = tuple(seal for thought in thoughts for seal in thought.seals if seal.value)
+    if text is None and not seals:
+        return None
+    shown = [thought for thought in thoughts if thought.text] or thoughts
+    kind: ThoughtKind = "hidden"
+    if text is not None:
+        kind = "summary" if all(thought.kind == "summary" for thought in shown) else "raw"
+    first, whole = shown[0], all(thought.complete for thought in thoughts)
+    seconds = [thought.seconds for thought in thoughts if thought.seconds is not None]
+    merged = Thought(text or "", kind, first.source, origin, seals, first.via, whole)
+    return merged.with_seconds(sum(seconds) if seconds else None)
 
 
 def _encode_call(call: ToolCall) -> dict[str, Any]:

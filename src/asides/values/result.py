@@ -21,8 +21,8 @@ from asides.values.json_form import JsonForm, to_json_value, write_json
 from asides.values.messages import Message
 from asides.values.notices import Notice
 from asides.values.parts import ToolCall, ToolResult
-from asides.values.reply import Outcome, Output, Reply
-from asides.values.thinking import Thought, ThoughtKind, join_thoughts
+from asides.values.reply import Outcome, Output, Reply, merge_thoughts
+from asides.values.thinking import Thought
 from asides.values.usage import Cost, Timing, Usage, join_timings, sum_costs
 
 RunOutcome: TypeAlias = Outcome | Literal["limit", "failed", "cancelled"]
@@ -138,19 +138,8 @@ class Result(msgspec.Struct, Generic[Output], frozen=True, eq=False):
     def thinking(self) -> Thought | None:
         """The thinking of all steps, separated by blank lines; None when there is none."""
         thoughts = [thought for step in self.steps if (thought := step.thinking) is not None]
-        if not thoughts:
-            return None
         shown = [thought for thought in thoughts if thought.text] or thoughts
-        kind: ThoughtKind = "hidden"
-        text = join_thoughts([thought.text for thought in shown])
-        if text is not None:
-            kind = "summary" if all(thought.kind == "summary" for thought in shown) else "raw"
-        first = shown[0]
-        seals = tuple(seal for thought in thoughts for seal in thought.seals)
-        whole = all(thought.complete for thought in thoughts)
-        seconds = [thought.seconds for thought in thoughts if thought.seconds is not None]
-        joined = Thought(text or "", kind, first.source, first.origin, seals, first.via, whole)
-        return joined.with_seconds(sum(seconds) if seconds else None)
+        return merge_thoughts(thoughts, shown[0].origin if shown else None)
 
     @property
     def usage(self) -> Usage:

@@ -14,6 +14,7 @@ import msgspec
 from asides.agents.tools.executor import BadArguments
 from asides.agents.tools.signatures import Parameter, Parameters
 from asides.agents.tools.type_readers import TypeMismatch
+from asides.values.error_words import suggest_name
 from asides.values.json_schema import resolve_reference
 from asides.values.parts import MAX_DEPTH, ToolCall, is_too_deep, read_arguments
 
@@ -75,10 +76,7 @@ def _read_custom_input(call: ToolCall, parameters: Parameters) -> dict[str, Any]
 
 
 def _describe_unknown(name: str, known: dict[str, Parameter]) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, known, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"it takes {', '.join(known) or 'none'}"
+    hint = suggest_name(name, known, f"it takes {', '.join(known) or 'none'}")
     return f"there is no argument {name[:80]} ({hint})"
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from asides.agents.tools.executor import BadArguments, JobOutcome, Raised, Returned, TimedOut
 from asides.agents.tools.type_readers import encode_custom
+from asides.values.error_words import find_near_names
 from asides.values.errors import redact_keys
 from asides.values.messages import Message
 from asides.values.parts import File, Image, Text, ToolCall, ToolResult
@@ -48,11 +49,9 @@ def deny_call(call: ToolCall, reason: str = "") -> ToolResult:
 
 def reject_unknown_tool(call: ToolCall, names: Iterable[str]) -> ToolResult:
     """Build the result of a call of an unknown tool; it suggests the existing tools with similar names."""
-    from difflib import get_close_matches
-
     known = sorted(names)
     text = f"There is no tool named {call.name[:80]!r}."
-    if close := get_close_matches(call.name, known, n=3):
+    if close := find_near_names(call.name, known, most=3):
         text += f" Did you mean {' or '.join(close)}?"
     elif known:
         text += f" The tools are {', '.join(known[:_MAX_NAMES])}{' and more' if len(known) > _MAX_NAMES else ''}."
