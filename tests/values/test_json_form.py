@@ -17,6 +17,7 @@ from asides.testing.conformance.case import USAGE
 from asides.values.events import Event
 from asides.values.fold import fold
 from asides.values.json_form import to_json_value, write_json
+from asides.values.parts import MAX_DEPTH
 from asides.values.result import RunEvent
 
 SEAL = asides.Seal("signature", "seal-canary", entry='{"data": "seal-canary"}')
@@ -218,11 +219,16 @@ def test_whatever_a_value_holds_it_can_be_dumped(make: Any) -> None:
 
 
 def test_arguments_that_a_server_nested_as_deep_as_can_be_read_are_json() -> None:
-    depth = 500
-    reply = fold([asides.ToolCallDelta(0, "c1", "look", '{"a":' + "[" * depth + "]" * depth + "}")])
-    assert reply.tool_calls[0].raw_arguments is None
-    json.loads(reply.to_json())
-    assert to_json_value(_nest(99)) == _nest(99)
+    arguments = '{"a":' + "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1) + "}"
+    reply = fold([asides.ToolCallDelta(0, "c1", "look", arguments)])
+    run = asides.Result("", (), (asides.Step(1, reply),))
+    for written in (
+        reply.to_json(),
+        run.to_json(raw=True),
+        json.dumps(asides.ToolStarted(reply.tool_calls[0], 1).to_dict()),
+    ):
+        assert arguments in written.replace(" ", "")
+        json.loads(written)
 
 
 def test_a_thought_inside_a_value_of_the_caller_stays_out() -> None:

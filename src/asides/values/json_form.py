@@ -120,8 +120,9 @@ class _Writer:
         return written if isinstance(written, str) else json.dumps(written)
 
 
-# `json.dumps` and this need some frames for each level, and Python has 1000 of them.
-_MOST_LEVELS = 200
+# What is read (MAX_DEPTH of parts) is not deeper, wherever it is in a reply. `json.dumps` and this need some frames for
+# each level, and Python has 1000 of them.
+_MOST_LEVELS = 220
 # Python does not write integers with more than 4300 digits.
 _MOST_BITS = 14_000
 
