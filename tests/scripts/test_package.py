@@ -21,7 +21,7 @@ Description-Content-Type: text/markdown
 {fields}
 {description}
 """
-_TOP = ("src tests docs scripts PKG-INFO pyproject.toml constraints.txt .gitignore "
+_TOP = ("src tests docs scripts man mkdocs.yml PKG-INFO pyproject.toml constraints.txt .gitignore "
         "README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE").split()  # fmt: skip
 
 
@@ -148,7 +148,7 @@ def test_a_source_distribution_has_what_builds_it_again(
     package: Any, tmp_path: Path, change: dict[str, bytes | None], reason: str | None
 ) -> None:
     files: dict[str, bytes | None] = {name: b"" for name in _TOP if "." in name or name.isupper()}
-    files |= {"src/a.py": b"", "tests/a.py": b"", "docs/a.md": b"", "scripts/hatch_build.py": b""}
+    files |= {"src/a.py": b"", "tests/a.py": b"", "docs/a.md": b"", "man/a.1": b"", "scripts/hatch_build.py": b""}
     files |= {"LICENSE": b"", "PKG-INFO": metadata()} | change
     sdist = tmp_path / "asides-1.tar.gz"
     with tarfile.open(sdist, "w:gz") as archive:
