@@ -19,6 +19,7 @@ from asides.cli.inputs import describe_read_error
 from asides.cli.question_rows import STDIN, Question
 from asides.cli.terminal import Terminal
 from asides.values.errors import ConfigError
+from asides.values.json_form import to_json_value
 
 # Every row begins so, which tells a torn row from a file of somebody else.
 _START = b'{"index": '
@@ -78,13 +79,19 @@ class AnswerFile:
     def write(self, row: dict[str, Any]) -> None:
         """Append one row, whole, and hand it to the system at once."""
         if self._file is None:
-            text = json.dumps(row, ensure_ascii=not self._terminal.supports_unicode)
+            text = _dump(row, ensure_ascii=not self._terminal.supports_unicode)
             self._terminal.write_answer(f"{text}\n")
             self._terminal.flush()
             return
         data = memoryview(_encode(row))
-        while data:
-            data = data[self._file.write(data) :]
+        try:
+            while data:
+                data = data[self._file.write(data) :]
+        except BrokenPipeError:
+            raise  # Nobody reads on, which is no error.
+        except OSError as error:
+            reason = f"-o {self._path} cannot be written: {error.strerror}.{self.how_to_go_on}"
+            raise OSError(error.errno, reason.removesuffix(".")) from None
 
     # --- a file that exists -------------------------------------------------------------------------------------------
 
@@ -136,9 +143,17 @@ class AnswerFile:
 def _encode(row: dict[str, Any]) -> bytes:
     # Half a surrogate pair cannot be UTF-8.
     try:
-        return json.dumps(row, ensure_ascii=False).encode() + b"\n"
+        return _dump(row, ensure_ascii=False).encode() + b"\n"
     except UnicodeEncodeError:
-        return json.dumps(row).encode() + b"\n"
+        return _dump(row, ensure_ascii=True).encode() + b"\n"
+
+
+def _dump(row: dict[str, Any], *, ensure_ascii: bool) -> str:
+    try:
+        return json.dumps(row, ensure_ascii=ensure_ascii, allow_nan=False)
+    except ValueError:
+        # Python reads a question with NaN in it; no other program would read the answer.
+        return json.dumps(to_json_value(row), ensure_ascii=ensure_ascii)
 
 
 def _decode(line: bytes) -> dict[str, Any] | None:
