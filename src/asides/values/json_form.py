@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
-Private: TypeAlias = Literal["thinking", "seals"]
+Private: TypeAlias = Literal["thinking", "seals", "both"]
 
 
 class JsonForm:
@@ -22,12 +22,13 @@ class JsonForm:
     __slots__ = ()
 
     _private: ClassVar[Mapping[str, Private]] = {}
-    """The fields that hold thinking, or what a provider wants back verbatim."""
+    """The fields that hold thinking, or what a provider wants back verbatim, or "both"."""
 
     def to_dict(self, *, thinking: bool = False, seals: bool = False) -> dict[str, Any]:
         """Return the value as plain JSON: `json.dumps` takes it.
 
-        Text of thoughts is None unless `thinking=True`. Seals, and items that go back verbatim, need `seals=True`.
+        Text of thoughts is None unless `thinking=True`. Seals, and items that go back verbatim, need `seals=True`. The
+        entry of a seal may hold both, and needs both.
         """
         fields: dict[str, Any] = to_json_value(self, thinking=thinking, seals=seals)
         return fields
@@ -109,7 +110,7 @@ class _Writer:
         for name, key in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
             if name == "seals" and "seals" not in self._shown:
                 continue
-            is_hidden = name in private and private[name] not in self._shown
+            is_hidden = name in private and not _NEEDED[private[name]] <= self._shown
             fields[key] = None if is_hidden else self.write(getattr(value, name))
         return fields
 
@@ -120,6 +121,7 @@ class _Writer:
         return written if isinstance(written, str) else json.dumps(written)
 
 
+_NEEDED: dict[Private, set[str]] = {"thinking": {"thinking"}, "seals": {"seals"}, "both": {"thinking", "seals"}}
 # What is read (MAX_DEPTH of parts) is not deeper, wherever it is in a reply. `json.dumps` and this need some frames for
 # each level, and Python has 1000 of them.
 _MOST_LEVELS = 220
