@@ -341,7 +341,7 @@ def test_no_reported_amount_is_an_error_later(amount: str) -> None:
         usage = Usage(10, 10, 5, cost=cost)
         found = find_cost(usage + usage, ["gpt-5"], "openai")
         assert found is not None
-        json.dumps([found.to_dict(), sum([found, found]).to_dict()], allow_nan=False)
+        json.dumps([found.to_dict(), (found + found).to_dict()], allow_nan=False)
 
 
 def test_the_share_of_thinking_is_never_more_than_the_whole() -> None:
