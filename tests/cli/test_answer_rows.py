@@ -135,3 +135,22 @@ def test_a_row_holds_what_is_no_utf8(tmp_path: Path, terminal: Terminal) -> None
     path = tmp_path / "a.jsonl"
     write(path, terminal, encode_row(question("a"), {**ANSWERED, "text": "\ud83d"}))
     assert json.loads(path.read_bytes())["text"] == "\ud83d"
+
+
+def test_a_row_is_json_that_every_program_reads(tmp_path: Path, terminal: Terminal) -> None:
+    asked = read_row(json.loads('{"prompt": "a", "score": NaN, "most": 1e999}'), 0, "here")
+    path = tmp_path / "answers.jsonl"
+    write(path, terminal, encode_row(asked, ANSWERED))
+
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    row = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+    assert row["row"] == {"score": "NaN", "most": "Infinity"}
+    assert known(path, terminal, asked) == [True]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device")
+def test_a_full_disk_is_told_with_the_file_and_how_to_go_on(terminal: Terminal) -> None:
+    with pytest.raises(OSError, match=r"-o /dev/full cannot be written: No space.*To do: run the same command"):
+        write(Path("/dev/full"), terminal, encode_row(question("a"), ANSWERED))

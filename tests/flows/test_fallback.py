@@ -477,6 +477,42 @@ def test_an_agent_takes_the_model_of_its_conversation(servers: Open) -> None:
         agent.run("?")
 
 
+@every
+def test_the_time_counts_from_the_start_of_the_whole_call(ask: Ask, servers: Open) -> None:
+    """Also that of a model that failed, its retries and the waits between them."""
+    opened = servers(Fail(status=503, retry_after=0.2), [Say(text="here")])
+    timing = ask(opened, MODELS[:2], retries=1).whole.timing
+    assert timing is not None
+    assert timing.first_event is not None
+    assert timing.first_word is not None
+    assert timing.total is not None
+    assert 0.2 <= timing.first_event <= timing.first_word <= timing.total < 5
+
+
+@pytest.mark.parametrize("mode", ["native", "react"])
+def test_the_time_of_a_step_counts_from_its_start(servers: Open, mode: Any) -> None:
+    opened = servers(Fail(status=503, retry_after=0.2), [Say(text="Final Answer: here")])
+    with asides.Client(providers=opened.rows, retries=1) as client:
+        result = asides.Agent(MODELS[:2], mode=mode, client=client).run("?")
+    timing = result.timing
+    assert timing is not None
+    assert timing.first_word is not None
+    assert timing.total is not None
+    assert 0.2 <= timing.first_word <= timing.total < 5
+
+
+@pytest.mark.parametrize("model", [MODELS[0], MODELS[:2], None], ids=["one", "several", "default"])
+@every
+def test_files_need_no_words(ask: Ask, servers: Open, model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASIDES_MODEL", MODELS[0])
+    opened = servers(Say(text="a picture"), Say(text="no"))
+    png = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
+    assert ask(opened, model, None, files=[png]).whole.text == "a picture"
+    (message,) = opened.stages[0].requests[0].json["messages"]
+    assert [part["type"] for part in message["content"]] == ["image_url"]
+    assert "there is no prompt" in str(ask(opened, model, None, files=[]).raised)
+
+
 # --- the law ----------------------------------------------------------------------------------------------------------
 
 _SCENES: list[Scene] = [

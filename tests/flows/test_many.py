@@ -62,6 +62,14 @@ def test_a_number_of_calls_is_one_or_more(given: Any) -> None:
         Batch(given)
 
 
+def test_progress_is_not_awaited() -> None:
+    async def show(_: Progress) -> None:
+        """Nobody would await it."""
+
+    with pytest.raises(asides.ConfigError, match="def in place of async def"):
+        Batch(on_progress=show)
+
+
 def test_progress_goes_to_a_function() -> None:
     with pytest.raises(asides.ConfigError, match="on_progress is a function"):
         Batch(8, "print")  # type: ignore[arg-type]

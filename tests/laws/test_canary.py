@@ -7,9 +7,10 @@ stores, agents and their events.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from asides.values.errors import AsidesError
 from asides.values.events import Event
 from asides.values.messages import Message, user
 from asides.values.reply import Reply
+from asides.values.result import RunEvent
 from tests.decoding import chunk, sse
 from tests.laws.planted import ANSWER, CANARY, PLANTED, Planted
 from tests.laws.theatre import HOUSES
@@ -77,6 +79,7 @@ def places_of(reply: Reply) -> dict[str, object]:
         "stop": msgspec.json.encode(reply.stop).decode(),
         "thought": repr(reply.thinking),
         "origin": reply.origin,
+        "json": reply.to_json(),
     }
     return places if message is None else {**places, **places_of_message(message)}
 
@@ -85,11 +88,17 @@ def places_of_message(message: Message) -> dict[str, object]:
     exported = {shape: export_messages((message,), shape) for shape in ("openai_chat", "anthropic", "openai_responses")}
     return {
         "message": repr(message),
+        "message as json": json.dumps(message.to_dict()),
         "text of the message": message.text,
         "content of the message": message.content,
         "calls of the message": [msgspec.json.encode(call.arguments) for call in message.tool_calls],
         **{f"exported as {shape}": value for shape, value in exported.items()},
     }
+
+
+def to_json_lines(events: Sequence[RunEvent]) -> str:
+    """The events as a program would log them, or send them on."""
+    return "\n".join(json.dumps(event.to_dict()) for event in events)
 
 
 def both_ways(way: Planted, stage: Stage) -> list[tuple[Reply, list[Event]]]:
@@ -118,7 +127,12 @@ def both_ways(way: Planted, stage: Stage) -> list[tuple[Reply, list[Event]]]:
 def test_law_a_thought_is_in_thinking_and_nowhere_else(stage: OpenStage, way: str) -> None:
     source = PLANTED[way]
     for reply, events in both_ways(source, stage(source.play)):
-        assert leaks({**places_of(reply), "events": events}) == []
+        assert leaks({**places_of(reply), "events": events, "events as json": to_json_lines(events)}) == []
+        assert (CANARY in reply.to_json(thinking=True)) == source.shown
+        assert CANARY not in reply.to_json(seals=True)
+        seals = {value for seal in reply.seals for value in (seal.value, seal.entry) if value}
+        told = f"{reply.to_json(thinking=True)}\n{to_json_lines(events)}"
+        assert [seal for seal in seals if json.dumps(seal)[1:-1] in told] == []
         thought = "" if reply.thinking is None else reply.thinking.text
         assert (CANARY in thought) == source.shown
         assert (CANARY in str(reply.metadata.get("thinking"))) == source.shown
@@ -150,7 +164,7 @@ def test_law_a_broken_reply_tells_nothing(stage: OpenStage, way: str) -> None:
                 assert leaks(told) == []
                 left = error.partial
             else:
-                assert leaks({"events": heard}) == []
+                assert leaks({"events": heard, "events as json": to_json_lines(heard)}) == []
                 left = events.partial
         if left is not None:
             assert leaks(places_of(left)) == []
@@ -251,7 +265,10 @@ def test_law_an_agent_hands_out_answers(stage: OpenStage, way: str) -> None:
             "steps": result.steps,
             "events": heard,
             "warnings": result.warnings,
+            "json": result.to_json(),
+            "events as json": to_json_lines(heard),
         }
+        assert CANARY in result.to_json(thinking=True)
         for message in result.messages:
             places |= places_of_message(message)
         assert leaks(places) == []

@@ -122,6 +122,89 @@ def test_an_error_of_the_iterable_is_raised_behind_the_replies(many: AskMany) ->
         assert done[-1] == Progress(2, 0, 0, None)
 
 
+@both
+def test_an_error_of_on_progress_is_raised_behind_the_replies(many: AskMany) -> None:
+    calls: list[Progress] = []
+    got: Pairs = []
+
+    def show(progress: Progress) -> None:
+        calls.append(progress)
+        raise ZeroDivisionError("of the caller")
+
+    async def ask_async(url: str) -> None:
+        async with asides.AsyncClient(base_url=url, retries=0) as client:
+            async for pair in client.ask_many(MODEL, ["slow a", "slow b", "c"], on_progress=show):
+                got.append(pair)
+
+    def ask(url: str) -> None:
+        if many is many_async:
+            asyncio.run(ask_async(url))
+        with asides.Client(base_url=url, retries=0) as client:
+            for pair in client.ask_many(MODEL, ["slow a", "slow b", "c"], on_progress=show):
+                got.append(pair)
+
+    with Stage(parrot) as stage, pytest.raises(ZeroDivisionError, match="of the caller"):
+        ask(f"{stage.url}/v1")
+    assert texts(got) == {0: "re slow a", 1: "re slow b", 2: "re c"}
+    assert len(calls) == 1
+
+
+def test_several_threads_share_the_answers() -> None:
+    got: Pairs = []
+    with Stage(parrot) as stage, asides.Client(base_url=f"{stage.url}/v1", retries=0) as client:
+        answers = client.ask_many(MODEL, [f"slow {number}" for number in range(20)], concurrency=4)
+        threads = [threading.Thread(target=lambda: got.extend(answers)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+    assert sorted(index for index, _ in got) == list(range(20))
+
+
+def test_several_tasks_share_the_answers_and_another_may_close_them() -> None:
+    async def run(url: str) -> tuple[Pairs, Pairs]:
+        async with asides.AsyncClient(base_url=url, retries=0) as client:
+            answers = client.ask_many(MODEL, [f"slow {number}" for number in range(20)], concurrency=4)
+            both_halves = await asyncio.gather(_list(answers), _list(answers))
+            answers = client.ask_many(MODEL, ["hang"])
+            waiting = asyncio.create_task(_list(answers))
+            while len(stage.requests) < 21:
+                await asyncio.sleep(0.01)
+            await answers.close()
+            return [pair for half in both_halves for pair in half], await asyncio.wait_for(waiting, 5)
+
+    async def _list(answers: Any) -> Pairs:
+        return [pair async for pair in answers]
+
+    with Stage(lambda request: Hang() if "hang" in last_text(request) else parrot(request)) as stage:
+        shared, closed = asyncio.run(run(f"{stage.url}/v1"))
+    assert sorted(index for index, _ in shared) == list(range(20))
+    assert closed == []
+
+
+def test_nothing_is_asked_after_another_thread_closed_them_while_a_prompt_was_awaited() -> None:
+    taken, go_on = threading.Event(), threading.Event()
+    numbers: list[int] = []
+
+    def prompts() -> Iterator[str]:
+        for number in itertools.count():
+            numbers.append(number)
+            taken.set()
+            go_on.wait(10)
+            yield f"ask {number}"
+
+    with Stage(parrot) as stage, asides.Client(base_url=f"{stage.url}/v1", retries=0) as client:
+        answers = client.ask_many(MODEL, prompts())
+        thread = threading.Thread(target=lambda: list(answers))
+        thread.start()
+        taken.wait(10)
+        answers.close()
+        go_on.set()
+        thread.join(10)
+        assert not thread.is_alive()
+        assert (numbers, list(stage.requests)) == ([0], [])
+
+
 class _Broken:
     """A transport with a bug."""
 

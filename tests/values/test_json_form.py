@@ -15,7 +15,9 @@ import pytest
 import asides
 from asides.testing.conformance.case import USAGE
 from asides.values.events import Event
+from asides.values.fold import fold
 from asides.values.json_form import to_json_value, write_json
+from asides.values.parts import MAX_DEPTH
 from asides.values.result import RunEvent
 
 SEAL = asides.Seal("signature", "seal-canary", entry='{"data": "seal-canary"}')
@@ -156,6 +158,83 @@ def test_values_that_json_does_not_have_are_written_as_something_it_has(value: A
     assert write_json(to_json_value({"value": value})) == f'{{"value": {written}}}'
     call = asides.ToolCall("1", "look", {"value": value})
     assert json.dumps(call.to_dict()["arguments"]) == f'{{"value": {written}}}'
+
+
+class Unprintable:
+    def __str__(self) -> str:
+        raise RuntimeError("not today")
+
+
+class Undumpable:
+    def model_dump(self, **_: object) -> object:
+        raise RuntimeError("not today")
+
+    def __str__(self) -> str:
+        return "undumpable"
+
+
+@dataclass
+class Holder:
+    inner: Any
+
+
+def _nest(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [{"a": value}]
+    return value
+
+
+def _contain_itself() -> Any:
+    value: dict[str, Any] = {"again": []}
+    value["again"] += [value, value]
+    return value
+
+
+def _hold_itself() -> Any:
+    value = Holder(None)
+    value.inner = value
+    return value
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: _nest(100_000),
+        _contain_itself,
+        _hold_itself,
+        lambda: 10**5000,
+        lambda: Decimal("sNaN"),
+        Unprintable,
+        Undumpable,
+        lambda: {Unprintable()},
+        lambda: {Unprintable(): 1},
+    ],
+)
+def test_whatever_a_value_holds_it_can_be_dumped(make: Any) -> None:
+    call = asides.ToolCall("1", "look", {"value": make()})
+    for written in (call.to_dict(), asides.Reply((call,)).to_dict(), asides.ToolStarted(call, 1).to_dict()):
+        json.loads(json.dumps(written, allow_nan=False))
+        write_json(written).encode()
+
+
+def test_arguments_that_a_server_nested_as_deep_as_can_be_read_are_json() -> None:
+    arguments = '{"a":' + "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1) + "}"
+    reply = fold([asides.ToolCallDelta(0, "c1", "look", arguments)])
+    run = asides.Result("", (), (asides.Step(1, reply),))
+    for written in (
+        reply.to_json(),
+        run.to_json(raw=True),
+        json.dumps(asides.ToolStarted(reply.tool_calls[0], 1).to_dict()),
+    ):
+        assert arguments in written.replace(" ", "")
+        json.loads(written)
+
+
+def test_a_thought_inside_a_value_of_the_caller_stays_out() -> None:
+    held = Holder([asides.Thought("thought-canary", seals=(SEAL,)), {"more": asides.ThinkingDelta("thought-canary")}])
+    assert "canary" not in json.dumps(to_json_value(held))
+    assert "thought-canary" in json.dumps(to_json_value(held, thinking=True))
 
 
 def test_a_model_of_pydantic_is_written_by_itself() -> None:

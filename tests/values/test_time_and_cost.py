@@ -8,6 +8,7 @@ import sys
 import time
 from decimal import Decimal
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -331,6 +332,43 @@ def test_a_reported_cost_wins_and_list_prices_only_tell_the_share_of_thinking() 
     assert find_cost(usage, ["gpt-5"], "openai") == Cost(Decimal(4), "USD", Decimal(1), "reported")
     assert find_cost(usage, ["gpt-5"], None) == Cost(Decimal(4))
     assert find_cost(Usage(1, 1, 0, cost=Decimal(4)), [], None) == Cost(Decimal(4), thinking=Decimal(0))
+
+
+@pytest.mark.parametrize("amount", ["1e999999999", "9" * 5000, "1e-999999999"])
+def test_no_reported_amount_is_an_error_later(amount: str) -> None:
+    pytest.importorskip("genai_prices")
+    for cost in (read_cost(amount), read_cost(None, ticks=amount), read_cost("1", upstream=amount)):
+        usage = Usage(10, 10, 5, cost=cost)
+        found = find_cost(usage + usage, ["gpt-5"], "openai")
+        assert found is not None
+        json.dumps([found.to_dict(), (found + found).to_dict()], allow_nan=False)
+
+
+def test_the_share_of_thinking_is_never_more_than_the_whole() -> None:
+    pytest.importorskip("genai_prices")
+    found = find_cost(Usage(10, 10, 999), ["gpt-5"], "openai")
+    assert found is not None
+    assert found.thinking is not None
+    assert found.thinking <= found.amount
+
+
+class _Broken(ModuleType):
+    """A package that was installed halfway."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+def _raise(*_: object, **__: object) -> Any:
+    raise OSError("no such file")
+
+
+def test_a_broken_package_costs_no_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in (_Broken("genai_prices"), SimpleNamespace(Usage=dict, calc_price=_raise)):
+        monkeypatch.setitem(sys.modules, "genai_prices", package)
+        reply = asides.Reply(usage=Usage(10, 10), model="gpt-5", priced_by="openai")
+        assert reply.cost is None
+        assert json.loads(reply.to_json())["cost"] is None
 
 
 def test_without_the_package_there_is_no_estimate(monkeypatch: pytest.MonkeyPatch) -> None:

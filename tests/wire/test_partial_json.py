@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from asides.wire.partial_json import PartialJson, partial
+from asides.wire.partial_json import PartialJson, _select_certain, partial
 
 _SCALARS = (
     some.none()
@@ -180,6 +180,33 @@ def _seconds(length: int) -> float:
 def test_a_long_string_in_small_pieces_is_joined_once() -> None:
     """A reader that joined at each piece would take sixteen times as long for four times the text."""
     assert min(_seconds(2_000_000) for _ in range(2)) < 9 * min(_seconds(500_000) for _ in range(3))
+
+
+@settings(deadline=None)
+@given(documents() | some.text(alphabet='["\\\\u0d8eE1bn \ud83d\ude00é\x00', max_size=30).map('["'.__add__))
+def test_a_look_at_every_character_shows_what_one_look_shows(text: str) -> None:
+    document = PartialJson()
+    for end, character in enumerate(text, start=1):
+        document.feed(character)
+        assert document.value == partial(text[:end])
+
+
+def test_a_look_at_every_piece_of_a_long_string_reads_each_character_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = 0
+
+    def select(body: str) -> str:
+        nonlocal read
+        read += len(body)
+        return _select_certain(body)
+
+    monkeypatch.setattr("asides.wire.partial_json._select_certain", select)
+    document = PartialJson()
+    text = '{"a": "' + "x\\n\\u00e9" * 2_000
+    for start in range(0, len(text), 5):
+        document.feed(text[start : start + 5])
+        assert document.snapshot() is not None
+    assert document.value == {"a": "x\né" * 2_000}
+    assert read < 3 * len(text)
 
 
 def test_a_number_beyond_any_float_is_no_error() -> None:

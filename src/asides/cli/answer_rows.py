@@ -20,7 +20,7 @@ from asides.cli.private_files import try_lock
 from asides.cli.question_rows import STDIN, Question
 from asides.cli.terminal import Terminal
 from asides.values.errors import ConfigError
-from asides.values.json_form import write_json
+from asides.values.json_form import to_json_value, write_json
 
 # Every row begins so, which tells a torn row from a file of somebody else.
 _START = b'{"index": '
@@ -80,13 +80,19 @@ class AnswerFile:
     def write(self, row: dict[str, Any]) -> None:
         """Append one row, whole, and hand it to the system at once."""
         if self._file is None:
-            text = json.dumps(row, ensure_ascii=not self._terminal.supports_unicode)
+            text = _dump(row, ensure_ascii=not self._terminal.supports_unicode)
             self._terminal.write_answer(f"{text}\n")
             self._terminal.flush()
             return
-        data = memoryview(write_json(row).encode() + b"\n")
-        while data:
-            data = data[self._file.write(data) :]
+        data = memoryview(write_json(to_json_value(row)).encode() + b"\n")  # a question may hold NaN
+        try:
+            while data:
+                data = data[self._file.write(data) :]
+        except BrokenPipeError:
+            raise  # Nobody reads on, which is no error.
+        except OSError as error:
+            reason = f"-o {self._path} cannot be written: {error.strerror}.{self.how_to_go_on}"
+            raise OSError(error.errno, reason.removesuffix(".")) from None
 
     # --- a file that exists -------------------------------------------------------------------------------------------
 

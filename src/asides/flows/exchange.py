@@ -248,8 +248,11 @@ class Exchange:
         """The reply so far; None before it has started."""
         return None if self._reader is None else self._reader.partial
 
-    def steps(self) -> Flow[Reply]:
-        """The flow. Every AsidesError that leaves it carries the reply so far, and shows no key and no prompt."""
+    def steps(self, began: float | None = None) -> Flow[Reply]:
+        """The flow. Every AsidesError that leaves it carries the reply so far, and shows no key and no prompt.
+
+        `began`: when the call did, if it is not now.
+        """
         call = self._call
         try:
             dialect = find_dialect(call.target.dialect)
@@ -260,7 +263,8 @@ class Exchange:
                 notices += known
             repairs: list[RepairKind] = []
             request, warnings = self._encode(prompt, dialect, notices)
-            began: float | None = yield Now()
+            if began is None:
+                began = yield Now()
             attempt = 0
             while True:
                 attempt += 1

@@ -60,10 +60,10 @@ def build_in_order(
     Each call has the key and the address of its own provider: `api_key=` and `base_url=` hold for the provider of the
     first model. Models without a key are left out, with a notice, as long as one has a key.
     """
-    _check_prompt(model, prompt)
-    names, notices = _read_names(builder, model)
     given, _ = read_options(builder.defaults, options)
-    asked: Any = prompt
+    asked: Any = "" if prompt is None and given.files else prompt
+    _check_prompt(model, asked)
+    names, notices = _read_names(builder, model)
     if isinstance(asked, Iterator):
         asked = tuple(asked)  # it is read for each model
 
@@ -221,8 +221,8 @@ class OneExchange(Protocol):
         """Whether the caller got an event."""
         ...
 
-    def steps(self) -> Flow[Reply]:
-        """The flow."""
+    def steps(self, began: float | None = None) -> Flow[Reply]:
+        """The flow. `began`: when the whole call did."""
         ...
 
 
@@ -262,7 +262,7 @@ class ExchangeInOrder:
     def steps(self) -> Flow[Reply]:
         """The flow. An error that leaves it is that of the last model; `earlier` has those of the others."""
         total = self._calls[0].policy.timeout.total
-        began: float = 0.0 if total is None else (yield Now())
+        began: float = yield Now()
         notices: list[Notice] = []
         earlier: list[AsidesError] = []
         for place, call in enumerate(self._calls):
@@ -270,7 +270,7 @@ class ExchangeInOrder:
             yield UseCall(call)
             self._begun = self._start(call, tuple(notices))
             try:
-                return (yield from self._begun.steps())
+                return (yield from self._begun.steps(began))
             except AsidesError as error:
                 if place + 1 == len(self._calls) or self._begun.emitted or not can_fall_back(error):
                     _attach(error, earlier, (*call.notices, *notices))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from functools import partial
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -52,6 +53,8 @@ class Batch:
         self._concurrency = _check_concurrency(concurrency)
         if on_progress is not None and not callable(on_progress):
             raise ConfigError("on_progress is a function that takes a Progress.")
+        if iscoroutinefunction(on_progress):
+            raise ConfigError("on_progress is called, not awaited. To do: write def in place of async def.")
         self._on_progress = on_progress
         self._total = total
         self._taken = self._done = self._failed = 0
@@ -87,7 +90,11 @@ class Batch:
         if isinstance(outcome, AsidesError):
             self._failed += 1
         if self._on_progress is not None:
-            self._on_progress(Progress(self._done, self._failed, self._taken - self._done, self._total))
+            try:
+                self._on_progress(Progress(self._done, self._failed, self._taken - self._done, self._total))
+            except Exception as problem:  # noqa: BLE001 - it is the caller's, and costs no reply
+                self.fail(problem)
+                self._on_progress = None
         return index, outcome
 
     def end(self) -> None:

@@ -165,9 +165,11 @@ class ReactExchange:
         """Whether the caller got an event."""
         return self._exchange.emitted
 
-    def steps(self) -> Flow[Reply]:
-        """The flow of the exchange, with its events translated."""
-        flow = self._exchange.steps()
+    def steps(self, began: float | None = None) -> Flow[Reply]:
+        """The flow of the exchange, with its events translated. `began`: when the call did, if it is not now."""
+        flow = self._exchange.steps(began)
+        if began is not None:
+            self._fold.timer = ReplyTimer(began)
         try:
             step = advance(flow)
             while not isinstance(step, Done):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import queue
+import threading
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -35,16 +36,20 @@ class Answers:
 
     def __init__(self, calls: Iterable[BuildCall], transport: Transport, batch: Batch) -> None:
         self._ended: _Ended = queue.SimpleQueue()
+        self._batch = batch
         self._pairs = _answer(iter(calls), transport, batch, self._ended)
+        self._turn = threading.RLock()
 
     def __iter__(self) -> Iterator[tuple[int, Answer]]:
-        return self._pairs
+        return self
 
     def __next__(self) -> tuple[int, Answer]:
-        return next(self._pairs)
+        with self._turn:  # Several threads may share the pairs.
+            return next(self._pairs)
 
     def close(self) -> None:
         """Close open connections and ask nothing more, from any thread."""
+        self._batch.exhaust()
         self._ended.put(None)
         with suppress(ValueError):  # Another thread waits for the next pair, and is woken.
             self._pairs.close()
@@ -72,6 +77,8 @@ def _answer(
                 except Exception as problem:  # noqa: BLE001 - it is the caller's, and raised when the others have ended
                     batch.fail(problem)
                     break
+                if not batch.wants_more:
+                    break  # Another thread has closed it meanwhile.
                 index = batch.take()
                 running[index] = _start(index, build, transport, ended)
             if not running:
@@ -94,10 +101,10 @@ def _start(index: int, build: BuildCall, transport: Transport, ended: _Ended) ->
     """Start a question in a thread. None: it failed before anything was sent."""
     try:
         stream = Stream(build(), transport)
+        start_thread(partial(_ask, index, stream, ended))
     except Exception as problem:  # noqa: BLE001 - the batch decides whose it is
         ended.put((index, problem))
         return None
-    start_thread(partial(_ask, index, stream, ended))
     return stream
 
 
@@ -134,17 +141,22 @@ class AsyncAnswers:
         *,
         ends_transport: bool = False,
     ) -> None:
-        self._pairs = _answer_async(calls, transport, batch, ends_transport)
+        self._closed = asyncio.Event()
+        self._pairs = _answer_async(calls, transport, batch, self._closed, ends_transport)
+        self._turn = asyncio.Lock()
 
     def __aiter__(self) -> AsyncIterator[tuple[int, Answer]]:
-        return self._pairs
+        return self
 
     async def __anext__(self) -> tuple[int, Answer]:
-        return await anext(self._pairs)
+        async with self._turn:  # Several tasks may share the pairs.
+            return await anext(self._pairs)
 
     async def close(self) -> None:
-        """Close open connections and ask nothing more."""
-        await self._pairs.aclose()
+        """Close open connections and ask nothing more, from any task of the event loop."""
+        self._closed.set()
+        async with self._turn:  # A task that waits for the next pair is woken.
+            await self._pairs.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -157,12 +169,14 @@ async def _answer_async(
     calls: Iterable[BuildCall] | AsyncIterable[BuildCall],
     transport: AsyncTransport,
     batch: Batch,
+    closed: asyncio.Event,
     ends_transport: bool,
 ) -> AsyncGenerator[tuple[int, Answer], None]:
     source = calls if isinstance(calls, AsyncIterable) else _iterate(calls)
     waiting = aiter(source)
     running: dict[asyncio.Task[Reply | BaseException], int] = {}
     taking: asyncio.Task[BuildCall | BaseException | None] | None = None
+    closing = asyncio.create_task(closed.wait())
     try:
         while True:
             if taking is None and batch.has_room_for_more:
@@ -171,7 +185,9 @@ async def _answer_async(
             if taking is None and not running:
                 batch.end()
                 return
-            await asyncio.wait(_list_tasks(running, taking), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((closing, *_list_tasks(running, taking)), return_when=asyncio.FIRST_COMPLETED)
+            if closed.is_set():
+                return
             if taking is not None and taking.done():
                 taken, taking = taking.result(), None
                 if taken is None:
@@ -186,13 +202,14 @@ async def _answer_async(
                 if pair is not None:
                     yield pair
     finally:
-        left = _list_tasks(running, taking)
+        left = [closing, *_list_tasks(running, taking)]
         for open_task in left:
             open_task.cancel()
-        if left:
+        try:
             await asyncio.wait(left)
-        if ends_transport:
-            await transport.close()
+        finally:  # A second cancellation ends the wait, and leaves nothing open.
+            if ends_transport:
+                await transport.close()
 
 
 def _list_tasks(running: Iterable[asyncio.Task[Any]], taking: asyncio.Task[Any] | None) -> list[asyncio.Task[Any]]:

@@ -178,7 +178,7 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
         Read from the answer when it is first used, never from thinking. Raises `InvalidOutput` for an answer that does
         not fit, and `NoAnswer` when there is none; `.partial` of the error is this reply.
         """
-        if self.expected is None:
+        if not self.expected:  # nor does a reply that was encoded and decoded have one
             return cast("Output_co", self.text)
         try:
             return cast("Output_co", self._output)
@@ -300,7 +300,7 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
             "cost": self.cost,
             "metadata": self._build_metadata(thought, thinking=thinking, seals=seals, raw=raw),
         }
-        if self.expected is not None:
+        if self.expected:
             fields["output"] = self._read_output()
         if seals:
             fields["seals"] = self.seals

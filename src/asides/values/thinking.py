@@ -43,7 +43,7 @@ class Origin(msgspec.Struct, JsonForm, frozen=True):
 class Seal(msgspec.Struct, JsonForm, frozen=True):
     """An opaque token that a provider wants back. It is stored byte for byte and never shown."""
 
-    _private = {"value": "seals", "entry": "seals"}
+    _private = {"value": "seals", "entry": "both"}
 
     kind: str
     """Its name on the wire: "signature", "encrypted", "redacted", "thought_signature", "reasoning_details" …"""

@@ -125,6 +125,7 @@ def normalise_usage(
 
 # 1 dollar in the unit of xAI (docs.x.ai, cost tracking, 2026-11).
 _TICKS = 10**10
+_MOST_DIGITS = 30
 
 
 def read_cost(reported: Any, *, ticks: Any = None, upstream: Any = None) -> Decimal | None:
@@ -150,7 +151,8 @@ def _read_amount(value: Any) -> Decimal | None:
         amount = Decimal(str(value))
     except (InvalidOperation, ValueError):
         return None
-    return amount if amount.is_finite() and amount >= 0 else None
+    # A sum or a share of more would be an overflow.
+    return amount if amount.is_finite() and amount >= 0 and amount.adjusted() < _MOST_DIGITS else None
 
 
 def estimate_usage(messages: tuple[Message, ...], reply: Reply) -> Usage:
@@ -294,7 +296,7 @@ def _estimate(usage: Usage, models: Sequence[str], priced_by: str | None) -> Cos
         return None
     try:
         import genai_prices
-    except ImportError:
+    except Exception:  # noqa: BLE001 - it is not installed, or it is broken, which costs no reply
         return None
     counts: dict[str, int | None] = {
         "input_tokens": usage.input,
@@ -311,8 +313,9 @@ def _estimate(usage: Usage, models: Sequence[str], priced_by: str | None) -> Cos
         try:
             whole = price(model, usage.output, usage.thinking or 0)
             # With the same input, since a price may depend on its length.
-            share = None if usage.thinking is None else price(model, usage.thinking, usage.thinking).output_price
-        except (LookupError, ValueError, TypeError, AttributeError):
-            continue  # it does not know the model, or the counts contradict each other
-        return Cost(whole.total_price, thinking=share, origin="estimated")
+            thinking = None if usage.thinking is None else min(usage.thinking, usage.output)
+            share = None if thinking is None else price(model, thinking, thinking).output_price
+            return Cost(Decimal(whole.total_price), thinking=share, origin="estimated")
+        except Exception:  # noqa: BLE001, S112
+            continue  # it does not know the model, the counts contradict each other, or it is broken
     return None

@@ -27,6 +27,7 @@ _CERTAIN = re.compile(
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _WORDS: dict[str, tuple[str, bool | None]] = {"t": ("true", True), "f": ("false", False), "n": ("null", None)}
 _ABSENT = object()
+_LONG_NUMBER = 400
 
 
 def partial(text: str) -> Any:
@@ -43,7 +44,7 @@ class PartialJson:
     Text that is not JSON ends the parsing without an error: `value` stays as it was.
     """
 
-    __slots__ = ("_escaped", "_mode", "_open", "_pieces", "_root", "_shown", "_string_is_key", "_under")
+    __slots__ = ("_begun", "_escaped", "_mode", "_open", "_pieces", "_root", "_shown", "_string_is_key", "_under")
 
     def __init__(self) -> None:
         self._mode: _Mode = "value"
@@ -51,6 +52,8 @@ class PartialJson:
         self._open: list[list[Any] | dict[str, Any]] = []
         # For each open object, the key whose value comes next; None for a list.
         self._under: list[str | None] = []
+        # The open string, number or word: of a string what was shown before, then the text after it.
+        self._begun = ""
         self._pieces: list[str] = []
         self._escaped = False
         self._string_is_key = False
@@ -65,7 +68,7 @@ class PartialJson:
     def value(self) -> Any:
         """The value so far; None when there is none. Lists and objects are live: later pieces fill them.
 
-        The cost is the length of the open string or number, nothing else.
+        Each character is read once, however often this is asked for. An open string is copied.
         """
         self._show()
         return None if self._root is _ABSENT else self._root
@@ -185,8 +188,10 @@ class PartialJson:
         body = "".join(self._pieces)
         if len(_select_certain(body)) < len(body):
             return self._break_off(until)
+        whole = self._begun + msgspec.json.decode(f'"{body}"')
+        self._begun = ""
         self._pieces.clear()
-        self._complete(msgspec.json.decode(f'"{body}"'))
+        self._complete(whole)
         return until + 1
 
     def _read_number(self, text: str, at: int) -> int:
@@ -251,10 +256,14 @@ class PartialJson:
             return
         text = "".join(self._pieces)
         if self._mode == "string":
-            self._put(msgspec.json.decode(f'"{_select_certain(text)}"'))
+            certain = _select_certain(text)
+            self._begun += msgspec.json.decode(f'"{certain}"')
+            self._pieces[:] = [text[len(certain) :]]
+            self._put(self._begun)
             self._shown = True
             return
-        begun = _NUMBER.match(text)
+        self._pieces[:] = [text]
+        begun = _NUMBER.match(text) if len(text) <= _LONG_NUMBER else None
         number = _parse_number(begun[0]) if begun else _ABSENT
         if number is not _ABSENT:
             self._put(number)

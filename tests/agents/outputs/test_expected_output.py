@@ -166,6 +166,19 @@ def test_a_copy_of_a_reply_has_its_output_and_equality_knows_nothing_of_it(stage
     assert reply == plain
 
 
+@pytest.mark.parametrize("output", [Weather, Sky, Wind, SCHEMA, list[Sky]])
+def test_a_reply_with_an_output_can_be_encoded_and_has_its_text_afterwards(stage: OpenStage, output: Any) -> None:
+    opened = stage(Say(text=TEXT))
+    with asides.Client(base_url=f"{opened.url}/v1", api_key=KEY) as client:
+        reply = client.ask(MODEL, "?", output=output)
+    assert msgspec.to_builtins(reply)["parts"][0]["text"] == TEXT
+    for codec in (msgspec.json, msgspec.msgpack):
+        again = codec.decode(codec.encode(reply), type=asides.Reply)
+        assert again == reply
+        assert again.output == TEXT
+        assert "output" not in again.to_dict()
+
+
 def test_the_schema_of_a_prompt_is_checked_too_and_its_instructions_stay(stage: OpenStage) -> None:
     opened = stage(Say(text=TEXT))
     prompt = asides.Prompt((asides.user("?"),), output=asides.OutputSchema("w", SCHEMA))

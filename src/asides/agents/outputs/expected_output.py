@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -26,14 +27,26 @@ from asides.values.reply import Reply
 from asides.values.result import StepStarted
 from asides.wire.partial_json import PartialJson
 
+_NATIVE = Strategy("native")
 
-class ExpectedOutput(msgspec.Struct, frozen=True):
-    """The output that a reply shall have. It is read when it is asked for."""
 
-    source: Any
-    """The option `output` as the caller gave it."""
-    strategy: Strategy = Strategy("native")
-    """How the model was asked, which tells where its answer is."""
+@dataclass(init=False, repr=False, eq=False)
+class ExpectedOutput:
+    """The output that a reply shall have. It is read when it is asked for.
+
+    For msgspec it has no fields: a type is no JSON, and so a reply can be encoded that has one.
+    """
+
+    def __init__(self, source: Any, strategy: Strategy = _NATIVE) -> None:
+        self.source = source
+        """The option `output` as the caller gave it."""
+        self.strategy = strategy
+        """How the model was asked, which tells where its answer is."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExpectedOutput) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
     @property
     def output_type(self) -> OutputType[Any]:
