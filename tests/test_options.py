@@ -66,6 +66,28 @@ def test_an_option_that_does_not_exist_is_named_with_its_nearest() -> None:
         asides.Client(max_token=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("response_format", "output"),
+        ("schema", "output"),
+        ("images", "files"),
+        ("attachments", "files"),
+        ("instructions", "system"),
+        ("api_base", "base_url"),
+        ("num_retries", "retries"),
+        ("max_completion_tokens", "max_tokens"),
+        ("extra_body", "extra"),
+        ("stop_sequences", "stop"),
+        ("drop_params", "on_conflict"),
+        ("fallbacks", "a list of models"),
+    ],
+)
+def test_the_names_of_other_libraries_say_which_option_it_is_here(name: str, meant: str) -> None:
+    with pytest.raises(TypeError, match=f"{name} is no option.*did you mean {meant}"):
+        layered(Settings(), {}, **{name: 1})
+
+
 def test_the_fields_of_a_call_are_the_options() -> None:
     assert set(CallOptions.__struct_fields__) == OPTIONS
 

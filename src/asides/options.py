@@ -258,13 +258,32 @@ def merge_options(below: Options, above: Options) -> Options:
     return cast(Options, {**lower, **upper})
 
 
+_SEVERAL_MODELS = 'a list of models, as in ask(["a:…", "b:…"], …)'
+_ELSEWHERE = {
+    **dict.fromkeys(("api_base", "endpoint_url", "url"), "base_url"),
+    **dict.fromkeys(("attachments", "documents", "file", "image", "images"), "files"),
+    **dict.fromkeys(("budget_tokens", "effort", "reasoning_budget", "thinking_budget"), "thinking"),
+    **dict.fromkeys(("drop_params", "additional_drop_params"), "on_conflict"),
+    "extra_body": "extra",
+    **dict.fromkeys(("fallback", "fallbacks", "models"), _SEVERAL_MODELS),
+    **dict.fromkeys(("instructions", "system_instruction", "system_prompt"), "system"),
+    **dict.fromkeys(("max_completion_tokens", "max_new_tokens", "max_output_tokens"), "max_tokens"),
+    **dict.fromkeys(("max_retries", "num_retries"), "retries"),
+    **dict.fromkeys(
+        ("json_schema", "output_type", "response_format", "response_model", "response_schema", "schema"), "output"
+    ),
+    "stop_sequences": "stop",
+}
+"""What other libraries call our options, for errors."""
+
+
 def reject_unknown(options: Options) -> Options:
     """Return the options unchanged. Raises a TypeError for an unknown name; the error suggests the nearest option."""
     if not OPTIONS.issuperset(options):
         from difflib import get_close_matches
 
         name = next(name for name in options if name not in OPTIONS)
-        close = get_close_matches(name, OPTIONS, n=1)
+        close = [_ELSEWHERE[name]] if name in _ELSEWHERE else get_close_matches(name, OPTIONS, n=1)
         hint = f"did you mean {close[0]}?" if close else f"the options are {', '.join(sorted(OPTIONS))}."
         raise TypeError(
             f"{name} is no option of ask and stream; {hint} Pass a field that only this provider has in extra=."
