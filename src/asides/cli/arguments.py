@@ -90,7 +90,8 @@ def _add_call(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="attach a picture, a PDF, a sound, a video or a text file, or the URL of one; repeatable",
+        help="attach a picture, a PDF, a sound, a video or a text file, or the URL of one; `-`: what is piped in; "
+        "repeatable",
     )
     prompt.add_argument(
         "--schema",
