@@ -176,3 +176,13 @@ def test_every_option_is_documented(name: str) -> None:
 def test_a_word_that_is_no_choice_names_the_choices() -> None:
     with pytest.raises(asides.ConfigError, match=r"tag_position .*'auto', 'leading', 'anywhere'"):
         layered(Settings(), {}, tag_position="middle")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("instructions", "system"), ("output_type", "output"), ("max_turns", "limits"), ("aproval", "approval")],
+)
+def test_an_agent_says_too_which_option_was_meant(name: str, meant: str) -> None:
+    options: Any = {name: 1}
+    with pytest.raises(TypeError, match=f"{name} is no option of an agent; did you mean {meant}"):
+        asides.Agent("vllm:m", **options).run("?")
