@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import re
+from html import escape
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|mailto:|#)([^)#\s]+)(?:#[\w-]+)?\)")
 _COMMENT = re.compile(r"^<!--.*?-->\n?", re.MULTILINE | re.DOTALL)
+_SCENES = re.compile(r"^<!-- stage:\s*(\[.*?\])\s*-->\n?", re.MULTILINE | re.DOTALL)
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
@@ -27,7 +29,9 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
 
 
 def adapt(text: str, page: str) -> str:
-    """Drop comments; write links to files outside of docs/ as their text and the path in the repository."""
+    """Show the scenes of the stage, drop other comments, and write links to files outside of docs/ as their text and
+    the path in the repository.
+    """
 
     def write_link(found: re.Match[str]) -> str:
         path = os.path.normpath(Path("docs", page).parent / found[2])
@@ -35,4 +39,9 @@ def adapt(text: str, page: str) -> str:
             return found[0]
         return f"{found[1]} (`{Path(path).as_posix()}` in the repository)"
 
-    return _LINK.sub(write_link, _COMMENT.sub("", text))
+    def write_scenes(found: re.Match[str]) -> str:
+        scenes = escape(" ".join(found[1].split())).replace("[", "&#91;")
+        about = "The stage plays these scenes; without them it answers something of its own."
+        return f"<details><summary>{about}</summary><pre><code>{scenes}</code></pre></details>\n\n"
+
+    return _LINK.sub(write_link, _COMMENT.sub("", _SCENES.sub(write_scenes, text)))

@@ -66,6 +66,28 @@ def test_an_option_that_does_not_exist_is_named_with_its_nearest() -> None:
         asides.Client(max_token=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("response_format", "output"),
+        ("schema", "output"),
+        ("images", "files"),
+        ("attachments", "files"),
+        ("instructions", "system"),
+        ("api_base", "base_url"),
+        ("num_retries", "retries"),
+        ("max_completion_tokens", "max_tokens"),
+        ("extra_body", "extra"),
+        ("stop_sequences", "stop"),
+        ("drop_params", "on_conflict"),
+        ("fallbacks", "a list of models"),
+    ],
+)
+def test_the_names_of_other_libraries_say_which_option_it_is_here(name: str, meant: str) -> None:
+    with pytest.raises(TypeError, match=f"{name} is no option.*did you mean {meant}"):
+        layered(Settings(), {}, **{name: 1})
+
+
 def test_the_fields_of_a_call_are_the_options() -> None:
     assert set(CallOptions.__struct_fields__) == OPTIONS
 
@@ -154,3 +176,13 @@ def test_every_option_is_documented(name: str) -> None:
 def test_a_word_that_is_no_choice_names_the_choices() -> None:
     with pytest.raises(asides.ConfigError, match=r"tag_position .*'auto', 'leading', 'anywhere'"):
         layered(Settings(), {}, tag_position="middle")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("instructions", "system"), ("output_type", "output"), ("max_turns", "limits"), ("aproval", "approval")],
+)
+def test_an_agent_says_too_which_option_was_meant(name: str, meant: str) -> None:
+    options: Any = {name: 1}
+    with pytest.raises(TypeError, match=f"{name} is no option of an agent; did you mean {meant}"):
+        asides.Agent("vllm:m", **options).run("?")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import runpy
@@ -96,9 +97,19 @@ def test_tables_lists_and_code_are_rendered_and_comments_for_the_tests_are_gone(
         ("see [tools](tools.md#errors)", "see [tools](tools.md#errors)"),
         ("see [lost](../nowhere.md)", "see [lost](../nowhere.md)"),
         ("![picture](../bench/README.md)", "![picture](../bench/README.md)"),
-        ("<!-- stage: [] -->\ntext", "text"),
+        ("<!-- providers:begin -->\ntext", "text"),
     ],
 )
 def test_a_link_out_of_the_docs_becomes_text(text: str, written: str) -> None:
     hooks = runpy.run_path(str(_ROOT / "scripts" / "site_hooks.py"))
     assert hooks["adapt"](text, "index.md") == written
+
+
+def test_the_scenes_of_an_example_can_be_read() -> None:
+    hooks = runpy.run_path(str(_ROOT / "scripts" / "site_hooks.py"))
+    comment = '<!-- stage: [{"type": "say", "text": "<a> [b](c.md)"}] -->\n```python'
+    shown = hooks["adapt"](comment, "index.md")
+    assert html.unescape(shown).count('[{"type": "say", "text": "<a> [b](c.md)"}]') == 1
+    assert "<details>" in shown
+    assert "<!--" not in shown
+    assert "<a>" not in shown

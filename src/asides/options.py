@@ -6,7 +6,7 @@ where flows/build_call or flows/call uses it, and in docs/options.md. Tests fail
 
 from __future__ import annotations
 
-from collections.abc import Iterator, KeysView, Mapping, Sequence
+from collections.abc import Collection, Iterator, KeysView, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, cast, get_args, get_origin
 
 import msgspec
@@ -259,15 +259,42 @@ def merge_options(below: Options, above: Options) -> Options:
     return cast(Options, {**lower, **upper})
 
 
+_SEVERAL_MODELS = 'a list of models, as in ask(["a:…", "b:…"], …)'
+_ELSEWHERE = {
+    **dict.fromkeys(("api_base", "endpoint_url", "url"), "base_url"),
+    **dict.fromkeys(("attachments", "documents", "file", "image", "images"), "files"),
+    **dict.fromkeys(("budget_tokens", "effort", "reasoning_budget", "thinking_budget"), "thinking"),
+    **dict.fromkeys(("drop_params", "additional_drop_params"), "on_conflict"),
+    "extra_body": "extra",
+    **dict.fromkeys(("fallback", "fallbacks", "models"), _SEVERAL_MODELS),
+    **dict.fromkeys(("max_iterations", "max_steps", "max_turns", "usage_limits"), "limits of an agent"),
+    **dict.fromkeys(("instructions", "system_instruction", "system_prompt"), "system"),
+    **dict.fromkeys(("max_completion_tokens", "max_new_tokens", "max_output_tokens"), "max_tokens"),
+    **dict.fromkeys(("max_retries", "num_retries"), "retries"),
+    **dict.fromkeys(
+        ("json_schema", "output_type", "response_format", "response_model", "response_schema", "schema"), "output"
+    ),
+    "stop_sequences": "stop",
+}
+"""What other libraries call our options, for errors."""
+
+
 def reject_unknown(options: Options) -> Options:
     """Return the options unchanged. Raises a TypeError for an unknown name; the error suggests the nearest option."""
     if not OPTIONS.issuperset(options):
         name = next(name for name in options if name not in OPTIONS)
-        hint = suggest_name(name, OPTIONS, f"the options are {', '.join(sorted(OPTIONS))}.")
+        hint = suggest_option(name, OPTIONS)
         raise TypeError(
             f"{name} is no option of ask and stream; {hint} Pass a field that only this provider has in extra=."
         )
     return options
+
+
+def suggest_option(name: str, known: Collection[str]) -> str:
+    """What was probably meant by a name that is no option; the list of all options where nothing is near."""
+    if name in _ELSEWHERE:
+        return f"did you mean {_ELSEWHERE[name]}?"
+    return suggest_name(name, known, f"the options are {', '.join(sorted(known))}.")
 
 
 def convert_option(name: str, value: object, kind: type[Value]) -> Value:

@@ -79,6 +79,20 @@ def test_json_has_the_checked_value_of_a_schema(
     assert outputs == [{"n": 42}, None]
 
 
+@pytest.mark.parametrize("form", [[], ["--no-stream"], ["--json"]])
+def test_an_answer_that_does_not_fit_the_schema_is_printed_and_told(
+    stage: OpenStage, capsys: pytest.CaptureFixture[str], form: list[str]
+) -> None:
+    server = stage(Say(text='{"n": 42}'), Say(text='{"n": "many"}'), Say(text="forty-two"))
+    fits, wrong, no_json = (ask(capsys, server, "--schema", "n int", *form, "?") for _ in range(3))
+    assert (fits[0], wrong[0], no_json[0]) == (0, 7, 7)
+    assert "many" in wrong[1]  # The answer is there all the same.
+    assert wrong[2].startswith("asides: the answer does not fit --schema ($.n: ")
+    assert "To do: ask again" in wrong[2]
+    assert no_json[2].startswith("asides: the answer does not fit --schema (")
+    assert fits[2] == ""
+
+
 def test_whole_and_streamed_print_the_same(stage: OpenStage, capsys: pytest.CaptureFixture[str]) -> None:
     server = stage(Say(thinking="plan", text="forty-two"))
     assert ask(capsys, server, "-t", "?") == ask(capsys, server, "-t", "--no-stream", "?")

@@ -102,6 +102,12 @@ def complete_in_bash(home: Path, line: str) -> list[str]:
         ("asides ask wh", []),
         ("asides ask --system --thi", []),
         ("asides --v", ["--version"]),
+        ("asides --thi", ["--thinking"]),
+        ("asides -m anthropic-c", ["anthropic-compatible:"]),
+        ("asides --thinking=m", ["minimal", "medium", "max"]),
+        ("asides -c --conversation ho", ["hobby", "holiday"]),
+        ("asides history show ho", ["hobby", "holiday"]),
+        ("asides history rm hobby ho", ["hobby", "holiday"]),
         ("asides nothing --x", []),
     ],
 )
@@ -176,6 +182,9 @@ def _type(master: int, keys: str, until: str) -> str:
         ("asides ask --tag-position l", ["leading"]),
         ("asides ask -m anthropic:claude-haiku-5", ["anthropic:claude-haiku-5-5"]),
         ("asides chat --conversation ho", ["hobby", "holiday"]),
+        ("asides -m anthropic:claude-haiku-5", ["anthropic:claude-haiku-5-5"]),
+        ("asides --hide", ["--hide-thinking"]),
+        ("asides history show ho", ["hobby", "holiday"]),
     ],
 )
 def test_fish_completes(line: str, found: list[str], home: Path) -> None:

@@ -35,6 +35,28 @@ def test_config_shows_each_value_and_its_origin_and_never_a_key(
     assert fields["files"] == [str(settings)]
 
 
+def test_config_lists_the_names_of_the_users_tables_and_every_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "asides.toml"
+    settings.write_text(
+        '[aliases]\nfast = "groq:m"\n[templates.review]\nprompt = "{input}"\n[mcp.notes]\ncommand = "notes"\n'
+        '[providers.mine]\nbase_url = "https://llm.example.com/v1"\n'
+    )
+    monkeypatch.setenv("ASIDES_CONFIG", str(settings))
+    monkeypatch.setenv("ASIDES_STATE", str(tmp_path))
+    assert main(["config"]) == 0
+    out = capsys.readouterr().out
+    for line in ("your providers: mine", "your aliases: fast", "your templates: review", "your mcp: notes"):
+        assert f"{line}\n" in out
+    assert str(tmp_path / "input-history.jsonl") in out
+    assert main(["config", "--json"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    assert [fields[name] for name in ("providers", "aliases", "templates", "mcp")] == [
+        *(["mine"], ["fast"], ["review"], ["notes"])
+    ]
+
+
 def test_a_broken_settings_file_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,21 @@ def texts(path: Path) -> dict[int, str]:
     return {index: row["text"] for index, row in answers(path).items()}
 
 
+def test_an_answer_that_does_not_fit_the_schema_failed_and_is_asked_again(
+    stage: OpenStage, capsys: pytest.CaptureFixture[str], questions: Path, tmp_path: Path
+) -> None:
+    server, out = stage(Say(text='{"n": "many"}'), Say(text='{"n": 42}')), tmp_path / "answers.jsonl"
+    write(questions, "a")
+    run = ["ask", *at(server), "--schema", "n int", "--each", str(questions), "-o", str(out)]
+    code, _, err = here(capsys, *run)
+    assert (code, err.partition(". The first error: ")[0]) == (9, "0 answered, 1 failed")
+    row = answers(out)[0]
+    assert (row["text"], row["output"], row["outcome"]) == ('{"n": "many"}', None, None)
+    assert row["error"]["type"] == "InvalidOutput"
+    assert here(capsys, *run)[0] == 0
+    assert [row["output"] for row in answers(out).values()] == [{"n": 42}]
+
+
 def test_every_question_gets_a_row_and_nothing_is_asked_twice(
     stage: OpenStage, capsys: pytest.CaptureFixture[str], questions: Path, tmp_path: Path
 ) -> None:

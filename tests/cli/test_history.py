@@ -131,7 +131,7 @@ def test_export_gives_each_format_and_our_own_can_be_loaded(
     assert json.loads(here(capsys, "history", "export", "science", "--format", "responses").out)
     code, out, err = here(capsys, "history", "export", "science", "--format", "word")
     assert (code, out) == (2, "")
-    assert "the format 'word' is not known" in err
+    assert "--format 'word' is not known. To do: use json, markdown, openai, anthropic or responses." in err
     assert here(capsys, "history", "export", "science", "--format", "markdown").out.startswith("## system\n\nbe brief")
 
 

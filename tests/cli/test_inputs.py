@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 
@@ -10,14 +11,7 @@ import pytest
 from asides.cli.app import main
 from asides.testing.stage import OpenStage, Say
 from asides.values.parts import ToolCall
-from tests.cli.children import (
-    asides,
-    ask,
-    at,
-    at_terminal,
-    here,
-    only_body,
-)
+from tests.cli.children import asides, ask, at, at_terminal, here, only_body, piped
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
 
@@ -312,3 +306,24 @@ def test_a_schema_may_come_in_the_envelope_of_a_response_format(
     path.write_text('{"type": "json_schema", "json_schema": {"name": "A", "schema": {"type": "object"}}}')
     assert main(["explain", "-m", "groq:m", "--no-stdin", "--json", "--schema", str(path), "?"]) == 0
     assert json.loads(capsys.readouterr().out)["body"]["response_format"]["json_schema"]["name"] == "A"
+
+
+def test_what_is_piped_in_can_be_a_file(
+    stage: OpenStage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = stage(Say(text="red"), Say(text="a note"))
+    assert piped(capsys, monkeypatch, PNG, "ask", *at(server), "-f", "-", "What is this?")[:2] == (0, "red\n")
+    picture, words = server.requests[0].json["messages"][-1]["content"]
+    assert picture["image_url"]["url"] == f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
+    assert words["text"] == "What is this?"
+    assert piped(capsys, monkeypatch, "Buy bread.", "ask", *at(server), "-f", "-", "What is this?").code == 0
+    assert "Buy bread." in server.requests[1].json["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize(("data", "files"), [(b"", ["-f", "-"]), (PNG, ["-f", "-", "-f", "-"])])
+def test_a_piped_file_that_is_not_there_is_told(
+    data: bytes, files: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, err = piped(capsys, monkeypatch, data, "ask", "-m", "vllm:m", *files, "What is this?")
+    assert (code, out) == (2, "")
+    assert "-f - attaches what is piped in, and nothing is." in err

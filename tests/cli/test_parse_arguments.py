@@ -35,6 +35,35 @@ def test_an_unknown_option_says_what_was_meant(words: str, message: str, capsys:
     assert here(capsys, *words.split()) == (2, "", expected)
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("history delete x", "rm"),
+        ("history remove x", "rm"),
+        ("history lst", "list"),
+        ("history find x", "search"),
+        ("keys rm openai", "remove"),
+        ("keys delete openai", "remove"),
+        ("keys sett openai", "set"),
+        ("config remove model", "unset"),
+        ("completion bsh", "bash"),
+        ("ask --on-conflict adjst hi", "adjust"),
+    ],
+)
+def test_an_unknown_action_or_choice_says_what_was_meant(
+    words: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = here(capsys, *words.split())
+    assert (code, out) == (2, "")
+    assert f"; did you mean {meant}?\n" in err
+
+
+def test_an_action_that_is_near_nothing_lists_all(capsys: pytest.CaptureFixture[str]) -> None:
+    err = here(capsys, "history", "xyzzy").err
+    assert "did you mean" not in err
+    assert "search" in err
+
+
 def test_a_key_among_the_words_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
     key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
     done = here(capsys, "providers", "openai", key)

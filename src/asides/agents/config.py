@@ -26,6 +26,7 @@ from asides.options import (
     SharedOptions,
     convert_option,
     merge_options,
+    suggest_option,
 )
 from asides.transports.run_stream import RunState
 from asides.values.errors import ConfigError
@@ -123,9 +124,7 @@ class AgentConfig:
 def _check_options(options: AgentOptions) -> dict[str, Any]:
     for name in options:
         if name not in OPTIONS and name not in _RUN_OPTIONS:
-            raise TypeError(
-                f"{name} is no option of an agent; the options are {', '.join(sorted(OPTIONS | _RUN_OPTIONS))}."
-            )
+            raise TypeError(f"{name} is no option of an agent; {suggest_option(name, OPTIONS | _RUN_OPTIONS)}")
     checked: dict[str, Any] = dict(options)
     if isinstance(checked.get("tools"), Iterator):
         checked["tools"] = tuple(checked["tools"])  # they are read more than once

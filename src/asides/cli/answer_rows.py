@@ -79,12 +79,12 @@ class AnswerFile:
 
     def write(self, row: dict[str, Any]) -> None:
         """Append one row, whole, and hand it to the system at once."""
+        plain = to_json_value(row)  # A question may hold NaN, which no other program reads.
         if self._file is None:
-            text = _dump(row, ensure_ascii=not self._terminal.supports_unicode)
-            self._terminal.write_answer(f"{text}\n")
+            self._terminal.write_answer(f"{write_json(plain, ascii_only=not self._terminal.supports_unicode)}\n")
             self._terminal.flush()
             return
-        data = memoryview(write_json(to_json_value(row)).encode() + b"\n")  # a question may hold NaN
+        data = memoryview(write_json(plain).encode() + b"\n")
         try:
             while data:
                 data = data[self._file.write(data) :]

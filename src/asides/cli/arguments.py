@@ -90,7 +90,8 @@ def _add_call(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="attach an image, a PDF or a text file, or a URL; repeatable",
+        help="attach a picture, a PDF, a sound, a video or a text file, or the URL of one; `-`: what is piped in; "
+        "repeatable",
     )
     prompt.add_argument(
         "--schema",
@@ -137,7 +138,7 @@ def _add_figures(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_usage(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--usage", action="store_true", help="print token counts on stderr")
+    parser.add_argument("--usage", action="store_true", help="print token counts, thinking time and cost on stderr")
 
 
 def _add_quiet(parser: argparse.ArgumentParser) -> None:

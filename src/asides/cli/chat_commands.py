@@ -74,7 +74,7 @@ class ChatCommands:
             "edit": _Command(
                 "/edit [TEXT]", "write in your editor ($VISUAL, $EDITOR), from the last input on", self._edit
             ),
-            "file": _Command("/file PATH", "attach a file to the next question; alone, list them", self._attach),
+            "file": _Command("/file PATH", "attach a file to the next question; alone, count them", self._attach),
             "model": _Command("/model [NAME]", "switch to another model; alone, show the model", self._set_model),
             "thinking": _Command(
                 "/thinking LEVEL", "ask for thinking: off, auto, on, minimal … max, or a number", self._set_thinking

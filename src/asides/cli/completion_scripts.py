@@ -91,6 +91,8 @@ _asides() {
         elif [[ -n $skip ]]; then
             skip=""
         elif [[ $word == -* ]]; then
+            # `asides -m …` is short for `asides ask -m …`.
+            path="${path:-ask}"
             _asides_describe "$path"
             [[ " $valued " == *" $word "* ]] && skip=yes
         elif [[ -z $path ]]; then
@@ -112,7 +114,7 @@ _asides() {
         only=yes
     fi
     if [[ -n $skip || -n $only ]]; then
-        _asides_describe_value "$path" "$prev"
+        _asides_describe_value "${path:-ask}" "$prev"
         _asides_value "$kind" "$choices"
     elif [[ $cur == -* ]]; then
         _asides_reply < <(printf '%s\n' $options)
@@ -144,7 +146,9 @@ def write_bash(entries: list[Entry]) -> str:
         valued = _quote(name for argument in _list_valued(entry) for name in argument.options)
         inside = _quote(entry.subcommands)
         lines += [f"        {shlex.quote(entry.path)}) options={options} valued={valued} subcommands={inside} ;;"]
-    lines += ["        '') options='-h --help -V --version' ;;", "    esac", "}", ""]
+    short = (name for entry in entries if entry.path == "ask" for option in entry.options for name in option.options)
+    bare = _quote(dict.fromkeys(["-h", "--help", "-V", "--version", *short]))
+    lines += [f"        '') options={bare} ;;", "    esac", "}", ""]
     lines += ["_asides_describe_value() {", '    kind="" choices=""', '    case "$1 $2" in']
     for entry in entries:
         for argument in _list_valued(entry):
@@ -195,6 +199,7 @@ _asides() {
         elif [[ -n $skip ]]; then
             skip=''
         elif [[ $word == -* ]]; then
+            asides_path=${asides_path:-ask}
             _asides_describe "$asides_path"
             [[ " $valued " == *" $word "* ]] && skip=yes
         elif [[ -z $asides_path ]]; then
@@ -216,9 +221,10 @@ _asides() {
     elif [[ $PREFIX == --*=* ]]; then
         prev=${PREFIX%%=*}
         compset -P '*='
-        _asides_describe_value "$asides_path" "$prev"
+        _asides_describe_value "${asides_path:-ask}" "$prev"
         _asides_value "$kind" "$choices"
     elif [[ $PREFIX == -* ]]; then
+        _asides_describe "${asides_path:-ask}"
         _describe -o option described
     else
         _asides_describe_word "$asides_path" "$number"
@@ -288,6 +294,12 @@ function __asides_at
     end
 end
 
+# Whether it is a bare question, which has the options of ask: the first word is an option.
+function __asides_asks
+    set -l words (commandline -opc)[2..-1] (commandline -ct)
+    string match -q -- '-*' "$words[1]"
+end
+
 function __asides_candidates
     set -l beginning (commandline -ct | string replace -r '^--[a-z-]+=' '')
     asides completion --candidates $argv[1] --beginning="$beginning" 2>/dev/null
@@ -317,7 +329,9 @@ def write_fish(entries: list[Entry]) -> str:
                 f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in argument.options
             )
             value = _complete_fish(argument.kind, argument.choices)
-            lines.append(f"complete -c asides -n {condition} {written}{value} -d {_fish(argument.help)}")
+            is_bare = entry.path == "ask" and "--help" not in argument.options
+            where = _fish(f"__asides_at {entry.path}; or __asides_asks") if is_bare else condition
+            lines.append(f"complete -c asides -n {where} {written}{value} -d {_fish(argument.help)}")
         for word in entry.words:
             if (word.kind or word.choices) and not entry.subcommands:
                 value = _complete_fish(word.kind, word.choices).replace(" -r", "").replace(" -x", "")

@@ -19,6 +19,7 @@ import msgspec
 from asides.cli.config_edit import get_setting, set_setting, unset_setting
 from asides.cli.exit_codes import Exit
 from asides.cli.keys import read_stored_keys
+from asides.cli.line_input import HISTORY_FILE
 from asides.cli.render import format_cell, format_columns, indent_lines, print_json, print_lines
 from asides.cli.saved_conversations import STORE_FILE, find_state_folder
 from asides.cli.terminal import Terminal
@@ -67,13 +68,13 @@ def _show(settings: Settings, arguments: Namespace, terminal: Terminal) -> int:
     stored = read_stored_keys(terminal)
     sources = ((row.name, locate_key(row, keys=stored)) for row in list_providers(settings.providers))
     keys = {name: source for name, source in sources if source is not None}
-    own = [row.name for row in settings.providers]
     if arguments.json:
         values = {
             name: {"value": msgspec.to_builtins(value), "origin": origin} for name, value, origin in settings.entries()
         }
         ignored = msgspec.to_builtins(settings.ignored)
-        fields = {"settings": values, "files": settings.files, "providers": own, "keys": keys, "ignored": ignored}
+        fields = {"settings": values, "files": settings.files, "keys": keys, "ignored": ignored}
+        fields |= _list_own(settings)
         fields["paths"] = {name: {"path": path, "exists": exists} for name, path, exists in _list_paths()}
         print_json(terminal, fields)
         return Exit.DONE
@@ -85,8 +86,8 @@ def _show(settings: Settings, arguments: Namespace, terminal: Terminal) -> int:
         lines += indent_lines(
             format_columns([(entry.name, f"{entry.file}: {entry.why}") for entry in settings.ignored])
         )
-    if own:
-        lines += [f"your providers: {', '.join(map(escape_controls, own))}"]
+    for kind, names in _list_own(settings).items():
+        lines += [f"your {kind}: {', '.join(map(escape_controls, names))}"] if names else []
     lines += ["files and where they are, or would be:"]
     lines += indent_lines(
         format_columns(
@@ -97,6 +98,16 @@ def _show(settings: Settings, arguments: Namespace, terminal: Terminal) -> int:
     lines += indent_lines(format_columns(list(keys.items())))
     print_lines(terminal, lines)
     return Exit.DONE
+
+
+def _list_own(settings: Settings) -> dict[str, list[str]]:
+    """The names that the user's tables define."""
+    return {
+        "providers": [row.name for row in settings.providers],
+        "aliases": list(settings.aliases),
+        "templates": list(settings.templates),
+        "mcp": [table.name for table in settings.mcp],
+    }
 
 
 def _list_paths() -> list[tuple[str, str | None, bool]]:
@@ -110,7 +121,8 @@ def _list_paths() -> list[tuple[str, str | None, bool]]:
         ("trusted files", None if folder is None else folder / RECORD),
     ]
     with suppress(ConfigError):
-        paths.append(("conversations", find_state_folder(os.environ) / STORE_FILE))
+        state = find_state_folder(os.environ)
+        paths += [("conversations", state / STORE_FILE), ("input history", state / HISTORY_FILE)]
     shown = [(name, path) for name, path in paths if not (named and name == "settings of this folder")]
     return [(name, None if path is None else str(path), path is not None and path.exists()) for name, path in shown]
 

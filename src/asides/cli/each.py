@@ -17,7 +17,14 @@ from typing import cast
 from asides.cli.answer_rows import AnswerFile, encode_row, is_answered
 from asides.cli.exit_codes import Exit
 from asides.cli.question_rows import Question, count_questions, open_questions
-from asides.cli.render import PRINTED_WITH_SETTINGS, describe_error, describe_notice, encode_error, encode_reply
+from asides.cli.render import (
+    PRINTED_WITH_SETTINGS,
+    describe_error,
+    describe_notice,
+    encode_error,
+    encode_reply,
+    find_problem,
+)
 from asides.cli.request import CallConfig, read_call_config
 from asides.cli.terminal import LiveLine, Terminal, describe_figures
 from asides.client import Client
@@ -132,6 +139,9 @@ class _Each:
             self._usage = outcome.usage if self._usage is None else self._usage + outcome.usage
             self._timing = join_timings((self._timing, outcome.timing))
             self._cost = sum_costs((self._cost, outcome.cost))
+            if (problem := find_problem(outcome)) is not None:
+                fields |= {"outcome": None, "error": encode_error(problem)}
+                self._first_error = self._first_error or problem
             self._report_warnings(outcome)
         else:
             fields = {"text": "", "outcome": None, "error": encode_error(outcome)}

@@ -40,7 +40,7 @@ _MEANINGS = {
     Exit.BUSY: "rate limited, out of credit, or overloaded",
     Exit.TRANSPORT: "no connection, a timeout, or a connection that broke",
     Exit.REJECTED: "the provider rejected the request, or its response is not readable",
-    Exit.NO_ANSWER: "the model gave no answer, or a run with tools ended without one",
+    Exit.NO_ANSWER: "the model gave no answer, or none that fits --schema, or a run with tools ended without one",
     Exit.REFUSED: "the model refused, or a filter stopped it",
     Exit.SOME_FAILED: "with --each: some questions have no answer; the output says which",
     Exit.INTERRUPTED: "Ctrl-C",

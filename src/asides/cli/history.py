@@ -230,7 +230,11 @@ def _cut_snippet(text: str, word: str) -> str:
 def _export(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int:
     """Print one conversation in a format that programs read. Thinking goes along only where -t asks for it."""
     if arguments.format not in ("json", "markdown"):
-        parse_format(arguments.format)
+        try:
+            parse_format(arguments.format)
+        except ConfigError:
+            known = "json, markdown, openai, anthropic or responses"
+            raise ConfigError(f"--format {arguments.format!r} is not known. To do: use {known}.") from None
     saved = _load(store, arguments)
     heading, with_thinking = saved.about.heading, bool(arguments.show_thinking)
     if arguments.format == "markdown":

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 # Most pipes are readable sooner. After this wait, a note says that standard input is read.
 _STDIN_WAIT_SECONDS = 1.0
+_STDIN = "-"
 _READ_SIZE = 64 * 1024
 
 
@@ -42,13 +43,13 @@ _READ_SIZE = 64 * 1024
 def read_prompt(arguments: Namespace, terminal: Terminal) -> Message:
     """The user's message: the files, then the words, then the piped text."""
     words = clean_text(" ".join(arguments.prompt)).strip()
-    piped = "" if arguments.no_stdin else _read_piped_text(terminal, words)
+    piped = "" if arguments.no_stdin or _STDIN in arguments.file else _read_piped_text(terminal, words)
     text = "\n\n".join(text for text in (words, piped.rstrip("\n")) if text)
     if (fill_prompt := getattr(arguments, "fill_prompt", None)) is not None:
         text = fill_prompt(text)
     if not text.strip() and not arguments.file:
         raise ConfigError("there is nothing to ask: write a question, pipe one in, or use `asides chat`.")
-    parts = [read_file(path) for path in arguments.file]
+    parts = [_read_piped_file() if path == _STDIN else read_file(path) for path in arguments.file]
     return build_message(parts, text)
 
 
@@ -72,7 +73,17 @@ def _read_piped_text(terminal: Terminal, words: str) -> str:
     try:
         return sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ConfigError("the piped input is not text in UTF-8; pass it with -f FILE.") from None
+        raise ConfigError("the piped input is not text in UTF-8; `-f -` attaches it as a file.") from None
+
+
+def _read_piped_file() -> Part:
+    """Standard input as a file: a picture that another program makes, say."""
+    from asides.values.attachments import read_attachment
+
+    data = b"" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read()
+    if not data:
+        raise ConfigError("-f - attaches what is piped in, and nothing is. To do: pipe a file in once, or name one.")
+    return read_attachment(data, "-f -")
 
 
 def _has_input() -> bool:

@@ -29,7 +29,7 @@ from asides.values.errors import AsidesError, ConfigError
 
 PROMPT = "> "
 _CONTINUED = "… "
-_HISTORY_FILE = "input-history.jsonl"
+HISTORY_FILE = "input-history.jsonl"
 _MOST_ENTRIES = 1000
 _LONGEST_ENTRY = 10_000
 _MOST_BYTES = 2 * 1024 * 1024
@@ -179,7 +179,7 @@ class InputHistory:
 def open_input_history(environ: Mapping[str, str], terminal: Terminal) -> InputHistory | None:
     """The input history of this user; None without a home folder."""
     try:
-        return InputHistory(find_state_folder(environ) / _HISTORY_FILE, terminal.print_note)
+        return InputHistory(find_state_folder(environ) / HISTORY_FILE, terminal.print_note)
     except ConfigError:
         return None
 

@@ -92,6 +92,8 @@ def format_man_page() -> str:
         "asides \\- ask language models, and keep their thinking apart from the answer",
         ".SH SYNOPSIS",
         "\\fBasides\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR ...]",
+        ".br",
+        '\\fBasides\\fR [\\fIOPTION\\fR ...] "\\fIQUESTION\\fR"',
         ".SH DESCRIPTION",
         _escape("Only the answer goes to standard output. Everything else goes to standard error."),
         _escape("Options and words may come in any order; after --, everything is a word."),

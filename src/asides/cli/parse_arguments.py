@@ -7,6 +7,7 @@ the other commands (arguments).
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,6 +41,18 @@ _SYNONYMS = {
     "--tool": "--tools",
     "--verbose": "--show-thinking",
 }
+_WRONG_CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)", re.DOTALL)
+# What other programs call our actions.
+_SYNONYMS_OF_ACTIONS = {
+    "add": ("set",),
+    "del": ("rm", "remove", "unset"),
+    "delete": ("rm", "remove", "unset"),
+    "find": ("search",),
+    "ls": ("list",),
+    "mv": ("rename",),
+    "remove": ("rm", "unset"),
+    "rm": ("remove", "unset"),
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -52,6 +65,8 @@ class Parser(argparse.ArgumentParser):
         """End the process with the exit code for wrong usage."""
         if message.startswith(_UNKNOWN):
             message = self._explain_unknown(message.removeprefix(_UNKNOWN))
+        elif (wrong := _WRONG_CHOICE.search(message)) is not None:
+            message += _suggest_choice(wrong[1], re.findall(r"[\w-]+", wrong[2]))
         from asides.values.errors import redact_keys
 
         self.exit(Exit.USAGE, f"asides: {redact_keys(message)}\nTry `{self.prog} --help`.\n")
@@ -91,6 +106,15 @@ def _find_meant(option: str, known: Mapping[str, argparse.Action]) -> str | None
         return beginning[0]
     near = find_near_name(written[2:], (name[2:] for name in shown), cutoff=0.7)
     return None if near is None else f"--{near}"
+
+
+def _suggest_choice(word: str, choices: list[str]) -> str:
+    """The choice that was probably meant, as a question; "" where nothing is near."""
+    from asides.values.error_words import find_near_name
+
+    same = [choice for choice in _SYNONYMS_OF_ACTIONS.get(word, ()) if choice in choices]
+    near = same[0] if same else find_near_name(word, choices, cutoff=0.7)
+    return "" if near is None else f"; did you mean {near}?"
 
 
 def _find_owners(option: str) -> list[str]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from asides.cli.exit_codes import Exit, code_for_outcome
+from asides.cli.exit_codes import Exit, code_for_error, code_for_outcome
 from asides.cli.markdown import open_answer_writer
 from asides.cli.terminal import LiveLine, Stopwatch, Terminal
-from asides.values.errors import AsidesError, ProviderError, to_line
+from asides.values.errors import AsidesError, InvalidOutput, ProviderError, to_line
 from asides.values.events import TextDelta, ThinkingDelta
 from asides.values.json_form import to_json_value
 from asides.values.notices import Notice, escape_controls
@@ -179,9 +179,28 @@ def describe_notice(notice: Notice) -> str:
 def report_failure(reply: Reply, terminal: Terminal) -> Exit:
     """The exit code of a reply. Unless that is 0, print the reason."""
     code = code_for_outcome(reply.outcome)
+    if code is Exit.DONE and (problem := find_problem(reply)) is not None:
+        terminal.print_error(describe_error(problem))
+        return code_for_error(problem)
     if code is not Exit.DONE and (line := _describe_outcome(reply)) is not None:
         terminal.print_error(line)
     return code
+
+
+def find_problem(reply: Reply) -> AsidesError | None:
+    """What is wrong with an answer that does not fit `--schema`; None if it fits, or if nothing was asked for."""
+    if reply.expected is None or reply.outcome != "answered":
+        return None
+    try:
+        reply.output  # noqa: B018 - reading it checks it
+    except InvalidOutput as error:
+        # The first lines say what is wrong, and where; the last ones are for the model.
+        lines = (error.feedback or "").splitlines()
+        place = to_line((lines[1:] or lines or [""])[0])
+        return InvalidOutput(f"the answer does not fit --schema ({place}). To do: ask again, or ask another model.")
+    except AsidesError as error:
+        return error
+    return None
 
 
 def _describe_hidden_thinking(reply: Reply) -> str | None:

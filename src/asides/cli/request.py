@@ -192,7 +192,7 @@ def _choose_default_model(
         )
         return WITHOUT_A_KEY
     raise UnknownModel(
-        'no model is named: write -m PROVIDER:MODEL, set ASIDES_MODEL, or put model = "…" into asides.toml. '
+        "no model is named: write -m PROVIDER:MODEL, or run `asides config set model PROVIDER:MODEL` once. "
         f"{_describe_choice(with_key, settings, installed=installed)}"
     )
 

@@ -154,4 +154,4 @@ def report_output_not_sent(output: OutputSchema | Literal["json"]) -> Notice:
         code, asked, detail = "schema_not_sent", "json_schema", "this model takes no schema"
     else:
         code, asked, detail = "json_not_sent", "json_object", "JSON without a schema cannot be asked for here"
-    return Notice(code, f"{detail}; say in the prompt what you want", "output", asked, "nothing")
+    return Notice(code, f"{detail}; the prompt must say what you want", "output", asked, "nothing")

@@ -44,9 +44,9 @@ def to_json_value(value: Any, *, thinking: bool = False, seals: bool = False) ->
     return _Writer(shown).write(value)
 
 
-def write_json(value: Any, *, indent: int | None = None) -> str:
+def write_json(value: Any, *, indent: int | None = None, ascii_only: bool = False) -> str:
     """Write plain JSON as text. Half a surrogate pair, which UTF-8 cannot hold, is escaped with all of its text."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
     try:
         text.encode()
     except UnicodeEncodeError:

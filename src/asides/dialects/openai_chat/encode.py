@@ -130,11 +130,11 @@ def _encode_output(
     asked = "json_schema" if isinstance(output, OutputSchema) else "json_object"
     if takes == "nothing":
         code = "schema_not_sent" if asked == "json_schema" else "json_not_sent"
-        detail = "this host has no structured output; say in the prompt what you want"
+        detail = "this host has no structured output; the prompt must say what you want"
         notices.append(Notice(code, detail, "output", asked, "nothing"))
         return {}
     if asked == "json_schema":
-        detail = "this host promises JSON but takes no schema; say in the prompt what you want"
+        detail = "this host promises JSON but takes no schema; the prompt must say what you want"
         notices.append(Notice("schema_not_sent", detail, "output", asked, "json_object"))
     return {"response_format": {"type": "json_object"}}
 
