@@ -188,3 +188,16 @@ def test_neighbouring_texts_are_joined_and_no_empty_one_is_added() -> None:
     image = Image(data=PNG)
     assert attach((Text("a"), image, Text("b")), (Text("c"), Text(""))) == (Text("a"), image, Text("b\n\nc"))
     assert attach((image,), (Text("c", cache=True), Text("d"))) == (image, Text("c", cache=True), Text("d"))
+
+
+def test_a_file_that_no_request_can_hold_is_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("asides.values.attachments.MOST_BYTES", 1024**2)
+    with (folder / "huge.png").open("wb") as file:
+        file.write(PNG)
+        file.truncate(1024**2)
+    assert len(Image("huge.png").data or b"") == 1024**2
+    with (folder / "huge.png").open("ab") as file:
+        file.truncate(1024**2 + 1)
+    for make in (lambda: Image("huge.png"), lambda: read_attachments(["huge.png"])):
+        with pytest.raises(ConfigError, match=r"has more than 1 MB.*File\(id="):
+            make()

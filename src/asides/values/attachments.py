@@ -38,6 +38,8 @@ _SVG = "image/svg+xml"
 _PNG = "image/png"
 _PDF = "application/pdf"
 _NAME: Final = "file"
+MOST_BYTES = 512 * 1024**2
+"""The longest file that is read: the largest request that is documented (platform.openai.com/docs/guides/images-vision)."""
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -154,10 +156,16 @@ def _read_path(text: str, maker: str) -> Source:
             raise ConfigError(f"{maker}: {text} is a folder. To do: name a file in it.")
         if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
             raise ConfigError(f"{maker}: {text} is a device and no file. To do: name a file.")
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
     except (OSError, ValueError, RuntimeError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or "its name is no path"
         raise ConfigError(f"{maker}: the file {text} cannot be read: {reason}. To do: check the path.") from None
+    if len(data) > MOST_BYTES:
+        raise ConfigError(
+            f"{maker}: the file {text} has more than {MOST_BYTES // 1024**2} MB, which no provider takes in a request. "
+            "To do: upload it to the provider, and pass File(id=…)."
+        )
     return Source(_check_filled(data, f"{maker}: the file {text}"), name=path.name, shown=f"the file {path.name}")
 
 
