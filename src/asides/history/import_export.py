@@ -6,7 +6,7 @@ Not here: our own format (document).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -49,7 +49,7 @@ def import_messages(value: object, format_name: str = "auto") -> tuple[Message, 
 
 
 @contextmanager
-def refuse_unwritable() -> Iterator[None]:
+def refuse_unwritable() -> Generator[None]:
     """Raise a ConfigError where the messages of another library hold a value that no request can."""
     try:
         yield
@@ -57,8 +57,8 @@ def refuse_unwritable() -> Iterator[None]:
         if isinstance(problem, TypeError) and not str(problem).startswith(_UNWRITABLE):
             raise
         raise ConfigError(
-            "the messages cannot be written as JSON. To do: look for a value of a type that JSON does not have, for text "
-            "with half a character (a lone surrogate), or for objects nested without end."
+            "the messages cannot be written as JSON. To do: look for a value of a type that JSON does not have, for "
+            "text with half a character (a lone surrogate), or for objects nested without end."
         ) from None
 
 

@@ -39,7 +39,7 @@ _PNG = "image/png"
 _PDF = "application/pdf"
 _NAME: Final = "file"
 MOST_BYTES = 512 * 1024**2
-"""The longest file that is read: the largest request that is documented (platform.openai.com/docs/guides/images-vision)."""
+"""The longest file that is read: no larger request is documented (platform.openai.com/docs/guides/images-vision)."""
 
 
 class Source(msgspec.Struct, frozen=True):
