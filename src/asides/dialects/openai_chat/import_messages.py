@@ -34,6 +34,7 @@ _ROLES: dict[str, Role] = {
     "function": "tool",
 }
 _DATA_URL = r"(?s)data:(?P<media_type>[^;,]*)(?:;[^;,]*)*;base64,(?P<data>.*)"
+_THINKING_PART = ("thinking", "text", "reasoning", "signature")
 _AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 
 
@@ -125,7 +126,7 @@ def _import_part(part: object) -> list[Part]:
             return [_import_audio(part)]
         case "refusal":
             return [Refusal(_read_text(part, "refusal"))]
-        case "thinking" | "reasoning":
+        case "thinking" | "reasoning" if not part.keys().isdisjoint(_THINKING_PART):
             return [_import_thinking_part(part)]
         case str():
             # Native to some host; it is sent there unchanged.
