@@ -6,6 +6,7 @@ import copy
 import io
 import os
 import pickle
+import time
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -201,3 +202,11 @@ def test_a_file_that_no_request_can_hold_is_not_read(folder: Path, monkeypatch: 
     for make in (lambda: Image("huge.png"), lambda: read_attachments(["huge.png"])):
         with pytest.raises(ConfigError, match=r"has more than 1 MB.*File\(id="):
             make()
+
+
+def test_no_text_takes_long_to_be_refused() -> None:
+    start = time.perf_counter()
+    for text in (" " * 20_000 + "!", "A" * 20_000 + "!", "data:" + ";a" * 20_000):
+        with pytest.raises(ConfigError):
+            Image(text)
+    assert time.perf_counter() - start < 0.5

@@ -31,7 +31,7 @@ from asides.values.parts import File, Image, Part, Text
 _SCHEMES = ("https", "http", "data", "file", "gs", "s3", "ftp")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _DATA_URL = re.compile(r"(?s)data:(?P<type>[^;,]*)(?P<more>(?:;[^;,]*)*),(?P<data>.*)", re.IGNORECASE)
-_BASE64 = re.compile(r"[A-Za-z0-9+/_\s-]{40,}={0,2}\s*")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_\s-]{40,}+={0,2}\s*")
 _DRIVE = re.compile(r"/[A-Za-z]:[/\\]")
 _SHOWN = 200
 _SVG = "image/svg+xml"
