@@ -134,6 +134,19 @@ def test_get_prints_the_value_that_holds(capsys: Captured, monkeypatch: Patch) -
     assert "asides providers" in rows.err
 
 
+@pytest.mark.parametrize("name", ["mcp", "mcp.gh", "mcp.gh.env.TOKEN", "providers", "providers.mine.headers.X-Token"])
+def test_get_prints_no_table_that_may_hold_secrets(name: str, path: Path, capsys: Captured) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        '[mcp.gh]\ncommand = "gh"\nenv = { TOKEN = "zebra-1234" }\n[providers.mine]\n'
+        'base_url = "https://x.example/v1"\nheaders = { X-Token = "zebra-1234" }\n'
+    )
+    shown = here(capsys, "config", "get", name)
+    assert shown.code == 2
+    assert "may hold secrets" in shown.err
+    assert "zebra" not in shown.out + shown.err
+
+
 def test_a_value_that_something_else_overrides_says_so(capsys: Captured, monkeypatch: Patch) -> None:
     monkeypatch.setenv("ASIDES_RETRIES", "7")
     assert "retries comes from environment ASIDES_RETRIES" in here(capsys, "config", "set", "retries", "5").err

@@ -75,6 +75,7 @@ def test_a_new_value_stands_where_a_reader_looks_for_it(name: str, value: Any, a
         ('s = """a\n= # b\n""" # c\nx = 1\n', "s", "t", 's = "t" # c\nx = 1\n'),
         ('s = """\n[x]\nidle = 1\n"""\n', "idle", 2, 's = """\n[x]\nidle = 1\n"""\nidle = 2\n'),
         ("s = '#=' # c\n", "s", 1, "s = 1 # c\n"),
+        ("n = nan # c\n", "n", 1, "n = 1 # c\n"),
         ("'a=b' = 1\n", "'a=b'", 2, "'a=b' = 2\n"),
         ("[[rows]]\nx = 1\n[[rows]]\nx = 2\n", "x", 3, "x = 3\n\n[[rows]]\nx = 1\n[[rows]]\nx = 2\n"),
         ("[a.b]\nc = 1\n", "a.d", 2, "[a.b]\nc = 1\n\n[a]\nd = 2\n"),

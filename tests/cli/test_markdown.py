@@ -12,7 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from asides.cli.markdown import MarkdownWriter, PlainWriter, open_answer_writer
+from asides.cli.markdown import (
+    _FENCE,  # pyright: ignore[reportPrivateUsage]
+    MarkdownWriter,
+    PlainWriter,
+    open_answer_writer,
+)
 from asides.cli.terminal import Terminal
 from asides.testing.stage import OpenStage, Say
 from tests.cli.children import asides, at, at_terminal, command, environment
@@ -302,3 +307,14 @@ def test_rich_is_loaded_only_to_render(stage: OpenStage, state: Path) -> None:
     )
     assert done.stderr.decode().split() == ["False"]
     assert os.linesep.encode() not in done.stdout[:-1]
+
+
+@pytest.mark.parametrize("line", ["```" + "a" * 20_000 + "`", "```" + " " * 20_000 + "`", "`" * 20_000 + "a`"])
+def test_no_line_of_a_model_takes_long_to_read(line: str) -> None:
+    from asides.cli.render_blocks import _CODE  # pyright: ignore[reportPrivateUsage]
+
+    start = time.perf_counter()
+    assert _FENCE.match(line) is None
+    assert _CODE.match(line) is None
+    assert time.perf_counter() - start < 0.5
+    assert _FENCE.match("   ~~~~ python x") is not None

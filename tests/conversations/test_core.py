@@ -49,6 +49,20 @@ def test_whatever_people_have_for_a_message_can_be_appended(shell: Shell) -> Non
     assert len(chat) == 6
 
 
+def test_a_generator_and_one_message_are_added_too() -> None:
+    chat = Conversation(PLAIN)
+    reply = Reply((Text("Three."),), Usage(1, 2, 1, 0, 3))
+    chat.extend(message for message in ("one", assistant("Two.")))
+    chat.extend(reply)
+    chat.extend(user("four"))
+    chat.extend("five")
+    chat.extend({"role": "user", "content": "six"})
+    assert [message.text for message in chat.messages] == ["one", "Two.", "Three.", "four", "five", "six"]
+    assert chat.usage == reply.usage
+    with pytest.raises(ConfigError, match="not a value of type int"):
+        chat.extend(42)  # type: ignore[arg-type]
+
+
 def test_what_is_no_message_changes_nothing() -> None:
     chat = Conversation(PLAIN, messages=TALK)
     for wrong in (42, {"content": "without a role"}, [5]):

@@ -16,6 +16,7 @@ def flat(prompt: Prompt) -> list[Wire]:
 
     return encode_flat(
         put_system_first(prompt),
+        [],
         user=encode_user,
         assistant=lambda message: [{"assistant": message.text}],
         tool_result=lambda result: {"result": result.call_id},

@@ -122,7 +122,7 @@ def test_marks_of_two_formats_are_those_of_a_host_of_chat_completions() -> None:
         ([], "no message"),
         ([1], r"messages\[0\] is a value of type int"),
         ([None], r"messages\[0\]"),
-        (["a", {"role": "user"}, 5], r"messages\[2\]"),
+        (["a", {"role": "user", "content": "b"}, 5], r"messages\[2\]"),
         ({"a", "b"}, "type set"),
         (object(), "type object"),
         (b"text", "bytes that are no known picture"),
@@ -133,6 +133,21 @@ def test_marks_of_two_formats_are_those_of_a_host_of_chat_completions() -> None:
         ({"choices": [{"message": {}}]}, r"response\['choices'\]\[0\]\['message'\]"),
         ([{"role": "user", "content": "x", "parts": [{"text": "y"}]}], "both content and parts"),
         ([{"type": "human", "content": "x"}], "the type 'human' has no role"),
+        ({"role": "user", "text": "x"}, "content is missing. To do: write"),
+        ({"role": "assistant", "text": "x"}, "content is missing"),
+        ({"role": "tool", "tool_call_id": "c1", "output": "x"}, "content is missing"),
+        ([{"role": "user", "content": [{"type": "image", "source": SOURCE}]}, {"role": "user"}], "content is missing"),
+        ({"role": "user", "parts": "x"}, "parts is a list"),
+        ({"role": "assistant", "parts": "x", "tool_calls": []}, "parts is a list"),
+        # What is no text where a name belongs.
+        ([{"type": ["text"]}], "role is missing"),
+        ({"role": ["user"], "content": "x"}, "role is text"),
+        ({"role": "user", "content": [{"type": {}, "text": "x"}]}, "has no type"),
+        # What no request can hold.
+        ([{"type": "document", "source": {"type": "text", "data": "x\ud800"}}], "half a character"),
+        ([{"role": "user", "content": [{"type": "x", "source": {"x": object()}}]}], "JSON"),
+        ([{"role": "user", "parts": [{"executableCode": object()}]}], "JSON does not have"),
+        ({"messages": [{"role": "user", "content": "x"}], "system": {"parts": ["be brief"]}}, "object with a type"),
         ([user("a"), {"role": "king", "content": "x"}], r"messages\[1\]: the role 'king'"),
         ([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "red.png"}}]}], "'red.png' is none"),
     ],
@@ -252,6 +267,27 @@ def collect_texts(value: Any) -> list[str]:
             return [text for each in value for text in collect_texts(each)]
         case _:
             return []
+
+
+def test_a_system_prompt_may_be_one_part() -> None:
+    held = {"messages": [{"role": "user", "content": "x"}], "system": {"type": "text", "text": "be brief"}}
+    assert [message.text for message in read_messages(held)] == ["be brief", "x"]
+
+
+@pytest.mark.parametrize("model", sorted(MODELS.values()))
+@pytest.mark.parametrize("value", [object(), "\ud800", {(1, 2): 3}])
+def test_arguments_that_no_request_can_hold_are_refused_in_every_dialect(model: str, value: Any) -> None:
+    past = [user("?"), assistant(ToolCall("c1", "f", {"a": value})), Message("tool", ToolResult("c1", "x"))]
+    with pytest.raises(ConfigError, match="cannot be written as JSON"):
+        asides.explain(model, past, base_url="http://127.0.0.1:9", api_key=KEY)
+
+
+@pytest.mark.parametrize("model", sorted(MODELS.values()))
+def test_a_notice_tells_of_a_picture_that_a_system_message_cannot_hold(model: str) -> None:
+    explained = asides.explain(
+        model, [Message("system", PICTURE), user("?")], base_url="http://127.0.0.1:9", api_key=KEY
+    )
+    assert "part_not_sent" in {notice.code for notice in explained.notices}
 
 
 @pytest.mark.parametrize("model", sorted(MODELS.values()))

@@ -31,6 +31,9 @@ MEDIA: dict[str, Image | File] = {"picture": PNG, "pdf": PDF, "audio": WAV, "vid
         ("openai-chat:gpt-5.5", {"audio", "video"}),
         ("openai-chat:gpt-4o", {"audio", "video"}),
         ("openai-chat:gpt-audio", {"picture", "pdf", "video"}),
+        ("openai-chat:gpt-4o-audio-preview", {"picture", "pdf", "video"}),
+        ("openai-chat:gpt-4o-mini-transcribe", set[str]()),
+        ("openai-chat:gpt-6-omni", set[str]()),  # nobody has described it
         ("openai-responses:gpt-5.5", {"audio", "video"}),
         ("anthropic:claude-opus-4-5", {"audio", "video"}),
         ("groq:openai/gpt-oss-120b", {"picture", "audio", "video"}),
@@ -79,6 +82,11 @@ def test_a_picture_as_a_file_is_a_picture_and_a_stored_file_is_the_providers_aff
         replace_refused((user(File("a.png", data=PNG.data)),), target, "raise", [])
     stored = (user(File(id="file-1")),)
     assert replace_refused(stored, target, "raise", []) is stored
+
+
+def test_of_a_model_that_nobody_has_described_nothing_is_refused() -> None:
+    assert find_target("anthropic:claude-opus-9").facts.refuses_files == ()
+    assert find_target("anthropic:claude-opus-4-5").facts.refuses_files == ("audio", "video")
 
 
 def test_a_message_whose_files_all_fit_is_the_same_one() -> None:

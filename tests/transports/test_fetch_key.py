@@ -119,6 +119,8 @@ def test_a_secret_may_be_returned(ask: Ask, stage: OpenStage) -> None:
         (None, "returned NoneType and no text"),
         (42, "returned int and no text"),
         (b"bytes", "returned bytes and no text"),
+        (OSError(f"no {OLD}"), "returned OSError and no text"),
+        (ConfigError(f"no {OLD}"), "returned ConfigError and no text"),
         ("", "returned an empty key"),
         (" \n", "returned an empty key"),
         (f"{OLD}\r\nX-Evil: 1", "holds a blank, a line break"),

@@ -6,6 +6,7 @@ import copy
 import io
 import os
 import pickle
+import time
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -188,3 +189,24 @@ def test_neighbouring_texts_are_joined_and_no_empty_one_is_added() -> None:
     image = Image(data=PNG)
     assert attach((Text("a"), image, Text("b")), (Text("c"), Text(""))) == (Text("a"), image, Text("b\n\nc"))
     assert attach((image,), (Text("c", cache=True), Text("d"))) == (image, Text("c", cache=True), Text("d"))
+
+
+def test_a_file_that_no_request_can_hold_is_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("asides.values.attachments.MOST_BYTES", 1024**2)
+    with (folder / "huge.png").open("wb") as file:
+        file.write(PNG)
+        file.truncate(1024**2)
+    assert len(Image("huge.png").data or b"") == 1024**2
+    with (folder / "huge.png").open("ab") as file:
+        file.truncate(1024**2 + 1)
+    for make in (lambda: Image("huge.png"), lambda: read_attachments(["huge.png"])):
+        with pytest.raises(ConfigError, match=r"has more than 1 MB.*File\(id="):
+            make()
+
+
+def test_no_text_takes_long_to_be_refused() -> None:
+    start = time.perf_counter()
+    for text in (" " * 20_000 + "!", "A" * 20_000 + "!", "data:" + ";a" * 20_000):
+        with pytest.raises(ConfigError):
+            Image(text)
+    assert time.perf_counter() - start < 0.5

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -121,3 +123,13 @@ def test_text_without_a_known_beginning_is_text(text: str) -> None:
 @given(st.binary(max_size=64), st.text(max_size=12))
 def test_any_bytes_and_any_name_have_an_answer(data: bytes, name: str) -> None:
     assert detect_media_type(data, name) is None or "/" in str(detect_media_type(data, name))
+
+
+@pytest.mark.parametrize("text", [b"<!---->", b"<!--<?xml>-->", b"<?xml?>", b"<!DOCTYPE svg>", b"<!-- ", b"<?xml>\n  "])
+def test_no_text_takes_long(text: bytes) -> None:
+    # One comment may end at any of the later ends of comments: without care, each one more doubles the time.
+    start = time.perf_counter()
+    assert detect_media_type(text * 24) is None
+    assert detect_media_type(text * 1000) is None
+    assert time.perf_counter() - start < 0.5
+    assert detect_media_type(b"<!--a--><!-- -->\n<?xml?>\n<svg >") == "image/svg+xml"

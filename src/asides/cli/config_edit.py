@@ -22,7 +22,7 @@ from asides.cli.terminal import Terminal
 from asides.cli.trust import read_settings
 from asides.providers.find import find_target
 from asides.settings import SETTINGS, Settings, load_settings
-from asides.settings_files import FILE_NAME, FILE_VARIABLE, find_config_folder, parse, read_regular_file
+from asides.settings_files import FILE_NAME, FILE_VARIABLE, MCP_TABLES, find_config_folder, parse, read_regular_file
 from asides.values.errors import ConfigError, UnknownModel, UnknownProvider, redact_keys
 from asides.values.notices import escape_controls
 
@@ -64,6 +64,8 @@ def _look_up(settings: Settings, name: str) -> tuple[Any, str]:
     first, *rest = parse_name(name)
     if first == "providers":
         raise ConfigError("rows may hold secrets, so they are not printed here. To do: run `asides providers NAME`.")
+    if first == MCP_TABLES:
+        raise ConfigError("MCP servers may hold secrets, so they are not printed. To do: look into the settings file.")
     group: Any = msgspec.to_builtins(getattr(settings, first)) if first in settings.__struct_fields__ else None
     for part in rest:
         group = group.get(part) if isinstance(group, dict) else None

@@ -205,11 +205,11 @@ def _replace_value(lines: Sequence[str], statement: _Statement, value: Any) -> s
 
 def _find_tail(text: str) -> str:
     """The comment and the line end behind the value of a statement."""
-    whole = _parse(text)
+    whole = _drop_empty(_parse(text))
     last = text.rfind("\n", 0, len(text) - 1) + 1
     for found in re.finditer("#", text[last:]):
         before = text[: last + found.start()]
-        if _parse(before) == whole:
+        if _drop_empty(_parse(before)) == whole:
             return before[len(before.rstrip(" \t")) :] + text[last + found.start() :]
     return text[len(text.rstrip("\r\n")) :]
 

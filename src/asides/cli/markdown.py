@@ -15,7 +15,8 @@ from typing import NamedTuple, Protocol
 
 from asides.cli.terminal import Terminal, make_visible
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})\s*([^`\s]*)[^`]*$")
+# No step gives back what it took: else a long line of a model would take minutes.
+_FENCE = re.compile(r" {0,3}(`{3,}+|~{3,}+)\s*+([^`\s]*+)[^`]*+$")
 _HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:\s|$)")
 _TAB = 4

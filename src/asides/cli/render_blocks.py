@@ -22,7 +22,7 @@ _THEME = "ansi_dark"
 _STYLES = Theme({"markdown.code": "bold cyan", "markdown.code_block": "cyan", "markdown.h1": "bold underline"})
 _STYLE = re.compile(r"(\x1b\[[0-9;]*m)")
 _PADDING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
-_CODE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^`\s]*)[^\n]*\n(.*)", re.DOTALL)
+_CODE = re.compile(r" {0,3}(`{3,}+|~{3,}+)[ \t]*+([^`\s]*+)[^\n]*+\n(.*)", re.DOTALL)
 
 
 class _Heading(Heading):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, get_args
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast, get_args
 
 from asides.conversations.compact import Compaction, find_older_turns, select_summary_options
 from asides.conversations.message_history import (
@@ -142,13 +142,17 @@ class ConversationCore(Generic[AnyClient]):
         added = self.extend((message,))
         return added[0] if added else None
 
-    def extend(self, messages: Sequence[MessageLike], *, usage: Usage | None = None) -> tuple[Message, ...]:
+    def extend(
+        self, messages: Iterable[MessageLike] | MessageLike, *, usage: Usage | None = None
+    ) -> tuple[Message, ...]:
         """Add messages at the end; in a store, all of them or none. `usage` is added to that of replies among them."""
-        for message in messages:
+        is_one = isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable)
+        given: Any = messages if is_one else tuple(cast("Iterable[MessageLike]", messages))  # a generator is read once
+        for message in (given,) if is_one else given:
             if isinstance(message, Reply):
                 usage = message.usage if usage is None else usage + message.usage
         with self._history.exclusive():
-            added = read_question(messages, after=self.messages, each=True)
+            added = read_question(given, after=self.messages, each=True)
             self._history.append(added, usage)
         return added
 

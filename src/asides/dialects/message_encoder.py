@@ -8,10 +8,12 @@ A dialect provides a function that encodes a message. `HistoryEncoder` is for di
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 import msgspec
 
+from asides.dialects.http_body import encode_json
 from asides.values.errors import Unsupported
 from asides.values.messages import (
     HAS_BREAKPOINTS,
@@ -312,24 +314,26 @@ def put_system_first(prompt: Prompt) -> tuple[Message, ...]:
     return prompt.messages if system is None else (Message("system", (Text(system),)), *prompt.messages)
 
 
-def encode_system(message: Message, role: str = "system") -> list[Wire]:
-    """Encode a system message as a role and its text."""
+def encode_system(message: Message, notices: list[Notice], role: str = "system") -> list[Wire]:
+    """Encode a system message as a role and its text. A notice tells of other parts."""
+    leave_out_all_but_text(message, notices)
     return [{"role": role, "content": message.text}] if message.text.strip() else []
 
 
 def encode_flat(
     messages: Iterable[Message],
+    notices: list[Notice],
     *,
     user: Callable[[Message, list[Part]], Wire],
     assistant: Callable[[Message], list[Wire]],
     tool_result: Callable[[ToolResult], Wire],
-    system: Callable[[Message], list[Wire]] = encode_system,
 ) -> list[Wire]:
     """Encode a history as a flat list, in order. Tool results come before the other parts of their message.
 
     `user` is called with a message and its parts without results.
     """
-    encode = build_flat_encoder(user=user, assistant=assistant, tool_result=tool_result, system=system)
+    system = partial(encode_system, notices=notices)
+    encode = build_flat_encoder(system=system, user=user, assistant=assistant, tool_result=tool_result)
     return [wire for message in messages for wire in encode(message)]
 
 
@@ -338,7 +342,7 @@ def build_flat_encoder(
     user: Callable[[Message, list[Part]], Wire],
     assistant: Callable[[Message], list[Wire]],
     tool_result: Callable[[ToolResult], Wire],
-    system: Callable[[Message], list[Wire]] = encode_system,
+    system: Callable[[Message], list[Wire]],
 ) -> Callable[[Message], list[Wire]]:
     """Build the function that encodes one message of a flat list (see `encode_flat`)."""
 
@@ -383,7 +387,7 @@ def simplify_content(encoded: list[Any], text_type: str) -> str | list[Any]:
 def encode_arguments(call: ToolCall) -> str:
     """Return the arguments of a call as JSON text, or the text as it came if that was no JSON object."""
     raw = call.raw_arguments
-    return msgspec.json.encode(call.arguments).decode() if raw is None else raw
+    return encode_json(call.arguments).decode() if raw is None else raw
 
 
 def find_entry(seals: tuple[Seal, ...], kind: str) -> msgspec.Raw | None:

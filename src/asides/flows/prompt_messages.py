@@ -11,7 +11,13 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard, get_args
 
-from asides.history.import_export import ImportFormat, detect_prompt_format, import_messages, parse_items
+from asides.history.import_export import (
+    ImportFormat,
+    detect_prompt_format,
+    import_messages,
+    parse_items,
+    refuse_unwritable,
+)
 from asides.values.error_words import describe_type
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, user
@@ -133,7 +139,9 @@ def _read_value(item: object, place: int) -> Message | None:
 
 def _is_content(item: object) -> bool:
     if isinstance(item, Mapping):
-        return "role" not in item and (item.get("type") in _CONTENT_TYPES or _is_gemini_part(item))
+        kind = item.get("type")
+        is_typed = isinstance(kind, str) and kind in _CONTENT_TYPES
+        return "role" not in item and (is_typed or _is_gemini_part(item))
     return isinstance(item, (str, bytes, bytearray, memoryview, os.PathLike, *_PARTS))
 
 
@@ -148,7 +156,8 @@ def _read_content_item(item: Any) -> Any:
     form: ImportFormat = "anthropic" if isinstance(item.get("source"), Mapping) else "openai_chat"
     form = "gemini" if _is_gemini_part(item) else form
     turn = {"role": "user", "parts" if form == "gemini" else "content": [item]}
-    return [part for message in parse_items([turn], form) for part in message.parts]
+    with refuse_unwritable():
+        return [part for message in parse_items([turn], form) for part in message.parts]
 
 
 # --- dicts ------------------------------------------------------------------------------------------------------------
@@ -164,14 +173,14 @@ def _read_dicts(run: list[Mapping[str, Any]], start: int, before: Sequence[Messa
             )
         if item.get("content") and item.get("parts"):
             raise ConfigError(f"messages[{place}]: there are both content and parts. To do: keep one of them.")
+        if item.get("parts") and not isinstance(item["parts"], (list, tuple)):
+            raise ConfigError(f'messages[{place}]: parts is a list. To do: write "content" for text.')
         if item.keys().isdisjoint(("role", "type", "parts")) and set(item) != {"id"}:
             raise ConfigError(f'messages[{place}]: role is missing. To do: write {{"role": "user", "content": "…"}}.')
     form = detect_prompt_format(run)
     if form != "openai_chat":
-        try:
+        with refuse_unwritable():
             return parse_items(run, form)
-        except (UnicodeEncodeError, RecursionError):
-            raise ConfigError("the messages cannot be written as JSON. To do: look for half a character.") from None
     from asides.dialects.openai_chat.import_messages import import_message
 
     messages: list[Message] = []
@@ -180,7 +189,8 @@ def _read_dicts(run: list[Mapping[str, Any]], start: int, before: Sequence[Messa
         if item.get("function_call"):
             legacy_calls += 1
         try:
-            messages.append(import_message(item, legacy_calls))
+            with refuse_unwritable():
+                messages.append(import_message(item, legacy_calls))
         except ConfigError as problem:
             raise ConfigError(f"messages[{place}]: {problem}") from None
     return tuple(messages)
@@ -220,7 +230,9 @@ def _read_object(value: Mapping[str, Any], after: Sequence[Message]) -> tuple[Me
 
 def _read_system(system: object) -> tuple[Message, ...]:
     if isinstance(system, Mapping):
-        system = [{"type": "text", **part} for part in system.get("parts", ()) if isinstance(part, Mapping)]
+        parts = system.get("parts", [system])
+        parts = parts if isinstance(parts, (list, tuple)) else [parts]
+        system = [{"type": "text", **part} if isinstance(part, Mapping) else part for part in parts]
     return import_messages({"messages": [], "system": system}, "anthropic")
 
 

@@ -6,7 +6,8 @@ Not here: our own format (document).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
@@ -43,13 +44,26 @@ def import_messages(value: object, format_name: str = "auto") -> tuple[Message, 
     """
     items, system_prompt, list_name = _find_list(value)
     chosen = _choose_format(items, system_prompt, list_name) if format_name == "auto" else parse_format(format_name)
-    try:
+    with refuse_unwritable():
         return (*_parse_system(system_prompt), *parse_items(items, chosen))
-    except (UnicodeEncodeError, RecursionError):
+
+
+@contextmanager
+def refuse_unwritable() -> Generator[None]:
+    """Raise a ConfigError where the messages of another library hold a value that no request can."""
+    try:
+        yield
+    except (UnicodeEncodeError, RecursionError, TypeError) as problem:
+        if isinstance(problem, TypeError) and not str(problem).startswith(_UNWRITABLE):
+            raise
         raise ConfigError(
-            "the messages cannot be written as JSON. To do: look for text with half a character (a lone surrogate), or "
-            "for objects nested without end."
+            "the messages cannot be written as JSON. To do: look for a value of a type that JSON does not have, for "
+            "text with half a character (a lone surrogate), or for objects nested without end."
         ) from None
+
+
+# How `msgspec` begins: "Encoding objects of type X is unsupported", "Only dicts with str-like or number-like keys".
+_UNWRITABLE = ("Encoding objects", "Only dicts")
 
 
 def parse_format(name: object) -> MessageFormat:
@@ -173,7 +187,8 @@ def _detect_in_item(item: object) -> Iterator[MessageFormat]:
     if isinstance(item.get("type"), str) and item["type"] != "" and _is_item(item):
         yield "openai_responses"
         return
-    if item.get("role") in _CHAT_ROLES or any(item.get(name) is not None for name in _CHAT_FIELDS):
+    # Anything can be in such a list, also where a name belongs.
+    if _read_name(item, "role") in _CHAT_ROLES or any(item.get(name) is not None for name in _CHAT_FIELDS):
         yield "openai_chat"
     content = item.get("content")
     for part in content if isinstance(content, (list, tuple)) else ():
@@ -193,7 +208,7 @@ def _has_blocks(content: object) -> bool:
 
 
 def _detect_in_part(part: Mapping[str, Any]) -> MessageFormat | None:
-    kind = part.get("type")
+    kind = _read_name(part, "type")
     if kind in _ITEM_PARTS:
         return "openai_responses"
     if kind in _CHAT_PARTS:
@@ -204,6 +219,10 @@ def _detect_in_part(part: Mapping[str, Any]) -> MessageFormat | None:
         # One provider of chat completions puts a list of texts there.
         return "anthropic" if isinstance(part.get("thinking"), str) else "openai_chat"
     return None
+
+
+def _read_name(item: Mapping[str, Any], field: str) -> str | None:
+    return value if isinstance(value := item.get(field), str) else None
 
 
 # --- export -------------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ def fetch(key: KeySource) -> object:
             "the function in api_key= returned an awaitable, which a sync client cannot await. To do: pass a function "
             "that returns the key itself, or use asides.aio."
         )
-    return value
+    return _refuse_error(value)
 
 
 async def fetch_async(key: KeySource, state: FlowState[Any]) -> object:
@@ -45,7 +45,7 @@ async def fetch_async(key: KeySource, state: FlowState[Any]) -> object:
                 value = _call(key)
             else:
                 value = await asyncio.to_thread(_call, key)
-            return await value if inspect.isawaitable(value) else value
+            return _refuse_error(await value if inspect.isawaitable(value) else value)
     except Exception as problem:  # noqa: BLE001 - see above
         return state.report_total_timeout() if limit.expired() else _explain(key, problem)
 
@@ -56,6 +56,13 @@ def _call(key: KeySource) -> Any:
     from asides.transports.cloud_credentials import fetch_credentials
 
     return fetch_credentials(key)
+
+
+def _refuse_error(value: object) -> object:
+    """What was fetched. An error that a function returns, and does not raise, is no key: it may quote one."""
+    if not isinstance(value, Exception):
+        return value
+    return ConfigError(f"the function in api_key= returned {type(value).__name__} and no text. To do: raise it.")
 
 
 def _is_coroutine_function(function: object) -> bool:

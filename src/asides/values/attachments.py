@@ -32,13 +32,15 @@ from asides.values.parts import File, Image, Part, Text
 _SCHEMES = ("https", "http", "data", "file", "gs", "s3", "ftp")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _DATA_URL = re.compile(r"(?s)data:(?P<type>[^;,]*)(?P<more>(?:;[^;,]*)*),(?P<data>.*)", re.IGNORECASE)
-_BASE64 = re.compile(r"[A-Za-z0-9+/_\s-]{40,}={0,2}\s*")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_\s-]{40,}+={0,2}\s*")
 _DRIVE = re.compile(r"/[A-Za-z]:[/\\]")
 _SHOWN = 200
 _SVG = "image/svg+xml"
 _PNG = "image/png"
 _PDF = "application/pdf"
 _NAME: Final = "file"
+MOST_BYTES = 512 * 1024**2
+"""The longest file that is read: no larger request is documented (platform.openai.com/docs/guides/images-vision)."""
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -155,10 +157,16 @@ def _read_path(text: str, maker: str) -> Source:
             raise ConfigError(f"{maker}: {text} is a folder. To do: name a file in it.")
         if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
             raise ConfigError(f"{maker}: {text} is a device and no file. To do: name a file.")
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
     except (OSError, ValueError, RuntimeError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or "its name is no path"
         raise ConfigError(f"{maker}: the file {text} cannot be read: {reason}. To do: check the path.") from None
+    if len(data) > MOST_BYTES:
+        raise ConfigError(
+            f"{maker}: the file {text} has more than {MOST_BYTES // 1024**2} MB, which no provider takes in a request. "
+            "To do: upload it to the provider, and pass File(id=…)."
+        )
     return Source(_check_filled(data, f"{maker}: the file {text}"), name=path.name, shown=f"the file {path.name}")
 
 

@@ -49,7 +49,8 @@ _ZIPPED = (
     (b"mimetypeapplication/epub+zip", "application/epub+zip"),
     (b"mimetypeapplication/vnd.oasis.opendocument.text", "application/vnd.oasis.opendocument.text"),
 )
-_SVG = re.compile(rb"(?:<\?xml[^>]*>\s*|<!--.*?-->\s*|<!DOCTYPE svg[^>]*>\s*)*<svg[\s>]", re.DOTALL | re.IGNORECASE)
+# Atomic: with backtracking, a few dozen comments would take hours.
+_SVG = re.compile(rb"(?><\?xml[^>]*>\s*|<!--.*?-->\s*|<!DOCTYPE svg[^>]*>\s*)*+<svg[\s>]", re.DOTALL | re.IGNORECASE)
 # The bytes show the container; the name may show that it holds only sound.
 _SAME_CONTAINER = {
     "video/mp4": ("audio/mp4",),

@@ -92,6 +92,11 @@ def test_an_answer_with_everything() -> None:
     )
 
 
+def test_a_thinking_part_of_another_form_stays_as_it_is() -> None:
+    message = import_message({"role": "assistant", "content": [{"type": "thinking", "data": "abc"}]})
+    assert message.parts == (UnknownPart('{"type":"thinking","data":"abc"}'),)
+
+
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "thinking"])
 def test_every_field_for_thinking_is_remembered(field: str) -> None:
     assert parts(role="assistant", content="a", **{field: "t"}) == (Thought("t", via=field), Text("a"))

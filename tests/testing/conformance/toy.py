@@ -72,7 +72,11 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
     """Encode a planned prompt for its target."""
     notices: list[Notice] = report_unsupported(prompt, "metadata", "user", "tool_choice", "output")
     turns = encode_flat(
-        put_system_first(prompt), user=_encode_user, assistant=_encode_assistant, tool_result=_encode_tool_result
+        put_system_first(prompt),
+        notices,
+        user=_encode_user,
+        assistant=_encode_assistant,
+        tool_result=_encode_tool_result,
     )
     body: Wire = {"model": target.model, "turns": turns, "live": prompt.stream}
     body |= select_sampling(prompt, ("temperature",), notices)

@@ -51,6 +51,8 @@ def import_texts(content: object) -> tuple[Text, ...]:
 def _import_turn(turn: object) -> list[Message]:
     if not isinstance(turn, Mapping):
         raise ConfigError("a message is an object with a role and content.")
+    if "content" not in turn:
+        raise ConfigError("content is missing.")
     content = turn.get("content")
     parts: tuple[Part, ...] = (Text(content),) if isinstance(content, str) else ()
     if not isinstance(content, str):

@@ -31,6 +31,7 @@ from asides.dialects.message_encoder import (
     build_flat_encoder,
     encode_arguments,
     encode_native,
+    encode_system,
     leave_out,
     put_system_first,
     report_cache,
@@ -162,6 +163,7 @@ def encode_messages(prompt: Prompt, notices: list[Notice], *, reuse: bool = Fals
     With `reuse`, a message may be the bytes that an earlier request had for it.
     """
     encode_message = build_flat_encoder(
+        system=partial(encode_system, notices=notices),
         user=partial(_encode_user, notices=notices),
         assistant=partial(_encode_assistant, notices=notices),
         tool_result=partial(_encode_tool_result, notices=notices),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, assert_never
 from urllib.parse import urlsplit, urlunsplit
 
@@ -20,6 +21,7 @@ from asides.dialects.message_encoder import (
     add_notice,
     build_flat_encoder,
     encode_plain,
+    encode_system,
     leave_out,
     put_system_first,
     report_cache,
@@ -169,7 +171,10 @@ class _MessageEncoder:
         self.called: dict[str, str] = {}
         """The names of the tools that were called, by the ids of the calls."""
         encode_message = build_flat_encoder(
-            user=self.encode_user, assistant=self.encode_assistant, tool_result=self.encode_tool_result
+            system=partial(encode_system, notices=notices),
+            user=self.encode_user,
+            assistant=self.encode_assistant,
+            tool_result=self.encode_tool_result,
         )
         self.history = HistoryEncoder(encode_message, notices, encode_plain)
 

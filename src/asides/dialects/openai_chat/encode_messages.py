@@ -129,10 +129,10 @@ class _MessageEncoder:
     # --- system, user and tools -------------------------------------------------------------------------------------
 
     def encode_system(self, message: Message) -> list[Wire]:
-        leave_out_all_but_text(message, self.notices)
         if self.takes_cache_control and any(isinstance(part, Text) and part.cache for part in message.parts):
+            leave_out_all_but_text(message, self.notices)
             return [{**self.encode_user(message, list(message.parts)), "role": self.system_role}]
-        return [_add_name(message, encoded) for encoded in encode_system(message, self.system_role)]
+        return [_add_name(message, encoded) for encoded in encode_system(message, self.notices, self.system_role)]
 
     def encode_tool_result(self, result: ToolResult) -> Wire:
         content: str | list[Any] = _encode_result_text(result, self.notices)

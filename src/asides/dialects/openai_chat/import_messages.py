@@ -34,6 +34,7 @@ _ROLES: dict[str, Role] = {
     "function": "tool",
 }
 _DATA_URL = r"(?s)data:(?P<media_type>[^;,]*)(?:;[^;,]*)*;base64,(?P<data>.*)"
+_THINKING_PART = ("thinking", "text", "reasoning", "signature")
 _AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 
 
@@ -63,11 +64,15 @@ def import_message(message: Mapping[str, Any], legacy_calls: int = 0) -> Message
         raise ConfigError(f"the role {_read_text(message, 'role')!r} is not known; use {', '.join(_ROLES)}.")
     name = _read_optional_text(message, "name")
     cache = read_cache_control(message)
-    if role == "tool":
+    has_content = "content" in message
+    if role == "tool" and has_content:
         return Message(role, _mark_last([_import_tool_result(message, name, legacy_calls)], cache))
     content = list(_mark_last(_import_content(message.get("content"), role), cache))
     if role == "assistant":
         content = _import_assistant(message, content, legacy_calls)
+    if not content and not has_content:
+        # What it says may be in a field with another name, and would be lost.
+        raise ConfigError('content is missing. To do: write {"role": "…", "content": "…"}.')
     return Message(role, tuple(content), name)
 
 
@@ -121,7 +126,7 @@ def _import_part(part: object) -> list[Part]:
             return [_import_audio(part)]
         case "refusal":
             return [Refusal(_read_text(part, "refusal"))]
-        case "thinking" | "reasoning":
+        case "thinking" | "reasoning" if not part.keys().isdisjoint(_THINKING_PART):
             return [_import_thinking_part(part)]
         case str():
             # Native to some host; it is sent there unchanged.

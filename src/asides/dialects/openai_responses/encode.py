@@ -25,7 +25,6 @@ from asides.dialects.message_encoder import (
     encode_plain,
     encode_system,
     leave_out,
-    leave_out_all_but_text,
     report_cache,
     simplify_content,
 )
@@ -219,8 +218,7 @@ class _ItemEncoder:
     # --- system, user and tools -------------------------------------------------------------------------------------
 
     def encode_system(self, message: Message) -> list[Wire]:
-        leave_out_all_but_text(message, self.notices)
-        return encode_system(message, self.system_role)
+        return encode_system(message, self.notices, self.system_role)
 
     def encode_user(self, _: Message, parts: list[Part]) -> Wire:
         encoded = [wire for part in parts for wire in _encode_input_part(part, "user", self.notices)]

@@ -88,7 +88,7 @@ def _adaptive(
     """From 4.7 on: decides how much it thinks, shows its thinking only on request, and takes no sampling settings."""
     return ModelRule(
         models=models,
-        refuses_files=_NO_SOUND,
+        refuses_files=None if assumed else _NO_SOUND,
         thinking=thinking,
         default=default,
         kind="summary",

@@ -75,7 +75,8 @@ def _gpt(
         endpoint=endpoint,
         output_limit="max_completion_tokens",
         system_role="developer",
-        refuses_files=_NO_SOUND,
+        # Of a model that nobody has described yet, nobody knows what it hears.
+        refuses_files=None if thinking == "unknown" else _NO_SOUND,
         since=since,
         source=source,
     )
@@ -151,6 +152,9 @@ GPT_MODELS = (
     # Models that hear and speak do not see.
     _without_pictures(never_thinks("gpt-4o*-audio*", "2026-11-15", _MODEL_PAGES), refuses=("video", "pdf")),
     _without_pictures(never_thinks("gpt-audio*", "2026-11-15", _MODEL_PAGES), refuses=("video", "pdf")),
+    # These hear too. OpenAI has them at endpoints of their own; gateways have them in chat.
+    never_thinks("gpt-4o*-realtime*", "2026-11-16", _MODEL_PAGES),
+    never_thinks("gpt-4o*-transcribe*", "2026-11-16", _MODEL_PAGES),
     msgspec.structs.replace(never_thinks("gpt-4*", "2026-07", _MEASURED), refuses_files=_NO_SOUND),
     _older_gpt("gpt-3.5*", "json_object"),
     _without_forms(never_thinks("chatgpt-*", "2026-07", _MEASURED)),
