@@ -20,7 +20,6 @@ from asides.cli.private_files import try_lock
 from asides.cli.question_rows import STDIN, Question
 from asides.cli.terminal import Terminal
 from asides.values.errors import ConfigError
-from asides.values.json_form import write_json
 
 # Every row begins so, which tells a torn row from a file of somebody else.
 _START = b'{"index": '
@@ -65,7 +64,7 @@ class AnswerFile:
             self._file = None
 
     @property
-    def advice(self) -> str:
+    def how_to_go_on(self) -> str:
         """A sentence for a run that was stopped or had failures; "" where nothing is kept."""
         return "" if self._path is None else " To do: run the same command again to ask the rest."
 
@@ -84,7 +83,7 @@ class AnswerFile:
             self._terminal.write_answer(f"{text}\n")
             self._terminal.flush()
             return
-        data = memoryview(write_json(row).encode() + b"\n")
+        data = memoryview(_encode(row))
         while data:
             data = data[self._file.write(data) :]
 
@@ -133,6 +132,14 @@ class AnswerFile:
             os.fsync(new.fileno())
         shutil.copymode(target, fresh)
         fresh.replace(target)
+
+
+def _encode(row: dict[str, Any]) -> bytes:
+    # Half a surrogate pair cannot be UTF-8.
+    try:
+        return json.dumps(row, ensure_ascii=False).encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(row).encode() + b"\n"
 
 
 def _decode(line: bytes) -> dict[str, Any] | None:

@@ -58,10 +58,10 @@ def run_each(arguments: Namespace, terminal: Terminal) -> int:
         except KeyboardInterrupt:
             pairs.close()
             live.stop()
-            terminal.print_error(f"stopped; {each.summary()}{answers.advice}")
+            terminal.print_error(f"stopped; {each.summary()}{answers.how_to_go_on}")
             return Exit.INTERRUPTED
         live.stop()
-    terminal.print_note(f"{each.summary()}{answers.advice if each.failed else ''}")
+    terminal.print_note(f"{each.summary()}{answers.how_to_go_on if each.failed else ''}")
     if arguments.usage:
         terminal.print_info(each.describe_usage())
     return Exit.SOME_FAILED if each.failed else Exit.DONE
@@ -132,7 +132,7 @@ class _Each:
             self._usage = outcome.usage if self._usage is None else self._usage + outcome.usage
             self._timing = join_timings((self._timing, outcome.timing))
             self._cost = sum_costs((self._cost, outcome.cost))
-            self._report_warnings(outcome)
+            self._tell(outcome)
         else:
             fields = {"text": "", "outcome": None, "error": encode_error(outcome)}
             self._first_error = self._first_error or outcome
@@ -144,7 +144,7 @@ class _Each:
         if isinstance(outcome, _OF_ALL) and not self._answered and not self._skipped:
             raise outcome
 
-    def _report_warnings(self, reply: Reply) -> None:
+    def _tell(self, reply: Reply) -> None:
         for notice in reply.warnings:
             if notice not in self._reported and notice.code not in (*PRINTED_WITH_SETTINGS, "max_tokens_chosen"):
                 self._reported.add(notice)
