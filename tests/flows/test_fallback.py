@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -475,6 +476,20 @@ def test_an_agent_takes_the_model_of_its_conversation(servers: Open) -> None:
     assert agent.send("?", conversation=chat).output == "here"
     with pytest.raises(asides.UnknownModel, match="no model was named"):
         agent.run("?")
+
+
+def test_a_model_is_asked_once_whatever_it_is_called(
+    servers: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "asides.toml").write_text(
+        '[aliases]\nfast = "north:n"\n[fallbacks]\nfast = ["north:n", "fast", "south:s"]\n', encoding="utf-8"
+    )
+    monkeypatch.setenv("ASIDES_CONFIG", str(tmp_path / "asides.toml"))
+    for model in ("fast", "north:n", ["north:n", "fast", "north:n", "south:s"]):
+        opened = servers(Fail(status=503), Say(text="here"))
+        reply = ask_sync(opened, model).whole
+        assert (reply.text, opened.requests()) == ("here", [1, 1])
+        assert [notice.code for notice in reply.warnings] == ["fell_back"]
 
 
 @every

@@ -179,7 +179,11 @@ def _is_same_place(builder: CallBuilder, name: str, first: str, base_url: str | 
 
 def _join(names: Sequence[str], calls: Sequence[Call | MissingKey], notices: tuple[Notice, ...]) -> Call:
     """One call with its fallbacks. Raises MissingKey when no model has a key."""
-    ready = [(name, call) for name, call in zip(names, calls, strict=True) if isinstance(call, Call)]
+    ready: list[tuple[str, Call]] = []
+    for name, call in zip(names, calls, strict=True):
+        # A model that has failed, and had its retries, is not asked again under another name.
+        if isinstance(call, Call) and not any(_is_same_model(call, other) for _, other in ready):
+            ready.append((name, call))
     missing = [(name, call) for name, call in zip(names, calls, strict=True) if isinstance(call, MissingKey)]
     if not ready:
         error = missing[0][1]
@@ -196,6 +200,11 @@ def _join(names: Sequence[str], calls: Sequence[Call | MissingKey], notices: tup
             msgspec.structs.replace(call, notices=(*notices, *skipped, *call.notices)) for _, call in ready[1:]
         ),
     )
+
+
+def _is_same_model(one: Call, other: Call) -> bool:
+    first, second = one.target, other.target
+    return (first.provider.name, first.dialect, first.model) == (second.provider.name, second.dialect, second.model)
 
 
 def _report_failure(model: str, error: AsidesError, then: str) -> Notice:
