@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from asides.cli.app import main
+from asides.cli.inputs import clean_text, read_json_file
 from asides.testing.stage import OpenStage, Say
+from asides.values.errors import ConfigError
 from asides.values.parts import ToolCall
 from tests.cli.children import (
     asides,
@@ -312,3 +314,11 @@ def test_a_schema_may_come_in_the_envelope_of_a_response_format(
     path.write_text('{"type": "json_schema", "json_schema": {"name": "A", "schema": {"type": "object"}}}')
     assert main(["explain", "-m", "groq:m", "--no-stdin", "--json", "--schema", str(path), "?"]) == 0
     assert json.loads(capsys.readouterr().out)["body"]["response_format"]["json_schema"]["name"] == "A"
+
+
+def test_text_and_paths_that_no_system_takes_are_no_fault_of_asides() -> None:
+    assert clean_text("a\udcffb\ud83dc😀") == "a\ufffdb\ufffdc😀"
+    assert clean_text("a\udcffb") == "a\ufffdb"
+    for option in ("--schema", "--mcp"):
+        with pytest.raises(ConfigError, match="null character"):
+            read_json_file("a\0.json", option)
