@@ -185,6 +185,15 @@ class Keyboard:
         """Press Ctrl-C."""
         self.type("\x03")
 
+    def hang_up(self) -> int:
+        """Close the terminal, as a window does, and return the exit code."""
+        os.close(self._descriptor)
+        self._descriptor = os.open(os.devnull, os.O_RDWR)
+        return self._child.wait(_PATIENCE_SECONDS)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
     def end(self) -> int:
         """Read the rest, and return the exit code."""
         while data := _read(self._descriptor):
@@ -220,13 +229,14 @@ def at_terminal(
         )
     finally:
         os.close(slave)
+    keyboard = Keyboard(child, master)
     try:
-        yield Keyboard(child, master)
+        yield keyboard
     finally:
         if child.poll() is None:
             child.send_signal(signal.SIGKILL)
             child.wait()
-        os.close(master)
+        keyboard.close()
 
 
 _STEP = re.compile(r"\x1b\[\d*(?:;\d+)*m|\x1b\[\?\d+[hl]|\x1b\[K|\r|\n|[^\x1b\r\n]+|\x1b.")

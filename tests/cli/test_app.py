@@ -12,8 +12,20 @@ import pytest
 
 from asides import __version__
 from asides.cli.app import main
+from asides.conversations.store.sqlite import SqliteStore
 from asides.testing.stage import OpenStage, Say
-from tests.cli.children import asides, at, at_terminal, dialogue, environment, here, read_some, started
+from tests.cli.children import (
+    asides,
+    at,
+    at_terminal,
+    command,
+    dialogue,
+    environment,
+    here,
+    load_saved,
+    read_some,
+    started,
+)
 
 
 def test_a_missing_and_an_unknown_command_are_usage_errors(capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,7 +143,7 @@ def test_closed_and_full_streams_are_not_reported_as_a_bug() -> None:
     assert full.stderr == b"asides: the system says: No space left on device.\n"
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_prints_the_answer_so_far_and_closes_the_connection(
     number: signal.Signals, code: int, stage: OpenStage
 ) -> None:
@@ -146,6 +158,44 @@ def test_a_signal_prints_the_answer_so_far_and_closes_the_connection(
     assert b"Traceback" not in err
     assert err == (b"asides: stopped; the answer is incomplete.\n" if number == signal.SIGINT else b"")
     assert server.wait_until(lambda: server.closed_early == 1)
+
+
+def test_a_closed_terminal_keeps_what_arrived_and_leaves_no_draft(
+    stage: OpenStage, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drafts = tmp_path / "drafts"
+    drafts.mkdir()
+    monkeypatch.setenv("TMPDIR", str(drafts))
+    server = stage(Say(text="one two three", piece=4, hang_after=500))
+    with at_terminal("ask", *at(server), "?") as keyboard:
+        keyboard.wait_for("one")
+        assert keyboard.hang_up() == 129
+    with SqliteStore(state / "conversations.db") as store:
+        (name,) = store.names()
+    assert load_saved(state, name)[1][1].startswith("one")
+    with at_terminal("chat", *at(server), env={"EDITOR": "sh -c 'echo editing; sleep 20' sh"}) as keyboard:
+        keyboard.wait_for("> ")
+        keyboard.type("/edit a secret\n")
+        keyboard.wait_for("editing")
+        assert keyboard.hang_up() == 129
+    assert list(drafts.glob("*.md")) == []
+
+
+def test_nohup_is_respected(stage: OpenStage) -> None:
+    server = stage(Say(text="one two three", piece=4, pause=0.1))
+    ignoring = (
+        "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", ignoring, *command(["ask", *at(server), "?"])],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        env=environment(),
+    ) as child:
+        seen = read_some(child, b"one")
+        child.send_signal(signal.SIGHUP)
+        rest, _ = child.communicate(timeout=10)
+    assert (child.returncode, seen + rest) == (0, b"one two three\n")
 
 
 def test_a_reader_that_goes_away_ends_it_quietly(stage: OpenStage) -> None:

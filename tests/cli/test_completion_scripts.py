@@ -40,7 +40,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (tmp_path / "completion.bash").write_text(asides("completion", "bash").out)
     (tmp_path / "state").mkdir()
     with SqliteStore(tmp_path / "state" / "conversations.db") as store:
-        for name in ("holiday", "hobby"):
+        for name in ("holiday", "hobby", "$(touch pwned)", "two words", "it's", "--all", "new\nline"):
             Conversation("vllm:qwen3", store=store, name=name).append(user("hi"))
     return tmp_path
 
@@ -74,7 +74,7 @@ def complete_in_bash(home: Path, line: str) -> list[str]:
         [BASH, "--norc", "-c", _DRIVER, "bash", line], capture_output=True, env=variables(home), check=True, timeout=60
     )
     assert done.stderr == b""
-    return done.stdout.decode().split()
+    return [row for row in done.stdout.decode().splitlines() if row]
 
 
 @pytest.mark.skipif(BASH is None, reason="no bash")
@@ -171,6 +171,28 @@ def _type(master: int, keys: str, until: str) -> str:
     return seen.decode()
 
 
+@pytest.mark.skipif(BASH is None, reason="no bash")
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("asides history sh", ["show"]),
+        ("asides history show ho", ["hobby", "holiday"]),
+        ("asides history rm tw", [r"two\ words"]),
+        (r"asides history show \$", [r"\$\(touch\ pwned\)"]),
+        ("asides ask --conversation=$", [r"\$\(touch\ pwned\)"]),
+        ("asides ask --conversation it", [r"it\'s"]),
+        ("asides ask --conversation 'it", []),
+        ("asides ask --conversation '$", ["$(touch pwned)"]),
+        ('asides ask --conversation "$', []),
+        ('asides ask --conversation="tw', ["two words"]),
+        ("asides ask --conversation n", []),
+        ("asides ask --conversation --a", []),
+    ],
+)
+def test_no_name_becomes_a_command_in_bash(line: str, found: list[str], home: Path) -> None:
+    assert sorted(complete_in_bash(home, line)) == sorted(found)
+
+
 # --- zsh and fish -----------------------------------------------------------------------------------------------------
 
 
@@ -185,6 +207,10 @@ def _type(master: int, keys: str, until: str) -> str:
         ("asides -m anthropic:claude-haiku-5", ["anthropic:claude-haiku-5-5"]),
         ("asides --hide", ["--hide-thinking"]),
         ("asides history show ho", ["hobby", "holiday"]),
+        ("asides history sh", ["show"]),
+        ("asides history -n 5 sh", ["show"]),
+        ("asides history show tw", ["two words"]),
+        ("asides history show expo", []),
     ],
 )
 def test_fish_completes(line: str, found: list[str], home: Path) -> None:

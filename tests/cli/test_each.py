@@ -158,6 +158,11 @@ def test_a_row_has_its_own_model_and_options(
         (["--each", "Q", "words"], "without the words of a question"),
         (["--each", "Q", "-f", "Q"], "without -f"),
         (["--each", "Q", "--tools", "json"], "without --tools"),
+        (["--each", "Q", "--mcp", "cat"], "without --mcp"),
+        (["--each", "Q", "--confirm"], "without --confirm"),
+        (["--each", "Q", "--max-turns", "3"], "without --max-turns"),
+        (["--each", "Q", "--conversation", "x"], "without --conversation"),
+        (["--each", "Q", "-c"], "without --continue"),
         (["--each", "Q", "--concurrency", "0"], "concurrency is a number"),
         (["--each", "Q", "--thinking", "much"], "thinking='much' is not known"),
         (["--each", "nowhere.jsonl"], "cannot be read"),
@@ -314,3 +319,18 @@ def test_a_terminal_shows_how_far_it_is(questions: Path, tmp_path: Path) -> None
     ):
         keyboard.wait_for("1/2 questions, 1 open")
         keyboard.interrupt_for("stopped; 1 answered, 1 not asked.")
+
+
+def test_each_question_goes_into_the_prompt_of_a_template(
+    stage: OpenStage,
+    capsys: pytest.CaptureFixture[str],
+    questions: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "named.toml").write_text('[templates.review]\nprompt = "Review: {input}"\n')
+    monkeypatch.setenv("ASIDES_CONFIG", str(tmp_path / "named.toml"))
+    server = stage(parrot)
+    write(questions, "a", "b")
+    assert here(capsys, "ask", *at(server), "--each", str(questions), "-T", "review").code == 0
+    assert sorted(request.json["messages"][-1]["content"] for request in server.requests) == ["Review: a", "Review: b"]

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from asides.cli.app import main
+from asides.cli.inputs import clean_text, read_json_file
 from asides.testing.stage import OpenStage, Say
+from asides.values.errors import ConfigError
 from asides.values.parts import ToolCall
 from tests.cli.children import asides, ask, at, at_terminal, here, only_body, piped
 
@@ -327,3 +329,11 @@ def test_a_piped_file_that_is_not_there_is_told(
     code, out, err = piped(capsys, monkeypatch, data, "ask", "-m", "vllm:m", *files, "What is this?")
     assert (code, out) == (2, "")
     assert "-f - attaches what is piped in, and nothing is." in err
+
+
+def test_text_and_paths_that_no_system_takes_are_no_fault_of_asides() -> None:
+    assert clean_text("a\udcffb\ud83dc😀") == "a\ufffdb\ufffdc😀"
+    assert clean_text("a\udcffb") == "a\ufffdb"
+    for option in ("--schema", "--mcp"):
+        with pytest.raises(ConfigError, match="null character"):
+            read_json_file("a\0.json", option)

@@ -252,6 +252,57 @@ def test_the_cost_is_linear() -> None:
     assert large < small * 8 * 3
 
 
+@pytest.mark.parametrize(
+    ("beginning", "more", "end"),
+    [
+        ("", "\u0301", ""),
+        ("", "\u200b", "\n\n"),
+        ("- a\n", "  - b\n", ""),
+        ("- a\n", "  b\n", "\n\nc"),
+        ("```", " ", "`\n"),
+        ("~~~", "~", "`\n"),
+        ("```python\n", "\u200b", "\n```\n"),
+        ("", " ", "x"),
+        ("", "[", "\n\n"),
+    ],
+)
+def test_hostile_text_costs_no_more_than_other_text(beginning: str, more: str, end: str) -> None:
+    count = 120_000 // len(more)
+    started = time.perf_counter()
+    shown = Screen().feed(write(beginning + more * count + end, 64))
+    # Each took minutes where the cost was quadratic.
+    assert time.perf_counter() - started < 5
+    if more.strip("\u200b "):
+        assert shown.count(more.strip()[-1]) >= count
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- short\n- " + "long words " * 60 + "\n- c **d**\n",
+        "- short\n- " + "long words " * 60 + "\n  inside\n- c **d**\n",
+        "one **two** three " * 60 + "\n# Next\n\nlast **one**\n",
+        "one **two** three " * 60 + "\n```\ncode\n```\nlast **one**\n",
+        "|a|b|\n|-|-|\n" + "|1|2|\n" * 40 + "# Next\nlast **one**\n",
+        "- a\n\n  ```\n" + "".join(f"- n{number}\n" for number in range(ROWS)) + "  ```\n  b\n- c\n",
+    ],
+)
+def test_what_has_left_the_screen_is_not_written_twice(text: str) -> None:
+    for piece in (1, 7, 1 << 30):
+        shown = Screen().feed(write(text, piece))
+        assert re.findall(r"[a-z0-9]+", shown) == re.findall(r"[a-z0-9]+", text)
+    if "**" in text:
+        assert "**" not in shown.splitlines()[-1]
+
+
+def test_a_row_is_wrapped_whatever_a_terminal_thinks_of_the_width_of_a_word() -> None:
+    """Modern terminals show a family in two columns, others in six. Going back six would erase words before it."""
+    text = "thirty and more columns are full of 👨‍👩‍👧-families"
+    written = write(text, 1)
+    assert re.findall(r"\x1b\[\d+D", written.partition("\x1b[J")[0]) == []
+    assert Screen().feed(written).split() == text.split()
+
+
 @pytest.mark.parametrize(("environ", "render"), [({"TERM": "dumb"}, True), ({"TERM": "xterm"}, False)])
 def test_only_a_terminal_that_can_and_shall_gets_styles(environ: dict[str, str], render: bool) -> None:
     assert isinstance(open_answer_writer(Terminal(Tty(), Tty(), environ), render=render), PlainWriter)

@@ -15,6 +15,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from types import FrameType
+from typing import TextIO
 
 from asides.cli.arguments import COMMANDS, format_help
 from asides.cli.exit_codes import Exit, code_for_error
@@ -25,26 +26,31 @@ _PIPE_ERRORS = (BrokenPipeError, ConnectionResetError)
 
 
 class _Terminated(BaseException):
-    """SIGTERM arrived. Raised in the main thread, so that connections are closed and the live line is erased."""
+    """SIGTERM or SIGHUP arrived. Raised in the main thread, so that what arrived is kept, connections are closed,
+    drafts are deleted, and the live line is erased.
+    """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     terminal = open_terminal()
+    received: list[Exit] = []
     try:
-        with _raise_on_sigterm():
+        with _raise_on_signals(received):
             code = _run(list(sys.argv[1:] if arguments is None else arguments), terminal)
         terminal.flush()
     except KeyboardInterrupt:
         return _end(terminal, Exit.INTERRUPTED)
     except _Terminated:
-        return _end(terminal, Exit.TERMINATED)
+        return _end(terminal, received[0])
     except _PIPE_ERRORS:
         return _end_without_reader()
     except Exception as error:  # noqa: BLE001 - no caller is left to report it
         if isinstance(error, OSError):
             _discard_broken_streams()
-        with suppress(*_PIPE_ERRORS):
+            if received:  # The terminal was closed, and is gone.
+                return _end(terminal, received[0])
+        with suppress(OSError):
             return _report_error(terminal, error)
         return _end_without_reader()
     return code
@@ -158,10 +164,13 @@ def _report_error(terminal: Terminal, error: Exception) -> int:
 
 
 def _end(terminal: Terminal, code: Exit) -> int:
-    with suppress(*_PIPE_ERRORS):
+    try:
         terminal.end_answer()
-        return code
-    return _end_without_reader()
+    except _PIPE_ERRORS:
+        return _end_without_reader()
+    except OSError:  # The terminal is gone.
+        _discard_streams()
+    return code
 
 
 def _end_without_reader() -> int:
@@ -175,25 +184,49 @@ def _discard_broken_streams() -> None:
         try:
             stream.flush()
         except OSError:
-            with suppress(OSError, ValueError):
-                null = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(null, stream.fileno())
-                os.close(null)
+            _discard(stream)
         except ValueError:  # It is closed.
             continue
 
 
+def _discard_streams() -> None:
+    """Point both streams at /dev/null: one of them shows that it is broken only when something is written."""
+    for stream in (sys.stdout, sys.stderr):
+        _discard(stream)
+
+
+def _discard(stream: TextIO) -> None:
+    with suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
+
+
 @contextmanager
-def _raise_on_sigterm() -> Generator[None]:
+def _raise_on_signals(received: list[Exit]) -> Generator[None]:
+    """Raise _Terminated on SIGTERM and SIGHUP, and add the exit code to `received`."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def terminate(_number: int, _frame: FrameType | None) -> None:
+    def terminate(number: int, _frame: FrameType | None) -> None:
+        if sys.platform != "win32":
+            # Closing a terminal sends it more than once, which must not disturb the end that the first one began.
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        received.append(codes[signal.Signals(number)])
         raise _Terminated
 
-    before = signal.signal(signal.SIGTERM, terminate)
+    codes = {signal.SIGTERM: Exit.TERMINATED}
+    if sys.platform != "win32":
+        codes[signal.SIGHUP] = Exit.HUNG_UP
+    # `nohup` ignores SIGHUP, and so do we then.
+    before = {number: signal.signal(number, terminate) for number in codes if not _is_ignored(number)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _is_ignored(number: signal.Signals) -> bool:
+    return signal.getsignal(number) is signal.SIG_IGN

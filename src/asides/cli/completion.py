@@ -162,8 +162,12 @@ def find_candidates(kind: str, beginning: str) -> Iterator[str]:
         "template": _find_templates,
     }
     found = finders[kind](beginning) if kind in finders else iter(())
-    # A line break in a name would be two candidates.
-    return (name for name in dict.fromkeys(found) if name.startswith(beginning) and name.isprintable())
+    # A line break in a name would be two candidates, and a name with a hyphen before it would be an option.
+    return (
+        name
+        for name in dict.fromkeys(found)
+        if name.startswith(beginning) and name.isprintable() and not name.startswith("-")
+    )
 
 
 def _find_models(beginning: str) -> Iterator[str]:

@@ -45,10 +45,17 @@ _asides_candidates() {
     asides completion --candidates "$1" --beginning="$2" 2>/dev/null
 }
 
+# Names may hold anything: "$(…)" must not become a command on the line.
 _asides_reply() {
-    local word
+    local word plain="${cur//\\/}"
     while IFS= read -r word; do
-        [[ $word == "$cur"* ]] && COMPREPLY+=("$word")
+        [[ $word == "$plain"* ]] || continue
+        case "$quote" in
+            \") [[ $word == *[\"\$\`\\!]* ]] && continue ;;
+            \') [[ $word == *\'* ]] && continue ;;
+            *) printf -v word %q "$word" ;;
+        esac
+        COMPREPLY+=("$word")
     done
 }
 
@@ -56,7 +63,7 @@ _asides_value() {
     local word
     case "$1" in
         file|folder|mcp)
-            [[ $1 == mcp ]] && _asides_reply < <(_asides_candidates mcp "$cur")
+            [[ $1 == mcp ]] && _asides_reply < <(_asides_candidates mcp "${cur//\\/}")
             if [[ ${#COMPREPLY[@]} -gt 0 ]]; then
                 :
             elif type compopt >/dev/null 2>&1; then
@@ -66,7 +73,7 @@ _asides_value() {
                 while IFS= read -r word; do COMPREPLY+=("$word"); done < <(compgen -f -- "$cur")
             fi
             ;;
-        ?*) _asides_reply < <(_asides_candidates "$1" "$cur") ;;
+        ?*) _asides_reply < <(_asides_candidates "$1" "${cur//\\/}") ;;
     esac
     if [[ -n $2 ]]; then
         _asides_reply < <(printf '%s\n' $2)
@@ -75,7 +82,7 @@ _asides_value() {
 
 _asides() {
     local line="${COMP_LINE:0:COMP_POINT}" cur prev path="" options valued subcommands kind choices word skip="" only=""
-    local number=0 IFS=$' \t\n'
+    local quote="" number=0 IFS=$' \t\n'
     local -a words
     COMPREPLY=()
     IFS=$' \t\n' read -r -a words <<< "$line"
@@ -107,11 +114,14 @@ _asides() {
         fi
     done
     _asides_describe "$path"
-    cur="${cur#[\"\']}"
     if [[ $cur == --*=* ]]; then
         prev="${cur%%=*}"
         cur="${cur#*=}"
         only=yes
+    fi
+    if [[ $cur == [\"\']* ]]; then
+        quote="${cur:0:1}"
+        cur="${cur:1}"
     fi
     if [[ -n $skip || -n $only ]]; then
         _asides_describe_value "${path:-ask}" "$prev"
@@ -277,16 +287,23 @@ def _describe_zsh(name: str, text: str) -> str:
 # --- fish -------------------------------------------------------------------------------------------------------------
 
 _FISH = r"""
-# Whether the words so far name exactly this command.
-function __asides_at
-    set -l words
+# The words so far, without options and their values.
+function __asides_words
+    set -l skip no
     for word in (commandline -opc)[2..-1]
-        switch $word
-            case '-*'
-            case '*'
-                set -a words $word
+        if test $skip = yes
+            set skip no
+        else if string match -q -- '-*' $word
+            contains -- $word $__asides_valued; and set skip yes
+        else
+            printf '%s\n' $word
         end
     end
+end
+
+# Whether the words so far begin with this command; without one, whether there are none.
+function __asides_at
+    set -l words (__asides_words)
     test (count $words) -ge (count $argv); or return 1
     test (count $argv) -gt 0; or test (count $words) -eq 0; or return 1
     for index in (seq (count $argv))
@@ -298,6 +315,11 @@ end
 function __asides_asks
     set -l words (commandline -opc)[2..-1] (commandline -ct)
     string match -q -- '-*' "$words[1]"
+end
+
+# Whether so many words follow this command; with "-ge", at least so many.
+function __asides_follow
+    __asides_at $argv[3..-1]; and test (count (__asides_words)) $argv[1] (math (count $argv) - 2 + $argv[2])
 end
 
 function __asides_candidates
@@ -313,7 +335,8 @@ complete -c asides -n __asides_at -s V -l version -d 'show the version'
 
 def write_fish(entries: list[Entry]) -> str:
     """The script for fish."""
-    lines = [_HEAD.format("fish"), _FISH]
+    valued = {name for entry in entries for argument in _list_valued(entry) for name in argument.options}
+    lines = [_HEAD.format("fish"), f"set -g __asides_valued {' '.join(sorted(valued))}", _FISH]
     lines += [
         f"complete -c asides -n __asides_at -a {_fish(entry.path)} -d {_fish(entry.summary)}"
         for entry in _list_tops(entries)
@@ -323,7 +346,8 @@ def write_fish(entries: list[Entry]) -> str:
         condition = _fish(f"__asides_at {entry.path}")
         for name in entry.subcommands:
             about = _fish(summaries.get(f"{entry.path} {name}", ""))
-            lines.append(f"complete -c asides -n {condition} -a {_fish(name)} -d {about}")
+            first = _fish(f"__asides_follow -eq 0 {entry.path}")
+            lines.append(f"complete -c asides -n {first} -a {_fish(name)} -d {about}")
         for argument in entry.options:
             written = " ".join(
                 f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in argument.options
@@ -332,10 +356,11 @@ def write_fish(entries: list[Entry]) -> str:
             is_bare = entry.path == "ask" and "--help" not in argument.options
             where = _fish(f"__asides_at {entry.path}; or __asides_asks") if is_bare else condition
             lines.append(f"complete -c asides -n {where} {written}{value} -d {_fish(argument.help)}")
-        for word in entry.words:
+        for number, word in enumerate(entry.words):
             if (word.kind or word.choices) and not entry.subcommands:
+                place = _fish(f"__asides_follow {'-ge' if word.repeats else '-eq'} {number} {entry.path}")
                 value = _complete_fish(word.kind, word.choices).replace(" -r", "").replace(" -x", "")
-                lines.append(f"complete -c asides -n {condition}{value}")
+                lines.append(f"complete -c asides -n {place}{value}")
     return "\n".join(lines) + "\n"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from decimal import Decimal
 from functools import partial
@@ -51,7 +51,7 @@ def run_each(arguments: Namespace, terminal: Terminal) -> int:
         total = count_questions(arguments.each)
         client = stack.enter_context(Client(settings=config.settings))
         answers = AnswerFile(arguments.output, arguments.each, terminal)
-        each = _Each(config, terminal, answers, total)
+        each = _Each(config, terminal, answers, total, getattr(arguments, "fill_prompt", None))
         # Raises what is wrong with all questions, before the file of the answers is touched.
         pairs = client.answer(partial(each.prepare, path=arguments.each), batch)
         stack.enter_context(answers)
@@ -79,6 +79,11 @@ def _check_arguments(arguments: Namespace) -> None:
         (arguments.prompt, "the words of a question"),
         (arguments.file, "-f"),
         (arguments.tools, "--tools"),
+        (arguments.mcp, "--mcp"),
+        (arguments.confirm, "--confirm"),
+        (arguments.max_turns is not None, "--max-turns"),
+        (arguments.conversation is not None, "--conversation"),
+        (arguments.continue_last, "--continue"),
     ):
         if given:
             raise ConfigError(f"--each takes its questions from its file, without {name}. To do: leave one out.")
@@ -87,8 +92,17 @@ def _check_arguments(arguments: Namespace) -> None:
 class _Each:
     """One run: the questions that are being asked, the counts, and the rows that are written."""
 
-    def __init__(self, config: CallConfig, terminal: Terminal, answers: AnswerFile, total: int | None) -> None:
+    def __init__(
+        self,
+        config: CallConfig,
+        terminal: Terminal,
+        answers: AnswerFile,
+        total: int | None,
+        fill_prompt: Callable[[str], str] | None = None,
+    ) -> None:
+        """`fill_prompt` puts a question into the prompt of a template (-T)."""
         self._config = config
+        self._fill_prompt = fill_prompt
         self._terminal = terminal
         self._answers = answers
         self._total = total
@@ -126,7 +140,10 @@ class _Each:
             config = config.with_model(question.model)
             self._asked[taken] = question, config
         options = cast("Options", {**config.options, **question.options})
-        return builder.build(config.models, question.prompt, options, stream=False)
+        prompt = question.prompt
+        if self._fill_prompt is not None and isinstance(prompt, str):
+            prompt = self._fill_prompt(prompt)
+        return builder.build(config.models, prompt, options, stream=False)
 
     def take(self, index: int, outcome: Answer) -> None:
         """Write the row of one question. Raises the error that every question would get."""

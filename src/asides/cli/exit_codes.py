@@ -22,6 +22,7 @@ class Exit(IntEnum):
     NO_ANSWER = 7
     REFUSED = 8
     SOME_FAILED = 9
+    HUNG_UP = 129
     INTERRUPTED = 130
     PIPE_CLOSED = 141
     TERMINATED = 143
@@ -43,6 +44,7 @@ _MEANINGS = {
     Exit.NO_ANSWER: "the model gave no answer, or none that fits --schema, or a run with tools ended without one",
     Exit.REFUSED: "the model refused, or a filter stopped it",
     Exit.SOME_FAILED: "with --each: some questions have no answer; the output says which",
+    Exit.HUNG_UP: "the terminal was closed (SIGHUP)",
     Exit.INTERRUPTED: "Ctrl-C",
     Exit.PIPE_CLOSED: "the program that read the output went away",
     Exit.TERMINATED: "SIGTERM",

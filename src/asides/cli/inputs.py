@@ -62,7 +62,10 @@ def build_message(parts: list[Part], words: str) -> Message:
 
 def clean_text(argument: str) -> str:
     """An argument as text that can be sent: bytes of the shell that are not UTF-8 become U+FFFD."""
-    return argument.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    try:
+        return argument.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    except UnicodeEncodeError:  # Half a character, which Windows allows.
+        return argument.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _read_piped_text(terminal: Terminal, words: str) -> str:
@@ -127,6 +130,8 @@ def read_json_file(path: str, option: str) -> dict[str, Any]:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{option} {path} cannot be read: {describe_read_error(error)}.") from None
+    except ValueError:
+        raise ConfigError(f"{option} is no path of a file: it has a null character.") from None
     return read_json_object(text, f"{option} {path}")
 
 

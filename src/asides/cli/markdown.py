@@ -16,10 +16,12 @@ from typing import NamedTuple, Protocol
 from asides.cli.terminal import Terminal, make_visible
 
 # No step gives back what it took: else a long line of a model would take minutes.
-_FENCE = re.compile(r" {0,3}(`{3,}+|~{3,}+)\s*+([^`\s]*+)[^`]*+$")
+_FENCE = re.compile(r" {0,3}(`{3,}+(?=[^`]*+$)|~{3,}+)")
 _HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:\s|$)")
 _TAB = 4
+# Far more than a screen shows. The renderer takes long for more, and an answer must not wait.
+_MOST_CHARACTERS = 20_000
 
 
 class AnswerWriter(Protocol):
@@ -64,8 +66,10 @@ class MarkdownWriter:
         """The complete lines of the open block."""
         self._open: list[str] = []
         """The pieces of the line that is still open."""
-        self._indent = ""
+        self._indent: list[str] = []
         """The blanks that began the open line, before a block has begun."""
+        self._last_item = 0
+        """The place of the last item in the lines of a list; 0 without a second one."""
         self._fence: str | None = None
         """The marks that close the code of the open block."""
         self._joins = False
@@ -80,21 +84,21 @@ class MarkdownWriter:
             words = piece.removesuffix("\n")
             if self._lines or self._open or words.strip():
                 # Blanks before a block are shown with it.
-                self._open.append(words if self._open or not self._indent else self._indent + words)
+                self._open.append("".join((*self._indent, words)))
                 self._show(self._open[-1])
-                self._indent = ""
+                self._indent = []
             else:
-                self._indent += words
+                self._indent.append(words)
             if ends:
                 line = "".join(self._open)
-                self._open, self._indent = [], ""
+                self._open, self._indent = [], []
                 self._take_line(line)
 
     def end(self) -> None:
         """Finish the open block, and begin anew."""
         if self._open:
             self._lines.append("".join(self._open))
-        self._open, self._indent = [], ""
+        self._open, self._indent = [], []
         self._finish_block()
         self._is_first, self._joins = True, False
 
@@ -108,7 +112,9 @@ class MarkdownWriter:
             self._finish_block()
             return
         if self._begins_block(line):
-            self._finish_block(waiting=line)
+            self._finish_block(line)
+        if self._fence is None and _ITEM.match(line):
+            self._last_item = len(self._lines)
         self._lines.append(line)
         self._show("\n")
         if self._fence is not None:
@@ -145,49 +151,47 @@ class MarkdownWriter:
         """Commit a part of a block that would leave the screen. What cannot be divided stays as it is."""
         if self._screen.has_room:
             return
-        part = len(self._lines)
         if self._fence is not None and not self._is_list:
             opening, fence = self._lines[0], self._fence
             self._finish_block()
             self._lines, self._fence, self._joins = [opening], fence, True
             return
-        if self._is_list and self._fence is None:
-            part = next((at for at in range(part - 1, 0, -1) if _ITEM.match(self._lines[at])), part)
-            if part < len(self._lines):
-                rest = self._lines[part:]
-                self._lines = self._lines[:part]
-                self._finish_block()
-                self._lines, self._joins = rest, True
-                self._show("".join(f"{line}\n" for line in rest))
+        if self._is_list and self._fence is None and self._last_item:
+            rest = self._lines[self._last_item :]
+            self._lines = self._lines[: self._last_item]
+            self._finish_block("".join(f"{line}\n" for line in rest), joins=True)
+            self._lines = rest
 
-    def _finish_block(self, waiting: str = "") -> None:
-        """Replace the open block by its rendered form. `waiting` is a line behind it, which is shown again."""
+    def _finish_block(self, rest: str = "", *, joins: bool = False) -> None:
+        """Replace the open block by its rendered form. `rest` stands on the screen behind it, and begins the next
+        block, which continues this one if it `joins`.
+        """
         lines, self._lines = self._lines, []
-        fence, self._fence = self._fence, None
+        fence, self._fence, self._last_item = self._fence, None, 0
         while lines and not lines[-1].strip():
             lines.pop()
         screen, self._screen = self._screen, _Screen()
         if not lines:
             return
         gap = "" if self._is_first or self._joins else "\n"
-        self._is_first = self._joins = False
+        self._is_first, self._joins = False, joins
         # An open fence is closed, so that a part of a code block is one.
         text = "\n".join([*lines, fence] if fence is not None else lines)
         rendered = _render(text, screen.size.columns) if screen.can_erase else None
-        if rendered is None:
-            # It has left the screen in part, or cannot be rendered: it stays.
-            self._terminal.write_rendered("" if screen.column == 0 else "\n")
-            self._joins = screen.shown.endswith("\n\n")
-        elif not waiting and screen.shown.rstrip("\n") == f"{gap}{rendered}".rstrip("\n"):
-            # Nothing in it changes: no repaint.
+        if rendered is None and rest:
+            # It has left the screen in part, or cannot be rendered: it stays, and so does the rest.
+            self._screen = screen.begin_anew(rest)
+        elif rendered is None or (not rest and screen.shown.rstrip("\n") == f"{gap}{rendered}".rstrip("\n")):
+            # It stays for that reason, or since nothing in it changes: no repaint.
             self._terminal.write_rendered("" if screen.column == 0 else "\n")
             self._joins = screen.shown.endswith("\n\n")
         else:
             self._terminal.write_rendered(f"{screen.erase()}{gap}{rendered}")
-        if waiting:
-            self._show(waiting)
+            self._show(rest)
 
     def _show(self, text: str) -> None:
+        if not text:
+            return
         if self._screen.is_empty:
             self._screen.gap = not (self._is_first or self._joins)
         if written := self._screen.add(text):
@@ -230,9 +234,11 @@ class _Screen:
         """Whether a blank line has to come before it."""
         self._rows: list[str] = []
         """The rows that are full, without blanks at their ends."""
-        self._row = ""
-        self._word = ""
+        self._row: list[str] = []
+        self._word_start = 0
+        """Where the word at the end of the row begins."""
         self._word_width = 0
+        self._characters = 0
 
     @property
     def is_empty(self) -> bool:
@@ -242,7 +248,7 @@ class _Screen:
     @property
     def shown(self) -> str:
         """The text as it stands there."""
-        return "\n".join([*self._rows, self._row.rstrip(" ")])
+        return "\n".join([*self._rows, "".join(self._row).rstrip(" ")])
 
     @property
     def has_room(self) -> bool:
@@ -251,12 +257,22 @@ class _Screen:
 
     @property
     def can_erase(self) -> bool:
-        """Whether all of it is still on the screen, in the rows that were counted."""
-        return len(self._rows) < self.size.rows - 1 and _measure() == self.size
+        """Whether all of it is still on the screen, in the rows that were counted, and not too long to be rendered.
+
+        Characters without a width fill no screen, and there may be any number of them.
+        """
+        return len(self._rows) < self.size.rows - 1 and self._characters <= _MOST_CHARACTERS and _measure() == self.size
 
     def erase(self) -> str:
         """The escapes that erase it."""
         return f"\r\x1b[{len(self._rows)}A\x1b[J" if self._rows else "\r\x1b[K"
+
+    def begin_anew(self, text: str) -> _Screen:
+        """The screen of this text, which stands at the end of this one and began a row."""
+        screen = _Screen()
+        screen.size = self.size
+        screen.add(text)
+        return screen
 
     def add(self, text: str) -> str:
         """What to write so that this text stands behind the rest."""
@@ -264,6 +280,7 @@ class _Screen:
         if self.gap:
             self.gap = False
             written.append(self._end_row())
+        self._characters += len(text)
         for char in text:
             if char == "\n":
                 written.append(self._end_row())
@@ -272,31 +289,33 @@ class _Screen:
             if self.column + width >= self.size.columns:
                 written.append(self._wrap(char))
             shown = " " * _TAB if char == "\t" else char
+            self._row.append(shown)
             if char.isspace():
-                self._word, self._word_width = "", 0
+                self._word_start, self._word_width = len(self._row), 0
             else:
-                self._word += shown
                 self._word_width += width
             self.column += width
-            self._row += shown
             written.append(shown)
         return "".join(written)
 
     def _wrap(self, char: str) -> str:
         """Begin a row. The word at the end of the last one moves to it, unless it is all of it."""
-        word, width = self._word, self._word_width
+        row, word, width = self._row[: self._word_start], self._row[self._word_start :], self._word_width
         if char.isspace() or not 0 < width < self.column:
             return self._end_row()
-        self._row = self._row[: -len(word)]
+        self._row = row
         self._end_row()
-        self._row, self.column = word, width
-        self._word, self._word_width = word, width
-        return f"\x1b[{width}D\x1b[K\n{word}"
+        self._row, self.column, self._word_width = word, width, width
+        moved = "".join(word)
+        if moved.isascii():
+            return f"\x1b[{width}D\x1b[K\n{moved}"
+        # Terminals differ about the width of other characters: not back over the word, but the row once more.
+        return f"\r{''.join(row)}\x1b[K\n{moved}"
 
     def _end_row(self) -> str:
-        self._rows.append(self._row.rstrip(" "))
-        self._row, self.column = "", 0
-        self._word, self._word_width = "", 0
+        self._rows.append("".join(self._row).rstrip(" "))
+        self._row, self.column = [], 0
+        self._word_start = self._word_width = 0
         return "\n"
 
 

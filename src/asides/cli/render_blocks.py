@@ -22,7 +22,7 @@ _THEME = "ansi_dark"
 _STYLES = Theme({"markdown.code": "bold cyan", "markdown.code_block": "cyan", "markdown.h1": "bold underline"})
 _STYLE = re.compile(r"(\x1b\[[0-9;]*m)")
 _PADDING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
-_CODE = re.compile(r" {0,3}(`{3,}+|~{3,}+)[ \t]*+([^`\s]*+)[^\n]*+\n(.*)", re.DOTALL)
+_FENCE = re.compile(r" {0,3}(`{3,}+(?=[^`]*+$)|~{3,}+)(.*)")
 
 
 class _Heading(Heading):
@@ -76,12 +76,13 @@ def render_block(text: str, columns: int) -> str:
         legacy_windows=False,
     )
     with console.capture() as capture:
-        code = _CODE.match(text)
+        opening, *lines = text.split("\n")
+        code = _FENCE.match(opening) if lines else None
         if code is not None:
-            lines = code[3].split("\n")
             body = lines[:-1] if lines[-1].strip().startswith(code[1]) else lines
+            language = next(iter(code[2].split()), "")
             # Not wrapped here, so that a long line can be copied as one.
-            console.print(_highlight("\n".join(body), code[2]), soft_wrap=True)
+            console.print(_highlight("\n".join(body), language), soft_wrap=True)
         else:
             console.print(_Markdown(text))
     return _clean(capture.get())
