@@ -215,6 +215,7 @@ def test_config_says_where_files_would_go(path: Path, tmp_path: Path, capsys: Ca
         "keys": {"path": str(path.with_name("keys.json")), "exists": False},
         "trusted files": {"path": str(path.with_name("trusted.json")), "exists": False},
         "conversations": {"path": str(tmp_path / "state" / "conversations.db"), "exists": False},
+        "input history": {"path": str(tmp_path / "state" / "input-history.jsonl"), "exists": False},
     }
     lines = [line.split() for line in here(capsys, "config").out.splitlines()]
     assert ["settings", str(path)] in lines

@@ -6,7 +6,6 @@ import copy
 import io
 import os
 import pickle
-import time
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -205,8 +204,7 @@ def test_a_file_that_no_request_can_hold_is_not_read(folder: Path, monkeypatch: 
 
 
 def test_no_text_takes_long_to_be_refused() -> None:
-    start = time.perf_counter()
-    for text in (" " * 20_000 + "!", "A" * 20_000 + "!", "data:" + ";a" * 20_000):
+    # Where the cost is quadratic, these take longer than a test may.
+    for text in (" " * 1_000_000 + "!", "A" * 1_000_000 + "!", "data:" + ";a" * 500_000):
         with pytest.raises(ConfigError):
             Image(text)
-    assert time.perf_counter() - start < 0.5

@@ -31,7 +31,7 @@ def encode_row(question: Question, fields: dict[str, Any]) -> dict[str, Any]:
     """The row of one answer: which question it was, the fields of the reply or the error, and the question's own."""
     named = {"index": question.index, "id": question.id, "fingerprint": question.fingerprint}
     # The id of the row is that of the question: by it a run goes on. A reply has its own.
-    row: dict[str, Any] = {**named, **{"reply_id" if name == "id" else name: fields[name] for name in fields}}
+    row: dict[str, Any] = {**named, **fields}
     return {**row, "row": question.rest} if question.rest else row
 
 
@@ -93,7 +93,7 @@ class AnswerFile:
         except BrokenPipeError:
             raise  # Nobody reads on, which is no error.
         except OSError as error:
-            reason = f"-o {self._path} cannot be written: {error.strerror}.{self.how_to_go_on}"
+            reason = f"-o {self._path} cannot be written: {error.strerror}.{self.advice}"
             raise OSError(error.errno, reason.removesuffix(".")) from None
 
     # --- a file that exists -------------------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ def _answer(
                 except Exception as problem:  # noqa: BLE001 - it is the caller's, and raised when the others have ended
                     batch.fail(problem)
                     break
-                if not batch.wants_more:
+                if not batch.has_room_for_more:
                     break  # Another thread has closed it meanwhile.
                 index = batch.take()
                 running[index] = _start(index, build, transport, ended)
