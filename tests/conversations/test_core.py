@@ -59,7 +59,7 @@ def test_a_generator_and_one_message_are_added_too() -> None:
     chat.extend({"role": "user", "content": "six"})
     assert [message.text for message in chat.messages] == ["one", "Two.", "Three.", "four", "five", "six"]
     assert chat.usage == reply.usage
-    with pytest.raises(ConfigError, match="not a value of type int"):
+    with pytest.raises(ConfigError, match="not an int"):
         chat.extend(42)  # type: ignore[arg-type]
 
 

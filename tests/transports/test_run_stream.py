@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -94,7 +93,7 @@ class Broken(asides.Conversation):
     problem: Exception = StoreError("the disk is full. To do: make room.")
     changes = 0
 
-    def extend(self, messages: Sequence[Any], *, usage: Usage | None = None) -> tuple[Message, ...]:
+    def extend(self, messages: Any, *, usage: Usage | None = None) -> tuple[Message, ...]:
         self.changes += 1
         if self.changes == 2:
             raise self.problem
