@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from asides.dialects.dialect import HttpRequest
 from asides.options import Timeout
+from asides.transports import urllib3 as urllib3_module
 from asides.transports.protocols import Response
 from asides.transports.urllib3 import Urllib3Transport, _Urllib3Response
 from asides.values.errors import ConfigError, ConnectionLost, IdleTimeout
@@ -187,3 +189,28 @@ def test_head_and_body_arrive_whole_and_a_small_request_in_one_piece(
         assert received == [b"x" * size] * 2
         assert server.connections == 1
     assert len(pieces) == (2 if size < 65_000 else 4)
+
+
+def test_an_answer_to_a_whole_large_request_leaves_the_connection_for_the_next(
+    transport: Urllib3Transport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer is there before the client looks again: it has sent everything, so nothing was cut off."""
+
+    def add_late(seconds: float | None) -> float | None:
+        time.sleep(0.05)
+        return add_to_now(seconds)
+
+    add_to_now = urllib3_module._add_to_now
+    monkeypatch.setattr(urllib3_module, "_add_to_now", add_late)
+
+    def answer(request: ReceivedRequest, connection: socket.socket) -> bool:
+        connection.sendall(whole_response(b"{}"))
+        return True
+
+    with serving(answer) as server:
+        for _ in range(2):
+            response = get(transport, server.url, body=b"x" * 70_000)
+            assert response.head().status == 200
+            assert read_all(response) == b"{}"
+            response.close()
+        assert server.connections == 1

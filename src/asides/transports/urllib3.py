@@ -369,7 +369,8 @@ class _Urllib3Response:
                 with suppress(*blocked):
                     if received := connection.recv(_READ_SIZE):
                         self._feed(received)
-                    self._is_cut = not received or self._body is not None
+                    # Once everything is sent, an answer cuts nothing off.
+                    self._is_cut = not received or (self._body is not None and bool(data))
 
     def read_head(self) -> bool:
         """Read the head of the response, unless it is there already. Returns whether the connection is reusable."""
