@@ -44,12 +44,9 @@ def types(python: Path, _: Sequence[str]) -> int:
 
 
 def test(python: Path, words: Sequence[str]) -> int:
-    """Run the tests on all cores; files that are named run on one core, where a debugger works.
-
-    One process more than there are cores, since many tests wait for something.
-    """
+    """Run the tests on all cores; files that are named run on one core, where a debugger works."""
     named = any(word.startswith(("tests", "-n")) for word in words)
-    parallel = [] if named else ["-n", str((os.cpu_count() or 1) + 1), "--dist", "worksteal"]
+    parallel = [] if named else ["-n", "auto", "--dist", "worksteal"]
     return run([python, "-m", "pytest", *parallel, *words])
 
 
