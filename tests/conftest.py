@@ -49,6 +49,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _run_fewer_examples(item: pytest.Item) -> None:
     """Try a third of a test's examples. Each run tries others, and --hypothesis-profile=thorough tries all."""
     function: Any = getattr(item, "obj", None)
+    # Settings of a decorator win over a profile, so they are changed where the decorator has put them.
     chosen = getattr(function, "_hypothesis_internal_use_settings", None)
     if isinstance(chosen, hypothesis.settings) and chosen.max_examples > _FEW_EXAMPLES:
         fewer = hypothesis.settings(chosen, max_examples=max(chosen.max_examples // 3, _FEW_EXAMPLES))

@@ -30,8 +30,8 @@ _WITHOUT_ANSWER = ("starved", "unterminated", None)
 def encode_row(question: Question, fields: dict[str, Any]) -> dict[str, Any]:
     """The row of one answer: which question it was, the fields of the reply or the error, and the question's own."""
     named = {"index": question.index, "id": question.id, "fingerprint": question.fingerprint}
-    # The id of the row is that of the question: by it a run goes on. A reply has its own.
-    row: dict[str, Any] = {**named, **fields}
+    # The id of a row is that of its question: by it a run goes on. That of the reply has another name.
+    row: dict[str, Any] = {**named, **{"response_id" if name == "id" else name: fields[name] for name in fields}}
     return {**row, "row": question.rest} if question.rest else row
 
 

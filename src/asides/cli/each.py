@@ -150,7 +150,6 @@ class _Each:
         question, config = self._asked.pop(index)
         if isinstance(outcome, Reply):
             fields = encode_reply(outcome, config.visibility)
-            fields["response_id"] = fields.pop("id")  # The row has the id of its question.
             if not config.visibility.is_shown:
                 fields.pop("thinking")
             self._usage = outcome.usage if self._usage is None else self._usage + outcome.usage

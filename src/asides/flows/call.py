@@ -95,7 +95,7 @@ NO_STATE = ProviderState()
 
 
 def report_target(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
-    """Notices about the target: a foreign address, no stored state though the caller asks."""
+    """Notices about the target: a foreign address, the stage in its place, no stored state though the caller asks."""
     notices: tuple[Notice, ...] = ()
     if target.foreign:
         plain = plain_row(target.dialect).name

@@ -92,10 +92,7 @@ def build_in_order(
             check_request(call.prompt, call.target, call.policy.on_conflict, [])
     stored = [name for name in _STORED_THERE if getattr(given, name) is not None]
     if stored and any(not _is_same_place(builder, name, names[0], given.base_url) for name in names[1:]):
-        raise ConfigError(
-            f"{stored[0]}= is known to {first.target.provider.name} alone; another provider would answer without the "
-            "conversation. To do: pass the messages, or name models of one provider."
-        )
+        raise _explain_stored(stored[0], first)
     if (model is None or isinstance(model, str)) and given.base_url is None:
         try:
             more = [
@@ -110,6 +107,13 @@ def build_in_order(
             raise
         names = (*names, *more)
     return _join(names, calls, notices)
+
+
+def _explain_stored(option: str, call: Call) -> ConfigError:
+    return ConfigError(
+        f"{option}= is known to {call.target.provider.name} alone; another provider would answer without the "
+        "conversation. To do: pass the messages, or name models of one provider."
+    )
 
 
 def _check_prompt(model: ModelLike | None, prompt: PromptLike | None) -> None:

@@ -45,7 +45,10 @@ def to_json_value(value: Any, *, thinking: bool = False, seals: bool = False) ->
 
 
 def write_json(value: Any, *, indent: int | None = None, ascii_only: bool = False) -> str:
-    """Write plain JSON as text. Half a surrogate pair, which UTF-8 cannot hold, is escaped with all of its text."""
+    """Write plain JSON as text. Half a surrogate pair, which UTF-8 cannot hold, is escaped with all of its text.
+
+    `ascii_only` escapes all other characters too, for a terminal that cannot show them.
+    """
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
     try:
         text.encode()

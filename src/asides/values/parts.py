@@ -25,6 +25,7 @@ else:
 
     class _MediaMeta(type(msgspec.Struct)):
         def __call__(cls, *args, **fields):
+            # Nobody writes so many: pickle gives every field of a value that was read before.
             return _build(cls, *args, **fields) if len(args) > 5 else cls._read_source(args, fields)
 
     class _MediaStruct(msgspec.Struct, metaclass=_MediaMeta):
