@@ -206,7 +206,7 @@ def finish_turn(reply: Reply | None, *, rows: Sequence[Provider] = ()) -> Messag
     if reply.complete:
         return message
     parts = _mark_last_thoughts([_mark_lost_details(part, rows) for part in _drop_unfinished(message.parts)])
-    return Message("assistant", parts) if parts else None
+    return Message("assistant", parts, learned=message.learned) if parts else None
 
 
 def _drop_unfinished(parts: tuple[Part, ...]) -> list[Part]:
