@@ -82,4 +82,6 @@ def test_memory_is_bounded() -> None:
     for number in range(3000):
         remember(msgspec.structs.replace(fact(), account=str(number)))
         remember(msgspec.structs.replace(fact(), refused=(str(number),)))
-    assert len(recall(target()).refused) <= 64
+    assert len(recall(target()).refused) == 1024
+    # They are one fact, and push no other out.
+    assert len(recall(target()).learned) == 1

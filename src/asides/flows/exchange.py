@@ -364,10 +364,9 @@ class Exchange:
         call, revealed = self._call, list[Revealed]()
         learned = sent.target.learned
         if learned:
-            # The messages have the others.
-            known = [fact for message in sent.prompt.messages for fact in message.learned]
-            known += () if self._healer is None else self._healer.passing
-            learned = tuple(fact for fact in learned if fact not in known)
+            from asides.flows.heal.repair import select_new_facts
+
+            learned = select_new_facts(sent, () if self._healer is None else self._healer.passing)
         if call.target.shows_raw:
             revealed.append("thinking_raw")
         if call.policy.thinking_encrypted:

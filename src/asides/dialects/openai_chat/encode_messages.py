@@ -69,10 +69,13 @@ def encode_messages(prompt: Prompt, target: Target, notices: list[Notice], *, re
         tool_result=encoder.encode_tool_result,
     )
     if target.quirks.after_results == "anyone":
-        history = HistoryEncoder(encode, notices, encode_plain)
+        history = HistoryEncoder(encode, notices, encoder.encode_plain)
     else:
         history = HistoryEncoder(
-            lambda message: encoder.add_bridges(encode(message)), notices, encode_plain, between=encoder.make_bridge
+            lambda message: encoder.add_bridges(encode(message)),
+            notices,
+            encoder.encode_plain,
+            between=encoder.make_bridge,
         )
     if not target.rule.signed_calls:
         history.run(messages, context)
@@ -194,6 +197,12 @@ class _MessageEncoder:
         if calls:
             encoded["tool_calls"] = calls
         return [_add_name(message, encoded)]
+
+    def encode_plain(self, role: str, text: str) -> Wire:
+        encoded = encode_plain(role, text)
+        if role == "assistant" and self.lost_elsewhere is not None and self.replay_as == "field":
+            encoded[self.quirks.replay_field or THINKING_FIELDS[0]] = self.lost_elsewhere
+        return encoded
 
     def encode_content(self, message: Message) -> str | list[Wire]:
         inline = self.replay_as in ("content_list", "tags") and any(isinstance(part, Thought) for part in message.parts)

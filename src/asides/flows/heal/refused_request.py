@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
@@ -16,7 +16,7 @@ import msgspec
 from asides.dialects.dialect import HttpRequest
 from asides.history.plan import digest_token, is_same_host
 from asides.providers.provider import Target
-from asides.values.messages import Prompt
+from asides.values.messages import Message, Prompt
 from asides.values.parts import Part, ServerTool, Text, ToolCall, UnknownPart
 from asides.values.rejections import Rejection
 from asides.values.thinking import Origin, Seal, Thought
@@ -111,13 +111,7 @@ class RefusedRequest:
     @cached_property
     def tokens(self) -> list[PlacedToken]:
         """Every token that the request may hold, in order."""
-        return [
-            PlacedToken(number, place, token, part)
-            for number, message in enumerate(self.planned.messages)
-            if message.role == "assistant"
-            for place, part in enumerate(message.parts)
-            for token in _list_tokens(part)
-        ]
+        return list_placed(self.planned.messages)
 
     @property
     def thoughts(self) -> list[PlacedToken]:
@@ -212,6 +206,17 @@ def _list_strings(node: Any) -> Iterator[str]:
 
 
 # --- tokens -----------------------------------------------------------------------------------------------------------
+
+
+def list_placed(messages: Sequence[Message]) -> list[PlacedToken]:
+    """Every token of the model's turns, in order."""
+    return [
+        PlacedToken(number, place, token, part)
+        for number, message in enumerate(messages)
+        if message.role == "assistant"
+        for place, part in enumerate(message.parts)
+        for token in _list_tokens(part)
+    ]
 
 
 def _list_tokens(part: Part) -> list[Token]:

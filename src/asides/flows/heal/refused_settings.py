@@ -98,8 +98,23 @@ def _stop_asking(refused: RefusedRequest) -> Iterator[Fix]:
 # --- efforts ----------------------------------------------------------------------------------------------------------
 
 
+_LISTS = r"(?i)\b(?:supported|allowed|valid|accepted|permitted|one of|please use|use|levels?|values?|types?)\b"
+
+
+def _list_words(refused: RefusedRequest) -> set[str]:
+    """The efforts that a refusal offers, "none" among them: those after the words that announce a list."""
+    words = {value.lower() for value in refused.rejection.values}
+    if words & {*EFFORTS, "none"}:
+        return words
+    for rest in reversed(re.split(_LISTS, refused.rejection.text)[1:]):
+        found = set(re.findall(r"[a-z]+", rest.lower())) & {*EFFORTS, "none"}
+        if found - {describe(refused.planned.thinking)}:
+            return found
+    return set()
+
+
 def _list_efforts(refused: RefusedRequest) -> tuple[Effort, ...]:
-    listed = {value.lower() for value in refused.rejection.values}
+    listed = _list_words(refused)
     return tuple(effort for effort in EFFORTS if effort in listed)
 
 
@@ -110,12 +125,11 @@ def _drop_effort(refused: RefusedRequest) -> Iterator[Fix]:
 
 def _lower_effort(refused: RefusedRequest) -> Iterator[Fix]:
     """The efforts that the refusal lists; without a list, all but the refused one."""
-    listed = _list_efforts(refused)
-    values = [value.lower() for value in refused.rejection.values]
+    listed, words = _list_efforts(refused), _list_words(refused)
     detail = "this model takes other efforts"
     if listed:
-        yield _fix(refused, detail, ("efforts", listed), ("off_as_effort", "none" in values))
-    elif not values:
+        yield _fix(refused, detail, ("efforts", listed), ("off_as_effort", "none" in words))
+    elif not words:
         asked = refused.planned.thinking.effort
         known: Sequence[Effort] = refused.target.rule.efforts or EFFORTS
         others = tuple(effort for effort in known if effort != asked)

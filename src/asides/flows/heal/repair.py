@@ -13,7 +13,8 @@ import msgspec
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import SentRequest
 from asides.flows.heal import refused_settings, replayed_state
-from asides.flows.heal.refused_request import Fix, RefusedRequest
+from asides.flows.heal.refused_request import Fix, RefusedRequest, list_placed
+from asides.history.plan import digest_token
 from asides.providers.learned_rules import learn, remember
 from asides.providers.provider import Target
 from asides.values.errors import ConfigError, ProviderError, ReplayRejected
@@ -157,3 +158,32 @@ def _describe_sent(fix: Fix, request: SentRequest) -> str | None:
     if fix.setting != "thinking":
         return None
     return refused_settings.describe(request.planned.thinking)
+
+
+def select_new_facts(sent: SentRequest, passing: tuple[Learned, ...]) -> tuple[Learned, ...]:
+    """What the message of a reply has to know of its target: facts that no message before it has, and that are not
+    `passing`. Of the refused seals and thoughts, those of this conversation.
+    """
+    known = [fact for message in sent.prompt.messages for fact in message.learned]
+    digests = {digest for fact in known for digest in fact.refused}
+    tokens = {digest_token(placed.token) for placed in list_placed(sent.prompt.messages)} - digests
+    new: list[Learned] = []
+    for fact in sent.target.learned:
+        if fact in known or fact in passing:
+            continue
+        refused = tuple(digest for digest in fact.refused if digest in tokens)
+        changes = (
+            () if any(fact.changes == other.changes and _is_alike(fact, other) for other in known) else fact.changes
+        )
+        if refused or changes:
+            new.append(msgspec.structs.replace(fact, changes=changes, refused=refused))
+    return tuple(new)
+
+
+def _is_alike(one: Learned, other: Learned) -> bool:
+    return (one.endpoint, one.dialect, one.account, one.model) == (
+        other.endpoint,
+        other.dialect,
+        other.account,
+        other.model,
+    )

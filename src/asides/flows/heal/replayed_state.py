@@ -197,10 +197,8 @@ _REPLACE_PARENTS = offer(
 
 
 _STAND_IN = "a call has no signature of this model; the documented stand-in was sent"
-_SIGN_CALLS = offer(
-    Fix(_STAND_IN, (("signed_calls", True),), code="signature_stand_in", setting="messages"),
-    Fix(_STAND_IN, (("signed_calls", "all"),), code="signature_stand_in", setting="messages"),
-)
+# In all turns: one that is over would change when the next begins, and the prompt cache would be lost.
+_SIGN_CALLS = offer(Fix(_STAND_IN, (("signed_calls", "all"),), code="signature_stand_in", setting="messages"))
 
 
 def _replace_signatures(refused: RefusedRequest) -> Iterator[Fix]:
