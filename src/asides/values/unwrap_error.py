@@ -66,6 +66,12 @@ def list_sayings(body: bytes | str, message: str = "", code: str = "", param: st
     return list(unique.values())
 
 
+def is_page(body: bytes | str) -> bool:
+    """Whether the body is a web page, as proxies and load balancers send."""
+    start = body[:1000]
+    return re.match(_PAGE, start.decode("utf-8", "replace") if isinstance(start, bytes) else start) is not None
+
+
 def find_innermost(sayings: list[Saying]) -> Saying | None:
     """The saying with the most wrappers around it, the first of them; None without any."""
     return max(sayings, key=lambda saying: saying.depth, default=None)
