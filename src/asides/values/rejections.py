@@ -7,14 +7,15 @@ Not here: the wordings (rejected_state, rejected_settings), and the wrappers aro
 from __future__ import annotations
 
 import re
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
 import msgspec
 
 from asides.values.errors import ProviderError
-from asides.values.rejected_settings import SETTING_ROWS
-from asides.values.rejected_state import STATE_ROWS
-from asides.values.unwrap_error import Saying, find_innermost, list_sayings
+from asides.values.refusal_details import Place, find_ids, find_limits, find_names, find_places, find_values
+from asides.values.rejected_settings import SETTING_WORDINGS
+from asides.values.rejected_state import STATE_WORDINGS
+from asides.values.unwrap_error import PAGE, Saying, find_innermost, list_sayings
 
 StateKind: TypeAlias = Literal[
     "thinking_signature_invalid",
@@ -81,17 +82,11 @@ SettingKind: TypeAlias = Literal[
 RejectionKind: TypeAlias = StateKind | SettingKind
 """Why a provider refused: `ProviderError.kind`."""
 
-Row: TypeAlias = tuple[RejectionKind, str, str, str]
-"""A wording: the kind, the pattern, the source and its date."""
-
 STATE_KINDS: frozenset[RejectionKind] = frozenset(get_args(StateKind))
 """Something is wrong with what was sent back of earlier turns: repair the history."""
 SETTING_KINDS: frozenset[RejectionKind] = frozenset(get_args(SettingKind))
 """Something is wrong with a setting of this request: change that one."""
 KINDS: tuple[RejectionKind, ...] = (*get_args(StateKind), *get_args(SettingKind))
-
-TABLE: tuple[Row, ...] = (*STATE_ROWS, *SETTING_ROWS)
-"""All wordings. The first that matches wins."""
 
 
 class Rejection(msgspec.Struct, frozen=True):
@@ -100,19 +95,61 @@ class Rejection(msgspec.Struct, frozen=True):
     kind: RejectionKind
     text: str = ""
     """The innermost message."""
-    where: tuple[tuple[str | int, ...], ...] = ()
+    where: tuple[Place, ...] = ()
     """Paths in the request, such as `("messages", 3, "content", 0)`."""
     ids: tuple[str, ...] = ()
     """Items and tool calls: `rs_…`, `fc_…`, `msg_…`, `call_…`, `toolu_…`."""
     names: tuple[str, ...] = ()
-    """Parameters, fields and models, as the message spells them."""
+    """Parameters, fields, functions and models, as the message spells them; the parameter beside it first."""
     values: tuple[str, ...] = ()
     """The values that would be accepted, if the message lists them."""
     at_least: float | None = None
     at_most: float | None = None
+    counted: float | None = None
+    """The tokens that the server counted, where they were too many."""
+    source: str = ""
+    since: str = ""
+    """Who reported the wording, and when."""
 
     def __repr__(self) -> str:
         return f"Rejection({self.kind!r}, where={self.where!r})"
+
+
+class Wording(msgspec.Struct, frozen=True):
+    """One way in which servers refuse something."""
+
+    kind: RejectionKind
+    pattern: str
+    needles: tuple[str, ...]
+    source: str
+    since: str
+
+
+def read_wordings(text: str) -> tuple[Wording, ...]:
+    """Read the wordings of a table: see rejected_state."""
+    wordings: list[Wording] = []
+    kind = since = source = ""
+    needles: tuple[str, ...] = ()
+    for line in text.splitlines():
+        rest = line.lstrip()
+        match len(line) - len(rest):
+            case 0 if rest:
+                kind, _, words = rest.partition(": ")
+                needles = tuple(words.split())
+            case 2:
+                since, _, source = rest.partition(" ")
+            case 4:
+                wordings.append(Wording(cast(RejectionKind, kind), rest, needles, source, since))
+            case 6:
+                last = wordings[-1]
+                wordings[-1] = msgspec.structs.replace(last, pattern=last.pattern + rest)
+            case _:
+                pass
+    return tuple(wordings)
+
+
+WORDINGS = (*read_wordings(STATE_WORDINGS), *read_wordings(SETTING_WORDINGS))
+"""All wordings. The first that matches wins."""
 
 
 # --- the kind -----------------------------------------------------------------------------------------------------
@@ -126,23 +163,29 @@ def classify(
     param: str | None = None,
     status: int | None = None,
 ) -> RejectionKind | None:
-    """Find the kind of a refusal; None if it is about neither reasoning state nor settings."""
-    found = _find(list_sayings(body, message, code or "", param or ""), status)
-    return None if found is None else found[0]
+    """Find the kind of a refusal; None if it is about neither reasoning state nor settings.
+
+    `message`, `code` and `param` are for what is known apart from the body.
+    """
+    sayings = list_sayings(body, message, code or "", param or "")
+    found = _find(sayings)
+    return _judge_silence(sayings, status) if found is None else found[0].kind
 
 
 def explain(
     body: bytes, *, message: str, code: str | None = None, status: int | None = None
 ) -> tuple[RejectionKind | None, str]:
-    """Find the kind of a refusal, and the message for people: a wrapper's own words are followed by the innermost."""
+    """Find the kind of a refusal, and the message for people: a wrapper's words are followed by those inside it."""
     sayings = list_sayings(body, message, code or "")
-    found = _find(sayings, status)
-    innermost = find_innermost(sayings) if found is None or found[0] == "opaque_provider_error" else found[1]
-    kind = None if found is None else found[0]
-    if innermost is None or innermost.text in message or (message and not innermost.depth):
+    found = _find(sayings)
+    if found is None:
+        kind, inner = _judge_silence(sayings, status), find_innermost(sayings)
+    else:
+        kind, inner = found[0].kind, found[1]
+    if inner is None or (message and not inner.depth) or (inner.text in message and "{" not in message):
         return kind, message
-    is_wrapper = "{" not in message and 0 < len(message) < _LONGEST_WRAPPER
-    return kind, f"{message.strip().rstrip('.:')}: {innermost.text}" if is_wrapper else innermost.text
+    is_wrapper = "{" not in message and 0 < len(message) < _LONGEST_WRAPPER and message.rstrip(".") not in inner.text
+    return kind, f"{message.strip().rstrip('.:')}: {inner.text}" if is_wrapper else inner.text
 
 
 def read_rejection(error: ProviderError) -> Rejection | None:
@@ -150,23 +193,42 @@ def read_rejection(error: ProviderError) -> Rejection | None:
     kind = error.kind
     if kind is None:
         return None
-    sayings = list_sayings(error.body, error._said[0] or str(error), error.code or "")
-    found = _find(sayings, error.status)
-    if found is None or found[0] != kind:
+    sayings = list_sayings(error.body, error._said[0], error.code or "") or list_sayings("", str(error))
+    found = _find(sayings)
+    if found is None or found[0].kind != kind:
         innermost = find_innermost(sayings)
         return Rejection(kind, "" if innermost is None else innermost.text)
-    return _read_details(kind, found[1])
+    wording, saying = found
+    low, high, counted = find_limits(saying.text)
+    return Rejection(
+        kind,
+        saying.text,
+        find_places(saying.text, saying.param),
+        find_ids(saying.text),
+        find_names(saying.text, saying.param),
+        find_values(saying.text),
+        low,
+        high,
+        counted,
+        wording.source,
+        wording.since,
+    )
 
 
-def _find(sayings: list[Saying], status: int | None) -> tuple[RejectionKind, Saying] | None:
+def _find(sayings: list[Saying]) -> tuple[Wording, Saying] | None:
     # The innermost first: wrappers speak of themselves, and the server behind them of the request.
     for saying in sorted(sayings, key=lambda saying: -saying.depth):
-        text = flatten(saying)
-        for kind, pattern, _source, _date in TABLE:
-            if re.search(pattern, text) and not (kind == "context_length" and re.search(_RATE, text)):
-                return kind, saying
-    if _is_opaque(sayings, status):
-        return "opaque_provider_error", sayings[0] if sayings else Saying("")
+        wording = match_wording(flatten(saying))
+        if wording is not None:
+            return wording, saying
+    return None
+
+
+def match_wording(text: str) -> Wording | None:
+    """Find the wording of a flattened text."""
+    for wording in WORDINGS:
+        if any(map(text.__contains__, wording.needles)) and re.search(wording.pattern, text):
+            return None if wording.kind == "context_length" and re.search(_RATE, text) else wording
     return None
 
 
@@ -187,7 +249,7 @@ _SPEAKS = r"(?:error|errors|response|body|said|returned|upstream|exception|faile
 
 
 def flatten(saying: Saying) -> str:
-    """The text that patterns match: lower case, no quotes, one space between words, the code and parameter before it."""
+    """The text that patterns match: the parameter and the code, then the message in lower case and without quotes."""
     text = re.sub(_LONG_WORD, r"\1…\2", saying.text)[:_LONGEST]
     text = re.sub(_SENTENCE, _hide_sentence, text)
     if "&" in text:
@@ -208,86 +270,22 @@ def _hide_sentence(found: re.Match[str]) -> str:
     return " … "
 
 
-_GENERIC = (
-    r"(?:\W|\d|error|errors|code|status|http|from|provider|upstream|api|the|your|a|request|requests|is|was|has|bad|response"
-    r"|returned|invalid|failed|unknown|capierror|with|no|body|and|message|an|argument|contains|openai_error|none|null"
-    r"|param|params|parameter|parameters|incorrect|please|check|try|again|midstream|of|invalid_argument|format)*"
+# Of these words alone a refusal says nothing.
+_EMPTY_WORDS = frozenset(
+    "a again an and api argument bad body capierror check code contains error errors failed format from has http in "
+    "incorrect invalid invalid_argument is message midstream no none null of openai_error param parameter parameters "
+    "params please provider request requests response returned status the to try unknown upstream was while with your "
+    "bad_request bad_response_status_code processing process unable".split()
 )
-_HIDES = r"upstream request failed|upstream error|midstream error|provider returned error"
+_HIDES = r"upstream (?:request failed|error)|midstream error"
 
 
-def _is_opaque(sayings: list[Saying], status: int | None) -> bool:
-    """Whether a server refuses and does not say why."""
-    texts = [flatten(saying).partition("] ")[2].partition("] ")[2] for saying in sayings]
-    if not all(re.fullmatch(_GENERIC, text) for text in texts):
-        return False
-    if status in (400, 422):
-        return True
-    return any(re.search(_HIDES, text) for text in texts) and (status is None or status < 400 or status in (500, 502))
-
-
-# --- what it names ------------------------------------------------------------------------------------------------
-
-_ROOT = r"(?:messages|input|contents|context_management|thinking|output_config|tools|system)"
-_PATH = rf"\b{_ROOT}(?:\.\w{{1,40}}|\.\*{{3}}|\[\w{{0,8}}\]){{1,12}}"
-_STEP = r"\w+|\*{3}"
-_INDEX = r"message (?:at )?(?:index|position) (\d{1,6})|message at (?:index|position) (\d{1,6})|at index (\d{1,6})"
-_ITEM_ID = r"\b(?:rs|fc|msg|resp|call|toolu|tooluse|ctc|ws|cmp|item)_[\w-]{1,120}"
-_NAME = r"[`'\"]([A-Za-z][\w.\[\]]{1,60})[`'\"]|parameter:? ([A-Za-z][\w.]{1,60})|: ([a-z]+[A-Z]\w{1,40})\b"
-_LISTED = (
-    r"(?i)(?:(?:supported|allowed|valid|accepted|permitted) (?:values|levels|types|efforts|options)(?: are| is)?|must be one of"
-    r"|should be one of|expected one of|one of|allowed|please use|use effort|restricted to|supported)[: ]\s{0,2}"
-    r"\(?\[?([^.;\])}\n]{1,200})"
-)
-_ONLY = (
-    r"(?i)only (?:the default \()?([\d.]{1,8}?)\)? (?:value )?is (?:allowed|supported)|may only be set to ([\d.]{1,8})"
-)
-_WORD = r"[A-Za-z_][\w-]{0,30}|\d[\d.]{0,8}"
-_NO_VALUE = frozenset(
-    {"and", "or", "default", "below", "above", "the", "either", "a", "an", "for", "this", "model", "to", "is"}
-)
-_AT_LEAST = r"(?i)(?:at least|greater than or equal to|>=|minimum(?: of| is)?|no less than|between|integers from)\s{0,2}(\d[\d.]{0,12})"
-_AT_MOST = (
-    r"(?i)(?:at most|less than or equal to|<=|maximum(?: length| of| is)?|not greater than|no more than|and|to|>|limit of"
-    r"|limit is)\s{0,2}(\d[\d.]{0,12})"
-)
-
-
-def _read_details(kind: RejectionKind, saying: Saying) -> Rejection:
-    text = saying.text
-    where = [_split_path(found[0]) for found in re.finditer(_PATH, f"{saying.param} {text}")]
-    where += [("messages", int(found[1] or found[2] or found[3])) for found in re.finditer(_INDEX, text)]
-    names = [saying.param] if saying.param else []
-    names += [found[1] or found[2] or found[3] for found in re.finditer(_NAME, text)]
-    low, high = re.search(_AT_LEAST, text), re.search(_AT_MOST, text)
-    return Rejection(
-        kind,
-        text,
-        tuple(dict.fromkeys(where)),
-        tuple(dict.fromkeys(re.findall(_ITEM_ID, text))),
-        tuple(dict.fromkeys(name for name in names if not re.fullmatch(_ITEM_ID, name))),
-        _read_values(text),
-        _to_number(low),
-        _to_number(high),
-    )
-
-
-def _split_path(path: str) -> tuple[str | int, ...]:
-    return tuple(int(step) if step.isdecimal() else step for step in re.findall(_STEP, path))
-
-
-def _read_values(text: str) -> tuple[str, ...]:
-    if only := re.search(_ONLY, text):
-        return ((only[1] or only[2]).rstrip("."),)
-    listed = re.search(_LISTED, text)
-    if listed is None:
-        return ()
-    words = re.findall(_WORD, re.sub(r"\([^)]*\)", "", listed[1]))
-    return tuple(dict.fromkeys(word for word in words if word.lower() not in _NO_VALUE))[:16]
-
-
-def _to_number(found: re.Match[str] | None) -> float | None:
-    try:
-        return None if found is None else float(found[1].rstrip("."))
-    except ValueError:
+def _judge_silence(sayings: list[Saying], status: int | None) -> RejectionKind | None:
+    """The kind of a refusal without any known wording: opaque if the server refuses and does not say why."""
+    texts = [saying.text.lower() for saying in sayings]
+    if any(saying.code == PAGE for saying in sayings) or not all(
+        _EMPTY_WORDS.issuperset(re.findall(r"[^\W\d]+", text)) for text in texts
+    ):
         return None
+    hides = any(re.search(_HIDES, text) for text in texts) and (status is None or status < 400 or status in (500, 502))
+    return "opaque_provider_error" if hides or status in (400, 422) else None
