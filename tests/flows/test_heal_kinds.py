@@ -458,9 +458,9 @@ CASES = [
     ),
     Case(
         "effort_unsupported_param",
-        "xai:grok-4",
+        CHAT,
         lambda body: (
-            {"code": "x", "error": "Model grok-4 does not support parameter reasoningEffort."}
+            {"code": "x", "error": "Model m does not support parameter reasoningEffort."}
             if "reasoning_effort" in body
             else None
         ),
