@@ -230,7 +230,7 @@ def make_nonce() -> str:
 class Exchange:
     """A call in progress. `steps()` is its flow; `partial` works at any time, also when the flow was abandoned."""
 
-    __slots__ = ("_call", "_jitter", "_nonce", "_reader", "_thinks", "emitted")
+    __slots__ = ("_call", "_jitter", "_nonce", "_prefix", "_reader", "_thinks", "emitted")
 
     def __init__(
         self, call: Call, *, jitter: Callable[[], float] = random.random, nonce: Callable[[], str] = make_nonce
@@ -240,6 +240,7 @@ class Exchange:
         self._nonce = nonce
         self._reader: ResponseReader | None = None
         self._thinks = True
+        self._prefix = ""
         self.emitted = False
         """Whether the caller got an event. After that there is no retry and no repair."""
 
@@ -303,6 +304,7 @@ class Exchange:
         planned = plan(prompt, call.target, on_conflict=call.policy.on_conflict)
         request, encoder_notices = encode_plan(planned, call.target, dialect, on_conflict=call.policy.on_conflict)
         self._thinks = planned.prompt.thinking.mode != "off"
+        self._prefix = planned.prefix
         _log_plan(call.target.provider.name, planned)
         return request, (*notices, *planned.notices, *encoder_notices)
 
@@ -381,6 +383,7 @@ class Exchange:
             ("revealed", tuple(revealed)),
             ("expected", call.expected),
             ("priced_by", call.target.provider.prices),
+            ("prefix", self._prefix),
         )
         return {name: value for name, value in fields if value}
 

@@ -64,6 +64,8 @@ class Plan(msgspec.Struct, frozen=True):
     prompt: Prompt
     decisions: tuple[Decision, ...] = ()
     notices: tuple[Notice, ...] = ()
+    prefix: str = ""
+    """The digest of everything that is sent, where the model binds its seals to that."""
 
 
 def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -> Plan:
@@ -89,7 +91,27 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
 
         messages = replace_refused(messages, target, on_conflict, notices)
     sendable = msgspec.structs.replace(prompt, messages=messages, state=state)
-    return Plan(check_request(sendable, target, on_conflict, notices), tuple(decisions), tuple(notices))
+    checked = check_request(sendable, target, on_conflict, notices)
+    if target.rule.prefix_bound:
+        return _bind_seals(Plan(checked, tuple(decisions), tuple(notices)), prompt.messages)
+    return Plan(checked, tuple(decisions), tuple(notices))
+
+
+def _bind_seals(planned: Plan, history: tuple[Message, ...]) -> Plan:
+    """Drop the thoughts whose seals are bound to another past, and report the prefix of the reply."""
+    from asides.history.prefix import WHY_DROPPED, bind_prefix
+
+    bound, prefix, broken = bind_prefix(planned.prompt)
+    decisions = planned.decisions
+    if broken:
+        numbers = {number for number, message in enumerate(history) if message.prefix in broken}
+        decisions = tuple(
+            msgspec.structs.replace(decision, action="drop", why=WHY_DROPPED)
+            if decision.message in numbers and decision.what == "thought"
+            else decision
+            for decision in decisions
+        )
+    return msgspec.structs.replace(planned, prompt=bound, decisions=decisions, prefix=prefix)
 
 
 def _drop_blank_messages(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:
