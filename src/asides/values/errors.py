@@ -5,7 +5,7 @@
     │  ├─ UnknownProvider · UnknownModel · MissingKey · InvalidThinking · TooManyTools · Unsupported
     ├─ TransportError              no complete answer arrived
     │  ├─ ConnectTimeout · IdleTimeout · ConnectionLost
-    ├─ ProviderError               the provider refused   .status .code .request_id .retry_after .body
+    ├─ ProviderError               the provider refused   .status .code .kind .request_id .retry_after .body
     │  ├─ AuthError · RateLimited · Overloaded · NotFound · ContentFiltered
     │  └─ BadRequest → ContextTooLong · ReplayRejected · UnsupportedInput (also an Unsupported)
     ├─ ProtocolError               the response breaks its dialect   .dialect .payload
@@ -28,6 +28,7 @@ from asides.values.notices import escape_controls
 
 if TYPE_CHECKING:
     from asides.values.parts import ToolCall
+    from asides.values.rejections import RejectionKind
     from asides.values.reply import Reply
     from asides.values.result import Result
 
@@ -124,6 +125,8 @@ class ConnectionLost(TransportError):
 class ProviderError(AsidesError):
     """The provider refused. `body` is its response, cut to 64 KiB, and may hold what you sent, but not the key."""
 
+    kind: RejectionKind | None = None
+    """Why it refused, if that is about reasoning state or settings: see docs/errors.md."""
     _said: tuple[str, str] = ("", "")
     """The provider's own message, and the part of the error's text that was made of it."""
 
@@ -185,7 +188,7 @@ class UnsupportedInput(BadRequest, Unsupported):
 
 
 class ReplayRejected(BadRequest):
-    """The provider rejects thinking that was sent back, or misses thinking that was not."""
+    """The provider rejects what was sent back of earlier turns, thinking above all, or misses something of them."""
 
 
 class ProtocolError(AsidesError):
@@ -260,15 +263,15 @@ _ADVICE: dict[type[ProviderError], str] = {
     ProviderError: "see .body for the response.",
 }
 
+_ADVICE_FOR_KIND: dict[str | None, str] = dict.fromkeys(
+    (
+        *("tool_result_missing", "tool_result_orphaned", "tool_turn_order", "tool_arguments_invalid", "empty_content"),
+        *("role_alternation", "system_position"),
+    ),
+    "repair the history; `asides doctor` finds what is wrong.",
+)
+
 # Patterns are text here: most programs never see an error, and `re` compiles and keeps a pattern when it is first used.
-_CONTEXT = (
-    r"(?i)context.{0,12}(length|window|size)|too many tokens|prompt is too long"
-    r"|maximum.{0,20}tokens.{0,40}(exceed|request)|exceed.{0,30}context|token count.{0,40}exceeds"
-)
-_REPLAY = (
-    r"(?i)reasoning_content|thought[_ ]?signature|encrypted_content|signature. in .thinking"
-    r"|.?thinking.? or .?redacted_thinking|thinking.{0,40}blocks? .{0,60}cannot be modified|reasoning.{0,40}required"
-)
 # As servers say that a kind of input is not taken: llama.cpp (500), Ollama, vLLM and hosted ones (400), routers (404).
 _INPUT = r"(?:images?(?:_url)?|input_audio|pictures?|vision|audio|videos?|pdfs?|multi-?modal)\b"
 _REFUSALS = (
@@ -324,21 +327,32 @@ def from_status(
     body: bytes = b"",
 ) -> ProviderError:
     """Build the error for a response of a server. Status 200 means an error reported inside a successful response."""
-    kind = _choose_kind(status, message, code)
+    from asides.values.rejections import explain  # Most programs never see an error.
+
+    kind, message = explain(body, message=message, code=code, status=status)
+    error_type = _choose_type(kind, status, message, code)
     detail = quote_message(message)
     event = f"{provider} answered {status}" if status >= 400 else f"{provider} reported an error"
     if code and code != str(status) and re.fullmatch(_CODE, code) and code.lower() not in detail.lower():
         event += f" ({code})"
     text = f"{event}: {detail}." if detail else f"{event}."
-    text += f" To do: {_ADVICE[kind]}"
+    text += f" To do: {_ADVICE_FOR_KIND.get(kind, _ADVICE[error_type])}"
     if request_id and re.fullmatch(_REQUEST_ID, request_id):
         text += f" (request {request_id})"
-    error = kind(text, status=status, code=code, request_id=request_id, retry_after=retry_after, body=body[: 64 * 1024])
+    error = error_type(
+        text, status=status, code=code, request_id=request_id, retry_after=retry_after, body=body[: 64 * 1024]
+    )
+    error.kind = kind
     error._said = (message[: 4 * _MESSAGE_LIMIT], detail)
     return error
 
 
-def _choose_kind(status: int, message: str, code: str | None) -> type[ProviderError]:
+def _choose_type(kind: RejectionKind | None, status: int, message: str, code: str | None) -> type[ProviderError]:
+    """Choose the class of an error. A kind decides whatever the status is: relays answer 429 or 502 for bad requests."""
+    if kind is not None and kind != "opaque_provider_error":
+        from asides.values.rejections import STATE_KINDS
+
+        return ContextTooLong if kind == "context_length" else ReplayRejected if kind in STATE_KINDS else BadRequest
     text = f"{code or ''} {message}"
     if status < 400:
         # Reported inside a successful response: only the code and the text show the kind.
@@ -346,13 +360,9 @@ def _choose_kind(status: int, message: str, code: str | None) -> type[ProviderEr
     if status in _INPUT_STATUSES and re.search(_UNSUPPORTED_INPUT, text):
         return UnsupportedInput
     if status in (400, 413, 422):
-        if re.search(_CONTEXT, text):
-            return ContextTooLong
         if re.search(_FILTER, text):
             return ContentFiltered
-        if re.search(_WRONG_KEY, text):
-            return AuthError  # some hosts report a wrong key as a bad request
-        return ReplayRejected if re.search(_REPLAY, text) else BadRequest
+        return AuthError if re.search(_WRONG_KEY, text) else BadRequest  # some hosts report a wrong key so
     if status in (401, 403, 407):
         return AuthError
     if status in (404, 405, 410):
