@@ -10,6 +10,7 @@ import hmac
 import re
 from base64 import b64encode
 from collections.abc import Iterator
+from datetime import date
 from urllib.parse import unquote
 
 import msgspec
@@ -25,8 +26,9 @@ from asides.values.thinking import Seal
 _MODEL = re.compile(r"/model/([^/]+)/")
 
 
-def request_rules(secret: bytes) -> RequestRules:
+def request_rules(secret: bytes, today: date) -> RequestRules:
     """Build the rules for one stage."""
+    del today  # No rule here depends on the date yet.
     return _ConverseRules(secret)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hmac
 from base64 import b64encode
 from collections.abc import Iterator
+from datetime import date
 from itertools import groupby
 
 import msgspec
@@ -32,8 +33,9 @@ _MISSING = "Function call is missing a thought_signature in functionCall parts. 
 _CORRUPTED = "Corrupted thought signature: that of a {kind} was not given for it by this model."
 
 
-def request_rules(secret: bytes) -> RequestRules:
+def request_rules(secret: bytes, today: date) -> RequestRules:
     """Build the rules for one stage."""
+    del today  # No rule here depends on the date yet.
     return _GeminiRules(secret)
 
 
