@@ -18,7 +18,7 @@ import msgspec
 
 from asides.testing.stage.rules import Wire
 from asides.values.events import Event, ThinkingDelta, ThoughtSealed
-from asides.values.thinking import Seal
+from asides.values.thinking import Seal, ThoughtKind
 from asides.wire.lenient import read_base64, unify_base64
 
 SealKind: TypeAlias = Literal["signature", "redacted", "compaction"]
@@ -76,9 +76,16 @@ class ClaudeSeals:
     # --- making -------------------------------------------------------------------------------------------------------
 
     def seal(
-        self, events: list[Event], *, model: str, account: str, prefix: Prefix, hidden: bool = False
+        self,
+        events: list[Event],
+        *,
+        model: str,
+        account: str,
+        prefix: Prefix,
+        hidden: bool = False,
+        kind: Literal["signature", "redacted"] = "signature",
     ) -> list[Event]:
-        """Sign every thought that the script did not sign; drop its text if the request hides it."""
+        """Seal every thought that the script did not seal; drop its text if the request or the model hides it."""
         texts: dict[int, list[str]] = {}
         signed = {event.block for event in events if isinstance(event, ThoughtSealed)}
         values: list[str] = []
@@ -88,9 +95,10 @@ class ClaudeSeals:
             if waiting is not None and getattr(event, "block", None) != waiting:
                 if waiting not in signed:
                     issued = self._describe(model, account, prefix, "".join(texts[waiting]), values)
-                    value = self._write("signature", issued)
+                    value = self._write(kind, issued)
                     values.append(unify_base64(value))
-                    sealed.append(ThoughtSealed(Seal("signature", value), waiting, "summary", "block"))
+                    shown: ThoughtKind = "summary" if kind == "signature" else "hidden"
+                    sealed.append(ThoughtSealed(Seal(kind, value), waiting, shown, "block"))
                 waiting = None
             if isinstance(event, ThinkingDelta):
                 waiting = event.block

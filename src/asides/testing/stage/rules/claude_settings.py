@@ -45,7 +45,15 @@ class ClaudeRequest:
     """One request, as the rules look at it."""
 
     def __init__(
-        self, body: Wire, *, model: str, account: str, betas: frozenset[str], today: date, is_old_account: bool
+        self,
+        body: Wire,
+        *,
+        model: str,
+        account: str,
+        betas: frozenset[str],
+        today: date,
+        is_old_account: bool,
+        needs_limit: bool = True,
     ) -> None:
         self.body = body
         self.model = model
@@ -54,6 +62,8 @@ class ClaudeRequest:
         self.today = today
         self.is_old_account = is_old_account
         """Whether the account is from before the day on which the prefix began to be checked."""
+        self.needs_limit = needs_limit
+        """Whether `max_tokens` must be given."""
         self.generation: Generation | None = find_generation(model)
         self.messages = [_to_blocks(message) for message in body.get("messages") or []]
 
@@ -111,7 +121,7 @@ def check_settings(request: ClaudeRequest) -> Iterator[DetailedRefusal]:
     """Yield every rule that the settings of a request break."""
     body = request.body
     yield from (texts.EXTRA_INPUT.refuse(field=name) for name in body if name not in _FIELDS)
-    if not isinstance(body.get("max_tokens"), int):
+    if request.needs_limit and not isinstance(body.get("max_tokens"), int):
         yield texts.MAX_TOKENS_MISSING.refuse()
     yield from _check_thinking(request)
     yield from _check_effort(request)
@@ -139,12 +149,12 @@ def _check_thinking(request: ClaudeRequest) -> Iterator[DetailedRefusal]:
         yield texts.EXTRA_INPUT.refuse(field=f"thinking.{kind}.display")
     if kind != "enabled":
         return
-    budget = thinking.get("budget_tokens")
+    budget, limit = thinking.get("budget_tokens"), request.body.get("max_tokens")
     if not isinstance(budget, int):
         yield texts.BUDGET_MISSING.refuse()
     elif budget < 1024:
         yield texts.BUDGET_SMALL.refuse()
-    elif budget >= int(request.body.get("max_tokens") or 0) and INTERLEAVED not in request.betas:
+    elif isinstance(limit, int) and budget >= limit and INTERLEAVED not in request.betas:
         yield texts.BUDGET_LARGE.refuse()
 
 
