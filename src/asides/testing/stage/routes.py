@@ -21,9 +21,10 @@ from asides import dialects
 from asides.dialects.dialect import Dialect, ServedRequest
 from asides.testing.stage.endpoints import Answer, EndpointCall, MakeWriter, ReadRequest, find_endpoints
 from asides.testing.stage.http_requests import BrokenRequest, Request
+from asides.testing.stage.prompt_cache import PromptCache
 from asides.testing.stage.request_log import Received, RefusedRequest, RequestLog
 from asides.testing.stage.response_plan import ResponsePlan, plan_failure, plan_json, plan_response
-from asides.testing.stage.rules import DetailedRefusal, RulesByDialect, read_credential
+from asides.testing.stage.rules import DetailedRefusal, RulesByDialect, read_account, read_credential
 from asides.testing.stage.script import Fail, Scene
 from asides.values.errors import AsidesError
 from asides.values.model_info import ModelInfo
@@ -83,6 +84,7 @@ class Routes:
         self._models = tuple(ModelInfo(model) if isinstance(model, str) else model for model in models)
         self._numbers = count(1)
         self._rules = RulesByDialect(today)
+        self._cache = PromptCache()
         self._lenient = lenient
         self._dialect = dialect
         # Registered dialects come before ours: their authors know the paths.
@@ -104,6 +106,8 @@ class Routes:
                 problem=answer.problem,
                 query=request.query,
                 refusal=answer.refusal,
+                dropped=answer.dropped,
+                cache=answer.cache,
             )
         )
         return self._add_request_id(answer.plan, dialect)
@@ -174,9 +178,13 @@ class Routes:
             refused = _describe_refusal(refusal, plan, request)
             if not self._lenient:
                 return Answer(plan, served, str(refusal), refused)
+        # Only some dialects have thinking that is dropped in silence.
+        dropped = tuple(f"{one.path}: {one.reason}" for one in getattr(rules, "dropped", ()))
+        cache = self._cache.use(dialect.name, read_account(request), served.model, msgspec.json.decode(request.body))
         seal = None if rules is None else partial(rules.seal, request=request)
         try:
-            return Answer(plan_response(self._script(served), served, dialect, seal, writer), served, None, refused)
+            plan = plan_response(self._script(served), served, dialect, seal, writer, cache)
+            return Answer(plan, served, None, refused, dropped, cache)
         except Exception as problem:  # noqa: BLE001 - whatever a script raises must reach the test, not die in a thread
             self._log.record_problem(problem)
             message = f"the stage's script raised {type(problem).__name__}; closing the stage raises it again."
