@@ -111,7 +111,10 @@ class CallBuilder:
         if target.foreign or target.launches or read.state != NO_STATE:
             notices += report_target(read, target)
         policy = self._usual_policy if options.keys().isdisjoint(POLICY_OPTIONS) else read_policy(given)
-        return Call(read, target, policy, _find_key(target, given, needs_key), notices, choice.why, expected)
+        key = _find_key(target, given, needs_key)
+        if key is not None and (account := key.account):
+            target = known.find_for_account(target, account)
+        return Call(read, target, policy, key, notices, choice.why, expected)
 
     def find_known(self, model: str, base_url: str | None = None, family: str | None = None) -> KnownTarget:
         """Find the target of a model."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import msgspec
 
 from asides.values.json_form import JsonForm
+from asides.values.learned import Learned
 from asides.values.parts import (
     ContentLike,
     File,
@@ -235,6 +236,10 @@ class Message(msgspec.Struct, JsonForm, _FactsSlot, frozen=True):
     name: str | None = None
     stored: StoredResponse | None = None
     """For a turn that its provider has stored: the id to continue from."""
+    prefix: str = ""
+    """For a turn whose seals are bound to all that the model was sent before it: the digest of that."""
+    learned: tuple[Learned, ...] = ()
+    """For a turn that took repairs of its request: what the refusals taught, so that the next request needs none."""
 
     if TYPE_CHECKING:
 
@@ -244,6 +249,8 @@ class Message(msgspec.Struct, JsonForm, _FactsSlot, frozen=True):
             parts: ContentLike = (),
             name: str | None = None,
             stored: StoredResponse | None = None,
+            prefix: str = "",
+            learned: tuple[Learned, ...] = (),
         ) -> None: ...
 
     def __post_init__(self) -> None:

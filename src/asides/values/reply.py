@@ -13,6 +13,7 @@ import msgspec
 from asides.values.errors import NoAnswer
 from asides.values.events import StopReason
 from asides.values.json_form import to_json_value, write_json
+from asides.values.learned import Learned
 from asides.values.messages import Message, StoredResponse
 from asides.values.notices import Notice
 from asides.values.parts import Part, Refusal, Text, ToolCall, ToolResult
@@ -170,6 +171,10 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
     """What the caller expects (`output=`), and how it is read from a reply. It does not count for equality."""
     priced_by: str | None = None
     """The provider's name in genai-prices, for an estimate of the cost. It does not count for equality."""
+    learned: tuple[Learned, ...] = ()
+    """What refusals of earlier forms of the request taught. It does not count for equality."""
+    prefix: str = ""
+    """The digest of what the model was sent, where its seals are bound to that. It does not count for equality."""
 
     @property
     def output(self) -> Output_co:
@@ -331,7 +336,7 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
         if not self.parts and any(notice.code == "no_choices" for notice in self.warnings):
             return None
         stored = StoredResponse(self.id, self.origin) if self.stored and self.id else None
-        return Message("assistant", self.parts, stored=stored)
+        return Message("assistant", self.parts, None, stored, self.prefix, self.learned)
 
     def require_answer(self) -> Self:
         """Return this reply. Raises `NoAnswer` with advice when it has no answer."""
@@ -362,7 +367,7 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
 
 
 # A streamed reply equals the same reply received whole, so the framing does not count (contract §4.2), nor does time.
-_NOT_COMPARED = ("payloads", "streamed", "revealed", "timing", "expected", "priced_by")
+_NOT_COMPARED = ("payloads", "streamed", "revealed", "timing", "expected", "priced_by", "learned", "prefix")
 _COMPARED_FIELDS = tuple(name for name in Reply.__struct_fields__ if name not in _NOT_COMPARED)
 
 

@@ -173,7 +173,7 @@ class Routes:
             plan = _plan_refusal(refusal, dialect)
             refused = _describe_refusal(refusal, plan, request)
             if not self._lenient:
-                return Answer(plan, served, refusal, refused)
+                return Answer(plan, served, str(refusal), refused)
         seal = None if rules is None else partial(rules.seal, request=request)
         try:
             return Answer(plan_response(self._script(served), served, dialect, seal, writer), served, None, refused)
@@ -195,7 +195,7 @@ def _plan_refusal(refusal: str, dialect: Dialect) -> ResponsePlan:
     if refusal.status == 200 and refusal.body is not None:
         return ResponsePlan(200, {"content-type": "text/event-stream"}, (refusal.body,))
     body = None if refusal.body is None else refusal.body.decode()
-    return plan_failure(Fail(status=refusal.status, message=refusal, body=body), dialect)
+    return plan_failure(Fail(status=refusal.status, message=str(refusal), body=body), dialect)
 
 
 def _describe_refusal(refusal: str, plan: ResponsePlan, request: Request) -> RefusedRequest:

@@ -58,7 +58,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     Each module of rules has its rules in a tuple `RULES`, which the documentation lists.
     """
 
-    kind: str
+    kind: str | None
+    """One of the slugs of `asides.ProviderError.kind`; None if it is none of them."""
     text: str
     """The server's words, with {names} for what changes. A brace of the words is written twice."""
     since: str
