@@ -348,7 +348,7 @@ def from_status(
 
 
 def _choose_type(kind: RejectionKind | None, status: int, message: str, code: str | None) -> type[ProviderError]:
-    """Choose the class of an error. A kind decides whatever the status is: relays answer 429 or 502 for bad requests."""
+    """Choose the class of an error. A kind decides, whatever the status: relays answer bad requests with 429 or 502."""
     if kind is not None and kind != "opaque_provider_error":
         from asides.values.rejections import STATE_KINDS
 

@@ -19,12 +19,19 @@ _ROOT = r"(?:messages|input|contents|context_management|thinking|output_config|g
 _PATH = rf"\b{_ROOT}(?:\.\w{{1,40}}|\.\*{{3}}|\[[\w*]{{0,8}}\]){{1,12}}"
 _STEP = r"\w+|\*{3}"
 _INDEX = r"(?i)(?:message |at )(?:at )?(?:index|position) (\d{1,6})"
-_ITEM_ID = r"\b(?:rs|fc|msg|resp|call|toolu|tooluse|ctc|ws|cmp)_[\w-]{1,120}"
-_NAME = (
-    r"[`'\"]([A-Za-z][\w.\[\]:-]{1,60})[`'\"]"
-    r"|(?:parameter|field|argument|name|key)(?: supplied)?:? ([A-Za-z][\w.]{2,60})|model: ([a-z]+[A-Z]\w{1,40})\b|\b([a-z]{2,20}(?:_[a-z]{1,20}){1,4})\b"
+_ITEM_ID = r"\b(?:rs|fc|msg|resp|call|toolu|tooluse|ctc|ws|cmp)_(?!ids?\b)[\w-]{1,120}"
+_NAMES = (
+    r"[`'\"]([A-Za-z][\w.\[\]:-]{1,60})[`'\"]",
+    r"the ([A-Za-z][\w.]{2,60}) (?:parameter|field|argument)\b",
+    r"(?:parameter|field|argument|name|key)(?: supplied)?:? ([A-Za-z][\w.]{2,60})",
+    r"invalid ([a-z_]{3,40}):",
+    r"model: ([a-z]+[A-Z]\w{1,40})\b",
+    r"\b([a-z]{2,20}(?:_[a-z]{1,20}){1,4})\b",
 )
-_NO_NAME = frozenset({"is", "are", "supplied", "and", "or", "in", "for", "with", "to", "not", "of", "the", "specified"})
+_NO_NAME = frozenset(
+    "is are supplied and or in for with to not of the specified must does cannot should will was has received".split()
+)
+_ADDRESS = r"https?://\S{1,400}"
 
 
 def find_places(text: str, param: str = "") -> tuple[Place, ...]:
@@ -45,12 +52,13 @@ def find_ids(text: str) -> tuple[str, ...]:
 
 def find_names(text: str, param: str = "") -> tuple[str, ...]:
     """The parameters, fields, functions and models that a text names: the one beside it first, then as they come."""
-    names = [param] if param and " " not in param else []
-    for found in re.finditer(_NAME, text):
-        name = next(group for group in found.groups() if group).rstrip(".:")
-        if name.lower() not in _NO_NAME and not re.fullmatch(_ITEM_ID, name):
-            names.append(name)
-    return tuple(dict.fromkeys(names))[:_MOST]
+    found: list[tuple[int, str]] = [(-1, param)] if param and " " not in param else []
+    text = re.sub(_ADDRESS, " ", text)
+    for pattern in _NAMES:
+        found += [(match.start(1), match[1].rstrip(".:")) for match in re.finditer(pattern, text)]
+    names = (name for _place, name in sorted(found))
+    kept = (name for name in names if name.lower() not in _NO_NAME and not re.fullmatch(_ITEM_ID, name))
+    return tuple(dict.fromkeys(kept))[:_MOST]
 
 
 # --- values and limits ----------------------------------------------------------------------------------------------
@@ -75,7 +83,7 @@ _RANGE = rf"(?i)(?:between|from|range\D{{0,12}}) ?\[?{_NUMBER}(?: ?,| and| to|-)
 _AT_LEAST = rf"(?i)(?:at least|greater than or equal to|>=|minimum(?: of| is)?|no less than) ?{_NUMBER}"
 _AT_MOST = (
     r"(?i)(?:at most|less than or equal to|<=|maximum(?: context| prompt| input)?(?: length)?(?: of| is)?"
-    rf"|not greater than|no more than|\d(?: tokens)? >|limit(?: of| is|:)?) ?{_NUMBER}"
+    rf"|not greater than|no more than|\d(?: tokens)? >|limit(?: of| is|:)?) ?{_NUMBER}(?![\d.]| ?\+)"
 )
 _COUNTED = (
     rf"(?i){_NUMBER} \+ \d|{_NUMBER}(?: tokens)? >|resulted in {_NUMBER} tokens|contains {_NUMBER} tokens"
