@@ -61,7 +61,7 @@ class MessagesRules:
         """Sign every thought that the script did not sign; drop its text if the request hides it."""
         body: Wire = msgspec.json.decode(request.body)
         read = self._read(body, request)
-        if isinstance(body.get("compaction"), dict):
+        if (body.get("compaction") or {}).get("type") == "summarize":
             return self._summarise(events, read)
         prefix = self._seals.read_prefix(body.get("system") or [], body.get("tools"), read.messages)
         return self._seals.seal(
