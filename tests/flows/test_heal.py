@@ -1,22 +1,29 @@
-"""A refused request is repaired once, with the smallest change and a notice."""
+"""Stored parents, summaries and context: repairs of what the provider keeps, over the stage."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 import pytest
 
 import asides
-from asides.flows.heal import heal
+from asides.providers.learned_rules import forget
 from asides.testing.stage import Fail, OpenStage, Say
-from asides.values.errors import BadRequest, ContextTooLong, NotFound, ReplayRejected, from_status
-from asides.values.messages import Message, Prompt, StoredResponse, assistant, user
+from asides.values.errors import BadRequest, ContextTooLong
+from asides.values.messages import Message, StoredResponse, assistant, user
 from asides.values.thinking import Origin, Seal, Thought
 
 MODEL = "openai-responses:gpt-5"
 PARENT = "Previous response with id 'resp_gone' not found."
 TOO_LONG = "Your input exceeds the context window of this model."
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> Iterator[None]:
+    yield
+    forget()
 
 
 def ask(stage: Any, prompt: Any = "What is 2 + 3?", **options: Any) -> asides.Reply:
@@ -129,38 +136,3 @@ def test_an_error_without_a_repair_is_raised_at_once(stage: OpenStage) -> None:
     with pytest.raises(BadRequest):
         ask(served, thinking="high")
     assert len(served.requests) == 1
-
-
-def test_only_the_thoughts_that_were_named_are_taken_out() -> None:
-    def turn(name: str) -> Message:
-        seal = Seal("encrypted", "e", None, f'{{"type":"reasoning","id":"{name}","summary":[]}}')
-        return assistant(Thought("", "hidden", "responses_summary", seals=(seal,)), "said")
-
-    prompt = Prompt((user("1"), turn("rs_a"), user("2"), turn("rs_b"), user("3")))
-    error = ReplayRejected("The encrypted content for item rs_b could not be verified.", status=400)
-    repair = heal(error, prompt, ())
-    assert repair is not None
-    assert [len(message.parts) for message in repair.prompt.messages] == [1, 2, 1, 1, 1]
-    assert heal(error, repair.prompt, [repair.kind]) is None
-    assert heal(NotFound("no such model", status=404), prompt, ()) is None
-
-
-_MODIFIED = b"`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified."
-
-
-@pytest.mark.parametrize(
-    ("text", "body"),
-    [
-        (_MODIFIED.decode(), b""),
-        # A gateway tells its own text and keeps that of the provider in the body.
-        ("Provider returned error", b'{"error":{"metadata":{"raw":"{\\"error\\":\\"' + _MODIFIED + b'\\"}"}}}'),
-    ],
-)
-def test_thoughts_that_a_provider_calls_modified_are_taken_out(text: str, body: bytes) -> None:
-    thought = Thought("hm", source="block", seals=(Seal("signature", "s"),))
-    prompt = Prompt((user("1"), assistant(thought, "said"), user("2")))
-    error = from_status(400, provider="host", message=text, body=body)
-    repair = heal(error, prompt, ())
-    assert repair is not None
-    assert (repair.kind, repair.notice.code) == ("reasoning", "thoughts_rejected")
-    assert [len(message.parts) for message in repair.prompt.messages] == [1, 1, 1]

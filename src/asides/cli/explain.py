@@ -67,4 +67,5 @@ def _encode(explanation: Explanation) -> dict[str, object]:
         "missing_key": explanation.missing_key,
         "decisions": msgspec.to_builtins(explanation.decisions),
         "notices": msgspec.to_builtins(explanation.notices),
+        "memory": msgspec.to_builtins(explanation.memory),
     }

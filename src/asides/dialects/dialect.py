@@ -100,6 +100,10 @@ class DialectFacts(msgspec.Struct, frozen=True):
     """The kinds of seals that are made in this dialect and in few others; None if not known."""
     refusals_as_text: bool = False
     """Whether a refusal goes back as text: its field exists at one host, and other hosts reject it."""
+    tools_field: str = ""
+    """The field of the tools, where a history with calls is refused without it."""
+    forbids_calls: bool = True
+    """Whether a request with tools can forbid calls (tool_choice "none")."""
 
 
 class Dialect(Protocol):

@@ -1,18 +1,20 @@
 """One call as a value: a prompt, its target, and the policy that carries it out. `exchange` runs it.
 
-The policy is read from the options here, and what there is to say about a target. Not here: the rest of a call
-(build_call).
+The policy is read from the options here, what there is to say about a target, and the request of a prompt. Not here:
+the rest of a call (build_call).
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from asides.dialects import plain_row
-from asides.history.check import OnConflict
+from asides.dialects import find_dialect, plain_row
+from asides.dialects.dialect import HttpRequest
+from asides.history.plan import OnConflict, encode_plan, plan
 from asides.options import CallOptions, ReplyLimits, Timeout, convert_option
 from asides.providers.credentials import Secret
 from asides.providers.endpoint import RESPONSES
@@ -25,6 +27,10 @@ from asides.values.notices import Notice
 if TYPE_CHECKING:
     # Most calls name no type for their answer.
     from asides.agents.outputs.expected_output import ExpectedOutput
+
+
+# Counts and names only, as everywhere (contract, §4.10).
+_log = logging.getLogger("asides")
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -88,6 +94,35 @@ class Call(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"Call({self.model}, {self.prompt!r})"
+
+
+class SentRequest(msgspec.Struct, frozen=True):
+    """A request, and what it was made of."""
+
+    prompt: Prompt
+    target: Target
+    planned: Prompt
+    """The prompt after planning."""
+    request: HttpRequest
+    notices: tuple[Notice, ...]
+    is_off: bool = False
+    """It turns thinking off."""
+    has_state: bool = False
+    """Thoughts of earlier turns go back in it."""
+    prefix: str = ""
+    """The digest of all that it says, where the model binds its seals to that."""
+
+
+def encode_request(prompt: Prompt, target: Target, *, on_conflict: OnConflict) -> SentRequest:
+    """Plan a prompt and encode it."""
+    planned = plan(prompt, target, on_conflict=on_conflict)
+    request, notices = encode_plan(planned, target, find_dialect(target.dialect), on_conflict=on_conflict)
+    kept = [decision for decision in planned.decisions if decision.action == "keep"]
+    if planned.decisions:
+        _log.debug("%s: of %d earlier parts %d go back", target.provider.name, len(planned.decisions), len(kept))
+    is_off = planned.prompt.thinking.mode == "off"
+    told = (*planned.notices, *notices)
+    return SentRequest(prompt, target, planned.prompt, request, told, is_off, bool(kept), planned.prefix)
 
 
 NO_STATE = ProviderState()

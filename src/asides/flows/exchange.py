@@ -11,29 +11,30 @@ import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from asides.dialects import find_dialect
-from asides.dialects.dialect import Decoder, Dialect, HttpRequest
+from asides.dialects.dialect import Decoder, Dialect
 from asides.dialects.document_decoder import explain_problem
-from asides.flows.call import Call
-from asides.flows.heal import REFUSED_SUMMARIES, Repair, RepairKind, drop_refused_summary, heal, remember_refusal
+from asides.flows.call import Call, SentRequest, encode_request
 from asides.flows.retry import NO_HEAD, clean_error, fetch_key, receive_error, wait_before_next
 from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep
-from asides.history.plan import Plan, encode_plan, plan
 from asides.options import ReplyLimits
 from asides.providers.credentials import KeySource, Secret, collect_secrets
+from asides.providers.learned_rules import MEMORY, recall
 from asides.providers.provider import Target
-from asides.values.errors import AsidesError, ProtocolError, ProviderError, TransportError
+from asides.values.errors import AsidesError, ProtocolError, ProviderError, ReplayRejected, TransportError
 from asides.values.events import Event, Warned, has_content, is_thinking
 from asides.values.fold import Fold
-from asides.values.messages import Prompt
 from asides.values.notices import Notice
 from asides.values.redaction import Redact, build_redactor
 from asides.values.reply import FEW_UNPACKED, PackedDocuments, Reply, Revealed
 from asides.values.usage import ReplyTimer
+
+if TYPE_CHECKING:
+    from asides.flows.heal.repair import Healer  # loaded when a request is refused
 
 # Counts and names only: never content, thinking, seals or keys, not even at DEBUG (contract, §4.10).
 _log = logging.getLogger("asides")
@@ -230,7 +231,7 @@ def make_nonce() -> str:
 class Exchange:
     """A call in progress. `steps()` is its flow; `partial` works at any time, also when the flow was abandoned."""
 
-    __slots__ = ("_call", "_jitter", "_nonce", "_prefix", "_reader", "_thinks", "emitted")
+    __slots__ = ("_call", "_healer", "_jitter", "_nonce", "_reader", "emitted")
 
     def __init__(
         self, call: Call, *, jitter: Callable[[], float] = random.random, nonce: Callable[[], str] = make_nonce
@@ -239,8 +240,7 @@ class Exchange:
         self._jitter = jitter
         self._nonce = nonce
         self._reader: ResponseReader | None = None
-        self._thinks = True
-        self._prefix = ""
+        self._healer: Healer | None = None
         self.emitted = False
         """Whether the caller got an event. After that there is no retry and no repair."""
 
@@ -256,14 +256,11 @@ class Exchange:
         """
         call = self._call
         try:
-            dialect = find_dialect(call.target.dialect)
-            prompt = call.prompt
-            notices = [*call.notices]
-            if REFUSED_SUMMARIES:
-                prompt, known = drop_refused_summary(prompt, call.target, call.key)
-                notices += known
-            repairs: list[RepairKind] = []
-            request, warnings = self._encode(prompt, dialect, notices)
+            target = call.target
+            if MEMORY or any(message.learned for message in call.prompt.messages):
+                target = recall(target, call.prompt.messages)
+            dialect = find_dialect(target.dialect)
+            sent = encode_request(call.prompt, target, on_conflict=call.policy.on_conflict)
             if began is None:
                 began = yield Now()
             attempt = 0
@@ -273,23 +270,20 @@ class Exchange:
                 try:
                     if isinstance(call.key, KeySource):
                         yield from fetch_key(call.key)
-                    _log.debug("%s: attempt %d, %d bytes", call.target.provider.name, attempt, len(request.body))
-                    head = yield Open(request)
-                    _log.debug("%s: status %d", call.target.provider.name, head.status)
+                    _log.debug("%s: attempt %d, %d bytes", target.provider.name, attempt, len(sent.request.body))
+                    head = yield Open(sent.request)
+                    _log.debug("%s: status %d", target.provider.name, head.status)
                     if 200 <= head.status < 300:
-                        return (yield from self._receive(dialect, warnings, began))
-                    raise (yield from receive_error(dialect, head, call.target))
+                        return (yield from self._receive(dialect, sent, began))
+                    raise (yield from receive_error(dialect, head, sent.target))
                 except (TransportError, ProviderError) as error:
-                    repair = self._repair(error, prompt, repairs)
-                    seconds = self._wait_before_next(attempt, head, error) if repair is None else 0.0
-                if repair is not None:
+                    repaired = self._repair(error, sent, may_retry=attempt <= call.policy.retries)
+                    seconds = self._wait_before_next(attempt, head, error) if repaired is None else 0.0
+                if repaired is not None:
                     # A different request: it gets all attempts again.
-                    attempt, prompt = 0, repair.prompt
-                    repairs.append(repair.kind)
-                    notices.append(repair.notice)
-                    request, warnings = self._encode(prompt, dialect, notices)
+                    attempt, sent, dialect = 0, repaired, find_dialect(repaired.target.dialect)
                     continue
-                _log.debug("%s: trying again in %.2f s", call.target.provider.name, seconds)
+                _log.debug("%s: trying again in %.2f s", target.provider.name, seconds)
                 yield Sleep(seconds)
         except AsidesError as error:
             if error.partial is None:
@@ -297,26 +291,17 @@ class Exchange:
             clean_error(error, call.target, call.key, call.prompt)
             raise
 
-    def _encode(
-        self, prompt: Prompt, dialect: Dialect, notices: Sequence[Notice]
-    ) -> tuple[HttpRequest, Sequence[Notice]]:
-        call = self._call
-        planned = plan(prompt, call.target, on_conflict=call.policy.on_conflict)
-        request, encoder_notices = encode_plan(planned, call.target, dialect, on_conflict=call.policy.on_conflict)
-        self._thinks = planned.prompt.thinking.mode != "off"
-        self._prefix = planned.prefix
-        _log_plan(call.target.provider.name, planned)
-        return request, (*notices, *planned.notices, *encoder_notices)
-
-    def _repair(self, error: AsidesError, prompt: Prompt, repairs: Sequence[RepairKind]) -> Repair | None:
+    def _repair(self, error: AsidesError, sent: SentRequest, *, may_retry: bool) -> SentRequest | None:
+        """The repaired request after a refusal; None if there is no repair, or the caller has an event."""
         if self.emitted or not isinstance(error, ProviderError):
             return None
-        repair = heal(error, prompt, repairs)
-        if repair is not None:
-            _log.debug("%s: %s; asked again", self._call.target.provider.name, repair.notice.code)
-            if repair.kind == "summary":
-                remember_refusal(self._call.target, self._call.key)
-        return repair
+        if self._healer is None:
+            if error.kind is None and not isinstance(error, ReplayRejected):
+                return None
+            from asides.flows.heal.repair import Healer
+
+            self._healer = Healer(partial(encode_request, on_conflict=self._call.policy.on_conflict))
+        return self._healer.repair(error, sent, may_retry=may_retry)
 
     def _wait_before_next(self, attempt: int, head: Head, error: AsidesError) -> float:
         """The seconds until the next attempt. Raises the error when there is none."""
@@ -324,25 +309,26 @@ class Exchange:
             raise error
         return wait_before_next(error, head, attempt, self._call.policy, self._jitter(), self._call.key)
 
-    def _receive(self, dialect: Dialect, notices: Sequence[Notice], began: float | None) -> Flow[Reply]:
-        decoder = dialect.decoder(self._choose_decode_target())
+    def _receive(self, dialect: Dialect, sent: SentRequest, began: float | None) -> Flow[Reply]:
+        decoder = dialect.decoder(_choose_decode_target(sent))
         policy = self._call.policy
+        repairs = () if self._healer is None else self._healer.notices
         self._reader = reader = ResponseReader(
             decoder,
-            self._call.target.provider.name,
-            notices,
+            sent.target.provider.name,
+            (*self._call.notices, *repairs, *(notice for notice in sent.notices if notice not in repairs)),
             keep_raw=policy.keep_raw,
             limits=policy.reply_limits,
-            fields=self._collect_reply_fields(),
-            off=not self._thinks,
+            fields=self._collect_reply_fields(sent),
+            off=sent.is_off,
             nonce=self._nonce(),
             # Not a method: with it, reader and exchange would hold each other, and with them the key.
             redact=partial(_redact, self._call.target, self._call.key),
             began=began,
         )
         feed, moves = reader.feed, reader.moves
-        step = _READ
-        data = b"?"
+        step, data = _READ, b"?"
+        held: list[Event] = []
         while data and (decoder.failure is None or not reader.is_over):
             lost: TransportError | None = None
             try:
@@ -350,6 +336,11 @@ class Exchange:
             except TransportError as problem:
                 lost, data = problem, b""
             events = feed(data) if data else reader.finish(lost)
+            if not self.emitted and sent.has_state:
+                # A stream may begin before the server has read what goes back: until it says something, it may refuse.
+                events = held = [*held, *events]
+                if data and not has_content(events):
+                    events = []
             if events and (data or self.emitted or decoder.failure is None or has_content(events)):
                 if moves or not self.emitted:
                     reader.stamp((yield Now()))
@@ -358,23 +349,25 @@ class Exchange:
             if data and (decoder.failure is not None or getattr(decoder, "done", False)):
                 step = _READ_THE_REST
         if data and (events := reader.finish()) and (self.emitted or has_content(events)):
+            events = events if self.emitted else [*held, *events]
             reader.stamp((yield Now()))
             self.emitted = True
             yield Emit(events)
         reply = reader.reply()
-        _log.debug("%s: %s, %s", self._call.target.provider.name, reply.stop.reason, reply.usage)
+        if self._healer is not None:
+            self._healer.remember()
+        _log.debug("%s: %s, %s", sent.target.provider.name, reply.stop.reason, reply.usage)
         return reply
 
-    def _choose_decode_target(self) -> Target:
-        """The target for the decoder. With thinking off, the chat template does not open a thinking tag."""
-        target = self._call.target
-        if self._thinks or not target.facts.starts_inside or target.rule.thinks_though_off:
-            return target
-        return target.override(starts_inside=False)
-
-    def _collect_reply_fields(self) -> dict[str, Any]:
+    def _collect_reply_fields(self, sent: SentRequest) -> dict[str, Any]:
         """The fields of the reply that the call decides."""
         call, revealed = self._call, list[Revealed]()
+        learned = sent.target.learned
+        if learned:
+            # The messages have the others.
+            known = [fact for message in sent.prompt.messages for fact in message.learned]
+            known += () if self._healer is None else self._healer.passing
+            learned = tuple(fact for fact in learned if fact not in known)
         if call.target.shows_raw:
             revealed.append("thinking_raw")
         if call.policy.thinking_encrypted:
@@ -383,16 +376,19 @@ class Exchange:
             ("revealed", tuple(revealed)),
             ("expected", call.expected),
             ("priced_by", call.target.provider.prices),
-            ("prefix", self._prefix),
+            ("learned", learned),
+            ("prefix", sent.prefix),
         )
         return {name: value for name, value in fields if value}
 
 
+def _choose_decode_target(sent: SentRequest) -> Target:
+    """The target for the decoder. With thinking off, the chat template does not open a thinking tag."""
+    target = sent.target
+    if not sent.is_off or not target.facts.starts_inside or target.rule.thinks_though_off:
+        return target
+    return target.override(starts_inside=False)
+
+
 def _redact(target: Target, key: Secret | None, text: str) -> str:
     return build_redactor(collect_secrets(target, key))(text)
-
-
-def _log_plan(provider: str, planned: Plan) -> None:
-    if planned.decisions and _log.isEnabledFor(logging.DEBUG):
-        sent_back = sum(decision.action == "keep" for decision in planned.decisions)
-        _log.debug("%s: of %d earlier parts %d go back", provider, len(planned.decisions), sent_back)

@@ -20,10 +20,12 @@ from asides.history.plan import Decision, encode_plan, plan
 from asides.options import ModelLike, Options, PromptLike
 from asides.providers.credentials import collect_secrets, is_secret_header, is_secret_query
 from asides.providers.find import find_provider
+from asides.providers.learned_rules import recall
 from asides.providers.provider import Provider, Target
 from asides.settings import Settings
 from asides.values.errors import ConfigError, ConnectionLost, ProtocolError, UnknownProvider, Unsupported, redact_keys
-from asides.values.notices import Notice
+from asides.values.learned import Learned
+from asides.values.notices import Notice, escape_controls
 from asides.values.redaction import HIDDEN, Redact, build_redactor
 from asides.values.reply import Reply
 
@@ -163,6 +165,8 @@ class Explanation(msgspec.Struct, frozen=True):
     """Why this dialect was chosen."""
     fallbacks: tuple[str, ...] = ()
     """The models that are asked in order when this one fails."""
+    memory: tuple[Learned, ...] = ()
+    """What refusals of earlier requests taught about this model, in this process or in the messages."""
 
     def __repr__(self) -> str:
         return f"Explanation({self.method} {self.url}, notices={[notice.code for notice in self.notices]})"
@@ -182,6 +186,9 @@ class Explanation(msgspec.Struct, frozen=True):
         if self.decisions:
             lines += ["", "Of the history:"]
             lines += [f"  {_format_decision(decision)}" for decision in self.decisions]
+        if self.memory:
+            lines += ["", "Learned from earlier refusals:"]
+            lines += [f"  {_format_fact(fact)}" for fact in self.memory]
         if self.notices:
             lines += ["", "Notices:"]
             lines += [f"  {notice}{_format_change(notice)}" for notice in self.notices]
@@ -192,6 +199,14 @@ def _format_decision(decision: Decision) -> str:
     source = f" [{', '.join(text for text in (decision.since, decision.source) if text)}]"
     reason = f"message {decision.message}, part {decision.part}: {decision.action} the {decision.what}: {decision.why}"
     return reason if source == " []" else reason + source
+
+
+def _format_fact(fact: Learned) -> str:
+    known = [f"{name} = {msgspec.json.encode(value).decode()}" for name, value in fact.changes]
+    if fact.refused:
+        known.append(f"{len(fact.refused)} refused seals or thoughts do not go back")
+    # A saved conversation may be a file of others.
+    return escape_controls(f"{fact.kind}: {'; '.join(known)}")
 
 
 def _format_change(notice: Notice) -> str:
@@ -213,10 +228,11 @@ def explain(
     """
     builder = CallBuilder(providers=providers, settings=settings)
     call = builder.build(model, prompt, options, stream=False, needs_key=False)
-    planned = plan(call.prompt, call.target, on_conflict=call.policy.on_conflict)
-    dialect = dialects.find_dialect(call.target.dialect)
-    request, encoder_notices = encode_plan(planned, call.target, dialect, on_conflict=call.policy.on_conflict)
-    provider = call.target.provider
+    target = recall(call.target, call.prompt.messages)
+    planned = plan(call.prompt, target, on_conflict=call.policy.on_conflict)
+    dialect = dialects.find_dialect(target.dialect)
+    request, encoder_notices = encode_plan(planned, target, dialect, on_conflict=call.policy.on_conflict)
+    provider = target.provider
     headers = {name: HIDDEN if is_secret_header(name) else value for name, value in request.headers.items()}
     missing: tuple[str, ...] | None = None
     if request.credential_header is not None:
@@ -229,7 +245,7 @@ def explain(
             missing = provider.key_env
     redact = build_redactor(collect_secrets(call.target, call.key))
     return Explanation(
-        call.target,
+        target,
         request.method,
         redact_keys(redact(_hide_query(request.url))),
         {name: redact(value) for name, value in headers.items()},
@@ -239,6 +255,7 @@ def explain(
         missing,
         call.why_endpoint,
         tuple(other.model for other in call.fallbacks),
+        target.learned,
     )
 
 

@@ -19,12 +19,13 @@ from asides.history.fit_request import (
     fit_thinking,
     lacks_thinking,
 )
+from asides.providers.find import find_rule
 from asides.providers.provider import ModelRule, Target
 from asides.values.errors import InvalidThinking
 from asides.values.messages import Message, Prompt, Sampling
 from asides.values.notices import Notice
 from asides.values.parts import Text
-from asides.values.thinking import Effort, Thinking, nearest_effort
+from asides.values.thinking import EFFORTS, Effort, Thinking, nearest_effort
 
 OnConflict: TypeAlias = Literal["raise", "adjust"]
 
@@ -34,6 +35,10 @@ _NO_SAMPLING = Sampling()
 
 def check_request(prompt: Prompt, target: Target, on_conflict: OnConflict, notices: list[Notice]) -> Prompt:
     """Return the prompt in a form that can be sent. Raises InvalidThinking if it contradicts the model's rule."""
+    if target.learned and on_conflict == "raise":
+        # A contradiction to the row is the caller's. What a refusal taught is not, so it is adjusted.
+        rule = find_rule(target.provider, target.family or target.model, foreign=target.foreign)
+        _RequestCheck(prompt, msgspec.structs.replace(target, rule=rule, learned=()), "raise", []).run()
     return _RequestCheck(prompt, target, on_conflict, notices).run()
 
 
@@ -44,8 +49,8 @@ class _RequestCheck:
         self.prompt = prompt
         self.target = target
         self.rule: ModelRule = target.rule
-        # A rule that is only assumed never refuses anything.
-        self.adjusts = on_conflict == "adjust" or target.rule.assumed
+        # A rule that is only assumed, or learned from a refusal, never refuses anything.
+        self.adjusts = on_conflict == "adjust" or target.rule.assumed or bool(target.learned)
         self.notices = notices
 
     @property
@@ -73,10 +78,13 @@ class _RequestCheck:
             on = thinking.mode != "off"
         if prompt.stop or prompt.sampling != _NO_SAMPLING:
             changes |= self._check_sampling(thinking, on)
-        if on and prompt.tool_choice not in _FREE_CHOICES:
+        if prompt.tool_choice not in _FREE_CHOICES and (on or self.rule.forced_tools == "never"):
             changes |= self._check_forced_tool(thinking)
-        if prompt.tools and not self.rule.tools_while_thinking and thinking.wanted:
+        if prompt.tools and self.rule.tools_while_thinking is not True and thinking.mode != "off":
             thinking = self._drop_thinking_for_tools(thinking)
+        if self.target.quirks.stream_only and not prompt.stream:
+            self.notices.append(Notice("streamed", "this host answers only as a stream", "stream", "false", "true"))
+            changes["stream"] = True
         if thinking is not prompt.thinking:
             changes["thinking"] = thinking
         return msgspec.structs.replace(prompt, **changes) if changes else prompt
@@ -104,7 +112,7 @@ class _RequestCheck:
             self.notices.append(
                 Notice("unknown_model", f"the abilities of {self.model_name} are not known; sent as asked", "thinking")
             )
-            return self._fit_form(thinking)
+            return self._fit_form(self._fit_effort(thinking))
         if rule.thinking == "never" and thinking.wanted:
             self._report_conflict(
                 "thinking_unsupported",
@@ -147,6 +155,12 @@ class _RequestCheck:
             self.notices.append(Notice("effort_mapped", "this model has no efforts", "thinking", asked, "on"))
             return msgspec.structs.replace(thinking, effort=None, mode="on")
         sent = dict(self.rule.effort_map).get(asked)
+        if sent not in takes:
+            sent = None
+        if any(name == "efforts" for fact in self.target.learned for name, _ in fact.changes):
+            # The server has listed them: the nearest one that is not higher.
+            takes = takes[: sum(EFFORTS.index(effort) <= EFFORTS.index(asked) for effort in takes)] or takes[:1]
+            sent = takes[-1]
         if sent is None and asked == "minimal" and "low" not in takes and self.rule.thinking == "optional":
             # The lowest effort is far above the one asked for; not thinking is nearer (requirements, I8).
             self.notices.append(Notice("effort_mapped", "the nearest is not to think", "thinking", asked, "off"))
@@ -222,8 +236,9 @@ class _RequestCheck:
         if self.prompt.sampling.to_dict():
             sampling, found = fit_sampling(self.prompt.sampling, self.rule, thinks=on)
             changes = {"sampling": sampling} if found else {}
-        if on and self.prompt.stop and "stop" in self.rule.forbids:
-            message = "stop is not accepted while this model thinks"
+        if self.prompt.stop and ("stop" in self.rule.refuses or (on and "stop" in self.rule.forbids)):
+            when = "by this model" if "stop" in self.rule.refuses else "while this model thinks"
+            message = f"stop is not accepted {when}"
             found.append(Contradiction("setting_dropped", message, "stop", "set", "nothing", "leave stop out"))
             changes["stop"] = ()
         if found and not thinking.wanted:
@@ -284,15 +299,18 @@ class _RequestCheck:
         return msgspec.structs.replace(thinking, mode=sent, effort=None, budget=None)
 
     def _drop_thinking_for_tools(self, thinking: Thinking) -> Thinking:
+        stops = self.rule.tools_while_thinking == "off"
+        if not stops and not thinking.wanted:
+            return thinking
         self._report_conflict(
             "thinking_dropped",
             "this model takes no tools while it thinks at this endpoint",
             setting="thinking",
             asked=thinking.effort or "on",
-            sent="nothing",
+            sent="off" if stops else "nothing",
             advice="leave thinking or the tools out, or use another endpoint",
         )
-        return msgspec.structs.replace(thinking, mode=None, effort=None, budget=None)
+        return msgspec.structs.replace(thinking, mode="off" if stops else None, effort=None, budget=None)
 
     def _check_forced_tool(self, thinking: Thinking) -> dict[str, Any]:
         choice = self.prompt.tool_choice
@@ -301,9 +319,10 @@ class _RequestCheck:
         if allowed and (thinking.budget is None or self.rule.forced_tools_with_budget):
             return {}
         sent = "auto" if forced != "required" else "required"
+        when = "" if forced == "never" else " while it thinks"
         self._report_conflict(
             "tool_choice_adjusted",
-            f"this model cannot be forced to call {'a tool' if sent == 'auto' else 'a certain tool'} while it thinks",
+            f"this model cannot be forced to call {'a tool' if sent == 'auto' else 'a certain tool'}{when}",
             setting="tool_choice",
             asked=choice,
             sent=sent,

@@ -91,6 +91,10 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
 
         messages = replace_refused(messages, target, on_conflict, notices)
     sendable = msgspec.structs.replace(prompt, messages=messages, state=state)
+    if target.quirks.message_rules or (traits & HAS_CALLS and not prompt.tools):
+        from asides.history.fit_messages import fit_messages
+
+        sendable = fit_messages(sendable, find_facts(target.dialect), target.quirks.message_rules, notices)
     checked = check_request(sendable, target, on_conflict, notices)
     if target.rule.prefix_bound:
         return _bind_seals(Plan(checked, tuple(decisions), tuple(notices)), prompt.messages)
@@ -131,7 +135,8 @@ def _replay(prompt: Prompt, target: Target, traits: int, decisions: list[Decisio
     if traits & HAS_WITHHELD and any(message.role == "assistant" for message in messages):
         # A store redacts each message by itself, and earlier versions saved half of a turn's thoughts.
         messages = withhold_broken_turns(messages, rows=(target.provider,))
-    replayer = _Replayer(target, never=prompt.thinking.replay == "never")
+    is_off = prompt.thinking.mode == "off" and not target.quirks.thoughts_while_off
+    replayer = _Replayer(target, never=prompt.thinking.replay == "never" or is_off)
     # Thoughts after this message go back, by the rule.
     since, by_calls = len(messages), False
     match replayer.rule.when:
@@ -218,6 +223,8 @@ class _Replayer:
                 parts.append(Text(part.text))
             elif isinstance(part, (ServerTool, UnknownPart)) and not self._is_own(part.origin):
                 decisions.append(Decision(number, place, "drop", "part", "another provider or endpoint made it"))
+            elif isinstance(part, (ServerTool, UnknownPart)) and self._was_refused(part):
+                decisions.append(Decision(number, place, "drop", "part", "it was refused here before"))
             elif not isinstance(part, (ToolResult, Refusal)) and part.seals:
                 own = tuple(seal for seal in part.seals if self._is_own_seal(seal) and not self._was_refused(seal))
                 if len(own) != len(part.seals):
@@ -275,20 +282,19 @@ class _Replayer:
     def _is_other_account(self, origin: Origin) -> bool:
         """Whether it is known to come from another account, where that counts."""
         target = self._target
-        return (
-            target.rule.account_bound and bool(origin.account and target.account) and origin.account != target.account
-        )
+        is_bound = target.rule.account_bound or target.quirks.account_bound
+        return is_bound and bool(origin.account and target.account) and origin.account != target.account
 
-    def _was_refused(self, token: Seal | Thought) -> bool:
+    def _was_refused(self, token: Seal | Thought | ServerTool | UnknownPart) -> bool:
         refused = self._target.refused
         return bool(refused) and digest_token(token) in refused
 
 
-def digest_token(token: Seal | Thought) -> str:
-    """The digest under which a seal that was refused is remembered, or a thought that has none."""
-    if isinstance(token, Thought):
-        return digest_refused(token.text)
-    return digest_refused(token.value or token.entry or "")
+def digest_token(token: Seal | Thought | ServerTool | UnknownPart) -> str:
+    """The digest under which a refused seal is remembered, or a thought or another part that has none."""
+    if isinstance(token, Seal):
+        return digest_refused(token.value or token.entry or "")
+    return digest_refused(token.text if isinstance(token, Thought) else token.json)
 
 
 def is_same_host(origin: Origin, target: Target) -> bool:
@@ -320,6 +326,11 @@ def _resume(
     complete, tool results included.
     """
     turns = [number for number, message in enumerate(messages) if message.role == "assistant"]
+    if turns and not target.quirks.stores:
+        # Nothing is stored there, and the history is known here.
+        return messages, msgspec.structs.replace(
+            state, previous_response_id=None, conversation=None, resume=False, store=False
+        )
     stored_at = {number: stored for number in turns if (stored := messages[number].stored) is not None}
     start: int | None = None
     if state.previous_response_id is not None:
@@ -371,7 +382,8 @@ def encode_plan(
     """
     prompt = planned.prompt
     try:
-        return dialect.encode(prompt, target)
+        encoded = dialect.encode(prompt, target)
+        return _drop_untaken(encoded, prompt, target) if target.quirks.untaken else encoded
     except Unsupported:
         from asides.history.fit_media import replace_media
 
@@ -390,6 +402,17 @@ def encode_plan(
         )
         if fit == prompt.messages:
             raise
-        request, notices = dialect.encode(msgspec.structs.replace(prompt, messages=fit), target)
+        request, notices = _drop_untaken(
+            dialect.encode(msgspec.structs.replace(prompt, messages=fit), target), prompt, target
+        )
         detail = f"{target.provider.name}:{target.model} takes no such files; a note replaces them"
         return request, (*notices, Notice("files_dropped", detail, "messages"))
+
+
+def _drop_untaken(
+    encoded: tuple[HttpRequest, tuple[Notice, ...]], prompt: Prompt, target: Target
+) -> tuple[HttpRequest, tuple[Notice, ...]]:
+    from asides.dialects.untaken_fields import drop_fields
+
+    request, notices = drop_fields(encoded[0], target.quirks.untaken, prompt.extra)
+    return request, (*encoded[1], *notices)

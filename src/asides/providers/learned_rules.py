@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from asides.providers.provider import ModelRule, ReplayRule, Target
-from asides.providers.quirks import Quirks
+from asides.providers.find import find_rule
+from asides.providers.provider import ReplayRule, Target
 from asides.values.learned import Learned
 from asides.values.messages import Message
 
@@ -22,37 +22,60 @@ LEARNABLE_RULES = frozenset(
         *("thinking", "default", "efforts", "off_as_effort", "budget", "budget_excludes_effort", "forbids", "refuses"),
         *("forced_tools", "forced_tools_with_budget", "tools_while_thinking", "forms", "temperature", "top_p"),
         *("begins_with_thinking", "prefix_bound", "account_bound", "prefill", "display", "max_output", "signed_calls"),
-        *("structured_output", "output_limit", "system_role", "replay_as", "ask_by"),
+        *("structured_output", "output_limit", "system_role", "replay_as", "ask_by", "interleaves"),
     }
 )
 """The fields of a model's rule that a refusal can teach. A saved conversation is a file of others: it changes no
 address, no header and no key."""
-LEARNABLE_QUIRKS = frozenset({"stream_usage", "empty_thinking", "call_order", "after_results", "encrypted_reasoning"})
+LEARNABLE_QUIRKS = frozenset(
+    {
+        *("stream_usage", "empty_thinking", "call_order", "after_results", "encrypted_reasoning", "toggle_on"),
+        *("summaries", "includes_reasoning", "stores", "item_ids", "raw_items", "thoughts_while_off", "stream_only"),
+        *("missing_thinking", "message_rules", "untaken"),
+    }
+)
 """The quirks of a host that a refusal can teach."""
 REPLAY_WHEN = "replay"
 """The name of a change of the replay rule."""
+DIALECT = "dialect"
+"""The name of a change to another dialect of the same row."""
 
 _MOST_PLACES = 1024
 _MOST_FACTS = 64
+_MOST_REFUSED = 1024
 _MOST_TARGETS = 256
 
-_MEMORY: OrderedDict[tuple[str, str], tuple[Learned, ...]] = OrderedDict()
+MEMORY: OrderedDict[tuple[str, str], tuple[Learned, ...]] = OrderedDict()
+"""The facts of the process, for each address and account."""
+# Lists that facts add to; other values replace those of the row.
+_ADDED_TO = frozenset({"untaken", "message_rules", "forbids", "refuses"})
+_S = TypeVar("_S", bound=msgspec.Struct)
 _TARGETS: dict[tuple[int, tuple[Learned, ...]], tuple[Target, Target]] = {}
 
 
 def remember(learned: Learned) -> None:
     """Remember a fact for the rest of the process."""
     place = (learned.endpoint, learned.account)
-    known = tuple(fact for fact in _MEMORY.get(place, ()) if fact != learned)
-    _MEMORY[place] = (*known, learned)[-_MOST_FACTS:]
-    _MEMORY.move_to_end(place)
-    while len(_MEMORY) > _MOST_PLACES:
-        _MEMORY.popitem(last=False)
+    known = [fact for fact in MEMORY.get(place, ()) if fact != learned]
+    if learned.refused and not learned.changes:
+        # Many histories give many digests: they share one fact, so that they do not push out others.
+        same = [fact for fact in known if not fact.changes and _is_about_same(fact, learned)]
+        digests = dict.fromkeys(digest for fact in (*same, learned) for digest in fact.refused)
+        learned = msgspec.structs.replace(learned, refused=tuple(digests)[-_MOST_REFUSED:])
+        known = [fact for fact in known if fact not in same]
+    MEMORY[place] = (*known, learned)[-_MOST_FACTS:]
+    MEMORY.move_to_end(place)
+    while len(MEMORY) > _MOST_PLACES:
+        MEMORY.popitem(last=False)
+
+
+def _is_about_same(one: Learned, other: Learned) -> bool:
+    return (one.kind, one.dialect, one.model) == (other.kind, other.dialect, other.model)
 
 
 def forget() -> None:
     """Forget everything that the process has learned."""
-    _MEMORY.clear()
+    MEMORY.clear()
 
 
 def recall(target: Target, messages: Sequence[Message] = ()) -> Target:
@@ -60,10 +83,14 @@ def recall(target: Target, messages: Sequence[Message] = ()) -> Target:
     nothing.
     """
     facts: Iterable[Learned] = [fact for message in messages for fact in message.learned]
-    if _MEMORY:
-        facts = (*_MEMORY.get((target.base_url, target.account), ()), *facts)
-    fitting = tuple(dict.fromkeys(fact for fact in facts if _fits(fact, target))) if facts else ()
-    return learn(target, fitting) if fitting else target
+    if MEMORY:
+        facts = (*MEMORY.get((target.base_url, target.account), ()), *facts)
+    fitting = _select_fitting(facts, target) if facts else ()
+    if not fitting:
+        return target
+    changed = learn(target, fitting)
+    # In another dialect, other facts fit.
+    return changed if changed.dialect == target.dialect else learn(changed, _select_fitting(facts, changed))
 
 
 def learn(target: Target, learned: tuple[Learned, ...]) -> Target:
@@ -81,6 +108,10 @@ def learn(target: Target, learned: tuple[Learned, ...]) -> Target:
     return known[1]
 
 
+def _select_fitting(facts: Iterable[Learned], target: Target) -> tuple[Learned, ...]:
+    return tuple(dict.fromkeys(fact for fact in facts if _fits(fact, target)))
+
+
 def _fits(fact: Learned, target: Target) -> bool:
     return (
         fact.endpoint == target.base_url
@@ -91,16 +122,20 @@ def _fits(fact: Learned, target: Target) -> bool:
 
 
 def _change(target: Target, learned: tuple[Learned, ...]) -> Target:
+    changes = [change for fact in learned for change in fact.changes]
+    dialect = next((value for name, value in changes if name == DIALECT and isinstance(value, str)), None)
+    if dialect is not None and (row := target.provider.with_dialect(dialect)) is not None:
+        rule = find_rule(row, target.family or target.model, foreign=target.foreign)
+        target = msgspec.structs.replace(target, provider=row, rule=rule, chosen_dialect=dialect)
     rule, provider = target.rule, target.provider
-    for name, value in (change for fact in learned for change in fact.changes):
+    for name, value in changes:
         try:
             if name in LEARNABLE_RULES:
-                rule = msgspec.structs.replace(rule, **{name: _convert(ModelRule, name, value)})
+                rule = _replace(rule, name, value)
             elif name in LEARNABLE_QUIRKS:
-                quirks = msgspec.structs.replace(provider.quirks, **{name: _convert(Quirks, name, value)})
-                provider = msgspec.structs.replace(provider, quirks=quirks)
+                provider = msgspec.structs.replace(provider, quirks=_replace(provider.quirks, name, value))
             elif name == REPLAY_WHEN:
-                replay = ReplayRule(when=_convert(ReplayRule, "when", value), source="refused before")
+                replay = _replace(ReplayRule(source="learned from a refusal"), "when", value)
                 provider = msgspec.structs.replace(provider, replay=(replay,))
         except msgspec.ValidationError:
             continue  # a file that somebody edited, or of a later version
@@ -110,6 +145,9 @@ def _change(target: Target, learned: tuple[Learned, ...]) -> Target:
     )
 
 
-def _convert(kind: type[msgspec.Struct], name: str, value: Any) -> Any:
-    """A value as the field of a struct has it: lists of a file become tuples."""
-    return getattr(msgspec.convert({name: value}, kind), name)
+def _replace(struct: _S, name: str, value: Any) -> _S:
+    """The struct with one field changed. Lists of a file become tuples."""
+    new = getattr(msgspec.convert({name: value}, type(struct)), name)
+    if name in _ADDED_TO:
+        new = tuple(dict.fromkeys((*getattr(struct, name), *new)))
+    return msgspec.structs.replace(struct, **{name: new})

@@ -76,11 +76,11 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """It refuses a budget beside an effort. The budget is sent, since it is more exact."""
     forbids: tuple[Sampled, ...] = ()
     """Settings that it refuses or ignores while thinking."""
-    forced_tools: bool | Literal["required"] = True
-    """Whether it accepts tool_choice "required" or a tool's name while thinking; "required": that, but no name."""
+    forced_tools: bool | Literal["required", "never"] = True
+    """Whether it takes a forced tool_choice while thinking. "required": but no tool's name; "never": nor while off."""
     tools: bool = True
-    tools_while_thinking: bool = True
-    """Whether it accepts tools while thinking, in the dialect of its row."""
+    tools_while_thinking: bool | Literal["off"] = True
+    """Whether it accepts tools while thinking, in the dialect of its row. "off": only with thinking turned off."""
     forms: tuple[ThinkingForm, ...] = ()
     """The values of `thinking.type` that it accepts, in dialects that have that field; () = not known."""
     assumed: bool = False
@@ -135,8 +135,8 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Request fields besides the host's that make the host send thinking apart."""
     tool_stream: bool = False
     """A streamed request with tools asks with `tool_stream` for calls as they are written; else each comes whole."""
-    signed_calls: bool = False
-    """It refuses a call of the current turn without a signature; other models' calls get the documented placeholder."""
+    signed_calls: bool | Literal["all"] = False
+    """It refuses unsigned calls of the current turn ("all": of any); other models' calls get the placeholder."""
     default_max_tokens: int | None = None
     """The limit that is sent, with a notice, when the caller sets none and the model needs one."""
     output_limit: OutputLimit | None = None

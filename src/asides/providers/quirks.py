@@ -79,6 +79,9 @@ OutputLimit: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
 SystemRole: TypeAlias = Literal["system", "developer"]
 StructuredOutput: TypeAlias = Literal["json_schema", "json_object", "nothing"]
 
+MessageRule: TypeAlias = Literal["alternate", "system_first", "filled"]
+"""What a host demands of messages: user and assistant take turns · one system message, at the start · none is blank"""
+
 ANY_TAGS: Tags = (
     "think",
     "thinking",
@@ -167,6 +170,28 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """grouped: the calls of a turn must follow each other, after its text."""
     encrypted_reasoning: bool = False
     """It returns encrypted reasoning for conversations that it does not store. We ask for that and store nothing."""
+    summaries: bool = True
+    """Whether it may be asked for summaries of reasoning."""
+    includes_reasoning: bool = True
+    """Whether `include` may ask for encrypted reasoning, where `encrypted_reasoning` says that it comes."""
+    account_bound: bool = False
+    """Its seals are valid only in the account that made them, whatever the model."""
+    stores: bool = True
+    """Whether a conversation can continue from a stored response. False: the whole history goes each time."""
+    item_ids: bool = True
+    """Whether items of earlier turns go back with their ids."""
+    raw_items: bool = True
+    """Whether items of reasoning go back with their raw text."""
+    thoughts_while_off: bool = True
+    """Whether it takes thoughts back in a request that turns thinking off."""
+    missing_thinking: str | None = None
+    """The text that stands for lost thinking, in every turn that must carry some; None: as `empty_thinking` says."""
+    stream_only: bool = False
+    """It answers only as a stream."""
+    message_rules: tuple[MessageRule, ...] = ()
+    untaken: tuple[str, ...] = ()
+    """Fields of a request that it refuses, so they are left out: "a.b" is the field b of the object a, or of all
+    objects in the list a. Fields that the caller gives with `extra=` stay."""
     hides_truncation: bool = False
     """It reports a reply that ran out of tokens as complete. A reply with nothing but thinking was cut."""
     fields: tuple[tuple[str, str | bool], ...] = ()

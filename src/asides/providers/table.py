@@ -354,8 +354,11 @@ _OLLAMA_AS_RESPONSES = _responses(
 )
 
 
-# OpenAI and xAI send thinking in its own items, never in the text.
-_APART = Quirks(tags=(), encrypted_reasoning=True)
+# OpenAI and xAI send thinking in its own items, never in the text. Its encrypted content is valid in one organisation:
+# "Encrypted content organization_id did not match the target organization" (openai/codex#13724, 2026-03-06), "Could not
+# decrypt the provided encrypted_content" (xAI: sub2api#4535, 2026-07-18); at Azure in one resource (openai/codex#3573,
+# 2025-09-14).
+_APART = Quirks(tags=(), encrypted_reasoning=True, account_bound=True)
 
 _OPENAI_RESPONSES = _responses(
     models=GPT_RESPONSES_MODELS, quirks=_APART, tier="verified", source=f"{_RESPONSES_GUIDE}: {_KEEP_ITEMS}"
@@ -464,7 +467,7 @@ PROVIDERS: tuple[Provider, ...] = (
         also=(
             _responses(
                 models=(*GPT_RESPONSES_MODELS, *HOSTED),
-                quirks=Quirks(tags=(), auth="api-key", encrypted_reasoning=True),
+                quirks=Quirks(tags=(), auth="api-key", encrypted_reasoning=True, account_bound=True),
                 tier="verified",
                 source=f"learn.microsoft.com azure/ai-foundry/openai/how-to/responses: {_KEEP_ITEMS}",
             ),

@@ -5,5 +5,13 @@ from __future__ import annotations
 from asides.dialects.dialect import DialectFacts, make_lazy_dialect
 
 dialect = make_lazy_dialect(
-    "bedrock", DialectFacts(json_mode=False, seal_kinds=("signature", "redacted"), thinks_in_blocks=True)
+    "bedrock",
+    DialectFacts(
+        json_mode=False,
+        seal_kinds=("signature", "redacted"),
+        thinks_in_blocks=True,
+        # "The toolConfig field must be defined when using toolUse and toolResult content blocks" (Converse, 2026-08).
+        tools_field="toolConfig",
+        forbids_calls=False,
+    ),
 )

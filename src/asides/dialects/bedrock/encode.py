@@ -105,16 +105,11 @@ def _encode_sampling(prompt: Prompt, target: Target, notices: list[Notice]) -> t
 
 def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
     notices += report_unsupported(prompt, "parallel_tool_calls")
-    called = list(dict.fromkeys(call.name for facts in read_facts(prompt.messages) for call in facts.calls))
+    called = any(facts.calls for facts in read_facts(prompt.messages))
     if not prompt.tools or (prompt.tool_choice == "none" and not called):
         if prompt.tool_choice not in (None, "auto", "none"):
             notices.append(Notice("setting_dropped", "tool_choice means nothing without tools", "tool_choice"))
-        # A history that holds calls is refused without tools.
-        stubs = [Tool(name) for name in called if "toolConfig" not in prompt.extra]
-        if stubs:
-            detail = "a history with calls needs its tools; only their names were sent"
-            notices.append(Notice("tools_added", detail, "tools"))
-        return {"tools": [_encode_tool(tool) for tool in stubs]} if stubs else {}
+        return {}
     tools = [(_encode_tool(tool), tool.cache) for tool in prompt.tools]
     marked = [each for tool, cache in tools for each in (_mark_cache(tool, cache) if cache else [tool])]
     encoded: dict[str, Any] = {"tools": marked}

@@ -48,9 +48,10 @@ def encode_contents(
     encoder = _ContentEncoder(prompt, notices)
     messages, history = prompt.messages, encoder.history
     turn = 1 + max((place for place, message in enumerate(messages) if _begins_turn(message)), default=-1)
+    encoder.must_sign = target.rule.signed_calls == "all"
     start = history.run_opening(messages[:turn])
-    history.run(messages[start:turn], find_context(_CONTEXTS) if reuse else None)
-    encoder.must_sign = target.rule.signed_calls
+    history.run(messages[start:turn], find_context(_CONTEXTS, encoder.must_sign) if reuse else None)
+    encoder.must_sign = bool(target.rule.signed_calls)
     history.run(messages[turn:], find_context(_CONTEXTS, encoder.must_sign) if reuse and history.last else None)
     return history.end(), encoder.system
 

@@ -343,7 +343,7 @@ class _ThinkingEncoder:
         """Add an effort if thinking is asked for without an amount and an effort is the only field for it."""
         if self.rule.thinking == "always" or self.rule.default == "on":
             return
-        if self.rule.efforts == () and self.rule.default is None:
+        if self.rule.efforts == ():
             self._report("on_not_sent", "this model takes no effort; it decides itself whether to think", "on")
             return
         sent = nearest_effort(_DEFAULT_EFFORT, self.rule.efforts or (_DEFAULT_EFFORT,))

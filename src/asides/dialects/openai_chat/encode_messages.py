@@ -78,6 +78,8 @@ def encode_messages(prompt: Prompt, target: Target, notices: list[Notice], *, re
         history.run(messages, context)
     else:
         start = 1 + max((place for place, message in enumerate(messages) if _begins_turn(message)), default=-1)
+        if target.rule.signed_calls == "all":
+            start = 0
         history.run(messages[:start], context)
         encoder.signs_calls = True
         history.run(messages[start:], encoder.find_context() if reuse else None)
@@ -102,13 +104,18 @@ class _MessageEncoder:
         self.takes_cache_control = target.quirks.cache_control
         self.replay_as: ReplayAs = target.facts.replay_as
         self.thinking_in = target.facts.thinking_in
-        self.marks_empty_thinking = quirks.empty_thinking and _wants_thinking_back(prompt, target)
+        # The text for thinking that is gone, in turns with calls or in all turns; None: the field is left out.
+        self.lost_in_calls = self.lost_elsewhere = quirks.missing_thinking
+        if quirks.empty_thinking and quirks.missing_thinking is None:
+            self.lost_in_calls = ""
+        if self.lost_in_calls is not None and not _wants_thinking_back(prompt, target):
+            self.lost_in_calls = self.lost_elsewhere = None
         self.signs_calls = False
         """Whether the first call of a message must have a signature: in the current turn, for models that sign."""
 
     def find_context(self) -> Context:
         """The context of the target and the settings that shape a message."""
-        return find_context(self.target, self.marks_empty_thinking, self.signs_calls)
+        return find_context(self.target, self.lost_in_calls, self.signs_calls)
 
     # --- hosts that refuse a user message after results -------------------------------------------------------------
 
@@ -227,8 +234,9 @@ class _MessageEncoder:
                 for name in dict.fromkeys(map(self.choose_field, thoughts)):
                     if text := _join_texts([thought for thought in thoughts if self.choose_field(thought) == name]):
                         fields[name] = text
-                if calls and not fields and self.marks_empty_thinking:
-                    fields[self.quirks.replay_field or THINKING_FIELDS[0]] = ""
+                lost = self.lost_in_calls if calls else self.lost_elsewhere
+                if lost is not None and not fields:
+                    fields[self.quirks.replay_field or THINKING_FIELDS[0]] = lost
             case "content_list" | "tags":
                 pass
         signature = next((seal for seal in seals if seal.kind == _SIGNATURE), None)

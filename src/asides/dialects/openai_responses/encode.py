@@ -115,10 +115,10 @@ def _encode_state(prompt: Prompt, target: Target) -> dict[str, Any]:
         encoded["conversation"] = state.conversation
     if state.truncation is not None:
         encoded["truncation"] = state.truncation
-    include = list(state.include)
-    thinks = target.may_think(prompt.thinking)
-    if quirks.encrypted_reasoning and thinks and not state.continues and ENCRYPTED not in include:
-        include.append(ENCRYPTED)
+    asks = quirks.encrypted_reasoning and target.may_think(prompt.thinking) and not state.continues
+    include = list(dict.fromkeys((*state.include, ENCRYPTED) if asks else state.include))
+    if not quirks.includes_reasoning and ENCRYPTED in include:
+        include.remove(ENCRYPTED)
     if include:
         encoded["include"] = include
     return encoded
@@ -130,15 +130,15 @@ def _encode_reasoning(prompt: Prompt, target: Target, notices: list[Notice]) -> 
     thinking, state = prompt.thinking, prompt.state
     asked_like_chat = target.override(ask_by="reasoning_effort", budget_in=None, fields=())
     fields = encode_thinking(thinking, asked_like_chat, notices)
-    reasoning: dict[str, Any] = {}
-    if (effort := fields.get("reasoning_effort")) is not None:
-        reasoning["effort"] = effort
+    reasoning: dict[str, Any] = {"effort": fields["reasoning_effort"]} if "reasoning_effort" in fields else {}
     # A host that sends its raw reasoning unasked has no summary.
-    summarises = target.quirks.raw_reasoning != "shown"
-    if thinking.summary is not None and thinking.show != "none":
-        reasoning["summary"] = thinking.summary
-    elif thinking.wanted and thinking.show != "none" and summarises:
-        reasoning["summary"] = "auto"
+    usual = "auto" if thinking.wanted and target.quirks.raw_reasoning != "shown" else None
+    summary = (thinking.summary or usual) if thinking.show != "none" else None
+    if summary is not None and target.quirks.summaries:
+        reasoning["summary"] = summary
+    elif summary is not None:
+        detail = "this organisation gets no summaries of reasoning; asked without one"
+        notices.append(Notice("summary_refused", detail, "summary", summary, "nothing"))
     if state.context is not None:
         reasoning["context"] = state.context
     if state.mode is not None:
@@ -198,7 +198,7 @@ class _ItemEncoder:
 
     def __init__(self, prompt: Prompt, target: Target, notices: list[Notice]) -> None:
         self.notices = notices
-        self.target = target
+        self.quirks = target.quirks
         self.system_role = target.facts.system_role
         self.stored = prompt.state.store is True or prompt.state.continues
         calls = [call for facts in read_facts(prompt.messages) for call in facts.calls]
@@ -254,7 +254,7 @@ class _ItemEncoder:
                 case _:
                     assert_never(part)
         items = [_simplify_message(item) for item in self.drop_last_reasoning(items)]
-        if self.target.quirks.call_order == "grouped":
+        if self.quirks.call_order == "grouped":
             items.sort(key=lambda item: item.get("type") == "function_call")
         return items if self.can_have_ids(items) else [_drop_id(item) for item in items]
 
@@ -265,18 +265,21 @@ class _ItemEncoder:
             item: Wire = {name: value for name, value in fields.items() if value is not None}
             if item.get("type") == "reasoning":
                 item.setdefault("summary", [])
+                if not self.quirks.raw_items:
+                    item.pop("content", None)
                 return [item] if self.can_go_back(item) else []
         value = next((seal.value for seal in thought.seals if seal.kind == "encrypted" and seal.value), None)
         if value is not None:
             return [{"type": "reasoning", "summary": [], "encrypted_content": value}]
-        if thought.kind == "raw" and thought.text and not self.target.quirks.encrypted_reasoning:
+        if thought.kind == "raw" and thought.text and self.quirks.raw_items and not self.quirks.encrypted_reasoning:
             content = [{"type": "reasoning_text", "text": thought.text}]
             return [{"type": "reasoning", "id": "rs_0", "summary": [], "content": content}]
         add_notice(self.notices, "reasoning_not_sent", "a thought has nothing that this endpoint takes back")
         return []
 
     def can_go_back(self, item: Wire) -> bool:
-        if item.get("encrypted_content") or self.stored or not self.target.quirks.encrypted_reasoning:
+        is_known = self.quirks.item_ids and (self.stored or not self.quirks.encrypted_reasoning)
+        if item.get("encrypted_content") or (is_known and self.quirks.raw_items):
             return True
         # Its id alone means nothing to an endpoint that has stored nothing: "Item with id … not found".
         add_notice(self.notices, "reasoning_not_sent", "a thought has no encrypted content, and nothing is stored")
@@ -295,10 +298,9 @@ class _ItemEncoder:
         """Whether the items are sent with their ids. An id binds an item to the reasoning before it, so a turn that
         lacks an id or its reasoning is sent without ids.
         """
-        if self.stored or not self.target.quirks.encrypted_reasoning:
-            return True
-        followers = [item for item in items if item.get("type") != "reasoning"]
-        return len(followers) < len(items) and all(item.get("id") for item in items)
+        if not self.quirks.item_ids or self.stored or not self.quirks.encrypted_reasoning:
+            return self.quirks.item_ids
+        return any(item.get("type") == "reasoning" for item in items) and all(item.get("id") for item in items)
 
 
 def _add_text(part: Text | Refusal, items: list[Wire]) -> None:

@@ -1,0 +1,71 @@
+"""Leave fields out of an encoded request that its host refuses: `drop_fields(request, names, given)`. Pure.
+
+Not here: how a refused field is learned (flows/heal).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import Any
+
+import msgspec
+
+from asides.dialects.dialect import HttpRequest
+from asides.values.notices import Notice
+
+ESSENTIAL = frozenset(
+    {
+        *("model", "messages", "input", "contents", "system", "instructions", "systemInstruction", "stream"),
+        *("tools", "toolConfig", "response_format", "text", "format", "outputConfig"),
+    }
+)
+"""Fields that carry what was said or asked for: without them it would be another request."""
+
+# Controls of earlier thinking: they have no meaning where they are refused, also if the caller gave them.
+_CONTROLS = ("thinking.block_binding", "context_management")
+
+
+def drop_fields(request: HttpRequest, names: Iterable[str], given: Container[str]) -> tuple[HttpRequest, list[Notice]]:
+    """Drop the fields of these names from the body, with a notice for each that it had. `given` are fields of the
+    caller, which stay.
+    """
+    body = msgspec.json.decode(request.body)
+    dropped = [name for name in names if _can_drop(name, given) and _remove(body, name.split("."))]
+    if not dropped:
+        return request, []
+    notices = [Notice("setting_dropped", f"{name} is not accepted here", name, "set", "nothing") for name in dropped]
+    return msgspec.structs.replace(request, body=msgspec.json.encode(body)), notices
+
+
+def has_field(body: Any, name: str, given: Container[str] = ()) -> bool:
+    """Whether `drop_fields` would drop something of this name from a body."""
+    return _can_drop(name, given) and _remove(msgspec.json.decode(msgspec.json.encode(body)), name.split("."))
+
+
+def _can_drop(name: str, given: Container[str]) -> bool:
+    first = name.partition(".")[0]
+    if name in ESSENTIAL:
+        return False
+    return first not in given or name.startswith(_CONTROLS)
+
+
+def _remove(node: Any, path: list[str]) -> bool:
+    """Remove a field from an object, or from all objects of a list; objects and lists that get empty go too."""
+    if isinstance(node, list):
+        before = len(node)
+        if len(path) == 1:
+            node[:] = [each for each in node if not (isinstance(each, dict) and each.get("type") == path[0])]
+        return sum(_remove(each, path) for each in node) > 0 or len(node) < before
+    if not isinstance(node, dict):
+        return False
+    first, *rest = path
+    if first not in node:
+        # Some servers name the type of an object as if it were a field: thinking.enabled.budget_tokens.
+        return bool(rest) and node.get("type") == first and _remove(node, rest)
+    if not rest:
+        del node[first]
+        return True
+    removed = _remove(node[first], rest)
+    if removed and node[first] in ({}, []) and first not in ESSENTIAL:
+        del node[first]
+    return removed

@@ -1,0 +1,393 @@
+"""Repairs of the settings of a request: one function for each kind of refusal, smallest change first.
+
+Each yields fixes in the order in which they are tried. Not here: what goes back of earlier turns (replayed_state).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, get_args
+
+import msgspec
+
+from asides.dialects.untaken_fields import has_field
+from asides.flows.heal.refused_request import Fix, ListFixes, RefusedRequest, offer
+from asides.flows.heal.replayed_state import drop_all_thoughts, send_whole_history
+from asides.providers.provider import Sampled
+from asides.values.rejections import RejectionKind
+from asides.values.thinking import EFFORTS, Effort, Thinking
+
+_SAMPLED: tuple[str, ...] = get_args(Sampled)
+_FORMS = ("enabled", "adaptive", "disabled")
+_LEAST_BUDGET = 1024
+_LIMITS = ("max_tokens", "max_completion_tokens")
+
+
+def describe(thinking: Thinking) -> str:
+    """An amount of thinking in a word."""
+    amount = thinking.effort or (None if thinking.budget is None else str(thinking.budget))
+    return amount or thinking.mode or "nothing"
+
+
+def _fix(refused: RefusedRequest, detail: str, *changes: tuple[str, Any], setting: str = "thinking") -> Fix:
+    asked = describe(refused.planned.thinking) if setting == "thinking" else None
+    return Fix(detail, changes, setting=setting, asked=asked)
+
+
+# --- thinking ---------------------------------------------------------------------------------------------------------
+
+
+def _change_form(refused: RefusedRequest) -> Iterator[Fix]:
+    """Another value of `thinking.type`: one that the refusal lists, or the other one."""
+    rule, text = refused.target.rule, refused.rejection.text.lower()
+    listed = tuple(form for form in (*_FORMS, "between_tools") if form in map(str.lower, refused.rejection.values))
+    sent = refused.body.get("thinking")
+    refused_form = sent.get("type") if isinstance(sent, dict) else None
+    if "prompt mode" in text or "prompt_mode" in text:
+        yield _fix(
+            refused, "this model has no reasoning mode", ("ask_by", "reasoning_effort"), ("thinking", "optional")
+        )
+        return
+    other = "adaptive" if refused_form != "adaptive" else "enabled"
+    forms = listed or tuple(form for form in (other, "disabled") if form != refused_form)
+    detail = (
+        f"this model does not take the thinking type {refused_form}" if refused_form else "another form of thinking"
+    )
+    more: list[tuple[str, Any]] = [("forms", forms)]
+    if other in forms:
+        more.append(("toggle_on", other))
+    if other == "enabled":
+        more.append(("budget", rule.budget or (_LEAST_BUDGET, None)))
+    yield _fix(refused, detail, *more)
+    yield from _stop_asking(refused)
+
+
+def _think_by_budget(refused: RefusedRequest) -> Iterator[Fix]:
+    budget = refused.target.rule.budget or (_LEAST_BUDGET, None)
+    changes = (("forms", ("enabled", "disabled")), ("budget", budget), ("efforts", ()), ("toggle_on", "enabled"))
+    yield _fix(refused, "this model thinks with a budget", *changes)
+    yield from _stop_asking(refused)
+
+
+def _drop_between_tools(refused: RefusedRequest) -> Iterator[Fix]:
+    rule = refused.target.rule
+    forms = tuple(form for form in rule.forms or _FORMS if form != "between_tools")
+    detail = "this model cannot be asked to think only between calls of tools"
+    yield _fix(refused, detail, ("forms", forms if "disabled" in forms else (*forms, "disabled")))
+    yield _fix(refused, detail, ("forms", forms))
+    yield from _stop_asking(refused)
+
+
+def _let_it_think(refused: RefusedRequest) -> Iterator[Fix]:
+    rule, detail = refused.target.rule, "this model cannot stop thinking"
+    forms: tuple[str, ...] = tuple(form for form in rule.forms if form != "disabled")
+    if "between_tools" in refused.rejection.text:
+        yield _fix(refused, detail, ("forms", (*(form for form in forms if form != "between_tools"), "between_tools")))
+    always = ("thinking", "always")
+    if efforts := _list_efforts(refused):
+        yield _fix(refused, detail, always, ("forms", forms), ("efforts", efforts))
+    yield _fix(refused, detail, always, ("forms", forms), ("off_as_effort", False))
+    yield _fix(refused, detail, always, ("forms", forms), ("efforts", ()), ("ask_by", "nothing"))
+
+
+def _stop_asking(refused: RefusedRequest) -> Iterator[Fix]:
+    yield _fix(refused, "this model cannot be asked to think", ("thinking", "never"))
+
+
+# --- efforts ----------------------------------------------------------------------------------------------------------
+
+
+def _list_efforts(refused: RefusedRequest) -> tuple[Effort, ...]:
+    listed = {value.lower() for value in refused.rejection.values}
+    return tuple(effort for effort in EFFORTS if effort in listed)
+
+
+def _drop_effort(refused: RefusedRequest) -> Iterator[Fix]:
+    yield _fix(refused, "this model takes no effort", ("efforts", ()), ("off_as_effort", False))
+    yield from _stop_asking(refused)
+
+
+def _lower_effort(refused: RefusedRequest) -> Iterator[Fix]:
+    """The efforts that the refusal lists; without a list, all but the refused one."""
+    listed = _list_efforts(refused)
+    values = [value.lower() for value in refused.rejection.values]
+    detail = "this model takes other efforts"
+    if listed:
+        yield _fix(refused, detail, ("efforts", listed), ("off_as_effort", "none" in values))
+    elif not values:
+        asked = refused.planned.thinking.effort
+        known: Sequence[Effort] = refused.target.rule.efforts or EFFORTS
+        others = tuple(effort for effort in known if effort != asked)
+        # A switch that also takes efforts is turned on instead.
+        if asked is not None and others and "think" not in refused.body:
+            yield _fix(refused, detail, ("efforts", others))
+    yield from _drop_effort(refused)
+
+
+def _limit_effort(refused: RefusedRequest) -> Iterator[Fix]:
+    known: Sequence[Effort] = refused.target.rule.efforts or EFFORTS
+    upto = tuple(effort for effort in known if EFFORTS.index(effort) <= EFFORTS.index("high"))
+    yield _fix(refused, "this effort needs more thinking than was asked for", ("efforts", upto))
+    yield from _drop_effort(refused)
+
+
+def _change_endpoint(refused: RefusedRequest) -> Iterator[Fix]:
+    """The other endpoint, where the row has it; else no effort."""
+    row = refused.target.provider
+    if row.dialect == "openai_chat" and row.with_dialect("openai_responses") is not None:
+        detail = "this model takes tools and an effort only at the Responses endpoint"
+        yield Fix(detail, (("dialect", "openai_responses"),), setting="endpoint", asked="chat", sent="responses")
+    detail = "this model takes no effort beside tools here"
+    yield _fix(refused, detail, ("tools_while_thinking", "off"), ("off_as_effort", True))
+    yield _fix(refused, detail, ("tools_while_thinking", False))
+
+
+# Of two settings that exclude each other, the one that is left out.
+_EXCLUSIVE = (
+    ("reasoning", "reasoning_effort", "reasoning_effort"),
+    ("reasoning.effort", "reasoning.max_tokens", "reasoning.max_tokens"),
+    ("thinking", "reasoning_effort", "thinking"),
+    ("enable_thinking", "reasoning_effort", "enable_thinking"),
+    ("thinking", "thinking_level", "thinking"),
+    ("thinking_budget", "reasoning_effort", "thinking_budget"),
+    (
+        "generationConfig.thinkingConfig.thinkingLevel",
+        "generationConfig.thinkingConfig.thinkingBudget",
+        "generationConfig.thinkingConfig.thinkingBudget",
+    ),
+)
+
+
+def _drop_one_of_two(refused: RefusedRequest) -> Iterator[Fix]:
+    extra = refused.prompt.extra
+    for one, other, dropped in _EXCLUSIVE:
+        if has_field(refused.body, one) and has_field(refused.body, other) and has_field(refused.body, dropped, extra):
+            yield _fix(refused, f"{one} and {other} exclude each other here", ("untaken", (dropped,)), setting=dropped)
+    yield from _drop_named_fields(refused)
+
+
+# --- budgets and limits -----------------------------------------------------------------------------------------------
+
+
+def _raise_budget(refused: RefusedRequest) -> Iterator[Fix]:
+    least = int(refused.rejection.at_least or _LEAST_BUDGET)
+    most = (refused.target.rule.budget or (0, None))[1]
+    yield _fix(refused, f"a thinking budget is at least {least} tokens here", ("budget", (least, most)))
+
+
+def _fit_budget_to_limit(refused: RefusedRequest) -> Iterator[Fix]:
+    budget = refused.target.rule.budget or (_LEAST_BUDGET, None)
+    yield _fix(refused, "the limit of the output includes thinking", ("budget", budget), ("interleaves", "never"))
+
+
+def _limit_budget(refused: RefusedRequest) -> Iterator[Fix]:
+    low, high = refused.rejection.at_least, refused.rejection.at_most
+    least = int(low) if low else (refused.target.rule.budget or (1, None))[0]
+    if low or high:
+        most = int(high) if high else None
+        if most is None or most >= least:
+            yield _fix(refused, "another thinking budget", ("budget", (least, most)))
+    fields = ("thinking_budget", "thinking.budget_tokens", "generationConfig.thinkingConfig.thinkingBudget")
+    for name in fields:
+        if has_field(refused.body, name, refused.prompt.extra):
+            yield _fix(refused, "this model takes no such budget", ("untaken", (name,)))
+
+
+# "199759 + 8192 > 200000" (Anthropic); "maximum context length is 8192 tokens … 5000 in the messages" (OpenAI, vLLM).
+_SUM = r"(\d{2,9}) ?\+ ?(\d{1,9}) ?> ?(\d{2,9})"
+_PARTS = r"maximum context length is (\d{2,9}) tokens.{0,120}?\(?(\d{1,9}) in the (?:messages|input|prompt)"
+
+
+def _shorten(refused: RefusedRequest) -> Iterator[Fix]:
+    """The history that is known here instead of a stored one; a lower limit of the output. The rest is the caller's."""
+    detail = "the stored conversation did not fit into the context; the history known here was sent instead"
+    yield from send_whole_history(refused, "parent_dropped", detail)
+    text, prompt = refused.rejection.text, refused.prompt
+    room = 0
+    if found := re.search(_SUM, text):
+        room = int(found[3]) - int(found[1])
+    elif found := re.search(_PARTS, text):
+        room = int(found[1]) - int(found[2])
+    limit = refused.planned.max_tokens
+    needed = max(256, 2 * (refused.planned.thinking.budget or 0))
+    if room >= needed and (limit is None or room < limit):
+        lower = msgspec.structs.replace(prompt, max_tokens=room)
+        detail = "the limit of the output did not fit into the context"
+        asked = None if limit is None else str(limit)
+        yield Fix(detail, prompt=lower, setting="max_tokens", asked=asked, sent=str(room))
+
+
+# --- sampling, tools, prefill -----------------------------------------------------------------------------------------
+
+
+def _to_snake(name: str) -> str:
+    """The name of a setting as it is here: presencePenalty and generationConfig.topP are presence_penalty and top_p."""
+    leaf = name.rpartition(".")[2].strip("[]`'\"")
+    snake = re.sub(r"(?<=[a-z])([A-Z])", r"_\1", leaf).lower()
+    return {"p": "top_p", "k": "top_k", "stop_sequences": "stop"}.get(snake, snake)
+
+
+def _list_sampled(refused: RefusedRequest) -> list[str]:
+    """The sampling settings of the request that the refusal names."""
+    sent = {*refused.planned.sampling.to_dict(), *(["stop"] if refused.planned.stop else [])}
+    words = {_to_snake(name) for name in (*refused.rejection.names, *re.findall(r"\w+", refused.rejection.text))}
+    return [name for name in _SAMPLED if name in words and name in sent]
+
+
+def _drop_sampling(refused: RefusedRequest, field: str) -> Iterator[Fix]:
+    named = _list_sampled(refused)
+    if len(named) == 2 and "both" in refused.rejection.text.lower():
+        named = [name for name in named if name != "temperature"]
+    for names in (named, [name for name in _SAMPLED if name != "stop"], list(_SAMPLED)):
+        if names:
+            detail = f"{', '.join(names[:3])} {'is' if len(names) == 1 else 'are'} not accepted"
+            yield Fix(detail, ((field, tuple(names)),), setting=names[0], asked="set", sent="nothing")
+
+
+def _drop_sampling_while_thinking(refused: RefusedRequest) -> Iterator[Fix]:
+    if refused.target.thinks(refused.planned.thinking):
+        yield from _drop_sampling(refused, "forbids")
+    yield from _drop_sampling(refused, "refuses")
+
+
+def _drop_unsupported_sampling(refused: RefusedRequest) -> Iterator[Fix]:
+    yield from _change_limit(refused)
+    if _list_sampled(refused):
+        yield from _drop_sampling(refused, "refuses")
+    yield from _drop_named_fields(refused)
+
+
+def _change_limit(refused: RefusedRequest) -> Iterator[Fix]:
+    """The other name of the output limit, if the refusal names the one that was sent."""
+    for name, other in (_LIMITS, _LIMITS[::-1]):
+        if name in refused.body and name in refused.rejection.text and name not in refused.prompt.extra:
+            yield Fix(f"the limit is called {other} here", (("output_limit", other),), setting="max_tokens")
+
+
+def _free_choice(refused: RefusedRequest) -> Iterator[Fix]:
+    detail, choice = "this model cannot be forced to call a tool while it thinks", refused.planned.tool_choice
+    for forced in (False, "never"):
+        changes = (("forced_tools", forced), ("forced_tools_with_budget", False))
+        yield Fix(detail, changes, setting="tool_choice", asked=choice, sent="auto")
+
+
+def _never_force(refused: RefusedRequest) -> Iterator[Fix]:
+    detail, choice = "this model cannot be forced to call a tool", refused.planned.tool_choice
+    yield Fix(detail, (("forced_tools", "never"),), setting="tool_choice", asked=choice, sent="auto")
+
+
+_END_WITH_USER = offer(
+    Fix(
+        "this model does not continue an assistant's message; it was asked to continue",
+        (("prefill", "never"),),
+        code="prefill_adjusted",
+        setting="messages",
+    )
+)
+
+
+# --- fields -----------------------------------------------------------------------------------------------------------
+
+
+def _drop_edit(refused: RefusedRequest) -> Iterator[Fix]:
+    edit = re.search(r"clear_thinking_\d+", refused.rejection.text)
+    names = (f"context_management.edits.{edit[0]}",) if edit else ()
+    for name in (*names, "context_management"):
+        yield Fix("earlier thinking is cleared only while thinking is on", (("untaken", (name,)),), setting=name)
+
+
+def _drop_summary(refused: RefusedRequest) -> Iterator[Fix]:
+    yield Fix(
+        "this organisation gets no summaries of reasoning; asked without one",
+        (("summaries", False),),
+        every_model=True,
+        code="summary_refused",
+        setting="summary",
+        asked=refused.prompt.thinking.summary or "auto",
+        sent="nothing",
+    )
+    yield from _drop_named_fields(refused)
+
+
+_STREAM = offer(
+    Fix(
+        "this host answers only as a stream",
+        (("stream_only", True),),
+        code="streamed",
+        setting="stream",
+        asked="false",
+        sent="true",
+    )
+)
+
+
+# Fields that many hosts lack, and a name in a refusal that means each.
+_OPTIONAL = ("stream_options", "parallel_tool_calls", "metadata", "user", "store", "include", "tool_stream")
+_ROOTS = ("", "options.", "generationConfig.", "inferenceConfig.", "additionalModelRequestFields.")
+
+
+def _drop_named_fields(refused: RefusedRequest) -> Iterator[Fix]:
+    """Leave the field out that the refusal names, if the request has it and the caller did not give it themselves."""
+    yield from _change_limit(refused)
+    rejection, extra = refused.rejection, refused.prompt.extra
+    paths = [".".join(str(step) for step in path if isinstance(step, str)) for path in rejection.where]
+    names = [*paths, *rejection.names]
+    names += [name for name in _OPTIONAL if re.search(rf"\b{name}\b", rejection.text)]
+    for name in dict.fromkeys(names):
+        plain = re.sub(r"\[\d*\]|\.\d+", "", name).strip(".")
+        full = next((root + plain for root in _ROOTS if plain and has_field(refused.body, root + plain, extra)), None)
+        if full is not None:
+            yield Fix(
+                f"{full} is not accepted here", (("untaken", (full,)),), setting=full, asked="set", sent="nothing"
+            )
+
+
+# --- no reason given --------------------------------------------------------------------------------------------------
+
+
+def _try_one_by_one(refused: RefusedRequest) -> Iterator[Fix]:
+    """One change at a time: the effort, state that others may have made, thinking."""
+    detail = "the provider gave no reason; this was left out, and the request went through"
+    thinking = refused.planned.thinking
+    is_certain = refused.status is None or refused.status < 500
+    if thinking.effort is not None:
+        yield msgspec.structs.replace(_fix(refused, detail, ("efforts", ())), lasts=is_certain)
+    foreign = [token for token in refused.thoughts if not refused.is_own(token.origin)]
+    if foreign:
+        yield Fix(detail, refused=refused.digest(foreign), code="thoughts_rejected", setting="messages")
+    if thinking.wanted:
+        fix = _fix(refused, detail, ("thinking", "never"), ("replay", "never"))
+        yield msgspec.structs.replace(fix, lasts=is_certain)
+    else:
+        yield from drop_all_thoughts(refused)
+
+
+FIXES: dict[RejectionKind, ListFixes] = {
+    "thinking_mode_unsupported": _change_form,
+    "adaptive_unsupported": _think_by_budget,
+    "between_tools_unsupported": _drop_between_tools,
+    "thinking_cannot_disable": _let_it_think,
+    "thinking_unsupported_model": _stop_asking,
+    "effort_unsupported_param": _drop_effort,
+    "effort_unsupported_value": _lower_effort,
+    "effort_thinking_conflict": _limit_effort,
+    "effort_tools_endpoint": _change_endpoint,
+    "reasoning_params_conflict": _drop_one_of_two,
+    "budget_too_small": _raise_budget,
+    "budget_exceeds_max_tokens": _fit_budget_to_limit,
+    "budget_out_of_range": _limit_budget,
+    "sampling_with_thinking": _drop_sampling_while_thinking,
+    "sampling_unsupported": _drop_unsupported_sampling,
+    "tool_choice_with_thinking": _free_choice,
+    "tool_choice_unsupported": _never_force,
+    "prefill_unsupported": _END_WITH_USER,
+    "prefill_with_thinking": _END_WITH_USER,
+    "context_edit_needs_thinking": _drop_edit,
+    "summary_not_allowed": _drop_summary,
+    "stream_required": _STREAM,
+    "unknown_param": _drop_named_fields,
+    "context_length": _shorten,
+    "opaque_provider_error": _try_one_by_one,
+}
+"""What may repair a refusal of this kind, smallest change first."""

@@ -1,0 +1,159 @@
+"""Try the repairs of a refused request, each kind once, and remember those that helped: `Healer`.
+
+A repair is a fact about the target, or another prompt. The ordinary plan and encoder make the request of it. Not here:
+which change a kind of refusal needs (replayed_state, refused_settings), and trying the same request again (retry).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from asides.dialects.dialect import HttpRequest
+from asides.flows.call import SentRequest
+from asides.flows.heal import refused_settings, replayed_state
+from asides.flows.heal.refused_request import Fix, RefusedRequest
+from asides.providers.learned_rules import learn, remember
+from asides.providers.provider import Target
+from asides.values.errors import ConfigError, ProviderError, ReplayRejected
+from asides.values.learned import Learned
+from asides.values.messages import Prompt
+from asides.values.notices import Notice
+from asides.values.rejections import Rejection, read_rejection
+
+MOST_REPAIRS = 3
+"""The most repairs of one request."""
+
+_ANY_STATE = "replay_rejected"
+"""The kind of a refusal of earlier thinking that says no more."""
+
+
+class _Step(msgspec.Struct, frozen=True):
+    """A repair that is being tried."""
+
+    kind: str
+    learned: Learned | None
+    lasts: bool
+    notice: Notice
+    before: SentRequest
+
+
+class Healer:
+    """The repairs of one call."""
+
+    def __init__(self, encode: Callable[[Prompt, Target], SentRequest]) -> None:
+        self._encode = encode
+        self._steps: list[_Step] = []
+        self._tried: dict[str, int] = {}
+        """How many fixes of each kind were tried."""
+        self._requests: list[HttpRequest] = []
+        """The requests of all repairs."""
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """A notice of each repair of the request that is under way."""
+        return tuple(step.notice for step in self._steps)
+
+    def repair(self, error: ProviderError, sent: SentRequest, *, may_retry: bool = False) -> SentRequest | None:
+        """The request to send instead of a refused one; None when no repair is left to try. `may_retry`: the same
+        request can be sent again.
+        """
+        rejection = read_rejection(error)
+        kind: str
+        if rejection is not None:
+            kind = rejection.kind
+        elif isinstance(error, ReplayRejected):
+            kind = _ANY_STATE
+        else:
+            return None
+        if kind == "opaque_provider_error" and may_retry and (error.status or 0) >= 500:
+            return None  # perhaps it is only busy
+        if sum(self._tried.values()) >= MOST_REPAIRS:
+            return None
+        if self._steps and self._steps[-1].kind == kind:
+            # The last repair did not help: the next one begins where it began.
+            sent = self._steps.pop().before
+        return self._try_next(kind, error, rejection, sent)
+
+    def _try_next(
+        self, kind: str, error: ProviderError, rejection: Rejection | None, sent: SentRequest
+    ) -> SentRequest | None:
+        refused = RefusedRequest(
+            rejection or Rejection("thinking_signature_invalid", str(error)),
+            sent.prompt,
+            sent.planned,
+            sent.target,
+            sent.request,
+            error.status,
+        )
+        tried = skipped = self._tried.get(kind, 0)
+        for fix in _list_fixes(kind, refused):
+            repaired = self._apply(kind, fix, sent)
+            if repaired is None:
+                continue
+            step, request = repaired
+            if skipped:
+                skipped -= 1
+            elif not any(_is_same(request.request, other) for other in self._requests):
+                self._tried[kind] = tried + 1
+                self._requests.append(request.request)
+                self._steps.append(step)
+                return request
+        return None
+
+    def _apply(self, kind: str, fix: Fix, sent: SentRequest) -> tuple[_Step, SentRequest] | None:
+        """The request with a fix; None if that changes nothing, or cannot be sent."""
+        target, learned = sent.target, None
+        if fix.changes or fix.refused:
+            learned = Learned(
+                kind,
+                target.base_url,
+                target.dialect,
+                target.account,
+                "" if fix.every_model else target.model,
+                fix.changes,
+                fix.refused,
+            )
+            target = learn(target, (learned,))
+        try:
+            request = self._encode(fix.prompt or sent.prompt, target)
+        except ConfigError:
+            return None
+        if _is_same(request.request, sent.request):
+            return None
+        notice = Notice(fix.code, fix.detail, fix.setting, fix.asked, fix.sent or _describe_sent(fix, request))
+        return _Step(kind, learned, fix.lasts, notice, sent), request
+
+    def remember(self) -> None:
+        """Remember what the repairs taught: the request went through."""
+        for fact in self.learned:
+            remember(fact)
+
+    @property
+    def learned(self) -> tuple[Learned, ...]:
+        """The facts that the repairs taught, of those that last."""
+        return tuple(step.learned for step in self._steps if step.learned is not None and step.lasts)
+
+    @property
+    def passing(self) -> tuple[Learned, ...]:
+        """The facts that hold for this request alone, as far as is known."""
+        return tuple(step.learned for step in self._steps if step.learned is not None and not step.lasts)
+
+
+def _list_fixes(kind: str, refused: RefusedRequest) -> Iterator[Fix]:
+    fixes = {**replayed_state.FIXES, **refused_settings.FIXES}
+    if kind == _ANY_STATE:
+        return replayed_state.drop_all_thoughts(refused)
+    found = next((fix for name, fix in fixes.items() if name == kind), None)
+    return iter(()) if found is None else found(refused)
+
+
+def _is_same(one: HttpRequest, other: HttpRequest) -> bool:
+    return (one.url, one.body, dict(one.headers)) == (other.url, other.body, dict(other.headers))
+
+
+def _describe_sent(fix: Fix, request: SentRequest) -> str | None:
+    if fix.setting != "thinking":
+        return None
+    return refused_settings.describe(request.planned.thinking)

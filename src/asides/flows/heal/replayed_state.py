@@ -1,0 +1,309 @@
+"""Repairs of what goes back of earlier turns: one function for each kind of refusal, smallest change first.
+
+Each yields fixes in the order in which they are tried. Not here: settings of the request (refused_settings).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from asides.flows.heal.refused_request import Fix, ListFixes, PlacedToken, RefusedRequest, offer
+from asides.values.parts import ServerTool, ToolCall, UnknownPart
+from asides.values.rejections import RejectionKind
+from asides.values.thinking import Seal, Thought
+
+_LEFT_OUT = "the provider rejects thoughts of earlier turns; they were left out"
+_ONE_LEFT_OUT = "the provider rejects a thought of an earlier turn; it was left out"
+
+
+def _drop(refused: RefusedRequest, tokens: Iterable[PlacedToken], detail: str = _LEFT_OUT) -> Fix:
+    chosen = list(tokens)
+    detail = _ONE_LEFT_OUT if len(chosen) == 1 and detail is _LEFT_OUT else detail
+    sent = [token for token in refused.thoughts if token not in chosen]
+    return Fix(
+        detail,
+        refused=refused.digest(chosen),
+        code="thoughts_rejected",
+        setting="messages",
+        asked=f"{len(refused.thoughts)} thoughts",
+        sent=f"{len(sent)} thoughts",
+    )
+
+
+def drop_all_thoughts(refused: RefusedRequest) -> Iterator[Fix]:
+    """Leave every earlier thought out."""
+    if refused.thoughts:
+        yield _drop(refused, refused.thoughts)
+
+
+def _drop_named(refused: RefusedRequest) -> Iterator[Fix]:
+    """Leave the named thought out, with all that come from the same other place; then all."""
+    if named := [token for token in refused.named if token.is_thinking]:
+        yield _drop(refused, refused.list_same_origin(named))
+    yield from drop_all_thoughts(refused)
+
+
+def _drop_named_and_later(refused: RefusedRequest) -> Iterator[Fix]:
+    """Leave the named thought and all after it out: they are bound to a history that it is not in."""
+    if named := [token for token in refused.named if token.is_thinking]:
+        first = min((token.message, token.part) for token in named)
+        yield _drop(refused, [token for token in refused.thoughts if (token.message, token.part) >= first])
+    yield from drop_all_thoughts(refused)
+
+
+def _drop_named_turn(refused: RefusedRequest) -> Iterator[Fix]:
+    """Leave all thoughts of the named turn out; without a name, those of the last turn; then all."""
+    thoughts = refused.thoughts
+    named = {token.message for token in refused.named} or {token.message for token in thoughts[-1:]}
+    yield _drop(refused, [token for token in thoughts if token.message in named])
+    yield from drop_all_thoughts(refused)
+
+
+def _drop_unsigned(refused: RefusedRequest) -> Iterator[Fix]:
+    """Leave thoughts without a signature out."""
+    if refused.replay == "all":
+        yield Fix(_LEFT_OUT, (("replay", "sealed"),), code="thoughts_rejected", setting="messages")
+    unsigned = [
+        token
+        for token in refused.thoughts
+        if not (isinstance(token.owner, Thought) and any(seal.value for seal in token.owner.seals))
+    ]
+    if unsigned:
+        yield _drop(refused, unsigned)
+    yield from _drop_named(refused)
+
+
+def _lead_with_thinking(refused: RefusedRequest) -> Iterator[Fix]:
+    """The thought that must lead is gone: do not think in this turn."""
+    detail = "the current turn has lost its thinking, which this model requires; it does not think in this turn"
+    yield Fix(detail, (("begins_with_thinking", True),), setting="thinking")
+    off = msgspec.structs.replace(refused.prompt.thinking, mode="off", effort=None, budget=None)
+    yield Fix(detail, prompt=msgspec.structs.replace(refused.prompt, thinking=off), setting="thinking")
+
+
+def _drop_while_off(refused: RefusedRequest) -> Iterator[Fix]:
+    if refused.planned.thinking.mode == "off":
+        detail = "this provider takes no thoughts back while thinking is off"
+        yield Fix(detail, (("thoughts_while_off", False),), code="thoughts_rejected", setting="messages")
+    yield from _drop_named_turn(refused)
+
+
+_DROP_CONTROL = offer(
+    Fix("block_binding is not known here", (("untaken", ("thinking.block_binding",)),), setting="thinking")
+)
+
+
+def _drop_block(refused: RefusedRequest) -> Iterator[Fix]:
+    """Leave the named block out, whatever it is."""
+    blocks = [token for token in refused.named if isinstance(token.token, (ServerTool, UnknownPart))]
+    if blocks:
+        digests = refused.digest(blocks)
+        yield Fix(
+            "a block was changed since the provider sent it; it was left out", refused=digests, setting="messages"
+        )
+    yield from _drop_named(refused)
+
+
+# --- items of reasoning -----------------------------------------------------------------------------------------------
+
+_WITHOUT_IDS = "the provider does not know the ids of earlier items; they were sent without"
+
+
+def _drop_ids(refused: RefusedRequest) -> Iterator[Fix]:
+    yield Fix(_WITHOUT_IDS, (("item_ids", False),), setting="messages")
+    yield from _drop_named(refused)
+
+
+def _drop_named_ids(refused: RefusedRequest) -> Iterator[Fix]:
+    """An item lacks its reasoning: send it without the id that binds it."""
+    items = [token for token in refused.named if not token.is_thinking and isinstance(token.token, Seal)]
+    if items:
+        yield Fix("an item was sent without its id, since its reasoning is gone", refused=refused.digest(items))
+    yield from _drop_ids(refused)
+
+
+def _drop_unknown_items(refused: RefusedRequest) -> Iterator[Fix]:
+    """The provider has not stored an item: send its encrypted content without the id, or leave it out."""
+    named = [token for token in refused.named if token.is_thinking]
+    encrypted = [token for token in named if isinstance(token.token, Seal) and token.token.value]
+    if encrypted or not named:
+        yield Fix(_WITHOUT_IDS, (("item_ids", False),), setting="messages")
+    if named:
+        lost = [token for token in refused.thoughts if isinstance(token.token, Seal) and not token.token.value]
+        # What this request cannot name by its id, no other can.
+        yield _drop(refused, lost if not encrypted else named)
+    yield from drop_all_thoughts(refused)
+
+
+def _drop_other_account(refused: RefusedRequest) -> Iterator[Fix]:
+    """Leave out all that another account may have made."""
+    named = [token for token in refused.named if token.is_thinking]
+    others = [token for token in refused.thoughts if not refused.is_own(token.origin) or token in named]
+    if others:
+        fix = _drop(refused, others, "thoughts of another account do not go back")
+        yield msgspec.structs.replace(fix, changes=(("account_bound", True),))
+    yield from drop_all_thoughts(refused)
+
+
+def _ask_without_encrypted(refused: RefusedRequest) -> Iterator[Fix]:
+    detail = "this model has no encrypted reasoning; asked without it"
+    yield Fix(detail, (("includes_reasoning", False),), setting="include")
+    yield from drop_all_thoughts(refused)
+
+
+def _send_without_raw_text(refused: RefusedRequest) -> Iterator[Fix]:
+    detail = "items of reasoning go back without their raw text here"
+    yield Fix(detail, (("raw_items", False),), setting="messages")
+    yield from _drop_named(refused)
+
+
+# --- stored conversations ---------------------------------------------------------------------------------------------
+
+
+def send_whole_history(refused: RefusedRequest, code: str, detail: str) -> Iterator[Fix]:
+    """Send the whole history instead of a stored parent, if it is known here."""
+    prompt, state = refused.prompt, refused.prompt.state
+    has_history = any(message.role == "assistant" for message in prompt.messages)
+    if not has_history or not (state.continues or state.resume):
+        return
+    cleared = msgspec.structs.replace(state, previous_response_id=None, conversation=None, resume=False)
+    # The next turn can continue from this one once it is stored.
+    store = True if state.store is None else state.store
+    # Earlier turns are not stored where the parent was.
+    messages = tuple(msgspec.structs.replace(message, stored=None) for message in prompt.messages)
+    whole = msgspec.structs.replace(prompt, state=msgspec.structs.replace(cleared, store=store), messages=messages)
+    yield Fix(detail, prompt=whole, code=code, setting="previous_response_id")
+
+
+def _replace_parent(refused: RefusedRequest) -> Iterator[Fix]:
+    detail = "the provider does not have the turn to continue from; everything was sent instead"
+    yield from send_whole_history(refused, "parent_rejected", detail)
+
+
+_REPLACE_PARENTS = offer(
+    Fix(
+        "the provider stores nothing for this account; everything was sent instead",
+        (("stores", False),),
+        every_model=True,
+        code="parent_rejected",
+        setting="previous_response_id",
+    )
+)
+
+
+# --- signatures of calls, thinking in fields --------------------------------------------------------------------------
+
+
+_STAND_IN = "a call has no signature of this model; the documented stand-in was sent"
+_SIGN_CALLS = offer(
+    Fix(_STAND_IN, (("signed_calls", True),), code="signature_stand_in", setting="messages"),
+    Fix(_STAND_IN, (("signed_calls", "all"),), code="signature_stand_in", setting="messages"),
+)
+
+
+def _replace_signatures(refused: RefusedRequest) -> Iterator[Fix]:
+    """Leave the refused signatures out; a call that must have one gets the stand-in."""
+    signed = any(isinstance(token.owner, ToolCall) and token.is_thinking for token in refused.tokens)
+    for fix in _drop_named(refused):
+        yield msgspec.structs.replace(fix, changes=(("signed_calls", True),)) if signed else fix
+    if signed:
+        yield msgspec.structs.replace(_drop(refused, refused.thoughts), changes=(("signed_calls", "all"),))
+
+
+def _give_thinking_back(refused: RefusedRequest) -> Iterator[Fix]:
+    """Send earlier thinking back where it is known, and a stand-in where it is gone: empty, or a dot; else do not
+    think.
+    """
+    replay = () if refused.replay == "all" else (("replay", "all"),)
+    for filler in ("", "."):
+        detail = "this provider wants earlier thinking back; it was sent, or a stand-in where it is gone"
+        yield Fix(detail, (*replay, ("missing_thinking", filler)), setting="messages", sent=repr(filler))
+    off = msgspec.structs.replace(refused.prompt.thinking, mode="off", effort=None, budget=None)
+    detail = "this provider wants earlier thinking back, which is gone; it does not think in this turn"
+    yield Fix(detail, prompt=msgspec.structs.replace(refused.prompt, thinking=off), setting="thinking")
+
+
+def _keep_thinking_back(refused: RefusedRequest) -> Iterator[Fix]:
+    if "signature" in refused.rejection.text.lower():
+        untaken = ("messages.content.reasoningContent.reasoningText.signature",)
+        yield Fix("this model takes no signatures back", (("untaken", untaken),), setting="messages")
+    detail = "this provider takes no earlier thinking back; it was left out"
+    yield Fix(detail, (("replay", "never"),), code="thoughts_rejected", setting="messages")
+    yield from drop_all_thoughts(refused)
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+_JOINED = "messages of one role in a row were joined"
+_MERGE = (
+    Fix(_JOINED, (("message_rules", ("alternate",)),), code="messages_merged", setting="messages"),
+    Fix(_JOINED, (("message_rules", ("alternate", "system_first")),), code="messages_merged", setting="messages"),
+)
+_ORDER = (
+    Fix(
+        "only the model may follow tool results here; a short message of the model was added",
+        (("after_results", "assistant"),),
+        code="turn_added",
+        setting="messages",
+    ),
+    Fix("the calls of a turn follow each other here", (("call_order", "grouped"),), setting="messages"),
+)
+_PUT_SYSTEM_FIRST = offer(
+    Fix(
+        "system messages have one place here; they were joined at the front",
+        (("message_rules", ("system_first",)),),
+        code="system_moved",
+        setting="messages",
+    )
+)
+
+
+def _fill_blanks(refused: RefusedRequest) -> Iterator[Fix]:
+    detail = "blank messages were left out, or got a word"
+    yield Fix(detail, (("message_rules", ("filled",)),), setting="messages")
+    yield from drop_all_thoughts(refused)
+
+
+FIXES: dict[RejectionKind, ListFixes] = {
+    "thinking_signature_invalid": _drop_named,
+    "thinking_prefix_mismatch": _drop_named_and_later,
+    "binding_control_unavailable": _DROP_CONTROL,
+    "compaction_signature_mismatch": _drop_block,
+    "thinking_signature_missing": _drop_unsigned,
+    "thinking_text_missing": _drop_named,
+    "thinking_block_modified": _drop_named_turn,
+    "thinking_must_lead": _lead_with_thinking,
+    "thinking_order": _drop_named_turn,
+    "thinking_final_block": _drop_named_turn,
+    "thinking_present_while_disabled": _drop_while_off,
+    "reasoning_item_orphaned": _drop_named,
+    "reasoning_item_missing": _drop_named_ids,
+    "item_not_persisted": _drop_unknown_items,
+    "encrypted_reasoning_invalid": _drop_named,
+    "encrypted_reasoning_wrong_account": _drop_other_account,
+    "encrypted_reasoning_unsupported": _ask_without_encrypted,
+    "previous_response_missing": _replace_parent,
+    "previous_response_forbidden": _REPLACE_PARENTS,
+    "reasoning_item_id_invalid": _drop_ids,
+    "reasoning_item_duplicate": _drop_ids,
+    "reasoning_content_nonempty": _send_without_raw_text,
+    "thought_signature_missing": _SIGN_CALLS,
+    "thought_signature_invalid": _replace_signatures,
+    "reasoning_content_required": _give_thinking_back,
+    "reasoning_field_rejected": _keep_thinking_back,
+    "tool_turn_order": offer(*_ORDER, *_MERGE),
+    "empty_content": _fill_blanks,
+    "role_alternation": offer(*_MERGE, *_ORDER),
+    "system_position": _PUT_SYSTEM_FIRST,
+}
+"""What may repair a refusal of this kind, smallest change first."""
+
+UNFIXED: dict[RejectionKind, str] = {
+    "tool_result_missing": "the plan gives every call its result: what is still missing, only the caller knows",
+    "tool_result_orphaned": "the plan leaves every result without its call out",
+    "tool_arguments_invalid": "the plan sends arguments that are no JSON object as an empty one",
+}
+"""Kinds without a repair, and the reason."""
