@@ -25,7 +25,7 @@ from asides.values.messages import Message, user
 from asides.values.parts import Part, Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thought
 from tests.laws.conversations import ID_STYLES, REDACTED
-from tests.laws.theatre import HOUSES, KEY, SYSTEM, TOOLS, Act, Manner, Settings, Target, Theatre, opened, scene_of
+from tests.laws.theatre import ALL_HOUSES, KEY, SYSTEM, TOOLS, Act, Manner, Settings, Target, Theatre, opened, scene_of
 
 TURNS = int(os.environ.get("ASIDES_TURNS", "2500"))
 BATCHES = 5
@@ -61,7 +61,7 @@ class Conversation:
         self.heals = heals
         self.history: tuple[Message, ...] = ()
         self.marks: dict[str, tuple[str, int]] = {}
-        houses = self.random.sample(sorted(HOUSES), self.random.choice([1, 1, 2, 3]))
+        houses = self.random.sample(sorted(ALL_HOUSES), self.random.choice([1, 1, 2, 3]))
         targets = [Target(house, self.random.randrange(3)) for house in houses]
         keys = [KEY, f"{KEY}-other"][: self.random.choice([1, 1, 2])]
         self.choices = Choices(targets, keys, self.random.random() < 0.6)
@@ -81,7 +81,7 @@ class Conversation:
 
     def _ask(self, target: Target, settings: Settings, *, cut: bool = True) -> Act:
         self.number += 1
-        parts, marks = self._make_reply(HOUSES[target.house].redacts)
+        parts, marks = self._make_reply(ALL_HOUSES[target.house].redacts)
         manner = self._choose_manner() if cut else Manner()
         act = self.theatre.ask(target, self.history, scene_of(parts, self.random.randrange(1, 30)), manner, settings)
         foreign = [mark for mark, origin in self.marks.items() if origin != target.origin]

@@ -197,7 +197,7 @@ def test_pain_C4_two_thoughts_are_merged(stage: OpenStage) -> None:
     one, *between, two, call = first.reply["content"]
     merged = {"type": "thinking", "thinking": one["thinking"] + two["thinking"], "signature": two["signature"]}
     status, refusal = first.resend(answer_calls(first, merged, *between, call))
-    assert (status, "signature" in refusal) == (400, True)
+    assert (status, "signature" in refusal or "cannot be modified" in refusal) == (400, True)
     assert go_on(open_stage, BUDGET, talk(open_stage, BUDGET)) == 3
 
 
