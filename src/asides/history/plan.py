@@ -23,6 +23,7 @@ from asides.values.messages import (
     HAS_CALLS,
     HAS_MEDIA,
     HAS_RESULTS,
+    HAS_THOUGHTS,
     HAS_WITHHELD,
     IS_BLANK,
     IS_BOUND,
@@ -91,6 +92,8 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
 
         messages = replace_refused(messages, target, on_conflict, notices)
     sendable = msgspec.structs.replace(prompt, messages=messages, state=state)
+    if traits & HAS_THOUGHTS and find_facts(target.dialect).joins_turns:
+        sendable = _drop_joined_thoughts(sendable, notices)
     if target.quirks.message_rules or (traits & HAS_CALLS and not prompt.tools):
         from asides.history.fit_messages import fit_messages
 
@@ -116,6 +119,27 @@ def _bind_seals(planned: Plan, history: tuple[Message, ...]) -> Plan:
             for decision in decisions
         )
     return msgspec.structs.replace(planned, prompt=bound, decisions=decisions, prefix=prefix)
+
+
+def _drop_joined_thoughts(prompt: Prompt, notices: list[Notice]) -> Prompt:
+    """Drop the thoughts of a turn that follows another one with thoughts directly. The two are one message on the wire,
+    and a provider refuses thoughts among those of another reply: "cannot be modified".
+    """
+    messages, before = list(prompt.messages), False
+    for number, (message, facts) in enumerate(zip(prompt.messages, read_facts(prompt.messages), strict=True)):
+        has_thoughts = bool(facts.traits & HAS_THOUGHTS)
+        if message.role != "assistant":
+            before = False
+        elif before and has_thoughts:
+            parts = tuple(part for part in message.parts if not isinstance(part, Thought))
+            messages[number] = msgspec.structs.replace(message, parts=parts)
+        else:
+            before = before or has_thoughts
+    if all(map(is_, messages, prompt.messages)):
+        return prompt
+    detail = "a turn follows another one directly, which is one message here; the thoughts of the second were left out"
+    notices.append(Notice("reasoning_not_sent", detail, "messages"))
+    return msgspec.structs.replace(prompt, messages=tuple(messages))
 
 
 def _drop_blank_messages(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:

@@ -12,5 +12,6 @@ dialect = make_lazy_dialect(
         thinks_in_blocks=True,
         # "Requests which include `tool_use` or `tool_result` blocks must define tools" (api.anthropic.com, 2026-11).
         tools_field="tools",
+        joins_turns=True,
     ),
 )

@@ -12,6 +12,7 @@ dialect = make_lazy_dialect(
         thinks_in_blocks=True,
         # "The toolConfig field must be defined when using toolUse and toolResult content blocks" (Converse, 2026-08).
         tools_field="toolConfig",
+        joins_turns=True,
         forbids_calls=False,
     ),
 )
