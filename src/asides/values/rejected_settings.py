@@ -195,7 +195,7 @@ effort_unsupported_value: effort think supported values are
 
 thinking_unsupported_model: thinking reasoning
   2025-07-16 https://github.com/ollama/ollama/issues/11439
-    not support (?:extended )?(?:thinking|reasoning)(?:[.!,)]|$| mode| config)
+    not support (?:extended )?(?:thinking|reasoning)(?:[.!,)]|$| mode| config| \()
     (?:thinking|reasoning) is not (?:supported|enabled|available) (?:for|by|on|with|in)\b
   2026-09-08 https://github.com/UKGovernmentBEIS/inspect_ai/issues/5301
     reasoning config value is invalid|reasoning_?config is not supported

@@ -200,7 +200,7 @@ reasoning_field_rejected: reasoning thinking
   2026-05-19 https://github.com/Kilo-Org/kilocode/issues/10375
     property \S{0,60}(?:reasoning_content|reasoning_details|reasoning_text) is (?:unsupported|not supported)
   2025-08-14 https://github.com/vercel/ai/pull/8057
-    messages?[.\[][^ ]{0,60}(?:reasoning|thinking)\w{0,10}:? .{0,40}(?:unsupported|not (?:supported|permitted|allowed)
+    messages?[.\[][^ ]{0,60}(?:reasoning|thinking)\w{0,10}:? .{0,80}(?:unsupported|not (?:supported|permitted|allowed)
       |un(?:expected|known|recognized))
   2025-03-13 https://github.com/langchain-ai/langchain-aws/issues/401
     cannot contain reasoning content

@@ -15,7 +15,7 @@ from asides.values.errors import ProviderError
 from asides.values.refusal_details import Place, find_ids, find_limits, find_names, find_places, find_values
 from asides.values.rejected_settings import SETTING_WORDINGS
 from asides.values.rejected_state import STATE_WORDINGS
-from asides.values.unwrap_error import Saying, find_innermost, is_page, list_sayings
+from asides.values.unwrap_error import PAGE, Saying, find_innermost, list_sayings
 
 StateKind: TypeAlias = Literal[
     "thinking_signature_invalid",
@@ -169,7 +169,7 @@ def classify(
     """
     sayings = list_sayings(body, message, code or "", param or "")
     found = _find(sayings)
-    return _judge_silence(body, sayings, status) if found is None else found[0].kind
+    return _judge_silence(sayings, status) if found is None else found[0].kind
 
 
 def explain(
@@ -179,10 +179,10 @@ def explain(
     sayings = list_sayings(body, message, code or "")
     found = _find(sayings)
     if found is None:
-        kind, inner = _judge_silence(body, sayings, status), find_innermost(sayings)
+        kind, inner = _judge_silence(sayings, status), find_innermost(sayings)
     else:
         kind, inner = found[0].kind, found[1]
-    if inner is None or inner.text in message or (message and not inner.depth):
+    if inner is None or (message and not inner.depth) or (inner.text in message and "{" not in message):
         return kind, message
     is_wrapper = "{" not in message and 0 < len(message) < _LONGEST_WRAPPER and message.rstrip(".") not in inner.text
     return kind, f"{message.strip().rstrip('.:')}: {inner.text}" if is_wrapper else inner.text
@@ -280,10 +280,12 @@ _EMPTY_WORDS = frozenset(
 _HIDES = r"upstream (?:request failed|error)|midstream error"
 
 
-def _judge_silence(body: bytes | str, sayings: list[Saying], status: int | None) -> RejectionKind | None:
+def _judge_silence(sayings: list[Saying], status: int | None) -> RejectionKind | None:
     """The kind of a refusal without any known wording: opaque if the server refuses and does not say why."""
     texts = [saying.text.lower() for saying in sayings]
-    if is_page(body) or not all(_EMPTY_WORDS.issuperset(re.findall(r"[^\W\d]+", text)) for text in texts):
+    if any(saying.code == PAGE for saying in sayings) or not all(
+        _EMPTY_WORDS.issuperset(re.findall(r"[^\W\d]+", text)) for text in texts
+    ):
         return None
     hides = any(re.search(_HIDES, text) for text in texts) and (status is None or status < 400 or status in (500, 502))
     return "opaque_provider_error" if hides or status in (400, 422) else None

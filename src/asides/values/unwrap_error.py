@@ -16,11 +16,14 @@ import msgspec
 
 DEPTH = 12
 """So many levels are opened, objects and texts alike: four wrappers inside each other."""
+PAGE = "page"
+"""The code of a saying without text: a web page, as proxies and load balancers send."""
 _MOST_SAYINGS = 16
 _MOST_ITEMS = 8
 _MOST_OBJECTS = 3
 """Of one text so many objects are read."""
 _LONGEST_BODY = 64 * 1024
+_LONGEST_REPR = 16 * 1024
 _LONGEST_TEXT = 5000
 _KEPT_END = 1000
 
@@ -31,7 +34,7 @@ _WORDS = (
 )
 _INNER = (
     *("errors", "metadata", "details", "cause", "innererror", "inner_error", "provider_error", "original_error"),
-    *("originalerror", "response", "data", "body", "base_resp", "issues", "exception", "error_details"),
+    *("originalerror", "response", "data", "body", "base_resp", "issues", "exception", "error_details", "choices"),
 )
 _CODES = ("code", "type", "error_code", "errorcode", "status", "reason", "provider_error_code", "error_type")
 
@@ -66,15 +69,9 @@ def list_sayings(body: bytes | str, message: str = "", code: str = "", param: st
     return list(unique.values())
 
 
-def is_page(body: bytes | str) -> bool:
-    """Whether the body is a web page, as proxies and load balancers send."""
-    start = body[:1000]
-    return re.match(_PAGE, start.decode("utf-8", "replace") if isinstance(start, bytes) else start) is not None
-
-
 def find_innermost(sayings: list[Saying]) -> Saying | None:
     """The saying with the most wrappers around it, the first of them; None without any."""
-    return max(sayings, key=lambda saying: saying.depth, default=None)
+    return max((saying for saying in sayings if saying.text), key=lambda saying: saying.depth, default=None)
 
 
 # --- documents ----------------------------------------------------------------------------------------------------
@@ -93,8 +90,7 @@ def _read(value: Any, code: str, param: str, depth: int, found: list[Saying]) ->
 
 
 def _read_object(fields: Mapping[str, Any], code: str, param: str, depth: int, found: list[Saying]) -> None:
-    codes = dict.fromkeys(str(fields[name]) for name in _CODES if isinstance(fields.get(name), (str, int)))
-    code = " ".join(name for name in codes if " " not in name)[:200] or code
+    code = _read_codes(fields) or code
     place = _read_place(fields)
     named = fields.get("param")
     if isinstance(named, str) and named:
@@ -111,8 +107,18 @@ def _read_object(fields: Mapping[str, Any], code: str, param: str, depth: int, f
         elif value is not None:
             _read(value, code, param, depth + 1, found)
     for name, value in fields.items():
-        if isinstance(value, (dict, list)) and (name in _INNER or name.endswith("exception")):
+        is_upstream = name.startswith("upstream") and not name.endswith(("status", "statustext", "status_text"))
+        is_inner = is_upstream or name in _INNER or name.endswith("exception")
+        if is_inner and name not in _WORDS and isinstance(value, (dict, list, str) if is_upstream else (dict, list)):
             _read(value, code, param, depth + 1, found)
+
+
+def _read_codes(fields: Mapping[str, Any]) -> str:
+    """The codes and types of an object, and of its details."""
+    sources = [fields, *(fields[name] for name in ("details", "innererror") if isinstance(fields.get(name), dict))]
+    values = [source.get(name) for source in sources for name in _CODES]
+    codes = dict.fromkeys(str(value) for value in values if isinstance(value, (str, int)))
+    return " ".join(code for code in codes if code and " " not in code)[:200]
 
 
 def _read_place(fields: Mapping[str, Any]) -> str:
@@ -127,38 +133,47 @@ def _read_place(fields: Mapping[str, Any]) -> str:
 # --- texts --------------------------------------------------------------------------------------------------------
 
 _BEDROCK = "the model returned the following errors:"
+_PAGE = r"(?i)\s*<(?:!doctype|html|head|\?xml)"
+# A string behind what programs write before one: `data: "…"`, `Error code: 400 - '…'`, `OpenAIException - b'…'`.
+_STRING = r"(?is)(?:[^\"']{0,200}(?:data:|\d{3}\W{1,4}|exception ?-)\s{0,4})?b?([\"'])(.{8,})\1\.?\Z"
 _OBJECT = r"\{\s{0,8}\\{0,8}[\"']"
+_MARK = r"\\.|[\"'{}\[\]]"
+_DEEPEST = 40
+_ESCAPE = r"\\(?:u([0-9a-fA-F]{4})|(.))"
+_PLAIN_ESCAPES = {"n": "\n", "r": " ", "t": " "}
+_MOST_ESCAPED = 3
+"""So often a text may have been escaped: by JSON in JSON, and by Python's repr."""
+# In an object that was cut off.
 _FIELD = (
     r"[\"'](?:message|msg|raw|detail|error)[\"']\s{0,4}:\s{0,4}"
     r"(?:\"((?:[^\"\\]|\\.){1,8000})(?:\"|\Z)|'((?:[^'\\]|\\.){1,8000})(?:'|\Z))"
 )
 _NAME_FIELD = r"[\"'](code|param)[\"']\s{0,4}:\s{0,4}[\"']([\w.\[\]*-]{1,80})[\"']"
-_ESCAPE = r"\\(?:u([0-9a-fA-F]{4})|(.))"
-_PLAIN_ESCAPES = {"n": "\n", "r": " ", "t": " "}
-_PAGE = r"(?i)\s*<(?:!doctype|html|head|\?xml)"
 
 
 def _read_text(text: str, code: str, param: str, depth: int, found: list[Saying]) -> None:
     text = text.strip()
     if not text or len(found) >= _MOST_SAYINGS:
         return
-    inner = _parse(text) if depth < DEPTH else None
-    if isinstance(inner, (dict, list, str)):
-        _read(inner, code, param, depth + 1, found)
-        return
     if re.match(_PAGE, text):
-        return
-    after = text.lower().find(_BEDROCK) + len(_BEDROCK)
-    if depth < DEPTH and after >= len(_BEDROCK) and text[after:].strip():
-        _read_text(text[after:], code, param, depth + 1, found)
-        return
-    rest = _read_objects(text, code, param, depth, found) if depth < DEPTH and "{" in text else text
-    if rest := _shorten(rest):
-        found.append(Saying(rest, code, param, depth))
+        found.append(Saying("", PAGE, "", depth))
+    elif depth >= DEPTH:
+        found.append(Saying(_shorten(text), code, param, depth))
+    elif isinstance(inner := _parse(text), (dict, list, str)):
+        _read(inner, code, param, depth + 1, found)
+    elif string := re.match(_STRING, text):
+        _read_text(_unescape(string[2]), code, param, depth + 1, found)
+    else:
+        first = re.search(_OBJECT, text)
+        after = text.lower().find(_BEDROCK)
+        if after >= 0 and (first is None or first.start() > after) and text[after + len(_BEDROCK) :].strip():
+            _read_text(text[after + len(_BEDROCK) :], code, param, depth + 1, found)
+        elif rest := _shorten(text if first is None else _read_objects(text, code, param, depth, found)):
+            found.append(Saying(rest, code, param, depth))
 
 
 def _parse(text: str) -> Any:
-    """Parse JSON, or a string of JSON; None if it is none."""
+    """Parse JSON; None if it is none."""
     if text[0] not in '{["':
         return None
     try:
@@ -178,35 +193,71 @@ def _read_objects(text: str, code: str, param: str, depth: int, found: list[Sayi
         rest.append(text[end : start.start()])
         before = len(found)
         end = _read_one_object(text, start.start(), code, param, depth, found)
-        if len(found) == before:
-            # Nothing in it is known: the sentence around it needs it, such as `send {"type": "adaptive"} instead`.
-            rest.append(text[start.start() : end])
-        else:
-            rest.append(" ")
+        # Without words in it, it belongs to the sentence around it, such as `send {"type": "adaptive"} instead`.
+        rest.append(text[start.start() : end] if len(found) == before else " ")
     rest.append(text[end:])
     return "".join(rest)
 
 
 def _read_one_object(text: str, start: int, code: str, param: str, depth: int, found: list[Saying]) -> int:
     """Read the object that begins here. Returns where it ends."""
-    for source in (text, None):
-        if source is None:
-            # Python's repr of bytes escapes once more, and some relays do it too.
-            source = text[:start] + _unescape(text[start:])
-        try:
-            value, end = json.JSONDecoder(strict=False).raw_decode(source, start)
-        except (ValueError, RecursionError):
-            continue
-        _read(value, code, param, depth + 1, found)
-        return end if source is text else len(text)
-    # Python's repr of a dict, or an object that was cut off.
-    named = {match[1]: match[2] for match in re.finditer(_NAME_FIELD, text[start:])}
-    code, param = named.get("code", code), named.get("param", param)
-    for number, match in enumerate(re.finditer(_FIELD, text[start:])):
-        if number == _MOST_OBJECTS:
+    source = text[start:]
+    for level in range(_MOST_ESCAPED + 1):
+        end = _find_end(source)
+        value = _parse_object(source[:end])
+        if value is not None:
+            _read(value, code, param, depth + 1, found)
+            return start + end if level == 0 else len(text)
+        if "\\" not in source:
             break
-        _read_text(_unescape(match[1] or match[2]), code, param, depth + 1, found)
-    return len(text) if re.search(_FIELD, text[start:]) else start + 1
+        source = _unescape(source)
+    source = text[start:]
+    named = {match[1]: match[2] for match in re.finditer(_NAME_FIELD, source)}
+    fields = [match[1] or match[2] for match, _ in zip(re.finditer(_FIELD, source), range(_MOST_OBJECTS), strict=False)]
+    for field in fields:
+        _read_text(_unescape(field), named.get("code", code), named.get("param", param), depth + 1, found)
+    return len(text) if fields else start + 1
+
+
+def _find_end(text: str) -> int:
+    """Where the object at the beginning of a text ends; 0 if it does not, or is nested too deeply."""
+    quote, depth = "", 0
+    for mark in re.finditer(_MARK, text, re.DOTALL):
+        character = mark[0]
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "\"'":
+            quote = character
+        elif character in "{[":
+            depth += 1
+            if depth > _DEEPEST:
+                return 0
+        elif character in "}]":
+            depth -= 1
+            if depth == 0:
+                return mark.end()
+    return 0
+
+
+def _parse_object(text: str) -> Any:
+    """Parse JSON, or a dict as Python shows it; None if it is neither."""
+    if not text:
+        return None
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        pass
+    if len(text) > _LONGEST_REPR or "'" not in text:
+        return None
+    import warnings
+    from ast import literal_eval
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about escapes that are none
+        try:
+            return literal_eval(text)
+        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+            return None
 
 
 def _unescape(text: str) -> str:
