@@ -85,7 +85,6 @@ def test_a_stream_of_contents_is_a_list_unless_events_are_asked_for(stage: OpenS
     opened = stage(scene)
     path = "/v1beta/models/gemini-3.8-flash:streamGenerateContent"
     body = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
-    post_to(opened, path, body)  # From now on, both find the request in the cache.
     plain, events = post_to(opened, path, body), post_to(opened, f"{path}?alt=sse", body)
     assert (plain.headers["content-type"], events.headers["content-type"]) == ("application/json", "text/event-stream")
     chunks = [json.loads(payload) | {"responseId": ""} for payload in events.payloads]

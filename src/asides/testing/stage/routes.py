@@ -76,8 +76,10 @@ class Routes:
         dialect: str | None = None,
         lenient: bool = False,
         today: date | None = None,
+        reports_cache: bool = False,
     ) -> None:
-        """`dialect`: the dialect of every reply, whatever the path. `lenient`: answer what the rules refuse, too."""
+        """`dialect`: the dialect of every reply, whatever the path. `lenient`: answer what the rules refuse, too.
+        `reports_cache`: put what the prompt cache did into the counts of replies."""
         self._script = script
         self._log = log
         self._key = key
@@ -85,6 +87,7 @@ class Routes:
         self._numbers = count(1)
         self._rules = RulesByDialect(today)
         self._cache = PromptCache()
+        self._reports_cache = reports_cache
         self._lenient = lenient
         self._dialect = dialect
         # Registered dialects come before ours: their authors know the paths.
@@ -183,7 +186,8 @@ class Routes:
         cache = self._cache.use(dialect.name, read_account(request), served.model, msgspec.json.decode(request.body))
         seal = None if rules is None else partial(rules.seal, request=request)
         try:
-            plan = plan_response(self._script(served), served, dialect, seal, writer, cache)
+            reported = cache if self._reports_cache else None
+            plan = plan_response(self._script(served), served, dialect, seal, writer, reported)
             return Answer(plan, served, None, refused, dropped, cache)
         except Exception as problem:  # noqa: BLE001 - whatever a script raises must reach the test, not die in a thread
             self._log.record_problem(problem)

@@ -61,11 +61,13 @@ class Stage:
         dialect: str | None = None,
         rules: RulesMode = "strict",
         date: str | None = None,
+        cache: bool = False,
     ) -> None:
         """`key`: what clients must send. `models`: the list of models, as names or as `ModelInfo`s. `anywhere`: allow a
         host that other machines can reach. `dialect`: the dialect of every request, if its path does not show it.
         `rules`: "strict" refuses what the real servers refuse; "lenient" answers it and only lists it in `refusals`.
-        `date`: the day whose rules hold, such as "2026-11-15"; None: today."""
+        `date`: the day whose rules hold, such as "2026-11-15"; None: today. `cache`: report the tokens that a prompt
+        cache would have read and written; `requests` have them in any case."""
         _check_host(host, anywhere=anywhere)
         self._host = _resolve_localhost(host)
         self._port = port
@@ -79,6 +81,7 @@ class Stage:
             dialect=dialect,
             lenient=_read_rules_mode(rules),
             today=_read_date(date),
+            reports_cache=cache,
         )
         self._thread: threading.Thread | None = None
         self._stop: Callable[[], object] | None = None
@@ -212,6 +215,7 @@ class OpenStage(Protocol):
         models: Sequence[str | ModelInfo] = (MODEL,),
         rules: RulesMode = "strict",
         date: str | None = None,
+        cache: bool = False,
     ) -> Stage:
         """Open a stage with these scenes, with one function that returns them, or with the stage's actor."""
         ...
@@ -243,8 +247,15 @@ def run(
     _check_host(host, anywhere=anywhere)
     log = RequestLog(on_refusal)
     script_function = _improvise_slowly if script is None else ScriptPlayer(load_script(script)).next
-    lenient = _read_rules_mode(rules)
-    routes = Routes(script_function, log, key=key, models=(MODEL,), lenient=lenient, today=_read_date(date))
+    routes = Routes(
+        script_function,
+        log,
+        key=key,
+        models=(MODEL,),
+        lenient=_read_rules_mode(rules),
+        today=_read_date(date),
+        reports_cache=True,
+    )
 
     def on_open(address: str, stop: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
