@@ -42,12 +42,6 @@ _NO_THINKING = Rule(
     since="2025-08-21",
     source="docs.cohere.com/v2/docs/reasoning: only reasoning models; unsure: the words",
 )
-_SWITCH = Rule(
-    kind="thinking_mode_unsupported",
-    text="invalid request: thinking.type must be one of 'enabled' or 'disabled'",
-    since="2025-08-21",
-    source="cohere-python types/thinking.py; unsure: the words",
-)
 _BUDGET = Rule(
     kind="budget_out_of_range",
     text="invalid request: thinking.token_budget must be a positive integer",
@@ -81,7 +75,6 @@ _RESULT_TWICE = Rule(
 RULES = (
     _UNKNOWN_FIELD,
     _NO_THINKING,
-    _SWITCH,
     _BUDGET,
     _TOOL_CHOICE,
     _RESULT_MISSING,
@@ -109,8 +102,6 @@ def _check_settings(body: Wire) -> Iterator[str]:
     yield from (_UNKNOWN_FIELD.refuse(name=name) for name in body if name not in _FIELDS)
     thinking = body.get("thinking") or {}
     kind, budget = thinking.get("type"), thinking.get("token_budget")
-    if thinking and kind not in (None, "enabled", "disabled"):
-        yield _SWITCH.refuse()
     if budget is not None and (not isinstance(budget, int) or budget < 1):
         yield _BUDGET.refuse()
     if kind == "enabled" and _NEVER_THINKS.match(str(body.get("model"))):

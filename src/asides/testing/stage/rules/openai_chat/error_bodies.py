@@ -50,7 +50,7 @@ class HostRule(Rule, frozen=True, kw_only=True):
     in_stream: bool = False
     """Whether it comes inside of the stream, if one was asked for."""
 
-    def fault(self, *, value: Any = None, **names: object) -> Fault:
+    def fault(self, *, quoted: Any = None, **names: object) -> Fault:
         """Return the fault with these names filled in."""
         param = None if self.param is None else self.param.format(**names)
         text = self.text.format(**names)
@@ -60,7 +60,7 @@ class HostRule(Rule, frozen=True, kw_only=True):
             status=self.status,
             param=param,
             code=self.code,
-            input=value,
+            input=quoted,
             write=self.write,
             in_stream=self.in_stream,
         )

@@ -210,13 +210,13 @@ def check_mistral_fields(asked: Asked) -> Iterator[Fault]:
     for place, message in asked.assistants():
         for name in message:
             if name not in _MISTRAL_FIELDS:
-                yield _EXTRA.fault(place=place, name=name, value=message[name])
+                yield _EXTRA.fault(place=place, name=name, quoted=message[name])
         for name in list_call_ids(message):
             if not _NINE_ALPHANUMERICS.fullmatch(name):
                 yield _CALL_ID.fault(name=name)
         for part in message["content"] if isinstance(message.get("content"), list) else ():
             if part.get("type") == "thinking" and not _is_thinking_part(part):
-                yield _CHUNKS.fault(place=place, value=part.get("thinking"))
+                yield _CHUNKS.fault(place=place, quoted=part.get("thinking"))
 
 
 def _is_thinking_part(part: Wire) -> bool:

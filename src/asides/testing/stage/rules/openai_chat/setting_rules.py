@@ -278,9 +278,9 @@ def check_mistral_settings(asked: Asked) -> Iterator[Fault]:
     if asked.body.get("prompt_mode") is not None and not asked.name.startswith("magistral"):
         yield _PROMPT_MODE.fault()
     foreign = (*_FOREIGN[:5], "reasoning_format", "include_reasoning")
-    yield from (_EXTRA_FIELD.fault(name=name, value=asked.body[name]) for name in foreign if name in asked.body)
+    yield from (_EXTRA_FIELD.fault(name=name, quoted=asked.body[name]) for name in foreign if name in asked.body)
     if asked.effort not in (None, "none", "high"):
-        yield _NONE_OR_HIGH.fault(value=asked.effort)
+        yield _NONE_OR_HIGH.fault(quoted=asked.effort)
 
 
 # --- xAI --------------------------------------------------------------------------------------------------------------

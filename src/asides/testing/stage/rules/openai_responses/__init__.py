@@ -25,6 +25,7 @@ from asides.testing.stage.rules import (
     read_credential,
 )
 from asides.testing.stage.rules.openai_chat.error_bodies import Fault, HostRule
+from asides.testing.stage.rules.openai_chat.setting_rules import check_grok_effort
 from asides.testing.stage.rules.openai_generations import NAMES, find_generation
 from asides.testing.stage.rules.openai_responses import item_rules, response_hosts, response_settings
 from asides.testing.stage.rules.openai_responses.response_hosts import ResponsesHost, find_host, find_rules_host
@@ -155,6 +156,8 @@ class ResponsesRules:
         yield from response_settings.check_fields(body)
         may_summarise = "unverified" not in credential
         yield from response_settings.check_reasoning(body, generation, may_summarise=may_summarise)
+        if host.items == "xai":
+            yield from check_grok_effort(model, (body.get("reasoning") or {}).get("effort"))
         yield from response_settings.check_sampling(body, generation)
         parent = body.get("previous_response_id")
         is_known = self.find_stored(str(parent)) is not None
@@ -170,7 +173,7 @@ class ResponsesRules:
         model = str(body.get("model"))
         resolved = [self._resolve(item) for item in items]
         if host.items == "xai":
-            yield from response_hosts.check_xai(body, resolved)
+            yield from response_hosts.check_xai_items(resolved)
         else:
             is_closed = NAMES.match(model.lower().rpartition("/")[2]) is not None
             yield from item_rules.check_ids(items)
