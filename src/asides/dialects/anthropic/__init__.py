@@ -5,5 +5,13 @@ from __future__ import annotations
 from asides.dialects.dialect import DialectFacts, make_lazy_dialect
 
 dialect = make_lazy_dialect(
-    "anthropic", DialectFacts(json_mode=False, seal_kinds=("signature", "redacted"), thinks_in_blocks=True)
+    "anthropic",
+    DialectFacts(
+        json_mode=False,
+        seal_kinds=("signature", "redacted"),
+        thinks_in_blocks=True,
+        cache_since="2026-11-16",
+        cache_source="platform.claude.com build-with-claude/prompt-caching and effort: a change is read anew from "
+        "there on, in the order tools, system, messages; tool_choice, thinking and the effort change the messages",
+    ),
 )
