@@ -14,5 +14,7 @@ dialect = make_lazy_dialect(
         tools_field="toolConfig",
         joins_turns=True,
         forbids_calls=False,
+        cache_since="2026-11-16",
+        cache_source="docs.aws.amazon.com bedrock/userguide/prompt-caching: tools, then system, then messages",
     ),
 )
