@@ -379,5 +379,5 @@ def _without_odd_blocks(item: Node) -> Node:
 
 
 def _name_type(value: object) -> str:
-    names = {str: "text", list: "a list", dict: "an object", bool: "true or false", type(None): "null"}
+    names: dict[type, str] = {str: "text", list: "a list", dict: "an object", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number" if isinstance(value, (int, float)) else type(value).__name__)

@@ -46,6 +46,8 @@ class Finding(msgspec.Struct, JsonForm, frozen=True):
 class Diagnosis(msgspec.Struct, JsonForm, frozen=True):
     """What a model would refuse of a history, and the history that it takes."""
 
+    _private = {"repaired": "both"}
+
     model: str
     """The model, as provider:model."""
     format: HistoryFormat

@@ -117,7 +117,7 @@ class PlanView(msgspec.Struct):
 
 
 def build_messages(turns: Sequence[Turn], find_origin: Callable[[Turn], Origin | None]) -> PlanView:
-    """Build the messages of a history. Thoughts and seals of unknown origin get the one that is found for their turn."""
+    """Build the messages of a history. Thoughts and seals of unknown origin get the one found for their turn."""
     view = PlanView([], [], [])
     for turn in turns:
         origin = find_origin(turn)

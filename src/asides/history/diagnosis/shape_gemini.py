@@ -95,10 +95,6 @@ class GeminiShape(Shape):
         given = find_field(call.node, CALLS).get("id")
         return {"functionResponse": {"id": given, **answer} if given else answer}
 
-    def find_zone(self, turns: Sequence[Turn], place: int) -> int:
-        """The place of the next turn of the user."""
-        return place + 1
-
     def place_results(self, turns: Sequence[Turn], place: int, nodes: list[Node]) -> None:
         """Put results behind those of the next content, or into a content of their own."""
         following = turns[place + 1] if place + 1 < len(turns) else None
