@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from asides.dialects.gemini.import_contents import PLACEHOLDERS
 from asides.history.diagnosis.draft import Draft, Node, Piece, PieceKind, Turn, find_place, write_path
 from asides.history.pair import CANCELLED
 from asides.values.errors import ConfigError
@@ -144,7 +145,10 @@ def _set_origin(part: Part, origin: Origin) -> Part:
     changes: dict[str, Any] = {}
     if seals := getattr(part, "seals", ()):
         changes["seals"] = tuple(
-            seal if seal.origin is not None else msgspec.structs.replace(seal, origin=origin) for seal in seals
+            seal
+            if seal.origin is not None or seal.value in PLACEHOLDERS
+            else msgspec.structs.replace(seal, origin=origin)
+            for seal in seals
         )
     if isinstance(part, Thought) and part.origin is None:
         changes["origin"] = origin
