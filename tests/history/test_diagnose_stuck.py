@@ -390,7 +390,7 @@ def test_a_stuck_history_is_refused_and_its_repair_is_accepted(case: Stuck, as_r
         case.harm(items)
         broken = speaker.body(items)
         refused = post(stage, speaker.format, broken, model=speaker.model)
-        assert refused.status == 400, "the stage is not strict about this"
+        assert refused.status in (400, 404, 422), "the stage is not strict about this"
 
         origin = None if case.made_by is None else case.made_by.name
         given = broken if as_request else items

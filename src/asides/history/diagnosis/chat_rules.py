@@ -15,6 +15,8 @@ from asides.providers.provider import ReplayRule, Target
 from asides.values.messages import Message, Prompt
 from asides.values.thinking import Thinking, Thought
 
+# What a host checks of an entry, if it gave one.
+_SEALED_FIELDS = ("signature", "data", "id", "format", "text", "summary")
 _TEXT_FIELDS = {"reasoning.text": "text", "reasoning.summary": "summary", "reasoning.encrypted": "data"}
 
 
@@ -22,12 +24,19 @@ def fix_details(draft: Draft, turns: Sequence[Turn]) -> None:
     """Repair the entries of `reasoning_details`: fragments of a stream are joined, and the order is that of their
     numbers. Entries that were changed so that nobody can know how they were are left out.
     """
+    usual = _find_usual_fields(turns)
     for turn in turns:
         message = turn.nodes[0]
         details = message.get(DETAILS)
-        if turn.role != "assistant" or details is None:
+        if turn.role != "assistant":
             continue
-        if not isinstance(details, list) or not all(isinstance(entry, dict) for entry in details):
+        if not details and usual and isinstance(message.get("reasoning"), str):
+            detail = "the thinking has lost its details, which other messages have"
+            draft.report("thinking_block_modified", message, detail, "it is left out", field="reasoning")
+            _drop_details(draft, message)
+        if not details:
+            continue
+        if not _is_list_of_objects(details):
             draft.report("thinking_block_modified", message, "it is a list of objects", "it is left out", field=DETAILS)
             _drop_details(draft, message)
             continue
@@ -39,7 +48,7 @@ def fix_details(draft: Draft, turns: Sequence[Turn]) -> None:
         if [id(entry) for entry in ordered] != [id(entry) for entry in joined]:
             detail = "the entries are not in the order of their index"
             draft.report("thinking_block_modified", message, detail, "they are in their order", field=DETAILS)
-        if fault := _find_fault(ordered):
+        if fault := _find_fault(ordered, usual) or _find_lost_text(message, ordered):
             draft.report("thinking_block_modified", message, fault, "the details are left out", field=DETAILS)
             _drop_details(draft, message)
         elif ordered != details:
@@ -86,15 +95,60 @@ def _is_fragment(last: Node, entry: Node) -> bool:
     return not last.get("signature")
 
 
-def _find_fault(entries: list[Node]) -> str:
+def _find_lost_text(message: Node, entries: list[Node]) -> str:
+    """Whether the plain text beside the details shows that their text is lost."""
+    texts = [entry.get(name) for entry in entries for name in ("text", "summary") if name in entry]
+    has_text = any(isinstance(text, str) and text.strip() for text in texts)
+    plain = message.get("reasoning")
+    shows = isinstance(plain, str) and bool(plain.strip()) and any(entry.get("signature") for entry in entries)
+    return "the text of the entries is lost" if shows and not has_text else ""
+
+
+def _find_usual_fields(turns: Sequence[Turn]) -> dict[str, set[str]]:
+    """For each type of entry that most messages of this history have: the fields that most of its entries have.
+
+    Empty if no entry has a seal.
+    """
+    lists: list[list[Node]] = []
+    for turn in turns:
+        details = turn.nodes[0].get(DETAILS) if turn.role == "assistant" else None
+        if details and _is_list_of_objects(details):
+            lists.append(_join_fragments(details))
+    usual: dict[str, set[str]] = {}
+    for kind in {str(entry.get("type")) for entries in lists for entry in entries}:
+        found = [[entry for entry in entries if entry.get("type") == kind] for entries in lists]
+        if 2 * sum(map(bool, found)) <= len(lists):
+            continue
+        same = [entry for entries in found for entry in entries]
+        names = {name for entry in same for name in entry}
+        usual[kind] = {name for name in names if 2 * sum(_is_filled(entry, name) for entry in same) > len(same)}
+    sealed = any(not fields.isdisjoint(("signature", "data")) for fields in usual.values())
+    return usual if sealed else {}
+
+
+def _is_filled(entry: Node, name: str) -> bool:
+    value = entry.get(name)
+    return bool(value.strip()) if isinstance(value, str) else value is not None
+
+
+def _is_list_of_objects(details: Any) -> bool:
+    return isinstance(details, list) and all(isinstance(entry, dict) for entry in details)
+
+
+def _find_fault(entries: list[Node], usual: dict[str, set[str]]) -> str:
     for entry in entries:
         kind = entry.get("type")
+        expected = usual.get(str(kind), set())
+        if lost := [name for name in _SEALED_FIELDS if name in expected and not _is_filled(entry, name)]:
+            return f"an entry has lost its {lost[0]}"
         if not isinstance(kind, str):
             return "an entry has no type"
         if kind == "reasoning.encrypted" and not entry.get("data"):
             return "an encrypted entry has no data"
         if kind == "reasoning.text" and entry.get("text") is None and not entry.get("signature"):
             return "an entry has neither text nor a signature"
+    if lost_types := usual.keys() - {str(entry.get("type")) for entry in entries}:
+        return f"an entry of the type {min(lost_types)} is missing, which other messages have"
     numbers = [entry["index"] for entry in entries if isinstance(entry.get("index"), int)]
     if len(numbers) == len(entries) and sorted(set(numbers)) != list(range(len(set(numbers)))):
         return "an entry is missing"

@@ -163,10 +163,14 @@ class _Examination:
     def _list_rules(self) -> list[Callable[[list[Turn]], None]]:
         shape, target = self.shape, self.target
         is_ours = self.draft.format == "asides"
+
+        def fix_pairs(turns: list[Turn]) -> None:
+            tool_rules.fix_pairs(shape, turns, continues=self.continues)
+
         rules: list[Callable[[list[Turn]], None]] = [
             lambda turns: tool_rules.fix_arguments(shape, turns),
             lambda turns: fix_thinking(shape, turns, target),
-            lambda turns: tool_rules.fix_pairs(shape, turns, continues=self.continues),
+            fix_pairs,
             lambda turns: tool_rules.put_results_first(shape, turns),
             lambda turns: order_rules.drop_blanks(shape, turns, target),
             lambda turns: order_rules.move_system(shape, turns, target),
@@ -178,8 +182,8 @@ class _Examination:
         ]
         if self.draft.format == "openai_chat":
             rules.insert(0, lambda turns: fix_details(self.draft, turns))
-        if not is_ours and self.draft.format != "gemini":
-            rules.insert(0, lambda turns: tool_rules.fix_ids(shape, turns, target))
+        if not is_ours:
+            rules.insert(rules.index(fix_pairs), lambda turns: tool_rules.fix_ids(shape, turns, target))
         return rules
 
     def _follow_plan(self, turns: list[Turn]) -> None:

@@ -29,19 +29,27 @@ def drop_blanks(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
                     turn.pieces.remove(piece)
         if turn.role in ("tool", "system") or not _is_blank(turn, thoughts_count=draft.format != "openai_chat"):
             continue
-        if turn.role == "user" and is_last:
-            if draft.format == "anthropic" and target.dialect in _BLOCK_DIALECTS and draft.is_request:
-                detail = "the last message is empty"
-                draft.report("empty_content", turn.nodes[0], detail, f"it says {CONTINUE!r}")
-                turn.nodes[0]["content"] = CONTINUE
-                draft.touch(turn.nodes[0])
+        if turn.role == "user" and is_last and (draft.is_request or len(turns) == 1):
+            if _needs_content(turn, shape, target):
+                draft.report("empty_content", turn.nodes[0], "the last message is empty", f"it says {CONTINUE!r}")
+                draft.insert(draft.items, len(draft.items), shape.make_text("user", CONTINUE))
+                draft.remove(draft.items, turn.nodes[0])
             continue
+        if turn.role == "user" and is_last and turn.pieces:
+            continue  # the next question
         what = "an empty message"
         if turn.list_pieces("thought"):
             what = "a message with thinking and nothing else"
         draft.report("empty_content", turn.nodes[0], f"{what} is refused", "it is left out")
         for node in turn.nodes:
             draft.remove(draft.items, node)
+    if not draft.items:
+        draft.insert(draft.items, 0, shape.make_text("user", CONTINUE))
+
+
+def _needs_content(turn: Turn, shape: Shape, target: Target) -> bool:
+    """Whether even the last message must say something."""
+    return not turn.pieces or (shape.draft.format == "anthropic" and target.dialect in _BLOCK_DIALECTS)
 
 
 def _is_blank(turn: Turn, *, thoughts_count: bool) -> bool:
@@ -71,6 +79,11 @@ def add_bridges(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
     """Add a short message of the model between results and the user, for hosts that allow only the model there."""
     if shape.draft.format != "openai_chat" or target.quirks.after_results != "assistant":
         return
+    if _ends_with_model(shape, turns):
+        detail = "the last message is the model's, and this host does not continue it without prefix"
+        repair = f"a message of the user follows: {CONTINUE!r}"
+        shape.draft.report("prefill_unsupported", turns[-1].nodes[0], detail, repair)
+        shape.draft.insert(shape.draft.items, len(shape.draft.items), shape.make_text("user", CONTINUE))
     for number in range(len(turns) - 1, 0, -1):
         if (turns[number - 1].role, turns[number].role) == ("tool", "user"):
             fact = Fact(target.provider.since, target.provider.docs)
@@ -79,6 +92,11 @@ def add_bridges(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
             shape.draft.report("role_alternation", turns[number].nodes[0], detail, repair, fact=fact)
             place = shape.find_item(turns, number)
             shape.draft.insert(shape.draft.items, place, shape.make_text("assistant", _BRIDGE))
+
+
+def _ends_with_model(shape: Shape, turns: Sequence[Turn]) -> bool:
+    last = turns[-1]
+    return shape.draft.is_request and last.role == "assistant" and not last.nodes[-1].get("prefix")
 
 
 def move_system(shape: Shape, turns: Sequence[Turn], target: Target) -> None:

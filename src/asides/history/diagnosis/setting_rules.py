@@ -101,7 +101,7 @@ def fix_settings(shape: Shape, turns: Sequence[Turn], given: Prompt, planned: Pl
         kind = _find_kind(notice, target, given)
         fact = Fact(target.rule.since, target.rule.source)
         asked = f", not {notice.asked}" if notice.asked and notice.asked != "set" else ""
-        if notice.code == "prefill_adjusted":
+        if notice.code == "prefill_adjusted" or kind == "prefill_with_thinking":
             repair = f"a message of the user follows: {CONTINUE!r}"
             draft.report(kind, turns[-1].nodes[-1], notice.detail, repair, fact=fact)
             draft.insert(draft.items, len(draft.items), shape.make_text("user", CONTINUE))

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from asides.dialects.message_encoder import STAND_IN
 from asides.dialects.openai_chat.import_messages import import_message
 from asides.history.diagnosis.draft import Node, Piece, PieceKind, Turn, TurnRole
 from asides.history.diagnosis.shape import CANCELLED, Shape, make_piece, read_part
@@ -114,11 +115,21 @@ class ChatShape(Shape):
     def set_arguments(self, call: Piece, arguments: dict[str, Any]) -> None:
         """Replace the arguments of a call."""
         call.node.get("function", call.node)["arguments"] = msgspec.json.encode(arguments).decode()
+        if isinstance(call.node.get("extra_content"), dict):  # a signature covers the arguments
+            call.node["extra_content"] = sign_with_placeholder(call.node["extra_content"])
         self.draft.touch(call.node)
 
     def takes_text_arguments(self) -> bool:
         """Arguments are JSON text."""
         return True
+
+
+def sign_with_placeholder(carrier: Any) -> Node:
+    """The object that carries the signature of a call, with the documented placeholder."""
+    outer: Node = dict(carrier) if isinstance(carrier, dict) else {}
+    google = outer.get("google")
+    inner: Node = dict(google) if isinstance(google, dict) else {}
+    return {**outer, "google": {**inner, "thought_signature": STAND_IN}}
 
 
 def _find_kind(part: Node) -> PieceKind:

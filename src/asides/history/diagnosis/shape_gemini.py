@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from asides.dialects.gemini.import_contents import import_contents
+from asides.dialects.message_encoder import STAND_IN
 from asides.history.diagnosis.draft import Node, Piece, PieceKind, Turn, TurnRole
 from asides.history.diagnosis.shape import CANCELLED, Shape, make_piece, read_part
 from asides.values.parts import ToolCall, ToolResult
@@ -123,7 +124,16 @@ class GeminiShape(Shape):
     def set_arguments(self, call: Piece, arguments: dict[str, Any]) -> None:
         """Replace the arguments of a call."""
         find_field(call.node, CALLS)["args"] = arguments
+        if find_field(call.node, SIGNATURES) is not None:  # a signature covers the arguments
+            set_placeholder(call.node)
         self.draft.touch(call.node)
+
+
+def set_placeholder(part: Node) -> None:
+    """Put the documented placeholder where a signature belongs."""
+    for name in SIGNATURES:
+        part.pop(name, None)
+    part["thoughtSignature"] = STAND_IN
 
 
 def _to_camel(value: Any) -> Any:

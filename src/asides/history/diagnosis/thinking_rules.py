@@ -6,16 +6,17 @@ Not here: the thinking of chat completions (chat_rules), and which thoughts go b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise, takewhile
 from typing import Any
 
 import msgspec
 
-from asides.dialects.message_encoder import STAND_IN
 from asides.dialects.openai_chat.wire import read_signature
 from asides.history.diagnosis.draft import Node, Piece, Turn
 from asides.history.diagnosis.findings import FACTS, Fact
 from asides.history.diagnosis.shape import Shape
-from asides.history.diagnosis.shape_gemini import SIGNATURES
+from asides.history.diagnosis.shape_chat import sign_with_placeholder
+from asides.history.diagnosis.shape_gemini import SIGNATURES, set_placeholder
 from asides.providers.provider import Target
 
 _BLOCK_DIALECTS = ("anthropic", "bedrock")
@@ -42,6 +43,9 @@ def fix_thinking(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
 def _fix_blocks(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
     draft = shape.draft
     rule = target.provider.replay_rule(target.family or target.model)
+    asked: Any = (draft.fields or {}).get("thinking")
+    shown = asked.get("display") if isinstance(asked, dict) else None
+    omits = (shown or target.rule.display) == "omitted"
     seen: set[str] = set()
     for turn in turns:
         kept: list[Piece] = []
@@ -49,7 +53,9 @@ def _fix_blocks(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
             if piece.kind != "thought":
                 kept.append(piece)
                 continue
-            fault = _find_fault(piece.node, turn, seen, sealed=rule.when == "sealed")
+            fault = _find_fault(
+                piece.node, turn, seen, sealed=rule.when == "sealed", omits=omits, strict=draft.is_request
+            )
             if fault is not None:
                 draft.report(fault[0], piece.node, fault[1], "the block is left out")
                 draft.remove_piece(piece)
@@ -67,23 +73,58 @@ def _fix_blocks(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
             draft.remove_piece(kept.pop())
         if target.rule.begins_with_thinking:
             _lead_with_thinking(shape, kept)
+    if draft.is_request and _is_off(asked, target):
+        for piece in _list_open_thoughts(turns):
+            if any(each is piece.node for each in piece.holder or ()):
+                detail = "the current turn has thinking, and the request turns thinking off"
+                draft.report("thinking_present_while_disabled", piece.node, detail, "the block is left out")
+                draft.remove_piece(piece)
 
 
-def _find_fault(block: Node, turn: Turn, seen: set[str], *, sealed: bool) -> tuple[str, str] | None:
+def _list_open_thoughts(turns: Sequence[Turn]) -> list[Piece]:
+    """The thoughts of the turn that the model goes on with: of its last message, and of those before it that called
+    tools.
+    """
+    found: list[Piece] = []
+    for turn in reversed(turns):
+        if _begins(turn):
+            break
+        found += turn.list_pieces("thought")
+    return found
+
+
+def _is_off(asked: Any, target: Target) -> bool:
+    kind = asked.get("type") if isinstance(asked, dict) else None
+    return kind == "disabled" or (kind is None and target.rule.thinking != "always" and target.rule.default == "off")
+
+
+def _find_fault(
+    block: Node, turn: Turn, seen: set[str], *, sealed: bool, omits: bool, strict: bool
+) -> tuple[str, str] | None:
+    """Why a block cannot stay. `omits`: the model's thinking has no text, so a block that lost it can get it back."""
     if turn.role != "assistant":
         return "reasoning_field_rejected", "thinking belongs to messages of the model"
     redacted = block["type"] == "redacted_thinking"
     seal = block.get("data" if redacted else "signature")
-    if not isinstance(seal, str) or not seal:
+    if not isinstance(seal, str) or not seal.strip():
         if redacted:
             return "thinking_signature_missing", "a redacted thinking block has no data"
         if sealed or not isinstance(block.get("thinking"), str):
             return "thinking_signature_missing", "a thinking block has no signature, as after a reply that broke off"
         return None
+    if not redacted and _has_lost_text(block.get("thinking"), omits=omits, strict=strict):
+        return "thinking_text_missing", "a thinking block has lost its text, which its signature covers"
     if seal in seen:
         return "thinking_block_modified", "the signature of this block is that of an earlier one"
     seen.add(seal)
     return None
+
+
+def _has_lost_text(text: Any, *, omits: bool, strict: bool) -> bool:
+    """Whether the text is gone that a signature covers. An empty one may be right where requests are not known."""
+    if not isinstance(text, str):
+        return not omits
+    return (text == "" and strict and not omits) or (text != "" and not text.strip())
 
 
 def _lead_with_thinking(shape: Shape, pieces: list[Piece]) -> None:
@@ -117,9 +158,21 @@ class _ItemRules:
         self.continues = fields.get("previous_response_id") is not None or fields.get("conversation") is not None
         self.may_be_stored = self.continues or (shape.draft.is_request and fields.get("store") is not False)
         self.seen: set[str] = set()
+        self.items: list[Node] = []
+        """The items so far that have an id."""
+        self.followed: set[str] = set()
+        """The ids of reasoning items that have a follower somewhere in the file."""
 
     def fix(self, turns: Sequence[Turn]) -> None:
         for turn in turns:
+            before = ""
+            for piece, after in pairwise(turn.pieces):
+                # Between two reasoning items, one is not at its place.
+                if piece.kind == "thought" and after.kind != "thought" and before != "thought":
+                    self.followed.add(str(piece.node.get("id")))
+                before = piece.kind
+        for turn in turns:
+            self._drop_lost_copies(turn)
             kept = [piece for piece in turn.pieces if self._keep(piece)]
             if turn.role != "assistant":
                 continue
@@ -129,6 +182,19 @@ class _ItemRules:
                 self.draft.remove_piece(kept.pop())
             if self.strict and self.may_think and not self.continues:
                 self._free_followers(kept)
+
+    def _drop_lost_copies(self, turn: Turn) -> None:
+        """Of a reasoning item that is there twice, drop the copy that is not at its place."""
+        for before, piece, after in zip([None, *turn.pieces], turn.pieces, [*turn.pieces[1:], None], strict=False):
+            given = piece.node.get("id")
+            follows = before is not None and before.kind == "thought"
+            if piece.kind != "thought" or (after is not None and after.kind != "thought" and not follows):
+                continue
+            if self.strict and given is not None and str(given) in self.followed:
+                detail = "the item is elsewhere too, with what follows it"
+                self.draft.report("reasoning_item_duplicate", piece.node, detail, "this copy is left out")
+                self.draft.remove_piece(piece)
+        turn.pieces = [piece for piece in turn.pieces if any(each is piece.node for each in piece.holder or ())]
 
     def _keep(self, piece: Piece) -> bool:
         """Repair an item; whether it stays."""
@@ -161,9 +227,13 @@ class _ItemRules:
             if kind == "reasoning":
                 self.draft.report("reasoning_item_duplicate", item, "an earlier item has its id", "it is left out")
                 return False
+            if any(item == each for each in self.items if each.get("id") == given):
+                self.draft.report("reasoning_item_duplicate", item, "the item is there twice", "it is left out")
+                return False
             self.draft.report("reasoning_item_duplicate", item, "an earlier item has its id", "it has no id")
         else:
             self.seen.add(str(given))
+            self.items.append(dict(item))
             return True
         if has_state:
             del item["id"]
@@ -190,10 +260,8 @@ class _ItemRules:
         return True
 
     def _free_followers(self, kept: list[Piece]) -> None:
-        """Remove the ids of a turn that has no reasoning: an id binds an item to the reasoning before it."""
-        if any(piece.kind == "thought" for piece in kept):
-            return
-        for piece in kept:
+        """Remove the ids of items that have no reasoning before them: an id binds an item to it."""
+        for piece in takewhile(lambda piece: piece.kind != "thought", kept):
             kind = str(piece.node.get("type", "message"))
             if kind in _PREFIXES and piece.node.get("id") is not None:
                 detail = "its id binds it to a reasoning item that is not there, if the model reasoned before it"
@@ -223,15 +291,9 @@ def _sign_calls(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
         detail = f"the call of {call.name} in the current turn has no signature"
         draft.report("thought_signature_missing", call.node, detail, "the documented placeholder is there", fact=fact)
         if draft.format == "gemini":
-            for name in SIGNATURES:
-                call.node.pop(name, None)
-            call.node["thoughtSignature"] = STAND_IN
+            set_placeholder(call.node)
         else:
-            carrier = call.node.get("extra_content")
-            carrier = dict(carrier) if isinstance(carrier, dict) else {}
-            google: Any = carrier.get("google")
-            inner: Node = dict(google) if isinstance(google, dict) else {}
-            call.node["extra_content"] = {**carrier, "google": {**inner, "thought_signature": STAND_IN}}
+            call.node["extra_content"] = sign_with_placeholder(call.node.get("extra_content"))
         draft.touch(call.node)
 
 
