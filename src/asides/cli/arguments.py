@@ -12,6 +12,7 @@ from asides.cli.parse_arguments import (
     OPTIONS,
     Command,
     declare_completion,
+    declare_doctor,
     declare_help,
     declare_stage,
     format_list,
@@ -360,6 +361,7 @@ COMMANDS: dict[str, Command] = {
     "separate": Command(
         "Take the thinking out of a text with inline tags, as it arrives.", _declare_separate, "asides.cli.separate"
     ),
+    "doctor": Command("Tell what a model would refuse of a history; repair it.", declare_doctor, "asides.cli.doctor"),
     "providers": Command("List the providers, or show one in full.", _declare_providers, "asides.cli.providers"),
     "models": Command("Show the rules for models: which think, and how.", _declare_models, "asides.cli.models"),
     "keys": Command("Store API keys, and list where keys come from.", _declare_keys, "asides.cli.keys"),
