@@ -24,6 +24,7 @@ _NAMES_BY_MODULE = {
     "asides.flows.many": "Progress",
     "asides.flows.offline": "Explanation decode explain",
     "asides.flows.run_config": "Limits",
+    "asides.history.diagnosis.diagnose": "Diagnosis Finding diagnose",
     "asides.options": "ReplyLimits Timeout",
     "asides.providers.find": "find_provider list_providers",
     "asides.providers.provider": "Capabilities ModelRule ModelVariant Provider Quirks ReplayRule",

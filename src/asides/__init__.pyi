@@ -29,6 +29,9 @@ from asides.flows.offline import Explanation as Explanation
 from asides.flows.offline import decode as decode
 from asides.flows.offline import explain as explain
 from asides.flows.run_config import Limits as Limits
+from asides.history.diagnosis.diagnose import Diagnosis as Diagnosis
+from asides.history.diagnosis.diagnose import Finding as Finding
+from asides.history.diagnosis.diagnose import diagnose as diagnose
 from asides.options import ReplyLimits as ReplyLimits
 from asides.options import Timeout as Timeout
 from asides.providers.find import find_provider as find_provider
@@ -159,9 +162,11 @@ __all__ = [
     "Conversation",
     "ConversationStream",
     "Cost",
+    "Diagnosis",
     "Event",
     "Explanation",
     "File",
+    "Finding",
     "FunctionTool",
     "IdleTimeout",
     "Image",
@@ -253,6 +258,7 @@ __all__ = [
     "assistant",
     "blocks",
     "decode",
+    "diagnose",
     "explain",
     "find_provider",
     "fold",

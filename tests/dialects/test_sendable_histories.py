@@ -81,13 +81,13 @@ def test_a_message_of_the_model_is_added_after_results_if_required() -> None:
 
 
 def test_a_call_of_another_provider_has_the_stand_in_over_chat_too() -> None:
-    """Only the first call of a step is signed, and only those of the turn under way."""
+    """Only the first call of a step is signed, and it stays so when the turn is over."""
     two = assistant(LOOK, ToolCall("call_1", "look", {"at": 2}))
     answers = Message("tool", (ToolResult("call_0", "fine"), ToolResult("call_1", "fine")))
     body, codes = sent("google-openai:gemini-3-pro-preview", user("go"), two, answers, user("on"), two, answers)
     first, second = (message["tool_calls"] for message in body["messages"] if message["role"] == "assistant")
     stand_in = {"google": {"thought_signature": "skip_thought_signature_validator"}}
-    assert [call.get("extra_content") for call in (*first, *second)] == [None, None, stand_in, None]
+    assert [call.get("extra_content") for call in (*first, *second)] == [stand_in, None, stand_in, None]
     assert codes == ["signature_stand_in"]
     assert "extra_content" not in sent("google-openai:gemini-2.5-flash", user("go"), assistant(LOOK), DONE)[0]
 

@@ -75,6 +75,37 @@ HOUSES: dict[str, House] = {
     "plain chat": House("openai-chat:gpt-5", "nothing", None),
 }
 
+# Other generations and hosts. Most laws hold for all if they hold for those above, and are tried on pairs of them.
+ALL_HOUSES: dict[str, House] = {
+    **HOUSES,
+    "messages, first to think": House("anthropic:claude-3-7-sonnet-20250219", "seals", 2000, redacts=True),
+    "messages, haiku 4.5": House("anthropic:claude-haiku-4-5", "seals", 2000, redacts=True),
+    "messages, opus 4.7": House("anthropic:claude-opus-4-7", "seals", "high", redacts=True),
+    "messages, fable 5.1": House("anthropic:claude-fable-5-1", "seals", "high", redacts=True, bound=True),
+    "messages, sonnet 5.5": House("anthropic:claude-sonnet-5-5", "seals", "high", redacts=True, bound=True),
+    "messages, haiku 5.5": House("anthropic:claude-haiku-5-5", "seals", "high", redacts=True, bound=True),
+    "converse, opus 4.6": House("bedrock:us.anthropic.claude-opus-4-6-v1", "seals", "high", redacts=True),
+    "converse, nova": House("bedrock:us.amazon.nova-2-lite-v1:0", "nothing", "low"),
+    "gemini 2.5": House("google:gemini-2.5-pro", "seals", 2000, base="/v1beta"),
+    "gemini 3 flash": House("google:gemini-3-flash-preview", "seals", "low", base="/v1beta"),
+    "responses, o3": House("openai-responses:o3", "seals"),
+    "responses, 5.6": House("openai-responses:gpt-5.6", "seals", "high"),
+    "responses, grok": House("xai:grok-4.3", "seals", "high"),
+    "chat, 5.4": House("openai-chat:gpt-5.4", "nothing", None),
+    "chat, either endpoint": House("openai:gpt-5.4", "seals", "low"),
+    "chat, deepseek 3.2": House("deepseek:deepseek-chat", "thinking_on_tool_turns", None),
+    "chat, kimi 3": House("moonshot:kimi-k3", "thinking_on_tool_turns", "on"),
+    "chat, glm 5.3": House("zai:glm-5.3", "nothing", "on"),
+    "chat, qwen": House("qwen:qwen3-max", "nothing", "on"),
+    "chat, groq": House("groq:openai/gpt-oss-120b", "nothing", "low", base="/as-groq/v1"),
+    "chat, cerebras": House("cerebras:zai-glm-4.7", "nothing", None, base="/as-cerebras/v1"),
+    "chat, vllm": House("vllm:Qwen/Qwen3-32B", "nothing", "on", base="/as-vllm/v1"),
+    "chat, a relay": House("litellm-proxy:claude-sonnet-4-5", "nothing", None, base="/as-litellm/v1"),
+    "a gateway to deepseek": House("openrouter:deepseek/deepseek-v4-pro", "seals", "high"),
+    "a gateway to kimi": House("openrouter:moonshotai/kimi-k2.6", "seals", "high"),
+    "cohere, plain": House("cohere:command-a-03-2025", "nothing", None),
+}
+
 
 class Target(NamedTuple):
     """A house on one of the stages."""
@@ -85,7 +116,7 @@ class Target(NamedTuple):
     @property
     def origin(self) -> tuple[str, int]:
         """Who the thoughts of this house belong to: a provider at an address."""
-        return HOUSES[self.house].provider, self.stage
+        return ALL_HOUSES[self.house].provider, self.stage
 
 
 class Manner(NamedTuple):
@@ -102,6 +133,20 @@ class Manner(NamedTuple):
 AT_ONCE = Manner()
 
 
+class Settings(NamedTuple):
+    """What else a request says."""
+
+    key: str = KEY
+    system: str | None = SYSTEM
+    tools: tuple[Tool, ...] = tuple(TOOLS)
+    thinking: Any = None
+    """None: as the house is usually asked."""
+    more: tuple[tuple[str, Any], ...] = ()
+
+
+AS_USUAL = Settings()
+
+
 class Act(NamedTuple):
     """What came of one request."""
 
@@ -111,6 +156,10 @@ class Act(NamedTuple):
     """The request, as the stage received it."""
     events: list[Event]
     """What was handed out."""
+    refusals: tuple[str, ...] = ()
+    """Why earlier forms of the request were refused, where that may be."""
+    bodies: tuple[bytes, ...] = ()
+    """Every form of the request."""
 
 
 class Refused(AssertionError):
@@ -127,6 +176,8 @@ class Theatre:
         self._seen = [0, 0, 0]
         self._client = asides.Client()
         self._awaiting = asides.AsyncClient()
+        self.heals = False
+        """Whether a request may be refused and repaired."""
 
     def open(self) -> None:
         """Open the doors."""
@@ -142,12 +193,20 @@ class Theatre:
 
     def address(self, target: Target) -> str:
         """The base URL of a house on its stage."""
-        return self._stages[target.stage].url.removesuffix("/v1") + HOUSES[target.house].base
+        return self._stages[target.stage].url.removesuffix("/v1") + ALL_HOUSES[target.house].base
 
-    def ask(self, target: Target, history: tuple[Message, ...], scene: Say, manner: Manner = AT_ONCE) -> Act:
+    def ask(
+        self,
+        target: Target,
+        history: tuple[Message, ...],
+        scene: Say,
+        manner: Manner = AT_ONCE,
+        settings: Settings = AS_USUAL,
+    ) -> Act:
         """What came of it. Raises `Refused` where the house did not take the first and only request."""
-        house = HOUSES[target.house]
-        options: dict[str, Any] = {**self.options(target), "system": SYSTEM, "tools": TOOLS}
+        house = ALL_HOUSES[target.house]
+        options: dict[str, Any] = self.options(target, settings)
+        options |= {"system": settings.system, "tools": list(settings.tools) or None, **dict(settings.more)}
         events: list[Event] = []
 
         def asking() -> Reply | None:
@@ -163,9 +222,19 @@ class Theatre:
             return asides.AsyncConversation(system=SYSTEM, client=self._awaiting, tools=TOOLS)
         return asides.Conversation(system=SYSTEM, client=self._client, tools=TOOLS)
 
-    def talk(self, chat: Chat, target: Target, question: tuple[Message, ...], scene: Say, manner: Manner) -> Act:
+    def talk(
+        self,
+        chat: Chat,
+        target: Target,
+        question: tuple[Message, ...],
+        scene: Say,
+        manner: Manner,
+        settings: Settings = AS_USUAL,
+    ) -> Act:
         """The same, asked by a conversation, which keeps what comes of it."""
-        options: dict[str, Any] = {**self.options(target), "model": HOUSES[target.house].model}
+        options: dict[str, Any] = {**self.options(target, settings), "model": ALL_HOUSES[target.house].model}
+        if settings is not AS_USUAL:
+            options |= {"tools": list(settings.tools) or None, **dict(settings.more)}
         events: list[Event] = []
 
         async def awaited(chat: asides.AsyncConversation) -> Reply | None:
@@ -184,12 +253,12 @@ class Theatre:
 
         return self._act(target, scene, manner, asking, events)
 
-    def options(self, target: Target) -> dict[str, Any]:
+    def options(self, target: Target, settings: Settings = AS_USUAL) -> dict[str, Any]:
         """What a house needs to be told."""
         return {
             "base_url": self.address(target),
-            "api_key": KEY,
-            "thinking": HOUSES[target.house].thinking,
+            "api_key": settings.key,
+            "thinking": ALL_HOUSES[target.house].thinking if settings.thinking is None else settings.thinking,
             "retries": 0,
             "timeout": 20,
         }
@@ -206,10 +275,11 @@ class Theatre:
             refused = problem
         received = self._stages[target.stage].requests[self._seen[target.stage] :]
         self._seen[target.stage] += len(received)
-        if refused is not None or len(received) != 1 or received[0].problem is not None:
-            told = [request.problem for request in received]
+        told = [request.problem for request in received]
+        bodies = tuple(request.body for request in received)
+        if refused is not None or told[-1:] != [None] or (told != [None] and not self.heals):
             raise Refused(f"{target.house} on stage {target.stage}: {told}") from refused
-        return Act(reply, received[0].body, events)
+        return Act(reply, bodies[-1], events, tuple(str(problem) for problem in told[:-1]), bodies)
 
     def _blocking(
         self, model: str, history: tuple[Message, ...], manner: Manner, options: dict[str, Any], told: list[Event]

@@ -35,7 +35,7 @@ class Exit(IntEnum):
 
 _MEANINGS = {
     Exit.DONE: "answered (or the model called tools: see --json)",
-    Exit.UNEXPECTED: "unexpected error: a bug in asides",
+    Exit.UNEXPECTED: "unexpected error: a bug in asides; with doctor: the history was not sound",
     Exit.USAGE: "wrong usage or settings: nothing was sent",
     Exit.KEY: "the API key is missing or not accepted",
     Exit.BUSY: "rate limited, out of credit, or overloaded",

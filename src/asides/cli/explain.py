@@ -66,6 +66,7 @@ def _encode(explanation: Explanation) -> dict[str, object]:
         "body": explanation.body,
         "missing_key": explanation.missing_key,
         "decisions": msgspec.to_builtins(explanation.decisions),
+        "cache_break_at": msgspec.to_builtins(explanation.cache_break_at),
         "notices": msgspec.to_builtins(explanation.notices),
         "memory": msgspec.to_builtins(explanation.memory),
     }

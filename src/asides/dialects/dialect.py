@@ -104,6 +104,11 @@ class DialectFacts(msgspec.Struct, frozen=True):
     """The field of the tools, where a history with calls is refused without it."""
     forbids_calls: bool = True
     """Whether a request with tools can forbid calls (tool_choice "none")."""
+    joins_turns: bool = False
+    """Two messages of the model in a row are one on the wire, whose thoughts then are not those of one reply."""
+    cache_since: str = ""
+    """The date of what is known about the prompt caches of this dialect."""
+    cache_source: str = ""
 
 
 class Dialect(Protocol):

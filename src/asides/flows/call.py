@@ -109,6 +109,8 @@ class SentRequest(msgspec.Struct, frozen=True):
     """It turns thinking off."""
     has_state: bool = False
     """Thoughts of earlier turns go back in it."""
+    prefix: str = ""
+    """The digest of all that it says, where the model binds its seals to that."""
 
 
 def encode_request(prompt: Prompt, target: Target, *, on_conflict: OnConflict) -> SentRequest:
@@ -119,7 +121,8 @@ def encode_request(prompt: Prompt, target: Target, *, on_conflict: OnConflict) -
     if planned.decisions:
         _log.debug("%s: of %d earlier parts %d go back", target.provider.name, len(planned.decisions), len(kept))
     is_off = planned.prompt.thinking.mode == "off"
-    return SentRequest(prompt, target, planned.prompt, request, (*planned.notices, *notices), is_off, bool(kept))
+    told = (*planned.notices, *notices)
+    return SentRequest(prompt, target, planned.prompt, request, told, is_off, bool(kept), planned.prefix)
 
 
 NO_STATE = ProviderState()

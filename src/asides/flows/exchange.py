@@ -376,6 +376,7 @@ class Exchange:
             ("expected", call.expected),
             ("priced_by", call.target.provider.prices),
             ("learned", learned),
+            ("prefix", sent.prefix),
         )
         return {name: value for name, value in fields if value}
 

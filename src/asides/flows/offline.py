@@ -16,6 +16,7 @@ from asides.flows.build_call import CallBuilder
 from asides.flows.exchange import ResponseReader
 from asides.flows.retry import decode_error
 from asides.flows.steps import Head
+from asides.history.cache_break import CacheBreak, SentBefore, find_cache_break
 from asides.history.plan import Decision, encode_plan, plan
 from asides.options import ModelLike, Options, PromptLike
 from asides.providers.credentials import collect_secrets, is_secret_header, is_secret_query
@@ -167,6 +168,9 @@ class Explanation(msgspec.Struct, frozen=True):
     """The models that are asked in order when this one fails."""
     memory: tuple[Learned, ...] = ()
     """What refusals of earlier requests taught about this model, in this process or in the messages."""
+    cache_break_at: CacheBreak | None = None
+    """Where the request stops to begin with the one before it, and why: the provider's cache ends there. None: nowhere,
+    or there was none before."""
 
     def __repr__(self) -> str:
         return f"Explanation({self.method} {self.url}, notices={[notice.code for notice in self.notices]})"
@@ -189,6 +193,8 @@ class Explanation(msgspec.Struct, frozen=True):
         if self.memory:
             lines += ["", "Learned from earlier refusals:"]
             lines += [f"  {_format_fact(fact)}" for fact in self.memory]
+        if self.cache_break_at is not None:
+            lines += ["", _format_break(self.cache_break_at)]
         if self.notices:
             lines += ["", "Notices:"]
             lines += [f"  {notice}{_format_change(notice)}" for notice in self.notices]
@@ -207,6 +213,12 @@ def _format_fact(fact: Learned) -> str:
         known.append(f"{len(fact.refused)} refused seals or thoughts do not go back")
     # A saved conversation may be a file of others.
     return escape_controls(f"{fact.kind}: {'; '.join(known)}")
+
+
+def _format_break(found: CacheBreak) -> str:
+    at = found.path if found.message is None else f"{found.path} (message {found.message})"
+    source = ", ".join(text for text in (found.since, found.source) if text)
+    return f"The prompt cache ends at {at}: {found.why}{f' [{source}]' if source else ''}"
 
 
 def _format_change(notice: Notice) -> str:
@@ -256,7 +268,14 @@ def explain(
         call.why_endpoint,
         tuple(other.model for other in call.fallbacks),
         target.learned,
+        find_cache_break(call.prompt, call.target, before=_find_before(prompt), on_conflict=call.policy.on_conflict),
     )
+
+
+def _find_before(prompt: object) -> SentBefore | None:
+    """What the conversation sent last, if the prompt is one that has asked in this process."""
+    before = getattr(prompt, "sent_before", None)
+    return before if isinstance(before, SentBefore) else None
 
 
 def _hide_query(url: str) -> str:

@@ -23,6 +23,7 @@ from asides.values.messages import (
     HAS_CALLS,
     HAS_MEDIA,
     HAS_RESULTS,
+    HAS_THOUGHTS,
     HAS_WITHHELD,
     IS_BLANK,
     IS_BOUND,
@@ -64,6 +65,8 @@ class Plan(msgspec.Struct, frozen=True):
     prompt: Prompt
     decisions: tuple[Decision, ...] = ()
     notices: tuple[Notice, ...] = ()
+    prefix: str = ""
+    """The digest of everything that is sent, where the model binds its seals to that."""
 
 
 def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -> Plan:
@@ -89,11 +92,54 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
 
         messages = replace_refused(messages, target, on_conflict, notices)
     sendable = msgspec.structs.replace(prompt, messages=messages, state=state)
+    if traits & HAS_THOUGHTS and find_facts(target.dialect).joins_turns:
+        sendable = _drop_joined_thoughts(sendable, notices)
     if target.quirks.message_rules or (traits & HAS_CALLS and not prompt.tools):
         from asides.history.fit_messages import fit_messages
 
         sendable = fit_messages(sendable, find_facts(target.dialect), target.quirks.message_rules, notices)
-    return Plan(check_request(sendable, target, on_conflict, notices), tuple(decisions), tuple(notices))
+    checked = check_request(sendable, target, on_conflict, notices)
+    if target.rule.prefix_bound:
+        return _bind_seals(Plan(checked, tuple(decisions), tuple(notices)), prompt.messages)
+    return Plan(checked, tuple(decisions), tuple(notices))
+
+
+def _bind_seals(planned: Plan, history: tuple[Message, ...]) -> Plan:
+    """Drop the thoughts whose seals are bound to another past, and report the prefix of the reply."""
+    from asides.history.prefix import WHY_DROPPED, bind_prefix
+
+    bound, prefix, broken = bind_prefix(planned.prompt)
+    decisions = planned.decisions
+    if broken:
+        numbers = {number for number, message in enumerate(history) if message.prefix in broken}
+        decisions = tuple(
+            msgspec.structs.replace(decision, action="drop", why=WHY_DROPPED)
+            if decision.message in numbers and decision.what == "thought"
+            else decision
+            for decision in decisions
+        )
+    return msgspec.structs.replace(planned, prompt=bound, decisions=decisions, prefix=prefix)
+
+
+def _drop_joined_thoughts(prompt: Prompt, notices: list[Notice]) -> Prompt:
+    """Drop the thoughts of a turn that follows another one with thoughts directly. The two are one message on the wire,
+    and a provider refuses thoughts among those of another reply: "cannot be modified".
+    """
+    messages, before = list(prompt.messages), False
+    for number, (message, facts) in enumerate(zip(prompt.messages, read_facts(prompt.messages), strict=True)):
+        has_thoughts = bool(facts.traits & HAS_THOUGHTS)
+        if message.role != "assistant":
+            before = False
+        elif before and has_thoughts:
+            parts = tuple(part for part in message.parts if not isinstance(part, Thought))
+            messages[number] = msgspec.structs.replace(message, parts=parts)
+        else:
+            before = before or has_thoughts
+    if all(map(is_, messages, prompt.messages)):
+        return prompt
+    detail = "a turn follows another one directly, which is one message here; the thoughts of the second were left out"
+    notices.append(Notice("reasoning_not_sent", detail, "messages"))
+    return msgspec.structs.replace(prompt, messages=tuple(messages))
 
 
 def _drop_blank_messages(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:

@@ -116,6 +116,8 @@ class MessageFacts(msgspec.Struct, gc=False, eq=False):
     encoded: Any = NO_FORM
     """The message on the wire."""
     encoded_before: Any = NO_FORM
+    chained: tuple[bytes, bytes] = (b"", b"")
+    """The digest of all before the message, and that of all up to it (history/prefix)."""
 
 
 class _FactsSlot:

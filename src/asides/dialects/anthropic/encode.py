@@ -97,12 +97,14 @@ def build_url(target: Target, model: str, *, streams: bool) -> str:
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[dict[str, Any], list[str]]:
     encoded = encode_messages(prompt, notices, reuse=True)
-    # The provider's cache has the system prompt and the tools before the messages, so the body has them there too.
-    body: dict[str, Any] = {"model": target.model, "max_tokens": _choose_limit(prompt, target)}
+    # The provider's cache has the system prompt and the tools before the messages, so the body has them there too. What
+    # may change from request to request follows the messages.
+    body: dict[str, Any] = {"model": target.model}
     if encoded.system is not None:
         body["system"] = encoded.system
     body |= _encode_tools(prompt, notices)
     body["messages"] = encoded.messages
+    body["max_tokens"] = _choose_limit(prompt, target)
     thinking, betas = encode_thinking(prompt, target)
     body |= _encode_output(prompt, target, notices)
     body = merge_fields(body, thinking)

@@ -12,6 +12,9 @@ dialect = make_lazy_dialect(
         thinks_in_blocks=True,
         # "The toolConfig field must be defined when using toolUse and toolResult content blocks" (Converse, 2026-08).
         tools_field="toolConfig",
+        joins_turns=True,
         forbids_calls=False,
+        cache_since="2026-11-16",
+        cache_source="docs.aws.amazon.com bedrock/userguide/prompt-caching: tools, then system, then messages",
     ),
 )

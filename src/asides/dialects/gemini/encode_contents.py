@@ -45,29 +45,22 @@ def encode_contents(
 
     With `reuse`, a content may be the bytes that an earlier request had for it.
     """
-    encoder = _ContentEncoder(prompt, notices)
+    encoder = _ContentEncoder(prompt, notices, must_sign=bool(target.rule.signed_calls))
     messages, history = prompt.messages, encoder.history
-    turn = 1 + max((place for place, message in enumerate(messages) if _begins_turn(message)), default=-1)
-    encoder.must_sign = target.rule.signed_calls == "all"
-    start = history.run_opening(messages[:turn])
-    history.run(messages[start:turn], find_context(_CONTEXTS, encoder.must_sign) if reuse else None)
-    encoder.must_sign = bool(target.rule.signed_calls)
-    history.run(messages[turn:], find_context(_CONTEXTS, encoder.must_sign) if reuse and history.last else None)
+    start = history.run_opening(messages)
+    history.run(messages[start:], find_context(_CONTEXTS, encoder.must_sign) if reuse else None)
     return history.end(), encoder.system
-
-
-def _begins_turn(message: Message) -> bool:
-    return message.role == "user" and not all(isinstance(part, ToolResult) for part in message.parts)
 
 
 class _ContentEncoder:
     """Encodes the messages of one history. The kinds of its turns are "assistant", "user" and "results"."""
 
-    def __init__(self, prompt: Prompt, notices: list[Notice]) -> None:
+    def __init__(self, prompt: Prompt, notices: list[Notice], *, must_sign: bool) -> None:
         system = read_system(prompt)
         self.system = [] if system is None else [system]
-        self.must_sign = False
-        """Whether the first call of a message must have a signature: in the current turn, for models that sign."""
+        self.must_sign = must_sign
+        """Whether the first call of a message must have a signature, for models that sign. Only the current turn is
+        checked, but its calls stay as they were sent when it has ended: the provider's cache compares them."""
         self.notices = notices
         self.names = {call.id: call.name for facts in read_facts(prompt.messages) for call in facts.calls}
         # The results for the calls of one turn belong together.

@@ -77,22 +77,9 @@ def encode_messages(prompt: Prompt, target: Target, notices: list[Notice], *, re
             encoder.encode_plain,
             between=encoder.make_bridge,
         )
-    if not target.rule.signed_calls:
-        history.run(messages, context)
-    else:
-        start = 1 + max((place for place, message in enumerate(messages) if _begins_turn(message)), default=-1)
-        if target.rule.signed_calls == "all":
-            start = 0
-        history.run(messages[:start], context)
-        encoder.signs_calls = True
-        history.run(messages[start:], encoder.find_context() if reuse else None)
+    history.run(messages, context)
     notices.sort(key=lambda notice: _LAST_NOTICES.get(notice.code, 0))
     return history.encoded
-
-
-def _begins_turn(message: Message) -> bool:
-    is_results = bool(message.parts) and all(isinstance(part, ToolResult) for part in message.parts)
-    return message.role == "user" and not is_results
 
 
 class _MessageEncoder:
@@ -113,12 +100,13 @@ class _MessageEncoder:
             self.lost_in_calls = ""
         if self.lost_in_calls is not None and not _wants_thinking_back(prompt, target):
             self.lost_in_calls = self.lost_elsewhere = None
-        self.signs_calls = False
-        """Whether the first call of a message must have a signature: in the current turn, for models that sign."""
+        self.signs_calls = bool(target.rule.signed_calls)
+        """Whether the first call of a message must have a signature, for models that sign. Only the current turn is
+        checked, but its calls stay as they were sent when it has ended: the provider's cache compares them."""
 
     def find_context(self) -> Context:
         """The context of the target and the settings that shape a message."""
-        return find_context(self.target, self.lost_in_calls, self.signs_calls)
+        return find_context(self.target, self.lost_in_calls)
 
     # --- hosts that refuse a user message after results -------------------------------------------------------------
 

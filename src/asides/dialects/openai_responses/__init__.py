@@ -4,4 +4,13 @@ from __future__ import annotations
 
 from asides.dialects.dialect import DialectFacts, make_lazy_dialect
 
-dialect = make_lazy_dialect("openai_responses", DialectFacts(seal_kinds=("encrypted",), thinks_in_blocks=True))
+dialect = make_lazy_dialect(
+    "openai_responses",
+    DialectFacts(
+        seal_kinds=("encrypted",),
+        thinks_in_blocks=True,
+        cache_since="2026-11-16",
+        cache_source="developers.openai.com guides/prompt-caching: exact beginnings, with tools and schema; "
+        "openrouter.ai model-migrations/gpt-6-astra: another effort changes the beginning",
+    ),
+)

@@ -29,8 +29,8 @@ def answer(*items: Wire, **fields: Any) -> Wire:
     return {"role": "assistant", "content": list(items), **fields}
 
 
-def asked(stage: Stage, *messages: Wire) -> Answer:
-    body = json.dumps({"model": "command-a-reasoning-08-2025", "messages": messages}).encode()
+def asked(stage: Stage, *messages: Wire, **fields: Any) -> Answer:
+    body = json.dumps({"model": "command-a-reasoning-08-2025", "messages": messages, **fields}).encode()
     with connected(stage) as connection:
         connection.request("POST", "/v2/chat", body)
         return Answer(connection.getresponse())
@@ -63,3 +63,34 @@ def test_a_loop_with_a_plan_is_accepted(stage: OpenStage) -> None:
     opened = stage(Say(text="42"))
     turn = called("a", "b", tool_plan="I will look.", content=[{"type": "thinking", "thinking": "mull"}])
     assert asked(opened, USER, turn, result("b"), result("a"), answer(TEXT), SO).status == 200
+
+
+@pytest.mark.parametrize(
+    ("broken", "legal", "status", "kind", "words"),
+    [
+        ({"reasoning_effort": "low"}, {}, 422, "unknown_param", "parameter 'reasoning_effort' is not a valid field"),
+        (
+            {"thinking": {"type": "enabled", "token_budget": 0}},
+            {"thinking": {"type": "enabled", "token_budget": 1}},
+            400,
+            "budget_out_of_range",
+            "must be a positive integer",
+        ),
+        (
+            {"thinking": {"type": "enabled"}, "model": "command-r-08-2024"},
+            {"model": "command-r-08-2024"},
+            400,
+            "thinking_unsupported_model",
+            "does not support thinking",
+        ),
+        ({"tool_choice": "REQUIRED"}, {}, 400, None, "when tools are specified"),
+    ],
+)
+def test_settings_are_checked(
+    stage: OpenStage, broken: Wire, legal: Wire, status: int, kind: str | None, words: str
+) -> None:
+    opened = stage(Say(text="42"))
+    answer = asked(opened, USER, **broken)
+    assert (answer.status, opened.refusals[-1].kind or None) == (status, kind)
+    assert words in answer.json["message"]
+    assert asked(opened, USER, **legal).status == 200

@@ -25,8 +25,8 @@ def result(name: str, **fields: Any) -> Wire:
     return {"role": "tool", "content": "fine", "tool_name": "look", "tool_call_id": name} | fields
 
 
-def asked(stage: Stage, *messages: Wire) -> Answer:
-    body = json.dumps({"model": "qwen3", "messages": messages, "stream": False}).encode()
+def asked(stage: Stage, *messages: Wire, **fields: Any) -> Answer:
+    body = json.dumps({"model": "qwen3", "messages": messages, "stream": False, **fields}).encode()
     with connected(stage) as connection:
         connection.request("POST", "/api/chat", body)
         return Answer(connection.getresponse())
@@ -81,3 +81,62 @@ def test_a_result_need_not_name_its_tool(stage: OpenStage, name: str | None) -> 
     assert asked(opened, USER, called("a"), absent).status == 200
     del absent["tool_call_id"]
     assert asked(opened, USER, called("a"), absent).status == 200
+
+
+@pytest.mark.parametrize(
+    ("model", "think", "legal", "kind", "error", "date"),
+    [
+        (
+            "qwen3-coder:30b",
+            True,
+            False,
+            "thinking_unsupported_model",
+            '"qwen3-coder:30b" does not support thinking',
+            None,
+        ),
+        (
+            "llama3.1",
+            True,
+            None,
+            "thinking_unsupported_model",
+            "registry.ollama.ai/library/llama3.1 does not support thinking",
+            "2025-07-16",
+        ),
+        (
+            "qwen3",
+            "true",
+            True,
+            "effort_unsupported_value",
+            'invalid think value: "true" (must be "high", "medium", "low", "max", true, or false)',
+            None,
+        ),
+        (
+            "gpt-oss",
+            "max",
+            "high",
+            "effort_unsupported_value",
+            'invalid think value: "max" (must be "high", "medium", "low", true, or false)',
+            "2025-12-22",
+        ),
+        (
+            "qwen3",
+            "high",
+            True,
+            "effort_unsupported_value",
+            'think value "high" is not supported for this model',
+            "2025-12-22",
+        ),
+    ],
+)
+def test_think_is_checked_against_the_model(
+    stage: OpenStage, model: str, think: object, legal: object, kind: str, error: str, date: str | None
+) -> None:
+    opened = stage(Say(text="42"), date=date)
+    answer = asked(opened, USER, model=model, think=think)
+    assert (answer.status, answer.json) == (400, {"error": error})
+    assert opened.refusals[-1].kind == kind
+    assert asked(opened, USER, model=model, think=legal).status == 200
+
+
+def test_newer_servers_take_levels_for_every_model_that_thinks(stage: OpenStage) -> None:
+    assert asked(stage(Say(text="42")), USER, think="high").status == 200

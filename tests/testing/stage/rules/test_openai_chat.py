@@ -34,10 +34,10 @@ def asked(stage: Stage, model: str, *messages: Wire, **fields: Any) -> Answer:
         return Answer(connection.getresponse())
 
 
-def refused(stage: Stage, model: str, *messages: Wire, **fields: Any) -> str:
+def refused(stage: Stage, model: str, *messages: Wire, status: int = 400, **fields: Any) -> str:
     answer = asked(stage, model, *messages, **fields)
-    assert answer.status == 400
-    return str(answer.json["error"]["message"])
+    assert answer.status == status
+    return stage.refusals[-1].text
 
 
 def accepted(stage: Stage, model: str, *messages: Wire, **fields: Any) -> Wire:
@@ -56,8 +56,8 @@ def accepted(stage: Stage, model: str, *messages: Wire, **fields: Any) -> Wire:
         ([USER, called("a")], "did not have response messages: a"),
         ([USER, called("a", "b"), result("a"), SO], "did not have response messages: b"),
         ([USER, called("a"), SO, result("a")], "did not have response messages: a"),
-        ([USER, result("a")], "must be a response to a preceding message"),
-        ([USER, called("a"), result("a"), result("b")], "must be a response to a preceding message"),
+        ([USER, result("a")], "must be a response to a preceeding message"),
+        ([USER, called("a"), result("a"), result("b")], "must be a response to a preceeding message"),
         ([USER, called("a"), result("a"), result("a")], "Duplicate value for 'tool_call_id' of 'a'"),
         ([USER, called("a", "a"), result("a")], "Duplicate value for 'tool_call_id' of 'a'"),
         ([USER, {"role": "assistant", "content": None}, SO], "expected a string, got null"),
@@ -104,13 +104,13 @@ def test_a_model_that_thinks_on_request_demands_it_back_only_then(stage: OpenSta
 def test_an_older_model_demands_it_back_only_inside_the_loop(stage: OpenStage) -> None:
     opened = stage(Say(text="42"))
     thinks = {"thinking": {"type": "enabled"}}
-    assert "must be passed back" in refused(opened, "deepseek-v3.2", *LOOP, **thinks)
+    assert "at message index 1." in refused(opened, "deepseek-v3.2", *LOOP, **thinks)
     accepted(opened, "deepseek-v3.2", *LOOP, {"role": "assistant", "content": "so"}, SO, **thinks)
 
 
 def test_the_first_of_these_models_refuses_thinking(stage: OpenStage) -> None:
     turn = {"role": "assistant", "content": "plain", "reasoning_content": "mull"}
-    assert "not supported" in refused(stage(Say(text="42")), "deepseek-r1", USER, turn, SO)
+    assert "must not be included" in refused(stage(Say(text="42")), "deepseek-r1", USER, turn, SO)
 
 
 @pytest.mark.parametrize("model", ["deepseek-v4-pro", "kimi-k2.6", "glm-4.7"])
@@ -147,9 +147,8 @@ def test_a_strict_order_and_strict_ids(stage: OpenStage) -> None:
     assert "after role 'tool'" in refused(opened, model, USER, called(NINE), result(NINE), SO)
     assert "with a length of 9" in refused(opened, model, USER, called("call_1"), result("call_1"))
     assert "Expected last role User or Tool" in refused(opened, model, USER, {"role": "assistant", "content": "so"})
-    assert "Extra inputs" in refused(
-        opened, model, USER, {"role": "assistant", "content": "so", "reasoning_content": "mull"}, SO
-    )
+    thought = {"role": "assistant", "content": "so", "reasoning_content": "mull"}
+    assert "Extra inputs" in refused(opened, model, USER, thought, SO, status=422)
 
 
 def test_thinking_is_a_list_of_texts(stage: OpenStage) -> None:
@@ -160,7 +159,7 @@ def test_thinking_is_a_list_of_texts(stage: OpenStage) -> None:
         return {"role": "assistant", "content": content}
 
     accepted(opened, "magistral-medium-latest", USER, turn([{"type": "text", "text": "mull"}]), SO)
-    assert "list of text chunks" in refused(opened, "magistral-medium-latest", USER, turn("mull"), SO)
+    assert "a valid list" in refused(opened, "magistral-medium-latest", USER, turn("mull"), SO, status=422)
 
 
 # --- state that is known again ----------------------------------------------------------------------------------------
@@ -168,38 +167,55 @@ def test_thinking_is_a_list_of_texts(stage: OpenStage) -> None:
 GATEWAYS = ["anthropic/claude-sonnet-4.5", "openai/gpt-5", "google/gemini-3-pro"]
 
 
-@pytest.mark.parametrize("model", [*GATEWAYS, "minimax-m3"])
-def test_details_come_back_whole_unchanged_and_in_order(stage: OpenStage, model: str) -> None:
+CLAUDE_CHANGED = "blocks in the latest assistant message cannot be modified"
+CLAUDE_FOREIGN = "Invalid `signature` in `thinking` block"
+NOT_WHOLE = "whole, once, and in their order"
+UNVERIFIED = "could not be verified"
+CORRUPTED = "Corrupted thought signature."
+
+
+@pytest.mark.parametrize(
+    ("model", "changed", "foreign"),
+    [
+        (GATEWAYS[0], CLAUDE_CHANGED, CLAUDE_FOREIGN),
+        (GATEWAYS[1], UNVERIFIED, UNVERIFIED),
+        (GATEWAYS[2], CORRUPTED, CORRUPTED),
+        ("minimax-m3", NOT_WHOLE, NOT_WHOLE),
+    ],
+)
+def test_details_come_back_whole_unchanged_and_in_order(
+    stage: OpenStage, model: str, changed: str, foreign: str
+) -> None:
     opened, other = stage(Say(thinking="mull", tool_calls=(LOOK,))), stage(Say(text="42"))
     turn = accepted(opened, model, USER)
     details = turn["reasoning_details"]
     accepted(opened, model, USER, turn, result("call_1"))
-    for wrong in (
-        [{**details[0], "format": "unknown"}, *details[1:]],
-        [*details, *details],
-        [*details[1:], {**details[0], "index": 7}],
+    for wrong, words in (
+        ([{**details[0], "format": "unknown"}, *details[1:]], changed),
+        ([*details, *details], NOT_WHOLE),
+        ([*details[1:], {**details[0], "index": 7}], changed),
     ):
-        assert "reasoning_details" in refused(
-            opened, model, USER, {**turn, "reasoning_details": wrong}, result("call_1")
-        )
-    assert "not given by this model" in refused(other, model, USER, turn, result("call_1"))
+        assert words in refused(opened, model, USER, {**turn, "reasoning_details": wrong}, result("call_1"))
+    assert foreign in refused(other, model, USER, turn, result("call_1"))
 
 
-@pytest.mark.parametrize("field", ["signature", "text"])
-def test_one_byte_of_a_signed_detail_is_enough(stage: OpenStage, field: str) -> None:
+@pytest.mark.parametrize(("field", "words"), [("signature", CLAUDE_FOREIGN), ("text", CLAUDE_CHANGED)])
+def test_one_byte_of_a_signed_detail_is_enough(stage: OpenStage, field: str, words: str) -> None:
     opened = stage(Say(thinking="mull", tool_calls=(LOOK,)))
     turn = accepted(opened, GATEWAYS[0], USER)
     (entry,) = turn["reasoning_details"]
     changed = {**entry, field: entry[field].swapcase()}
-    assert "Invalid `signature`" in refused(
-        opened, GATEWAYS[0], USER, {**turn, "reasoning_details": [changed]}, result("call_1")
-    )
+    sent = {**turn, "reasoning_details": [changed]}
+    assert words in refused(opened, GATEWAYS[0], USER, sent, result("call_1"))
+    later = [SO, {"role": "assistant", "content": "so"}, SO]
+    assert CLAUDE_FOREIGN in refused(opened, GATEWAYS[0], USER, sent, result("call_1"), *later)
 
 
 def test_details_of_another_model_are_refused(stage: OpenStage) -> None:
     opened = stage(Say(thinking="mull", tool_calls=(LOOK,)))
     turn = accepted(opened, "anthropic/claude-sonnet-4.5", USER)
-    assert "not given by this model" in refused(opened, "anthropic/claude-opus-4.5", USER, turn, result("call_1"))
+    assert CLAUDE_FOREIGN in refused(opened, "anthropic/claude-opus-4.5", USER, turn, result("call_1"))
+    assert opened.refusals[-1].kind == "thinking_signature_invalid"
 
 
 def test_a_part_of_the_details_is_refused(stage: OpenStage) -> None:

@@ -237,5 +237,6 @@ def test_a_developer_may_speak_anywhere(stage: OpenStage) -> None:
         "content": [{"type": "input_text", "text": "x"}],
     }
     asked = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "What is 2 + 3?"}]}
-    answer = post(stage(), "/v1/responses", {**FIRST, "input": [developer, asked, developer, asked]})
+    again = {**developer, "id": "msg_2"}
+    answer = post(stage(), "/v1/responses", {**FIRST, "input": [developer, asked, again, asked]})
     assert answer.status == 200

@@ -1,0 +1,139 @@
+"""`asides doctor`: says what a model would refuse of a history, and writes the repaired one. Sends nothing."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from asides.cli.exit_codes import Exit
+from asides.cli.inputs import open_chunks
+from asides.cli.render import print_json, print_lines
+from asides.cli.terminal import Terminal
+from asides.cli.trust import read_settings
+from asides.conversations.serialise import write_file
+from asides.history.diagnosis.diagnose import diagnose
+from asides.history.diagnosis.draft import parse_history
+from asides.history.diagnosis.findings import Diagnosis, Finding
+from asides.values.errors import ConfigError
+
+_STREAM = "-"
+
+
+def run(arguments: Namespace, terminal: Terminal) -> int:
+    """Print the findings on stdout, or on stderr where the repaired history goes to stdout."""
+    settings = read_settings(terminal)
+    with open_chunks(arguments.file) as chunks:
+        data = b"".join(chunks)
+    history, is_lines = parse_history(data)
+    found = diagnose(
+        history,
+        settings.resolve_model(arguments.to),
+        origin=None if arguments.origin is None else settings.resolve_model(arguments.origin),
+        other_account=arguments.other_account,
+        format_name=arguments.format,
+        thinking=arguments.thinking,
+        providers=settings.providers,
+    )
+    if arguments.fix is not None:
+        # A history that needs no repair is copied as it is, byte for byte.
+        content = data if found.repaired == history else _encode(found.repaired, data, is_lines=is_lines)
+        if arguments.fix == _STREAM:
+            _print_to_stderr(found, arguments, terminal)
+            terminal.write_answer(content.decode())
+            terminal.end_answer()
+            return _choose_code(found)
+        _write(arguments.fix, arguments.file, content, data)
+    if arguments.json:
+        print_json(terminal, {"file": arguments.file, "fixed": arguments.fix, **_describe(found)})
+    else:
+        print_lines(terminal, _format(found, arguments))
+        terminal.end_answer()
+    return _choose_code(found)
+
+
+def _choose_code(found: Diagnosis) -> Exit:
+    return Exit.DONE if found.sound else Exit.UNEXPECTED
+
+
+# --- the repaired file ------------------------------------------------------------------------------------------------
+
+
+def _encode(repaired: Any, data: bytes, *, is_lines: bool) -> bytes:
+    """Write the history as the file was: in lines, indented, or on one line."""
+    if is_lines:
+        return b"".join(msgspec.json.encode(line) + b"\n" for line in repaired)
+    encoded = msgspec.json.encode(repaired)
+    return msgspec.json.format(encoded, indent=2) + b"\n" if b"\n" in data.strip() else encoded
+
+
+def _write(name: str, source: str, content: bytes, data: bytes) -> None:
+    path = Path(name)
+    if source != _STREAM and _is_same_file(path, Path(source)):
+        if content == data:
+            return
+        original = path.with_name(f"{path.name}.orig")
+        if original.exists():
+            raise ConfigError(f"{original} exists, and the input would be kept there. To do: write to another file.")
+        write_file(original, data)
+    write_file(path, content)
+
+
+def _is_same_file(path: Path, source: Path) -> bool:
+    try:
+        return path.samefile(source)
+    except OSError:
+        return False
+
+
+# --- the report -------------------------------------------------------------------------------------------------------
+
+
+def _describe(found: Diagnosis) -> dict[str, Any]:
+    fields = found.to_dict()
+    del fields["repaired"]
+    return {**fields, "sound": found.sound}
+
+
+def _print_to_stderr(found: Diagnosis, arguments: Namespace, terminal: Terminal) -> None:
+    for line in _format(found, arguments):
+        terminal.print_info(line)
+
+
+def _format(found: Diagnosis, arguments: Namespace) -> Iterator[str]:
+    refused, ignored = found.refused, found.ignored
+    name = "standard input" if arguments.file == _STREAM else arguments.file
+    yield f"{name} ({found.format}) to {found.model}: {_sum_up(len(refused))}"
+    for finding in refused:
+        yield from _format_finding(finding)
+    if not arguments.quiet:
+        for finding in ignored:
+            yield from _format_finding(finding)
+        yield from (f"note: {note}" for note in found.notes)
+    if arguments.fix is not None and arguments.fix != _STREAM:
+        yield f"written: {arguments.fix}"
+    elif refused and arguments.fix is None:
+        yield "To do: --fix FILE writes the repaired history."
+
+
+def _sum_up(count: int) -> str:
+    match count:
+        case 0:
+            return "sound"
+        case 1:
+            return "not sound, one thing would be refused"
+        case _:
+            return f"not sound, {count} things would be refused"
+
+
+def _format_finding(finding: Finding) -> Iterator[str]:
+    kind = f" ({finding.kind})" if finding.kind else ""
+    yield f"{finding.path}: {finding.effect}{kind}"
+    yield f"  {finding.detail}"
+    if finding.repair:
+        yield f"  repair: {finding.repair}"
+    if finding.source:
+        yield f"  since {finding.since}: {finding.source}" if finding.since else f"  source: {finding.source}"
