@@ -98,8 +98,12 @@ class _MessageEncoder:
         self.lost_in_calls = self.lost_elsewhere = quirks.missing_thinking
         if quirks.empty_thinking and quirks.missing_thinking is None:
             self.lost_in_calls = ""
-        if self.lost_in_calls is not None and not _wants_thinking_back(prompt, target):
+        takes_field = self.replay_as in ("field", "details") and _wants_thinking_back(prompt, target)
+        if self.lost_in_calls is not None and not takes_field:
             self.lost_in_calls = self.lost_elsewhere = None
+        self.lost_field = quirks.replay_field or THINKING_FIELDS[0]
+        if self.replay_as == "details":
+            self.lost_field = DETAILS_TEXT_FIELD
         self.signs_calls = bool(target.rule.signed_calls)
         """Whether the first call of a message must have a signature, for models that sign. Only the current turn is
         checked, but its calls stay as they were sent when it has ended: the provider's cache compares them."""
@@ -188,8 +192,8 @@ class _MessageEncoder:
 
     def encode_plain(self, role: str, text: str) -> Wire:
         encoded = encode_plain(role, text)
-        if role == "assistant" and self.lost_elsewhere is not None and self.replay_as == "field":
-            encoded[self.quirks.replay_field or THINKING_FIELDS[0]] = self.lost_elsewhere
+        if role == "assistant" and self.lost_elsewhere is not None:
+            encoded[self.lost_field] = self.lost_elsewhere
         return encoded
 
     def encode_content(self, message: Message) -> str | list[Wire]:
@@ -231,11 +235,11 @@ class _MessageEncoder:
                 for name in dict.fromkeys(map(self.choose_field, thoughts)):
                     if text := _join_texts([thought for thought in thoughts if self.choose_field(thought) == name]):
                         fields[name] = text
-                lost = self.lost_in_calls if calls else self.lost_elsewhere
-                if lost is not None and not fields:
-                    fields[self.quirks.replay_field or THINKING_FIELDS[0]] = lost
             case "content_list" | "tags":
                 pass
+        lost = self.lost_in_calls if calls else self.lost_elsewhere
+        if lost is not None and not fields:
+            fields[self.lost_field] = lost
         signature = next((seal for seal in seals if seal.kind == _SIGNATURE), None)
         if signature is not None:
             fields |= _encode_carrier(signature) or {_SIGNATURE: signature.value}
