@@ -1,4 +1,4 @@
-"""The async client: `AsyncClient`, and `ask`, `ask_many`, `probe`, `stream` and `run`, which open a client for one call.
+"""The async client: `AsyncClient`, and `ask`, `ask_many`, `probe`, `stream` and `run`, each with a client for one call.
 
 Not here: what a call means (flows) and how bytes travel (transports). aiohttp is loaded with the first request.
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from asides.flows.probe.conclude import Knowledge
+from asides.flows.probe.knowledge import Knowledge
 from asides.flows.probe.observe import Observation
 from asides.flows.probe.spellings import (
     Spelling,
@@ -16,14 +16,16 @@ from asides.flows.probe.spellings import (
     can_combine,
     combine,
     find_named,
+    list_other_spellings,
     list_spellings,
     read_efforts,
 )
 from asides.flows.steps import Flow
 
 if TYPE_CHECKING:
-    from asides.flows.probe.run_probe import Probe
+    from asides.flows.probe.trial_sender import TrialSender
 
+_MANY_LEFT = 7
 _CANNOT_STOP = re.compile(
     r"(?:cannot|can't|can not|not be|unable to|does not support) (?:be )?(?:disabl|turn(?:ed)? off|switch(?:ed)? off)"
     r"|always (?:on|think)|mandatory",
@@ -31,10 +33,20 @@ _CANNOT_STOP = re.compile(
 )
 
 
+_STRICT = 2
+_MOST_SINGLE = 4
+# What servers that refuse unknown fields know most often.
+_STRICT_ORDER = ("reasoning_effort", "thinking.type", "chat_template_kwargs.enable_thinking", "enable_thinking")
+
+
+def _rank_for_strict(spelling: Spelling) -> int:
+    return _STRICT_ORDER.index(spelling.name) if spelling.name in _STRICT_ORDER else len(_STRICT_ORDER)
+
+
 class SwitchSearch:
     """The search for one switch. It writes what it finds into what is known."""
 
-    def __init__(self, probe: Probe, known: Knowledge, wish: Wish) -> None:
+    def __init__(self, probe: TrialSender, known: Knowledge, wish: Wish) -> None:
         self._probe = probe
         self._known = known
         self._wish: Wish = wish
@@ -49,6 +61,15 @@ class SwitchSearch:
         if not can_combine(self._dialect):
             yield from self._try_each(left)
             return
+        yield from self._search(left)
+        others = list_other_spellings(self._dialect, self._wish)
+        if self._known.cannot_switch and self._probe.requests_left >= _MANY_LEFT:
+            self._known.cannot_switch = False
+            yield from self._search(others)
+
+    def _search(self, left: list[Spelling]) -> Flow[None]:
+        """Search among spellings that can stand in one request."""
+        single = 0
         while left:
             seen = yield from self._try(left, f"all spellings of {self._wish}")
             if seen.state != "refused":
@@ -59,6 +80,11 @@ class SwitchSearch:
                 return
             left = [spelling for spelling in left if spelling not in named]
             self._note_refusal(named, seen)
+            single += len(named) == 1
+            if single >= _STRICT and len(left) > _STRICT:
+                # It names one unknown field at a time.
+                yield from self._try_each(sorted(left, key=_rank_for_strict))
+                return
         else:
             self._known.cannot_switch = True
             return
@@ -94,6 +120,9 @@ class SwitchSearch:
         for spelling in spellings:
             if spelling.ask(self._wish) in sent:
                 continue
+            if len(sent) >= _MOST_SINGLE and self._probe.requests_left < _MANY_LEFT + _MOST_SINGLE:
+                accepted = False  # the requests that are left find out more elsewhere
+                break
             sent.append(spelling.ask(self._wish))
             seen = yield from self._try([spelling], spelling.name)
             if seen.state == "answered" and self._works(seen):
@@ -110,11 +139,16 @@ class SwitchSearch:
     def _try(self, spellings: list[Spelling], purpose: str) -> Flow[Observation]:
         fields: dict[str, Any] = combine(spellings, self._wish)
         room = max(spelling.room for spelling in spellings) if self._wish == "on" else 0
-        seen = yield from self._probe.ask(f"turn thinking {self._wish}: {purpose}", self._wish, fields=fields, room=room)
-        return seen
+        purpose = f"turn thinking {self._wish}: {purpose}"
+        return (yield from self._probe.ask(purpose, self._wish, fields=fields, room=room))
 
     def _works(self, seen: Observation) -> bool:
-        return seen.thinks if self._wish == "on" else not seen.thinks and bool(seen.answer.strip())
+        """Whether thinking is there that was not, or the other way round. Text counts more than a count of tokens."""
+        before = self._known.baseline
+        shown, showed = bool(seen.thinking.strip()), before is not None and bool(before.thinking.strip())
+        if self._wish == "on":
+            return shown if before is not None and before.thinks else seen.thinks
+        return bool(seen.answer.strip()) and (not shown if showed else not seen.thinks)
 
     def _keep(self, spelling: Spelling, how: str) -> None:
         self._known.switch, self._known.switch_text = spelling, how

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -31,8 +32,11 @@ _OTHER_FIELDS = frozenset(
     "role content refusal tool_calls function_call audio annotations name images citations obfuscation id tool_call_id"
     " tool_name type object index status model finish_reason stop_reason logprobs matched_stop channel".split()
 )
+# The dialects whose messages are objects with a field for each thing.
+_WITH_FIELDS = ("openai_chat", "ollama")
 _SNAPSHOTS = 3
 _LEAST_WORDS = 2
+_LONGEST_NAME = 64
 _ABSENT = (404, 405, 410, 501)
 _MODEL_WORDS = re.compile(r"model|deployment|engine|snapshot", re.IGNORECASE)
 _MOST_TEXT = 8192
@@ -56,6 +60,8 @@ class Observation(msgspec.Struct, frozen=True):
     """The fields beside the answer that carried running text, and that text."""
     objects: tuple[str, ...] = ()
     """Those of them that were objects or lists, not text."""
+    elsewhere: tuple[str, ...] = ()
+    """Paths outside of messages with text that is named like thinking. No row can name them."""
     tags: TagSight | None = None
     snapshots: bool = False
     """The pieces of a field repeated all that came before."""
@@ -89,7 +95,7 @@ class Observation(msgspec.Struct, frozen=True):
     def amount(self) -> int:
         """The size of the thinking, in tokens where they are counted."""
         counted = None if self.reply is None else self.reply.usage.thinking
-        return counted if counted else len(self.thinking) // 4
+        return counted or len(self.thinking) // 4
 
     @property
     def answer(self) -> str:
@@ -171,7 +177,7 @@ def _read_refusal(error: ProviderError, status: int, body: bytes, dialect: str) 
 
 
 def _look(reply: Reply, documents: Sequence[Any], dialect: str, *, streamed: bool, status: int) -> Observation:
-    pieces, objects = _collect_pieces(documents)
+    pieces, objects = _collect_pieces(documents if dialect in _WITH_FIELDS else ())
     fields: list[tuple[str, str]] = []
     snapshots = False
     content = reply.text
@@ -194,6 +200,7 @@ def _look(reply: Reply, documents: Sequence[Any], dialect: str, *, streamed: boo
         reply=reply,
         fields=tuple(fields),
         objects=tuple(name for name, _ in fields if name in objects),
+        elsewhere=_find_elsewhere(documents) if dialect in _WITH_FIELDS else (),
         tags=find_tags(content, cut=reply.stop.reason == "length"),
         snapshots=snapshots,
         streamed=streamed,
@@ -220,7 +227,7 @@ def _collect_pieces(documents: Iterable[Any]) -> tuple[dict[str, list[str]], set
                 if isinstance(value, str) and value:
                     pieces.setdefault(name, []).append(value)
                 continue
-            if name in _OTHER_FIELDS or not isinstance(value, (str, list, dict)):
+            if name in _OTHER_FIELDS or len(name) > _LONGEST_NAME or not isinstance(value, (str, list, dict)):
                 continue
             if text := read_thought_text(value):
                 pieces.setdefault(name, []).append(text)
@@ -240,17 +247,31 @@ def _find_messages(documents: Iterable[Any]) -> Iterable[dict[str, Any]]:
             if isinstance(holder, dict):
                 for name in ("delta", "message"):
                     message = holder.get(name)
-                    # Content blocks are read by their dialect.
-                    if isinstance(message, dict) and not isinstance(message.get("content"), dict):
+                    if isinstance(message, dict):
                         yield message
+
+
+def _find_elsewhere(documents: Iterable[Any]) -> tuple[str, ...]:
+    """Fields beside the messages, at the top or in a choice, that hold text and are named like thinking."""
+    found: dict[str, None] = {}
+    for document in documents:
+        if not isinstance(document, dict):
+            continue
+        choices = document.get("choices")
+        holders = [("", document)]
+        if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+            holders.append(("choices[0].", choices[0]))
+        for before, holder in holders:
+            for name, value in holder.items():
+                if isinstance(value, str) and value.strip() and len(name) <= _LONGEST_NAME and suggests_thinking(name):
+                    found[f"{before}{name}"] = None
+    return tuple(found)
 
 
 def _are_snapshots(texts: Sequence[str]) -> bool:
     """Whether each text begins with the one before it."""
     longer = [text for place, text in enumerate(texts) if not place or text != texts[place - 1]]
-    return len(longer) >= _SNAPSHOTS and all(
-        later.startswith(earlier) for earlier, later in zip(longer, longer[1:], strict=False)
-    )
+    return len(longer) >= _SNAPSHOTS and all(later.startswith(earlier) for earlier, later in pairwise(longer))
 
 
 def _read_counts(documents: Iterable[Any]) -> tuple[tuple[str, int], ...]:

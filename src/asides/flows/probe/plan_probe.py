@@ -13,10 +13,11 @@ import msgspec
 from asides.dialects import DIALECTS, find_dialect, plain_row, resolve_alias
 from asides.flows.call import Policy
 from asides.flows.probe.probe_report import ProbeStep
-from asides.flows.probe.run_probe import MOST_REQUESTS, Extent, Probe, ProbeCall
+from asides.flows.probe.run_probe import Probe
+from asides.flows.probe.trial_sender import MOST_REQUESTS, Extent, ProbeCall
 from asides.flows.steps import Emit, Head, Open, Read
 from asides.options import Timeout
-from asides.providers.credentials import KeyLike, find_key, is_loopback, read_key
+from asides.providers.credentials import KeyLike, find_key, is_loopback
 from asides.providers.find import find_host, find_row, normalise_name
 from asides.providers.provider import LAUNCH_URL
 from asides.values.errors import ConfigError, MissingKey
@@ -31,7 +32,7 @@ from asides.wire.lenient import parse_or_none
 _CHAT = "openai_chat"
 _NOT_A_NAME = re.compile(r"[^a-z0-9]+")
 # Parts of host names that name no one.
-_COMMON_LABELS = frozenset({"api", "www", "llm", "ai", "inference", "gateway", "models", "v1", "com", "co", "org", "net"})
+_COMMON_LABELS = frozenset("api www llm ai inference gateway models v1 com co org net".split())
 _LONGEST = 3600.0
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from asides.flows.probe.conclude import Finding
+from asides.flows.probe.list_findings import Finding
 from asides.flows.probe.write_row import write_python, write_toml
 from asides.providers.provider import Provider
 from asides.values.notices import escape_controls

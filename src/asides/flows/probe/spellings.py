@@ -88,20 +88,37 @@ _CHAT = (
         off={"reasoning": {"enabled": False}},
         quirks={"ask_by": "reasoning_object"},
     ),
-    Spelling(name="think", on={"think": True}, off={"think": False}, quirks={"fields": (("think", True),)}),
+    Spelling(name="think", on={"think": True}, off={"think": False}, quirks={"ask_by": "think"}),
     Spelling(
         name="include_reasoning",
         on={"include_reasoning": True},
         quirks={"fields": (("include_reasoning", True),)},
     ),
 )
+# Tried when none of those above changes anything. No row can say them; `extra=` can.
+_OTHER_CHAT = tuple(
+    Spelling(name=name, on=on, off=off)
+    for name, on, off in (
+        ("thinking (true or false)", {"thinking": True}, {"thinking": False}),
+        ("reasoning (true or false)", {"reasoning": True}, {"reasoning": False}),
+        ("enable_reasoning", {"enable_reasoning": True}, {"enable_reasoning": False}),
+        (
+            f"{_TEMPLATE}.enable_reasoning",
+            {_TEMPLATE: {"enable_reasoning": True}},
+            {_TEMPLATE: {"enable_reasoning": False}},
+        ),
+        (f"{_TEMPLATE}.reasoning", {_TEMPLATE: {"reasoning": True}}, {_TEMPLATE: {"reasoning": False}}),
+    )
+)
 _BUDGET = 1024
+# No limit is known, and a settings file cannot say that.
+_ANY_BUDGET = 1_000_000
 _MESSAGES = (
     Spelling(
         name="thinking.type enabled",
         on={"thinking": {"type": "enabled", "budget_tokens": _BUDGET}},
         off={"thinking": {"type": "disabled"}},
-        on_rule={"forms": ("enabled", "disabled"), "budget": (_BUDGET, None)},
+        on_rule={"forms": ("enabled", "disabled"), "budget": (_BUDGET, _ANY_BUDGET)},
         room=_BUDGET,
     ),
     Spelling(
@@ -137,7 +154,7 @@ _CONTENTS = (
         on=_make_config(includeThoughts=True, thinkingBudget=_BUDGET),
         off=_make_config(thinkingBudget=0),
         quirks={"ask_by": "thinking_budget"},
-        on_rule={"budget": (0, None)},
+        on_rule={"budget": (0, _ANY_BUDGET)},
         room=_BUDGET,
     ),
     Spelling(
@@ -168,6 +185,12 @@ _OWN: Mapping[str, tuple[Spelling, ...]] = {
 def list_spellings(dialect: str, wish: Wish) -> list[Spelling]:
     """The spellings of a dialect that can say this, the likeliest first."""
     return [spelling for spelling in _OWN.get(dialect, ()) if spelling.ask(wish) is not None]
+
+
+def list_other_spellings(dialect: str, wish: Wish) -> list[Spelling]:
+    """Spellings that few servers know, and no row can say."""
+    others = _OTHER_CHAT if dialect == "openai_chat" else ()
+    return [spelling for spelling in others if spelling.ask(wish) is not None]
 
 
 def can_combine(dialect: str) -> bool:
@@ -202,7 +225,8 @@ def is_named(name: str, said: str) -> bool:
         return True
     if "_" in name or "." in name:
         return re.search(rf"(?<![\w]){written}(?![\w])", said, re.IGNORECASE) is not None
-    return re.search(rf"(?<![\w]){written}\.\w|\w\.{written}\b|\b(?:parameter|field|argument|param):?\s+{written}\b", said) is not None
+    bare = rf"(?<!\w){written}\.\w|\w\.{written}\b|\b(?:parameter|field|argument|param):?\s+{written}\b"
+    return re.search(bare, said) is not None
 
 
 def find_named(spellings: Sequence[Spelling], said: str, wish: Wish) -> list[Spelling]:

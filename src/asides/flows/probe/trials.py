@@ -39,7 +39,13 @@ TOOL = Tool(
 _TOOL_RESULT = "18 degrees, sunny"
 _SYSTEM = "You are a careful assistant."
 _SCHEMA = OutputSchema(
-    "sum", {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"], "additionalProperties": False}
+    "sum",
+    {
+        "type": "object",
+        "properties": {"sum": {"type": "integer"}},
+        "required": ["sum"],
+        "additionalProperties": False,
+    },
 )
 
 # In this order: the most common first.
@@ -49,6 +55,16 @@ _VERSION = re.compile(r"/v\d\w*\Z")
 _ENDINGS = re.compile(
     r"(?:/chat/completions|/completions|/messages|/responses|/api/(?:chat|tags|generate|show)|/models(?:/[^/]+:\w+)?|/chat)"
     r"/?\Z"
+)
+
+
+_PATH_HINTS = (
+    (r"/chat/completions/?\Z", "openai_chat"),
+    (r"/responses/?\Z", "openai_responses"),
+    (r"/messages/?\Z|/anthropic(?:/|\Z)", "anthropic"),
+    (r"/v1(?:alpha|beta)\d*(?:/models[^/]*)?/?\Z|:\w+Content\Z", "gemini"),
+    (r"/api/(?:chat|tags|generate|show)/?\Z", "ollama"),
+    (r"/v2(?:/chat)?/?\Z", "cohere"),
 )
 
 
@@ -75,6 +91,14 @@ class Setup(msgspec.Struct, frozen=True):
 def strip_ending(base_url: str) -> str:
     """The address without the end of an endpoint."""
     return _ENDINGS.sub("", base_url.rstrip("/"))
+
+
+def order_dialects(base_url: str, hint: str | None) -> list[str]:
+    """The dialects to try, the likeliest first: the one that the list of models shows, or the address."""
+    path = urlsplit(base_url).path
+    named = next((name for pattern, name in _PATH_HINTS if re.search(pattern, path)), None)
+    first = [name for name in (hint, named) if name is not None][:1]
+    return [*first, *(name for name in DIALECTS if name not in first)]
 
 
 def list_addresses(dialect: str, base_url: str) -> list[str]:
