@@ -13,6 +13,8 @@ from asides.cli.parse_arguments import (
     Command,
     declare_completion,
     declare_help,
+    declare_keys,
+    declare_probe,
     format_list,
     parse_port,
 )
@@ -331,22 +333,6 @@ def _declare_config(parser: argparse.ArgumentParser) -> None:
     _add_json(parser, "print JSON")
 
 
-def _declare_keys(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "action",
-        nargs="?",
-        choices=("set", "list", "remove", "path"),
-        default="list",
-        help="set: store a key, typed or piped; list: where keys come from (default); path: where the file is",
-    )
-    parser.add_argument("name", nargs="?", metavar="PROVIDER", help="whose key to set or to remove")
-    # A key does not belong here; the command says so.
-    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
-    parser.add_argument("--any-name", action="store_true", help="set: accept a name that only your own code knows")
-    _add_json(parser, "print JSON")
-    parser.epilog = "The environment wins over the key file. No command shows a key."
-
-
 def _declare_stage(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     parser.add_argument(
@@ -371,7 +357,10 @@ COMMANDS: dict[str, Command] = {
     ),
     "providers": Command("List the providers, or show one in full.", _declare_providers, "asides.cli.providers"),
     "models": Command("Show the rules for models: which think, and how.", _declare_models, "asides.cli.models"),
-    "keys": Command("Store API keys, and list where keys come from.", _declare_keys, "asides.cli.keys"),
+    "probe": Command(
+        "Find out how an unknown server thinks, and print a row for it.", declare_probe, "asides.cli.probe"
+    ),
+    "keys": Command("Store API keys, and list where keys come from.", declare_keys, "asides.cli.keys"),
     "config": Command(
         "Show every setting and its origin, change one, or trust a folder's file.", _declare_config, "asides.cli.config"
     ),

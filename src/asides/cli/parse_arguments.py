@@ -1,7 +1,7 @@
 """Parses the arguments of one command with argparse, and says what is meant where an option is not known.
 
-Also what the help says about `asides` itself, with the arguments of `help` and `completion`. Not here: the arguments of
-the other commands (arguments).
+Also what the help says about `asides` itself, with the arguments of `help`, `completion`, `keys` and `probe`. Not here:
+the arguments of the other commands (arguments).
 """
 
 from __future__ import annotations
@@ -253,3 +253,43 @@ def declare_completion(parser: argparse.ArgumentParser) -> None:
         'bash: eval "$(asides completion bash)" in ~/.bashrc.  zsh: the same with zsh in ~/.zshrc, after compinit.  '
         "fish: asides completion fish > ~/.config/fish/completions/asides.fish"
     )
+
+
+def declare_keys(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `asides keys`."""
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=("set", "list", "remove", "path"),
+        default="list",
+        help="set: store a key, typed or piped; list: where keys come from (default); path: where the file is",
+    )
+    parser.add_argument("name", nargs="?", metavar="PROVIDER", help="whose key to set or to remove")
+    # A key does not belong here; the command says so.
+    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    parser.add_argument("--any-name", action="store_true", help="set: accept a name that only your own code knows")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.epilog = "The environment wins over the key file. No command shows a key."
+
+
+def declare_probe(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `asides probe`."""
+    parser.add_argument("base_url", metavar="BASE_URL", help="the address of the server, such as http://127.0.0.1:8000")
+    parser.add_argument("-m", "--model", metavar="MODEL", help="the model to ask; default: the first that it lists")
+    parser.add_argument("--name", metavar="NAME", help="the name of the row; default: from the address")
+    parser.add_argument("--dialect", metavar="DIALECT", help="look for this dialect alone, such as openai_chat")
+    parser.add_argument(
+        "--api-key", metavar="KEY", help="the API key; --key-env is safer: others can read command lines"
+    )
+    parser.add_argument("--key-env", metavar="NAME", help="the environment variable with the key; the row names it too")
+    extent = parser.add_mutually_exclusive_group()
+    extent.add_argument("--quick", action="store_true", help="at most 6 requests instead of 12")
+    extent.add_argument("--thorough", action="store_true", help="at most 40 requests: every endpoint and more settings")
+    parser.add_argument("--max-requests", type=int, metavar="N", help="at most so many requests")
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="limit of each reply (default: 512)")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="for each request (default: 60)")
+    parser.add_argument("--dry-run", action="store_true", help="print the requests with their bodies, and send nothing")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("-y", "--yes", action="store_true", help="send without a question")
+    parser.add_argument("-q", "--quiet", action="store_true", help="do not print each request")
+    parser.epilog = "What it prints is a settings file: asides probe URL >> ~/.config/asides/asides.toml"

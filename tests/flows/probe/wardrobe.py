@@ -24,7 +24,7 @@ ONE = {"object": "list", "data": [{"id": "thinker-1", "object": "model"}]}
 
 
 def _toggle(body: Body) -> bool:
-    return (body.get("thinking") or {}).get("type", "enabled") != "disabled"
+    return bool((body.get("thinking") or {}).get("type", "enabled") != "disabled")
 
 
 def _effort(body: Body, default: str = "medium") -> str:
@@ -127,14 +127,14 @@ def _answer_messages(costume: Costume, _path: str, body: Body) -> tuple[str, byt
     else:
         blocks.append({"type": "text", "text": ANSWER})
     stop = "tool_use" if wants_tool else "end_turn"
-    whole = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": blocks}
+    whole: Body = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": blocks}
     whole |= {"stop_reason": stop, "stop_sequence": None, "usage": {"input_tokens": 9, "output_tokens": 30}}
     if not body.get("stream"):
         return "application/json", json.dumps(whole).encode()
     events: list[Body] = [{"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}}]
     for index, block in enumerate(blocks):
         kind = block["type"]
-        empty = {
+        empty: Body = {
             **block,
             **(
                 {"thinking": "", "signature": ""}
@@ -291,7 +291,7 @@ def _answer_responses(costume: Costume, _path: str, body: Body) -> tuple[str, by
             "content": [{"type": "output_text", "text": ANSWER, "annotations": []}],
         }
     )
-    whole = {"id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": items}
+    whole: Body = {"id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": items}
     whole["usage"] = {
         "input_tokens": 9,
         "output_tokens": 30,

@@ -31,7 +31,7 @@ def build_row(known: Knowledge, name: str, key_env: tuple[str, ...], *, base_url
     plain = plain_row(setup.dialect)
     since = _format_date(known)
     rule = _build_rule(known, since)
-    rules = (rule,)
+    rules: tuple[ModelRule, ...] = (rule,)
     if rule.models != "*" and rule.starts_inside:
         # Its other models may have such a template too.
         rules = (rule, ModelRule(starts_inside="auto", since=since, source=_SOURCE))

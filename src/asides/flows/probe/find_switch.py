@@ -101,6 +101,7 @@ class SwitchSearch:
         """Of spellings that work together, find one that works."""
         first = len(left) == 1
         while len(left) > 1:
+            self._known.switch_text = f"one of {', '.join(spelling.name for spelling in left)} works"
             half = left[: (len(left) + 1) // 2]
             seen = yield from self._try(half, " and ".join(spelling.name for spelling in half))
             if seen.state == "answered" and self._works(seen):

@@ -46,7 +46,7 @@ _HEADINGS = re.compile(
 )
 _FRAGMENTS = 2
 _THINKING_WORDS = re.compile(
-    r"think|thought|reason|analys|scratch|monolog|reflect|ponder|deliberat|rationale|inner|\bcot\b|cot_|_cot|muse|musing"
+    r"think|thought|reasoning|analys|scratch|monolog|reflect|ponder|deliberat|rationale|inner|\bcot\b|cot_|_cot|muse|musing"
     r"|chain|internal",
     re.IGNORECASE,
 )

@@ -5,12 +5,17 @@ Not here: findings for people (list_findings), and the row (conclude_row).
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 import msgspec
 
 from asides.flows.probe.observe import Observation
 from asides.flows.probe.spellings import Spelling, Wish
 from asides.flows.probe.trials import Setup
 from asides.providers.quirks import Tags
+
+ProbeState: TypeAlias = Literal["answered", "locked", "unreachable", "nothing"]
+"""An endpoint gave replies · it wants a key, or another one · nobody answered in full · nothing there was a reply."""
 
 
 class EndpointSight(msgspec.Struct, frozen=True):
@@ -54,7 +59,7 @@ class Knowledge:
         """What the server refused of an ordinary request, and what it took instead."""
         self.roles: dict[str, str] = {}
         self.structured: str | None = None
-        self.needs_key = False
+        self.state: ProbeState = "nothing"
         self.problem = ""
         """Why nothing more can be found out."""
 

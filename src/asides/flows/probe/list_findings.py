@@ -157,7 +157,8 @@ def _find_switch(known: Knowledge) -> Finding:
         what = "cannot be turned off" if known.switch_wish == "off" else "was not turned on"
         text = f"thinking {what} by any spelling that was tried: {tried}"
         return Finding("switch", text, {"spelling": None, "tried": dict(known.spellings)})
-    return Finding("switch", f"not known{f'. Tried: {tried}' if tried else ': not asked'}")
+    seen = f": {known.switch_text}" if known.switch_text else "" if tried else ": not asked"
+    return Finding("switch", f"not known{seen}{f'. Tried: {tried}' if tried else ''}")
 
 
 def _find_efforts(known: Knowledge) -> Finding:

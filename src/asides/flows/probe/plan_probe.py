@@ -75,10 +75,7 @@ def build_probe(base_url: str, options: ProbeOptions, environ: Mapping[str, str]
     if extent not in MOST_REQUESTS:
         raise ConfigError(f"extent is one of {', '.join(MOST_REQUESTS)}, not {extent!r}.")
     most = _read_count("max_requests", options.get("max_requests"), MOST_REQUESTS[extent])
-    seconds = options.get("timeout")
-    seconds = 60.0 if seconds is None else seconds
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= _LONGEST:
-        raise ConfigError(f"timeout is a number of seconds above zero, at most {_LONGEST:g}.")
+    seconds = _read_seconds(options.get("timeout"))
     name = _choose_name(options.get("name"), shown.base_url)
     key_env = options.get("key_env")
     if options.get("api_key") is not None or key_env:
@@ -106,7 +103,7 @@ def build_probe(base_url: str, options: ProbeOptions, environ: Mapping[str, str]
         extent=extent,
         most=most,
         max_tokens=_read_count("max_tokens", options.get("max_tokens"), 512),
-        seconds=float(seconds),
+        seconds=seconds,
     )
 
 
@@ -118,6 +115,14 @@ def complete_address(base_url: object) -> str:
     if "://" in text:
         return text
     return f"http://{text}" if is_loopback(f"http://{text}") else f"https://{text}"
+
+
+def _read_seconds(value: object) -> float:
+    if value is None:
+        return 60.0
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value <= _LONGEST:
+        raise ConfigError(f"timeout is a number of seconds above zero, at most {_LONGEST:g}.")
+    return float(value)
 
 
 def _read_count(name: str, value: object, default: int) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from asides.flows.probe.knowledge import ProbeState
 from asides.flows.probe.list_findings import Finding
 from asides.flows.probe.write_row import write_python, write_toml
 from asides.providers.provider import Provider
@@ -29,6 +30,8 @@ class ProbeReport(msgspec.Struct, frozen=True):
     """False: it was interrupted, or ran out of requests before everything was asked."""
     problem: str = ""
     """Why nothing more could be found out."""
+    state: ProbeState = "nothing"
+    """Whether an endpoint answered, and if not, why."""
 
     def __repr__(self) -> str:
         return f"ProbeReport({self.base_url}, dialect={self.dialect!r}, requests={self.requests}, row={self.row!r})"
@@ -55,6 +58,7 @@ class ProbeReport(msgspec.Struct, frozen=True):
             "model": self.model,
             "dialect": self.dialect,
             "requests": self.requests,
+            "state": self.state,
             "complete": self.complete,
             "problem": self.problem or None,
             "findings": {

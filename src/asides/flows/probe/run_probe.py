@@ -85,7 +85,7 @@ class Probe(TrialSender):
         known = self.known
         locked = [sight for sight in known.endpoints if sight.detail.startswith(("401", "403"))]
         if locked:
-            known.needs_key = True
+            known.state = "locked"
             what = "the key was not accepted" if call.key is not None else "it wants a key: give one with api_key="
             known.problem = f"{what} ({locked[0].detail})"
         else:
@@ -138,7 +138,7 @@ class Probe(TrialSender):
         url = self.show(trials.build_question(setup).url.partition("?")[0])
         if seen.state == "answered" and seen.dialect == setup.dialect:
             known.endpoints.append(EndpointSight(setup.dialect, url, True))
-            known.setup, known.baseline = setup, seen
+            known.setup, known.baseline, known.state = setup, seen, "answered"
             known.adjusted += notes
             known.replies.append(("default", seen))
             return True

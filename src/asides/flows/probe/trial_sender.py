@@ -90,6 +90,7 @@ class TrialSender:
             build_row(known, call.name, call.key_env, base_url=address),
             self.complete,
             known.problem,
+            known.state,
         )
 
     @property
@@ -148,7 +149,7 @@ class TrialSender:
         outcome = _describe(seen) if request.body else _describe_list(seen)
         yield Emit([msgspec.structs.replace(step, outcome=outcome, report=self.report)])
         if self._failures >= _MOST_FAILURES and self.known.setup is None:
-            self.known.problem = seen.detail
+            self.known.problem, self.known.state = seen.detail, "unreachable"
             raise StoppedError
         return seen, _find_wait(head, seen)
 

@@ -155,7 +155,7 @@ def build_question(
     temperature: float | None = None,
 ) -> HttpRequest:
     """A small question. `fields` are merged into the body; `role` adds a message of the system in that role."""
-    extra = {**setup.fields, **(fields or {})} if fields is None else dict(fields)
+    extra = dict(setup.fields if fields is None else fields)
     messages: tuple[Message, ...] = (user(TOOL_QUESTION if tools else QUESTION),)
     if role is not None:
         messages = (system(_SYSTEM), *messages)
