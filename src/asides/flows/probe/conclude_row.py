@@ -23,7 +23,14 @@ _GLOB_MARKS = re.compile(r"([*?\[])")
 _DETAILS = "reasoning_details"
 
 
-def build_row(known: Knowledge, name: str, key_env: tuple[str, ...], *, base_url: str | None = None) -> Provider | None:
+def build_row(
+    known: Knowledge,
+    name: str,
+    key_env: tuple[str, ...],
+    *,
+    base_url: str | None = None,
+    query: tuple[tuple[str, str], ...] = (),
+) -> Provider | None:
     """The row that says what was found; None while no endpoint has answered."""
     setup = known.setup
     if setup is None or known.baseline is None:
@@ -42,7 +49,7 @@ def build_row(known: Knowledge, name: str, key_env: tuple[str, ...], *, base_url
         key_env=key_env,
         key="required" if key_env else "optional",
         headers=plain.headers,
-        query=setup.query,
+        query=query,
         quirks=_build_quirks(known, setup, plain.quirks),
         models=rules,
         replay=_build_replay(known, plain, since),

@@ -17,7 +17,7 @@ from asides.flows.probe.run_probe import Probe
 from asides.flows.probe.trial_sender import MOST_REQUESTS, Extent, ProbeCall
 from asides.flows.steps import Emit, Head, Open, Read
 from asides.options import Timeout
-from asides.providers.credentials import KeyLike, find_key, is_loopback
+from asides.providers.credentials import KeyLike, find_key, is_loopback, is_secret_query
 from asides.providers.find import find_host, find_row, normalise_name
 from asides.providers.provider import LAUNCH_URL
 from asides.values.errors import ConfigError, MissingKey
@@ -98,6 +98,7 @@ def build_probe(base_url: str, options: ProbeOptions, environ: Mapping[str, str]
         key=key,
         name=name,
         key_env=variables,
+        query=_hide_query(target.provider.query, name),
         model=(options.get("model") or "").strip() or None,
         dialect=_read_dialect(options.get("dialect")),
         extent=extent,
@@ -131,6 +132,15 @@ def _read_count(name: str, value: object, default: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ConfigError(f"{name} is a whole number above zero.")
     return value
+
+
+def _hide_query(query: tuple[tuple[str, str], ...], name: str) -> tuple[tuple[str, str], ...]:
+    """The query with variables in the place of what may be a key."""
+    prefix = _NOT_A_NAME.sub("_", name.lower()).strip("_").upper()
+    return tuple(
+        (word, f"${prefix}_{_NOT_A_NAME.sub('_', word.lower()).strip('_').upper()}" if is_secret_query(word) else value)
+        for word, value in query
+    )
 
 
 def _read_dialect(named: str | None) -> str | None:

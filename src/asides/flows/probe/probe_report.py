@@ -75,6 +75,8 @@ class ProbeReport(msgspec.Struct, frozen=True):
         lines += [f"# {finding.topic:<{_COLUMN}} {finding.text}" for finding in self.findings]
         if self.problem:
             lines.append(f"# problem    {self.problem}")
+        if self.row is not None and self.row.key_env:
+            lines.append(f"# key        set {self.row.key_env[0]}, or run `asides keys set {self.row.name}`")
         lines = [escape_controls(line) for line in lines]
         if self.row is not None:
             python = "".join(f"#   {line}\n" for line in escape_lines(self.python))

@@ -244,7 +244,7 @@ class Probe(TrialSender):
 
     def _read_turn(self, seen: Observation) -> Message | None:
         """The turn as it would be read with the row that is known by now."""
-        row = build_row(self.known, self.call.name, ())
+        row = build_row(self.known, self.call.name, (), query=self.setup.query)
         if row is None:
             return None
         target = Target(row, self.setup.model, self.setup.base_url, row.rule(self.setup.model))
@@ -258,7 +258,7 @@ class Probe(TrialSender):
 
     def _send_back(self, turn: Message, *, tools: bool) -> Flow[None]:
         known = self.known
-        row = build_row(known, self.call.name, ())
+        row = build_row(known, self.call.name, (), query=self.setup.query)
         if row is None:
             return
         in_tags = any(isinstance(part, Thought) and part.source == "tags" for part in turn.parts)

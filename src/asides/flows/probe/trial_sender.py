@@ -22,7 +22,7 @@ from asides.flows.retry import NO_HEAD, fetch_key, read_retry_after
 from asides.flows.steps import Allow, Emit, Flow, Head, Open, Read, Sleep
 from asides.providers.credentials import KeySource, Secret, collect_secrets
 from asides.providers.provider import Target
-from asides.values.errors import TransportError
+from asides.values.errors import ConnectionLost, TransportError
 from asides.values.redaction import build_redactor, redact_bytes
 from asides.wire.lenient import parse_or_none
 
@@ -46,6 +46,8 @@ class ProbeCall(msgspec.Struct, frozen=True):
     key: Secret | None = None
     name: str = "probed"
     key_env: tuple[str, ...] = ()
+    query: tuple[tuple[str, str], ...] = ()
+    """The query of the address as a row may show it: what may be a key is the name of a variable."""
     model: str | None = None
     dialect: str | None = None
     extent: Extent = "usual"
@@ -72,6 +74,7 @@ class TrialSender:
         self._redact = build_redactor(collect_secrets(call.target, call.key))
         self._sent = 0
         self._failures = 0
+        self._answered = 0
         self.absent = 0
         """Requests that found nothing at their address. They cost no tokens, and do not count."""
         self.complete = False
@@ -87,7 +90,7 @@ class TrialSender:
             None if setup is None else setup.dialect,
             self._sent,
             list_findings(known),
-            build_row(known, call.name, call.key_env, base_url=address),
+            build_row(known, call.name, call.key_env, base_url=address, query=call.query),
             self.complete,
             known.problem,
             known.state,
@@ -132,7 +135,7 @@ class TrialSender:
         body = parse_or_none(request.body) if request.body else None
         step = ProbeStep(self._sent, purpose, request.method, self.show(request.url.partition("?")[0]), body)
         yield Emit([step])
-        head, received, cut_off = NO_HEAD, b"", ""
+        head, received, cut_off, is_lost = NO_HEAD, b"", "", False
         try:
             yield Allow(self.call.seconds)
             if isinstance(self.call.key, KeySource):
@@ -141,6 +144,8 @@ class TrialSender:
             received, cut_off = yield from _receive(head)
         except TransportError as error:
             cut_off = self._redact(str(error))
+            # Some servers break a connection that they promised to keep.
+            is_lost = isinstance(error, ConnectionLost) and self._answered > 0
         if head is NO_HEAD:
             seen = report_failure(TransportError(cut_off))
         else:
@@ -151,7 +156,8 @@ class TrialSender:
         if self._failures >= _MOST_FAILURES and self.known.setup is None:
             self.known.problem, self.known.state = seen.detail, "unreachable"
             raise StoppedError
-        return seen, _find_wait(head, seen)
+        self._answered += seen.status > 0
+        return seen, 0.0 if is_lost else _find_wait(head, seen)
 
 
 def _describe(seen: Observation) -> str:
