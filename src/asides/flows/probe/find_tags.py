@@ -10,7 +10,7 @@ import re
 import msgspec
 
 from asides.providers.quirks import ANY_TAGS, TagPosition
-from asides.wire.inline_tags import GRAMMARS, separate
+from asides.wire.inline_tags import GRAMMARS, may_hold_tags, separate
 
 # Elements that answers are written in, and wrappers of the answer itself. No model thinks in them.
 _ANSWER_NAMES = frozenset(
@@ -84,17 +84,18 @@ def find_tags(text: str, *, cut: bool = False) -> TagSight | None:
 
 def _find_known(text: str) -> TagSight | None:
     """Thinking in one of our grammars: those that servers leave in, then those for few models."""
-    names = (*ANY_TAGS, *(name for name in GRAMMARS if name not in ANY_TAGS))
+    every = (*map(str, ANY_TAGS), *(name for name in GRAMMARS if name not in ANY_TAGS))
+    names = [name for name in every if may_hold_tags(text, (name,))]
     for starts_inside, position in ((False, "auto"), (True, "auto"), (False, "anywhere")):
         for name in names:
-            found = separate(text, (str(name),), position, "auto" if starts_inside else False)  # type: ignore[arg-type]
+            found = separate(text, (name,), position, "auto" if starts_inside else False)  # type: ignore[arg-type]
             if not found.thinking or (starts_inside and not found.text.strip()):
                 continue
             if position == "anywhere" and name not in ANY_TAGS:
                 continue
             fragmented = len(re.findall(r"</[^<>]{1,40}>\s*<[^<>/]{1,40}>", text)) >= _FRAGMENTS
             return TagSight(
-                str(name),
+                name,
                 found.thinking,
                 found.text,
                 starts_inside,
@@ -144,8 +145,12 @@ def _find_orphan(text: str) -> TagSight | None:
             continue
         before, after = text[: found.start()], text[found.end() :]
         opened = opening.format(name=found["name"])
-        if opened[:-1] not in before and before.strip() and after.strip():
-            return TagSight((opened, found[0]), before, after.lstrip(), starts_inside=True)
+        if opened[:-1] in before or not before.strip() or not after.strip():
+            continue
+        # The splitter knows code, in which a mark is only quoted.
+        read = separate(text, ((opened, found[0]),))
+        if read.thinking:
+            return TagSight((opened, found[0]), read.thinking, read.text, starts_inside=True)
     return None
 
 

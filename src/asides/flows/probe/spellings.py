@@ -231,11 +231,9 @@ def is_named(name: str, said: str) -> bool:
 
 def find_named(spellings: Sequence[Spelling], said: str, wish: Wish) -> list[Spelling]:
     """The spellings that a refusal names, by a field or by a value."""
-    by_field = [spelling for spelling in spellings if any(is_named(name, said) for name in _list_names(spelling, wish))]
+    by_field = [spelling for spelling in spellings if _is_spelling_named(spelling, spellings, said, wish)]
     if by_field:
-        # A nested name counts before the field around it: it says which of two is meant.
-        inner = [spelling for spelling in by_field if any(is_named(n, said) for n in _list_names(spelling, wish)[1:])]
-        return inner or by_field
+        return by_field
     by_value = [
         spelling
         for spelling in spellings
@@ -250,6 +248,22 @@ def find_named(spellings: Sequence[Spelling], said: str, wish: Wish) -> list[Spe
         if re.search(rf"\b{re.escape(_list_names(spelling, wish)[0])}\b", said, re.IGNORECASE)
     ]
     return loose if len(loose) == 1 else []
+
+
+def _is_spelling_named(spelling: Spelling, others: Sequence[Spelling], said: str, wish: Wish) -> bool:
+    """Whether a refusal names a spelling by its field, or by the name inside it where several share the field."""
+    field, *inner = _list_names(spelling, wish)
+    if not is_named(field, said):
+        return False
+    if not inner:
+        # The same name right behind another field is meant inside that.
+        for names in (_list_names(other, wish) for other in others if other is not spelling):
+            if field in names[1:]:
+                said = re.sub(rf"{re.escape(names[0])}\W{{1,6}}{re.escape(field)}\b", names[0], said)
+        return is_named(field, said)
+    siblings = [names[1:] for other in others if (names := _list_names(other, wish))[0] == field]
+    anyone = any(is_named(name, said) for names in siblings for name in names)
+    return not anyone or any(is_named(name, said) for name in inner)
 
 
 def _list_names(spelling: Spelling, wish: Wish) -> list[str]:
