@@ -224,6 +224,8 @@ class _ThinkingEncoder:
                 self.fields["enable_thinking"] = False
             case "template" | "template_and_effort":
                 self.fields["chat_template_kwargs"] = {self.rule.template_key: False}
+            case "think":
+                self.fields["think"] = False
             case _:  # cannot be asked, or only in another dialect
                 self._report_off()
 
@@ -254,6 +256,10 @@ class _ThinkingEncoder:
                 self._add_amount(None)
             case "prompt_mode":
                 self._ask_by_prompt_mode()
+            case "think":
+                self.fields["think"] = True
+                self._add_budget_or_report(None)
+                self._report_effort()
             case _:  # cannot be asked, or only in another dialect
                 self._add_budget_or_report(None)
                 self._report_effort()
