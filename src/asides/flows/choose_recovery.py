@@ -197,7 +197,8 @@ def _raise_limit(
     caps = [cap for cap in (policy.max_tokens, rule.max_output) if cap is not None]
     if not _LIMITS.isdisjoint(sent.extra) or (limit is None and not caps):
         return {}, None
-    higher = min([*caps, *([] if limit is None else [max(limit * _GROWTH, limit + ANSWER_ROOM)])])
+    grown: list[int] = [] if limit is None else [max(limit * _GROWTH, limit + ANSWER_ROOM)]
+    higher = min([*caps, *grown])
     if limit is not None and higher <= limit:
         return {}, None
     detail = f"the reply had no answer ({need}); it was asked again with more tokens"

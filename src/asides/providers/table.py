@@ -501,8 +501,8 @@ PROVIDERS: tuple[Provider, ...] = (
             pictures=False,
             # Content is text (and pictures, for one model): api-docs.deepseek.com api/create-chat-completion, 2026-11.
             refuses_files=("audio", "video", "pdf"),
-            # `reasoning_content` of the last message, with `prefix`: api-docs.deepseek.com api/create-chat-completion and
-            # guides/chat_prefix_completion, 2026-11.
+            # `reasoning_content` of the last message, beside `prefix`: api-docs.deepseek.com
+            # api/create-chat-completion, guides/chat_prefix_completion, 2026-11.
             continues="prefix",
         ),
         models=DEEPSEEK_MODELS,

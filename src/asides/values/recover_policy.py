@@ -27,7 +27,7 @@ class RecoverPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """
 
     steps: tuple[RecoverStep, ...] = _STEPS
-    """What is tried, in this order, each step as often as it is named. One that the model does not allow is left out."""
+    """What is tried, in this order, each step as often as it is named. One that a model does not allow is left out."""
     max_requests: int = 3
     """The most requests after the first."""
     max_tokens: int | None = None
