@@ -116,6 +116,7 @@ from asides.values.parts import Text as Text
 from asides.values.parts import ToolCall as ToolCall
 from asides.values.parts import ToolResult as ToolResult
 from asides.values.parts import UnknownPart as UnknownPart
+from asides.values.recover_policy import RecoverPolicy as RecoverPolicy
 from asides.values.reply import Reply as Reply
 from asides.values.result import Result as Result
 from asides.values.result import RunEnded as RunEnded
@@ -202,6 +203,7 @@ __all__ = [
     "ProviderState",
     "Quirks",
     "RateLimited",
+    "RecoverPolicy",
     "Refusal",
     "RefusalDelta",
     "ReplayRejected",

@@ -108,6 +108,7 @@ def _add_call(parser: argparse.ArgumentParser) -> None:
     request.add_argument("--no-stream", action="store_true", help="receive the answer in one piece")
     request.add_argument("--timeout", type=float, metavar="SECONDS", help="seconds to wait for the next bytes")
     request.add_argument("--retries", type=int, metavar="N", help="retries after a failed first attempt")
+    request.add_argument("--recover", action="store_true", default=None, help="ask again when a reply has no answer")
 
 
 def _add_tools(parser: argparse.ArgumentParser) -> None:
