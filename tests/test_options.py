@@ -137,6 +137,7 @@ _EXAMPLES: dict[str, Any] = {
     "retries": 0,
     "max_wait": 0.0,
     "on_conflict": "adjust",
+    "recover": True,
 }
 _CHECKED_ONLY = {"tools_max_count", "tools_max_json_kb"}
 

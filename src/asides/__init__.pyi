@@ -14,6 +14,7 @@ from asides.client import Client as Client
 from asides.client import Stream as Stream
 from asides.client import ask as ask
 from asides.client import ask_many as ask_many
+from asides.client import probe as probe
 from asides.client import stream as stream
 from asides.conversations.async_ import AsyncConversation as AsyncConversation
 from asides.conversations.async_ import AsyncConversationStream as AsyncConversationStream
@@ -28,6 +29,9 @@ from asides.flows.many import Progress as Progress
 from asides.flows.offline import Explanation as Explanation
 from asides.flows.offline import decode as decode
 from asides.flows.offline import explain as explain
+from asides.flows.probe.list_findings import Finding as Finding
+from asides.flows.probe.probe_report import ProbeReport as ProbeReport
+from asides.flows.probe.probe_report import ProbeStep as ProbeStep
 from asides.flows.run_config import Limits as Limits
 from asides.history.diagnosis.diagnose import Diagnosis as Diagnosis
 from asides.history.diagnosis.diagnose import Finding as Finding
@@ -112,6 +116,7 @@ from asides.values.parts import Text as Text
 from asides.values.parts import ToolCall as ToolCall
 from asides.values.parts import ToolResult as ToolResult
 from asides.values.parts import UnknownPart as UnknownPart
+from asides.values.recover_policy import RecoverPolicy as RecoverPolicy
 from asides.values.reply import Reply as Reply
 from asides.values.result import Result as Result
 from asides.values.result import RunEnded as RunEnded
@@ -188,6 +193,8 @@ __all__ = [
     "Overloaded",
     "PartArrived",
     "PartialJson",
+    "ProbeReport",
+    "ProbeStep",
     "Progress",
     "Prompt",
     "ProtocolError",
@@ -196,6 +203,7 @@ __all__ = [
     "ProviderState",
     "Quirks",
     "RateLimited",
+    "RecoverPolicy",
     "Refusal",
     "RefusalDelta",
     "ReplayRejected",
@@ -264,6 +272,7 @@ __all__ = [
     "fold",
     "list_providers",
     "load_settings",
+    "probe",
     "register_dialect",
     "separate",
     "simulate",

@@ -1,4 +1,4 @@
-"""The async client: `AsyncClient`, and `ask`, `ask_many`, `stream` and `run`, which open a client for one call.
+"""The async client: `AsyncClient`, and `ask`, `ask_many`, `probe`, `stream` and `run`, each with a client for one call.
 
 Not here: what a call means (flows) and how bytes travel (transports). aiohttp is loaded with the first request.
 """
@@ -20,10 +20,12 @@ from asides.values.reply import Output, Reply
 
 if TYPE_CHECKING:
     from asides.flows.many import Batch, OnProgress
+    from asides.flows.probe.plan_probe import ProbeOptions
+    from asides.flows.probe.probe_report import ProbeReport, ProbeStep
     from asides.transports.answers import AsyncAnswers
     from asides.transports.run_stream import AsyncRunStream, RunState
 
-__all__ = ["AsyncClient", "AsyncStream", "ask", "ask_many", "run", "stream"]
+__all__ = ["AsyncClient", "AsyncStream", "ask", "ask_many", "probe", "run", "stream"]
 
 
 class AsyncClient:
@@ -137,6 +139,20 @@ class AsyncClient:
         call = self._call_builder.build_model_list(provider, options)
         return await run_flow(call, lambda: list_models(call), self._transport)
 
+    async def probe(
+        self,
+        base_url: str,
+        *,
+        on_progress: Callable[[ProbeStep], object] | None = None,
+        **options: Unpack[ProbeOptions],
+    ) -> ProbeReport:
+        """Find out how an unknown server thinks, as `Client.probe` does."""
+        from asides.flows.probe.plan_probe import build_probe
+        from asides.flows.probe.run_probe import Probe
+
+        call = build_probe(base_url, options)
+        return await run_flow(call, Probe(call).steps, self._transport, on_progress)
+
     async def close(self) -> None:
         """Close idle connections of this event loop. The client may still be used."""
         await self._transport.close()
@@ -197,6 +213,14 @@ def ask_many(
 
     batch = Batch(concurrency, on_progress, check_prompts(prompts))
     return _open_client()._answer(model, prompts, options, batch, ends_transport=True)
+
+
+async def probe(
+    base_url: str, *, on_progress: Callable[[ProbeStep], object] | None = None, **options: Unpack[ProbeOptions]
+) -> ProbeReport:
+    """Find out how an unknown server thinks, through a client that is closed afterwards."""
+    async with _open_client() as client:
+        return await client.probe(base_url, on_progress=on_progress, **options)
 
 
 @overload

@@ -1,4 +1,4 @@
-"""The sync client: `Client`, and `ask`, `ask_many` and `stream`, which use one shared client.
+"""The sync client: `Client`, and `ask`, `ask_many`, `probe` and `stream`, which use one shared client.
 
 Not here: what a call means (flows) and how bytes travel (transports). urllib3 is loaded with the first request.
 """
@@ -21,10 +21,12 @@ from asides.values.reply import Output, Reply
 
 if TYPE_CHECKING:
     from asides.flows.many import Batch, BuildCall, OnProgress
+    from asides.flows.probe.plan_probe import ProbeOptions
+    from asides.flows.probe.probe_report import ProbeReport, ProbeStep
     from asides.transports.answers import Answers
     from asides.transports.run_stream import RunState, RunStream
 
-__all__ = ["Client", "Stream", "ask", "ask_many", "get_shared_client", "stream"]
+__all__ = ["Client", "Stream", "ask", "ask_many", "get_shared_client", "probe", "stream"]
 
 
 class Client:
@@ -126,6 +128,23 @@ class Client:
         call = self._call_builder.build_model_list(provider, options)
         return run_flow(call, lambda: list_models(call), self._transport)
 
+    def probe(
+        self,
+        base_url: str,
+        *,
+        on_progress: Callable[[ProbeStep], object] | None = None,
+        **options: Unpack[ProbeOptions],
+    ) -> ProbeReport:
+        """Find out how an unknown server thinks, with a few small requests; `report.row` is the row for it.
+
+        `on_progress` gets each request before it is sent, and again with its outcome and the report so far.
+        """
+        from asides.flows.probe.plan_probe import build_probe
+        from asides.flows.probe.run_probe import Probe
+
+        call = build_probe(base_url, options)
+        return run_flow(call, Probe(call).steps, self._transport, on_progress)
+
     def close(self) -> None:
         """Close idle connections. The client may still be used."""
         self._transport.close()
@@ -170,6 +189,13 @@ def ask_many(
 ) -> Answers:
     """Ask many prompts, some at once. This is `Client.ask_many` of the shared client."""
     return _shared.ask_many(model, prompts, concurrency=concurrency, on_progress=on_progress, **options)
+
+
+def probe(
+    base_url: str, *, on_progress: Callable[[ProbeStep], object] | None = None, **options: Unpack[ProbeOptions]
+) -> ProbeReport:
+    """Find out how an unknown server thinks. This is `Client.probe` of the shared client."""
+    return _shared.probe(base_url, on_progress=on_progress, **options)
 
 
 @overload

@@ -24,6 +24,7 @@ from asides.wire.inline_tags.grammars import find_rules
 
 if TYPE_CHECKING:
     from asides.agents.tools.function_tool import ToolLike
+    from asides.values.recover_policy import RecoverPolicy
 
 Value = TypeVar("Value")
 
@@ -136,6 +137,7 @@ class SharedOptions(TypedDict, total=False):
     retries: int | None
     max_wait: float | None
     on_conflict: OnConflict | None
+    recover: bool | RecoverPolicy | Mapping[str, Any] | None
 
 
 class Options(SharedOptions, total=False):
@@ -228,6 +230,7 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     retries: int | None = None
     max_wait: float | None = None
     on_conflict: OnConflict | None = None
+    recover: Any = None
 
 
 def read_options(below: Options, above: Options) -> tuple[CallOptions, KeysView[str]]:

@@ -69,6 +69,7 @@ SETTINGS: dict[str, Any] = {
     "user": "me",
     "state": ProviderState(store=True),
     "extra": {"odd": 1},
+    "begun_thinking": MARK,
 }
 SAMPLES: dict[str, Any] = {
     "temperature": 0.5,
@@ -137,6 +138,8 @@ def test_a_setting_is_sent_or_gives_a_notice(name: str, setting: str) -> None:
     beside: dict[str, Any] = {"tools": SETTINGS["tools"]} if setting in ("tool_choice", "parallel_tool_calls") else {}
     if setting == "state" and name != "openai_responses":
         pytest.skip("plan settles what a provider stores, and only this dialect has fields for it")
+    if setting == "begun_thinking":
+        pytest.skip("recovery sets it only for hosts whose row says how: tests/dialects/openai_chat")
     plain, _ = encode(name, Prompt((user("?"),), **beside))
     request, notices = encode(name, Prompt((user("?"),), **beside, **given))
     is_sent = (request.url, request.body) != (plain.url, plain.body)

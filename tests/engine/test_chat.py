@@ -158,3 +158,16 @@ def test_a_follow_up_refers_to_what_was_said() -> None:
     assert "42" in first.text
     second = asides.ask(MODEL, [asides.user("What is 12 + 30?"), first, asides.user("And times 2?")])
     assert "84" in second.text
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_reply_that_ran_out_of_tokens_goes_on_from_its_thinking(stream: bool) -> None:
+    starved = asides.ask(MODEL, SUM, max_tokens=24, stream=stream)
+    assert starved.outcome == "starved"
+    reply = asides.ask(MODEL, SUM, max_tokens=24, stream=stream, recover=asides.RecoverPolicy(steps=("continue",)))
+    assert [notice.code for notice in reply.warnings] == ["recover_continue"]
+    assert reply.outcome == "answered"
+    assert starved.thinking is not None
+    assert reply.thinking is not None
+    assert reply.thinking.text == starved.thinking.text
+    assert "think>" not in reply.text

@@ -12,11 +12,10 @@ from asides.cli.parse_arguments import (
     OPTIONS,
     Command,
     declare_completion,
-    declare_doctor,
     declare_help,
-    declare_stage,
     format_list,
 )
+from asides.cli.service_arguments import declare_doctor, declare_keys, declare_probe, declare_stage
 
 # --- ask, chat, explain -----------------------------------------------------------------------------------------------
 
@@ -109,6 +108,7 @@ def _add_call(parser: argparse.ArgumentParser) -> None:
     request.add_argument("--no-stream", action="store_true", help="receive the answer in one piece")
     request.add_argument("--timeout", type=float, metavar="SECONDS", help="seconds to wait for the next bytes")
     request.add_argument("--retries", type=int, metavar="N", help="retries after a failed first attempt")
+    request.add_argument("--recover", action="store_true", default=None, help="ask again when a reply has no answer")
 
 
 def _add_tools(parser: argparse.ArgumentParser) -> None:
@@ -332,22 +332,6 @@ def _declare_config(parser: argparse.ArgumentParser) -> None:
     _add_json(parser, "print JSON")
 
 
-def _declare_keys(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "action",
-        nargs="?",
-        choices=("set", "list", "remove", "path"),
-        default="list",
-        help="set: store a key, typed or piped; list: where keys come from (default); path: where the file is",
-    )
-    parser.add_argument("name", nargs="?", metavar="PROVIDER", help="whose key to set or to remove")
-    # A key does not belong here; the command says so.
-    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
-    parser.add_argument("--any-name", action="store_true", help="set: accept a name that only your own code knows")
-    _add_json(parser, "print JSON")
-    parser.epilog = "The environment wins over the key file. No command shows a key."
-
-
 COMMANDS: dict[str, Command] = {
     "ask": Command("Ask a model one question. Only the answer goes to stdout.", _declare_ask, "asides.cli.ask"),
     "chat": Command("Chat with a model, question after question.", _declare_chat, "asides.cli.chat"),
@@ -364,7 +348,10 @@ COMMANDS: dict[str, Command] = {
     "doctor": Command("Tell what a model would refuse of a history; repair it.", declare_doctor, "asides.cli.doctor"),
     "providers": Command("List the providers, or show one in full.", _declare_providers, "asides.cli.providers"),
     "models": Command("Show the rules for models: which think, and how.", _declare_models, "asides.cli.models"),
-    "keys": Command("Store API keys, and list where keys come from.", _declare_keys, "asides.cli.keys"),
+    "probe": Command(
+        "Find out how an unknown server thinks, and print a row for it.", declare_probe, "asides.cli.probe"
+    ),
+    "keys": Command("Store API keys, and list where keys come from.", declare_keys, "asides.cli.keys"),
     "config": Command(
         "Show every setting and its origin, change one, or trust a folder's file.", _declare_config, "asides.cli.config"
     ),

@@ -1,6 +1,6 @@
 """Parses the arguments of one command with argparse, and says what is meant where an option is not known.
 
-Also what the help says about `asides` itself, with the arguments of `help`, `completion` and `doctor`. Not here: the
+Also what the help says about `asides` itself, with the arguments of `help` and `completion`. Not here: the
 arguments of the other commands (arguments).
 """
 
@@ -164,19 +164,6 @@ def parse_arguments(name: str, command: Command, arguments: Sequence[str]) -> ar
     return parsed
 
 
-_LAST_PORT = 65535
-
-
-def parse_port(text: str) -> int:
-    """A port, for argparse: 0 lets the system choose one."""
-    if not (text.isdecimal() and int(text) <= _LAST_PORT):
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: use 0 to {_LAST_PORT}")
-    return int(text)
-
-
-# --- what a parser declares, for the manual and the completion --------------------------------------------------------
-
-
 def list_actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
     """The arguments of a command that its help shows, in its order."""
     return [action for action in parser._actions if action.help != argparse.SUPPRESS]
@@ -237,23 +224,6 @@ def format_list(entries: Iterable[tuple[str, str]], column: int = 10) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def declare_stage(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `asides stage`."""
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
-    parser.add_argument(
-        "--port", type=parse_port, default=8765, help="its port (default: %(default)s); 0 picks a free one"
-    )
-    parser.add_argument("--script", metavar="FILE", help="a JSON file with the scenes to play; default: do sums")
-    parser.add_argument("--key", metavar="KEY", help="the API key that clients must send")
-    parser.add_argument(
-        "--rules",
-        choices=("strict", "lenient"),
-        default="strict",
-        help="strict: refuse what the real servers refuse; lenient: answer it, and only say so (default: %(default)s)",
-    )
-    parser.add_argument("--date", metavar="DAY", help="the day whose rules hold, as 2026-11-15 (default: today)")
-
-
 def declare_help(parser: argparse.ArgumentParser) -> None:
     """The arguments of `asides help`."""
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="the command to explain; default: all of them")
@@ -270,37 +240,3 @@ def declare_completion(parser: argparse.ArgumentParser) -> None:
         'bash: eval "$(asides completion bash)" in ~/.bashrc.  zsh: the same with zsh in ~/.zshrc, after compinit.  '
         "fish: asides completion fish > ~/.config/fish/completions/asides.fish"
     )
-
-
-def declare_doctor(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `asides doctor`."""
-    parser.add_argument(
-        "file",
-        metavar="FILE",
-        help="a list of messages as OpenAI, Anthropic, Responses or Gemini have them, a whole request, a session file "
-        "with a message in each line, or a saved conversation; `-` reads standard input",
-    )
-    parser.add_argument("--to", required=True, metavar="PROVIDER:MODEL", help="the model that gets the history next")
-    parser.add_argument(
-        "--fix",
-        metavar="FILE",
-        help="write the repaired history here, in the same format; `-` prints it. With the name of the input, that is "
-        "kept beside it as FILE.orig",
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object with the findings")
-    about = parser.add_argument_group("what the file does not say")
-    about.add_argument(
-        "--from", dest="origin", metavar="PROVIDER:MODEL", help="the model that made the thinking in the file"
-    )
-    about.add_argument("--other-account", action="store_true", help="the thinking was made in another account")
-    about.add_argument(
-        "--thinking", metavar="LEVEL", help="how the next request thinks, for a history without settings: off, 8000 …"
-    )
-    about.add_argument(
-        "--format",
-        choices=("auto", "openai", "anthropic", "responses", "gemini", "asides"),
-        default="auto",
-        help="the format of the file (default: detected)",
-    )
-    parser.add_argument("-q", "--quiet", action="store_true", help="print only what would be refused")
-    parser.epilog = "Exit code: 0 if the history was sound, 1 if it was not, with --fix too; 2 if it cannot be read."

@@ -50,6 +50,7 @@ _PlainOption: TypeAlias = Literal[
     "retries",
     "on_conflict",
     "tag_position",
+    "recover",
 ]
 _PLAIN_OPTIONS: tuple[_PlainOption, ...] = get_args(_PlainOption)
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from asides.agents.outputs.expected_output import ExpectedOutput
     from asides.flows.fallback import ExchangeInOrder
     from asides.flows.output_format import OutputFormat, ReactExchange
+    from asides.flows.recover import FirstExchange, RecoveringExchange
     from asides.values.notices import Notice
 
 _log = logging.getLogger("asides")
@@ -58,6 +59,7 @@ class Run(Generic[Output]):
         "_is_paired",
         "_messages",
         "_output",
+        "_recovered",
         "_result",
         "_save",
         "_tokens",
@@ -99,10 +101,10 @@ class Run(Generic[Output]):
         self._output: Output | None = None
         self._result: Result[Output | None] | None = None  # once the flow is over
         self._done: list[Step] = []
-        self._exchange: Exchange | ReactExchange | ExchangeInOrder | None = None
+        self._exchange: Exchange | ReactExchange | ExchangeInOrder | RecoveringExchange | None = None
         self._turn: ToolTurn | None = None
         self._handed_over = False
-        self._calls_run = 0
+        self._calls_run = self._recovered = 0
         self._tokens = 0
         self._began = 0.0
 
@@ -246,9 +248,11 @@ class Run(Generic[Output]):
             from asides.flows.fallback import ExchangeInOrder
 
             in_order = ExchangeInOrder(self.call, self._start_exchange)
-        self._exchange = exchange = self._start_exchange(self.call) if in_order is None else in_order
+        self._exchange = self._start_exchange(self.call) if in_order is None else in_order
+        if self.call.policy.recover is not None:
+            self._exchange = self._recover(self._exchange, in_order)
         try:
-            reply = yield from exchange.steps()
+            reply = yield from self._exchange.steps()
         except IdleTimeout:
             # The driver has one deadline. The run has to check whether it was the deadline of the run or of the call.
             yield from self._check_seconds()
@@ -256,6 +260,20 @@ class Run(Generic[Output]):
         if in_order is not None:
             self.call = in_order.next_call  # The run goes on with the model that answered.
         return self._call_ids.make_unique(reply)
+
+    def _recover(self, first: FirstExchange, in_order: ExchangeInOrder | None) -> RecoveringExchange:
+        from asides.flows.recover import recover_step
+
+        def get_call() -> Call:
+            expected = None if self._format is None else self._format.expected_now
+            return msgspec.structs.replace(self.call if in_order is None else in_order.call, expected=expected)
+
+        def start(call: Call) -> Exchange | ReactExchange:
+            self._recovered += 1
+            return self._start_exchange(call)
+
+        turns = len(self._done) + self._recovered + 1
+        return recover_step(first, get_call, start, self._config.limits, turns, self._tokens)
 
     def _start_exchange(self, call: Call, fell_back: tuple[Notice, ...] = ()) -> Exchange | ReactExchange:
         if self._format is not None:
@@ -339,7 +357,7 @@ class Run(Generic[Output]):
 
     def _check_limits(self) -> Flow[None]:
         limits = self._config.limits
-        if limits.turns is not None and len(self._done) >= limits.turns:
+        if limits.turns is not None and len(self._done) + self._recovered >= limits.turns:
             raise TooManyTurns(
                 f"{self._model} did not finish in {limits.turns} turns. To do: raise Limits(turns=…), or go on from "
                 ".result.messages.",

@@ -27,6 +27,7 @@ from asides.values.notices import Notice
 if TYPE_CHECKING:
     # Most calls name no type for their answer.
     from asides.agents.outputs.expected_output import ExpectedOutput
+    from asides.values.recover_policy import RecoverPolicy
 
 
 # Counts and names only, as everywhere (contract, §4.10).
@@ -50,6 +51,8 @@ class Policy(msgspec.Struct, frozen=True):
     thinking_encrypted: bool = False
     """Show encrypted reasoning in `reply.metadata["thinking_encrypted"]`."""
     reply_limits: ReplyLimits = ReplyLimits()
+    recover: RecoverPolicy | None = None
+    """What to try when a reply ends without an answer; None: nothing."""
 
 
 class CallLike(Protocol):
@@ -147,7 +150,7 @@ def report_target(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
 
 # Options that are fields of a policy as they are.
 _PLAIN_OPTIONS = ("retries", "max_wait", "on_conflict", "keep_raw", "thinking_encrypted")
-POLICY_OPTIONS = frozenset({*_PLAIN_OPTIONS, "reply_limits", "timeout"})
+POLICY_OPTIONS = frozenset({*_PLAIN_OPTIONS, "reply_limits", "timeout", "recover"})
 
 
 def read_policy(given: CallOptions) -> Policy:
@@ -159,6 +162,10 @@ def read_policy(given: CallOptions) -> Policy:
         changes["max_wait"] = min(changes["max_wait"], _LONGEST_WAIT)
     if given.reply_limits is not None:
         changes["reply_limits"] = _read_reply_limits(given.reply_limits)
+    if given.recover is not None and given.recover is not False:
+        from asides.values.recover_policy import read_recover  # Most calls recover nothing.
+
+        changes["recover"] = read_recover(given.recover)
     return Policy(_read_timeout(given.timeout), **changes)
 
 

@@ -82,6 +82,12 @@ class OutputFormat(Generic[Output]):
         if config.output_type is not None and self._strategy is not None:
             self.expected = ExpectedOutput(config.output_type.source, self._strategy)
 
+    @property
+    def expected_now(self) -> ExpectedOutput | None:
+        """The output that the next reply shall have, if it has no calls; None: text, as in the first of two phases."""
+        is_later = self._strategy is not None and self._strategy.two_phase and not self._is_final
+        return None if is_later and self._call.prompt.tools else self.expected
+
     def build_prompt(self, prompt: Prompt) -> Prompt:
         """The prompt of the next step. The form is made once; most steps differ only in their messages."""
         if self._config.output_type is None or self._strategy is None:

@@ -196,6 +196,10 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """It reports a reply that ran out of tokens as complete. A reply with nothing but thinking was cut."""
     fields: tuple[tuple[str, str | bool], ...] = ()
     """Request fields that make this host send thinking apart."""
+    continues: Literal["nothing", "prefix", "final_message"] = "nothing"
+    """How a model goes on from thinking that ended without an answer. prefix: an assistant message with the thinking in
+    its field and `prefix: true`, at the host's beta address. final_message: an assistant message with the thinking in
+    tags, `continue_final_message: true` and `add_generation_prompt: false`, with thinking turned off."""
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "thinking_in", trim_names(self.thinking_in) or THINKING_FIELDS)

@@ -252,6 +252,8 @@ _LLAMACPP = Provider(
         ask_by="template_and_effort",
         budget_in="reasoning_budget_tokens",
         output_with_tools=_SCHEMA_WITH_TOOLS,
+        # With thinking turned off a last assistant message is continued (llama.cpp#15404, #22727; 2026-05).
+        continues="final_message",
     ),
     models=(TINY_REASONER, *SELF_HOSTED_AUTO),
     replay=(_replay("tool_turns", "2026-10", "llama.cpp tools/server/README.md; recorded"),),
@@ -502,6 +504,9 @@ PROVIDERS: tuple[Provider, ...] = (
             pictures=False,
             # Content is text (and pictures, for one model): api-docs.deepseek.com api/create-chat-completion, 2026-11.
             refuses_files=("audio", "video", "pdf"),
+            # `reasoning_content` of the last message, beside `prefix`: api-docs.deepseek.com
+            # api/create-chat-completion, guides/chat_prefix_completion, 2026-11.
+            continues="prefix",
         ),
         models=DEEPSEEK_MODELS,
         replay=(
@@ -1036,6 +1041,7 @@ PROVIDERS: tuple[Provider, ...] = (
             budget_in="thinking_token_budget",
             replay_field="reasoning",
             output_with_tools=_SCHEMA_WITH_TOOLS,
+            continues="final_message",  # vllm entrypoints/openai/chat_completion/protocol.py, 2026-08
         ),
         models=(TINY_REASONER, *SELF_HOSTED),
         replay=(_replay("tool_turns", "2026-08-22", "vllm entrypoints/openai/chat_completion/protocol.py"),),
@@ -1050,7 +1056,11 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("SGLANG_BASE_URL",),
         key_env=("SGLANG_API_KEY",),
         key="optional",
-        quirks=Quirks(ask_by="template_and_effort", output_with_tools=_SCHEMA_WITH_TOOLS),
+        quirks=Quirks(
+            ask_by="template_and_effort",
+            output_with_tools=_SCHEMA_WITH_TOOLS,
+            continues="final_message",  # sglang srt/entrypoints/openai/protocol.py, 2026-08
+        ),
         models=SELF_HOSTED,
         replay=(_replay("tool_turns", "2026-08-22", "sglang srt/entrypoints/openai/protocol.py"),),
         docs="https://docs.sglang.ai/advanced_features/separate_reasoning.html",

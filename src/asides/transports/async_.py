@@ -154,11 +154,17 @@ async def _note_batches(batches: AsyncIterator[list[Item]], output: PartialOutpu
         yield batch
 
 
-async def run_flow(call: CallLike, flow: Callable[[], Flow[Whole]], transport: AsyncTransport) -> Whole:
-    """Run a flow that emits no events; return its result. A cancelled task closes its connection."""
+async def run_flow(
+    call: CallLike,
+    flow: Callable[[], Flow[Whole]],
+    transport: AsyncTransport,
+    on_event: Callable[[Any], object] | None = None,
+) -> Whole:
+    """Run a flow to its result. `on_event` gets what it emits on the way. A cancelled task closes its connection."""
     state = FlowState(call, flow)
-    async for _ in AsyncDriver(state, transport).batches():
-        pass
+    async for batch in AsyncDriver(state, transport).batches():
+        for event in batch if on_event is not None else ():
+            on_event(event)
     if state.whole is None:
         raise RuntimeError("a flow ends with a result or raises.")
     return state.whole

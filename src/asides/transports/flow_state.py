@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     # Most calls name no type for their answer.
     from asides.agents.outputs.expected_output import ExpectedOutput, PartialOutput
     from asides.flows.fallback import ExchangeInOrder
+    from asides.flows.recover import RecoveringExchange
 
 
 class FlowState(Generic[Whole]):
@@ -113,7 +114,8 @@ class ExchangeState(FlowState[Reply]):
     __slots__ = ("exchange",)
 
     def __init__(self, call: Call) -> None:
-        self.exchange: Exchange | ExchangeInOrder = Exchange(call) if not call.fallbacks else _begin_in_order(call)
+        is_plain = not call.fallbacks and call.policy.recover is None
+        self.exchange: Exchange | ExchangeInOrder | RecoveringExchange = Exchange(call) if is_plain else _begin(call)
         super().__init__(call, self.exchange.steps, None if call.expected is None else lambda: call.expected)
 
     @property
@@ -147,8 +149,13 @@ class ExchangeState(FlowState[Reply]):
         return f"{self.call.target.provider.name}:{self.call.target.model}, {state}"
 
 
-def _begin_in_order(call: Call) -> ExchangeInOrder:
-    from asides.flows.fallback import ExchangeInOrder  # Most calls have one model.
+def _begin(call: Call) -> ExchangeInOrder | RecoveringExchange:
+    # Most calls have one model, and recover nothing.
+    if call.policy.recover is not None:
+        from asides.flows.recover import begin_recovering
+
+        return begin_recovering(call)
+    from asides.flows.fallback import ExchangeInOrder
 
     return ExchangeInOrder(call)
 

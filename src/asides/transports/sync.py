@@ -120,11 +120,17 @@ def _note_batches(batches: Iterator[list[Item]], output: PartialOutput) -> Gener
         yield batch
 
 
-def run_flow(call: CallLike, flow: Callable[[], Flow[Whole]], transport: Transport) -> Whole:
-    """Run a flow that emits no events; return its result."""
+def run_flow(
+    call: CallLike,
+    flow: Callable[[], Flow[Whole]],
+    transport: Transport,
+    on_event: Callable[[Any], object] | None = None,
+) -> Whole:
+    """Run a flow to its result. `on_event` gets what it emits on the way."""
     state = FlowState(call, flow)
-    for _ in SyncDriver(state, transport).batches():
-        pass
+    for batch in SyncDriver(state, transport).batches():
+        for event in batch if on_event is not None else ():
+            on_event(event)
     if state.whole is None:
         raise RuntimeError("a flow ends with a result or raises.")
     return state.whole

@@ -138,6 +138,8 @@ class ReplyEnded(msgspec.Struct, JsonForm, frozen=True, tag="reply_ended"):
     """The reply ended inside a thinking tag."""
     started: ReplyStarted | None = None
     """The model and the id of the reply, if the server named them only after the first event."""
+    void_before: int = 0
+    """Blocks below this number are of attempts that gave no answer (`recover=`): their thoughts do not go back."""
 
 
 Event: TypeAlias = (

@@ -92,7 +92,7 @@ class Fold:
     _block: int | None = None
     _usage: Usage | None = None
     _stop = StopReason()
-    _truncated = False
+    _truncated, void_before = False, 0  # thoughts of blocks below `void_before` are not replayable
     timer: ReplyTimer | None = None  # given by a flow that measures the reply
     _moved_to = -1
 
@@ -205,6 +205,7 @@ class Fold:
     def _add_end(self, event: ReplyEnded) -> None:
         self._stop, self._truncated, self.ended = event.stop, event.truncated_thought, True
         self.started = event.started or self.started
+        self.void_before = event.void_before or self.void_before
         self._move_to(-1, "end")
 
     def _move_to(self, number: int, kind: str) -> None:
@@ -239,8 +240,7 @@ class Fold:
         """Return the reply so far; it is complete once ReplyEnded was fed."""
         started = self.started or ReplyStarted()
         warnings = self._warnings[:]
-        blocks = self._blocks
-        numbers = sorted(blocks)
+        numbers = sorted(blocks := self._blocks)
         cut = () if self.ended and not self._truncated else self._find_cut_thoughts(numbers)
         parts: list[Part] = []
         for number in numbers:
@@ -275,7 +275,8 @@ class Fold:
             if is_blank and not any(seal.value for seal in seals):
                 return None
             thought_kind: ThoughtKind = "hidden" if is_blank else block.thought_kind
-            thought = Thought(text, thought_kind, block.source, started.origin, seals, block.via, complete)
+            facts = (started.origin, seals, block.via, complete, False, number >= self.void_before)
+            thought = Thought(text, thought_kind, block.source, *facts)
             return thought if self.timer is None else thought.with_seconds(self.timer.seconds.get(number))
         if kind == "refusal":
             return Refusal(text) if text else None
@@ -366,10 +367,8 @@ def simulate(reply: Reply, size: int = 20) -> list[Event]:
     for number, part in enumerate(reply.parts):
         match part:
             case Thought():
-                events += [
-                    ThinkingDelta(piece, number, part.kind, part.source, part.via)
-                    for piece in _cut_text(part.text, size)
-                ]
+                kind = part.kind, part.source, part.via
+                events += [ThinkingDelta(piece, number, *kind) for piece in _cut_text(part.text, size)]
             case Text():
                 # An empty text with a seal is a part too.
                 events += [TextDelta(piece, number) for piece in _cut_text(part.text, size) or [""][: len(part.seals)]]
@@ -392,7 +391,8 @@ def simulate(reply: Reply, size: int = 20) -> list[Event]:
         events.append(UsageReported(reply.usage))
     events += [Warned(notice) for notice in reply.warnings]
     truncated = any(isinstance(part, Thought) and not part.complete for part in reply.parts)
-    events.append(ReplyEnded(reply.stop, truncated))
+    void = [number for number, part in enumerate(reply.parts) if isinstance(part, Thought) and not part.replayable]
+    events.append(ReplyEnded(reply.stop, truncated, void_before=void[-1] + 1 if void else 0))
     return events
 
 

@@ -392,6 +392,9 @@ class Prompt(msgspec.Struct, frozen=True):
     state: ProviderState = ProviderState()
     extra: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     """Fields of the provider, merged into the request body last, so that they win."""
+    begun_thinking: str | None = None
+    """The thinking with which the model's turn has begun. It is closed, and the model goes on with its answer. Only for
+    hosts whose row says how (`Quirks.continues`)."""
 
     def __repr__(self) -> str:
         return (

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_tool_settings
 from asides.dialects.openai_chat.encode_messages import encode_cache, encode_messages
-from asides.providers.provider import AskBy, Quirks, Target
+from asides.providers.provider import THINKING_FIELDS, AskBy, Quirks, Target
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
 from asides.values.thinking import Effort, Thinking, nearest_effort
@@ -27,12 +27,13 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
     notices: list[Notice] = []
     body = _build_body(prompt, target, notices)
     accept = "text/event-stream" if body.get("stream") is True else "application/json"
-    return build_post(target, build_url(target), accept, body), tuple(notices)
+    is_begun = prompt.begun_thinking is not None and target.quirks.continues == "prefix"
+    return build_post(target, build_url(target, is_beta=is_begun), accept, body), tuple(notices)
 
 
-def build_url(target: Target) -> str:
-    """Build the address: the base URL, the dialect's path, and the row's query."""
-    path = urlsplit(target.base_url).path.rstrip("/")
+def build_url(target: Target, *, is_beta: bool = False) -> str:
+    """Build the address: the base URL, the dialect's path, and the row's query. `is_beta`: below /beta."""
+    path = "/beta" if is_beta else urlsplit(target.base_url).path.rstrip("/")
     if not path.endswith(target.quirks.path):
         path += target.quirks.path
     return join_url(target, path)
@@ -64,7 +65,24 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
         # They ask the host to separate thinking; some hosts refuse them for a model that does not think.
         body |= dict(target.facts.fields)
     body = merge_fields(body, encode_thinking(prompt.thinking, target, notices))
+    if prompt.begun_thinking is not None:
+        _add_begun_turn(body, prompt.begun_thinking, target)
     return merge_fields(body, prompt.extra)
+
+
+def _add_begun_turn(body: dict[str, Any], thinking: str, target: Target) -> None:
+    """Add the beginning of the model's turn, which it continues with its answer."""
+    match target.quirks.continues:
+        case "prefix":
+            field = target.quirks.replay_field or THINKING_FIELDS[0]
+            body["messages"].append({"role": "assistant", "content": "", field: thinking, "prefix": True})
+        case "final_message":
+            # Templates strip the text between the tags, and a server looks for the message in what they made of it.
+            content = f"<think>\n{thinking.strip()}\n</think>\n\n"
+            body["messages"].append({"role": "assistant", "content": content})
+            body |= {"continue_final_message": True, "add_generation_prompt": False}
+        case "nothing":
+            pass
 
 
 def encode_tools(
@@ -224,6 +242,8 @@ class _ThinkingEncoder:
                 self.fields["enable_thinking"] = False
             case "template" | "template_and_effort":
                 self.fields["chat_template_kwargs"] = {self.rule.template_key: False}
+            case "think":
+                self.fields["think"] = False
             case _:  # cannot be asked, or only in another dialect
                 self._report_off()
 
@@ -254,6 +274,10 @@ class _ThinkingEncoder:
                 self._add_amount(None)
             case "prompt_mode":
                 self._ask_by_prompt_mode()
+            case "think":
+                self.fields["think"] = True
+                self._add_budget_or_report(None)
+                self._report_effort()
             case _:  # cannot be asked, or only in another dialect
                 self._add_budget_or_report(None)
                 self._report_effort()

@@ -1,0 +1,111 @@
+"""Declares the arguments of the commands that look after histories, keys and servers: doctor, keys, probe and stage.
+
+Not here: those of the other commands (arguments), and the parsing (parse_arguments).
+"""
+
+from __future__ import annotations
+
+import argparse
+
+_LAST_PORT = 65535
+
+
+def declare_doctor(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `asides doctor`."""
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        help="a list of messages as OpenAI, Anthropic, Responses or Gemini have them, a whole request, a session file "
+        "with a message in each line, or a saved conversation; `-` reads standard input",
+    )
+    parser.add_argument("--to", required=True, metavar="PROVIDER:MODEL", help="the model that gets the history next")
+    parser.add_argument(
+        "--fix",
+        metavar="FILE",
+        help="write the repaired history here, in the same format; `-` prints it. With the name of the input, that is "
+        "kept beside it as FILE.orig",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object with the findings")
+    about = parser.add_argument_group("what the file does not say")
+    about.add_argument(
+        "--from", dest="origin", metavar="PROVIDER:MODEL", help="the model that made the thinking in the file"
+    )
+    about.add_argument("--other-account", action="store_true", help="the thinking was made in another account")
+    about.add_argument(
+        "--thinking", metavar="LEVEL", help="how the next request thinks, for a history without settings: off, 8000 …"
+    )
+    about.add_argument(
+        "--format",
+        choices=("auto", "openai", "anthropic", "responses", "gemini", "asides"),
+        default="auto",
+        help="the format of the file (default: detected)",
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only what would be refused")
+    parser.epilog = "Exit code: 0 if the history was sound, 1 if it was not, with --fix too; 2 if it cannot be read."
+
+
+def declare_keys(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `asides keys`."""
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=("set", "list", "remove", "path"),
+        default="list",
+        help="set: store a key, typed or piped; list: where keys come from (default); path: where the file is",
+    )
+    parser.add_argument("name", nargs="?", metavar="PROVIDER", help="whose key to set or to remove")
+    # A key does not belong here; the command says so.
+    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    parser.add_argument("--any-name", action="store_true", help="set: accept a name that only your own code knows")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.epilog = "The environment wins over the key file. No command shows a key."
+
+
+def declare_probe(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `asides probe`."""
+    parser.add_argument("base_url", metavar="BASE_URL", help="the address of the server, such as http://127.0.0.1:8000")
+    parser.add_argument("-m", "--model", metavar="MODEL", help="the model to ask; default: the first that it lists")
+    parser.add_argument("--name", metavar="NAME", help="the name of the row; default: from the address")
+    parser.add_argument("--dialect", metavar="DIALECT", help="look for this dialect alone, such as openai_chat")
+    parser.add_argument(
+        "--api-key", metavar="KEY", help="the API key; --key-env is safer: others can read command lines"
+    )
+    parser.add_argument("--key-env", metavar="NAME", help="the environment variable with the key; the row names it too")
+    extent = parser.add_mutually_exclusive_group()
+    extent.add_argument("--quick", action="store_true", help="at most 6 requests instead of 12")
+    extent.add_argument("--thorough", action="store_true", help="at most 40 requests: every endpoint and more settings")
+    parser.add_argument("--max-requests", type=int, metavar="N", help="at most so many requests")
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="limit of each reply (default: 512)")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="for each request (default: 60)")
+    parser.add_argument("--dry-run", action="store_true", help="print the requests with their bodies, and send nothing")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("-y", "--yes", action="store_true", help="send without a question")
+    parser.add_argument("-q", "--quiet", action="store_true", help="do not print each request")
+    parser.epilog = "What it prints is a settings file: asides probe URL >> ~/.config/asides/asides.toml"
+
+
+def declare_stage(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `asides stage`."""
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    parser.add_argument(
+        "--port", type=parse_port, default=8765, help="its port (default: %(default)s); 0 picks a free one"
+    )
+    parser.add_argument("--script", metavar="FILE", help="a JSON file with the scenes to play; default: do sums")
+    parser.add_argument("--key", metavar="KEY", help="the API key that clients must send")
+    parser.add_argument(
+        "--rules",
+        choices=("strict", "lenient"),
+        default="strict",
+        help="strict: refuse what the real servers refuse; lenient: answer it, and only say so (default: %(default)s)",
+    )
+    parser.add_argument("--date", metavar="DAY", help="the day whose rules hold, as 2026-11-15 (default: today)")
+
+
+def parse_port(text: str) -> int:
+    """A port, for argparse: 0 lets the system choose one."""
+    if not (text.isdecimal() and int(text) <= _LAST_PORT):
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: use 0 to {_LAST_PORT}")
+    return int(text)
+
+
+# --- what a parser declares, for the manual and the completion --------------------------------------------------------

@@ -1,0 +1,161 @@
+"""Finds thinking in tags inside a text of which nothing is known: our grammars first, then any pair of marks.
+
+Not here: separating a text with known tags (wire/inline_tags).
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from asides.providers.quirks import ANY_TAGS, TagPosition
+from asides.wire.inline_tags import GRAMMARS, may_hold_tags, separate
+
+# Elements that answers are written in, and wrappers of the answer itself. No model thinks in them.
+_ANSWER_NAMES = frozenset(
+    "a abbr answer article b blockquote body br code dd details div dl dt em figure final footer h1 h2 h3 h4 h5 h6 head"
+    " header hr html i img kbd li link main mark math meta nav ol output p pre q reply response result s script section"
+    " small span strong style sub summary sup svg table tbody td text th thead time title tool_call tr u ul var"
+    " xml".split()
+)
+_NAME = r"[A-Za-z][\w:.-]{0,40}"
+# Opening marks at the beginning of a text, each with the form of its closing mark. {name} is the name as written.
+_OPENINGS: tuple[tuple[str, str], ...] = (
+    (rf"<(?P<name>{_NAME})(?:\s[^<>`\n]{{0,100}})?>", "</{name}>"),
+    (rf"<\|(?P<name>{_NAME})\|>", "<|/{name}|>"),
+    (rf"\[(?P<name>{_NAME})\]", "[/{name}]"),
+    (rf"\{{\{{(?P<name>{_NAME})\}}\}}", "{{{{/{name}}}}}"),
+    (rf"◁(?P<name>{_NAME})▷", "◁/{name}▷"),
+    (rf"【(?P<name>{_NAME})】", "【/{name}】"),
+)
+# Closing marks without an opening one, and the form of the opening mark.
+_ORPHANS: tuple[tuple[str, str], ...] = (
+    (rf"</(?P<name>{_NAME})>", "<{name}>"),
+    (rf"<\|/(?P<name>{_NAME})\|>", "<|{name}|>"),
+    (rf"\[/(?P<name>{_NAME})\]", "[{name}]"),
+    (rf"◁/(?P<name>{_NAME})▷", "◁{name}▷"),
+)
+_TOKEN = re.compile(r"<\|[^<>|\n]{1,40}\|>")
+# A heading over the thinking and one over the answer, such as "### Thinking" and "### Answer".
+_HEADINGS = re.compile(
+    r"\s*(?P<open>(?:#{1,6} *|\*\*)?(?:my )?(?:thinking|thoughts?|thought process|reasoning|analysis|scratchpad)"
+    r"(?: process)?(?:\*\*)?:?(?:\*\*)?)[ \t]*\n(?P<thought>.+?)\n\s*"
+    r"(?P<close>(?:#{1,6} *|\*\*)?(?:the |my )?(?:final )?(?:answer|response|reply)(?:\*\*)?:?(?:\*\*)?)(?=\s)",
+    re.IGNORECASE | re.DOTALL,
+)
+_FRAGMENTS = 2
+_THINKING_WORDS = re.compile(
+    r"think|thought|reasoning|analys|scratch|monolog|reflect|ponder|deliberat|rationale|inner|\bcot\b|cot_|_cot|muse|musing"
+    r"|chain|internal",
+    re.IGNORECASE,
+)
+_USUAL_ENDS = re.compile(r"\A(?:end|close|stop|finish|/)|(?:end|close|stop)\Z|of_thought|_end", re.IGNORECASE)
+
+
+class TagSight(msgspec.Struct, frozen=True):
+    """Thinking that was seen in tags inside a text."""
+
+    tag: str | tuple[str, str]
+    """The name of a grammar, or the marks before and behind the thinking."""
+    thinking: str
+    answer: str
+    starts_inside: bool = False
+    """The text began in its thinking: only the closing mark came."""
+    position: TagPosition = "auto"
+    fragmented: bool = False
+    """The tag was closed and opened again and again."""
+
+    def __repr__(self) -> str:
+        return f"TagSight({self.tag!r}, starts_inside={self.starts_inside}, thinking=<{len(self.thinking)} characters>)"
+
+
+def suggests_thinking(name: str) -> bool:
+    """Whether a tag or a field is named like thinking."""
+    return _THINKING_WORDS.search(name) is not None
+
+
+def find_tags(text: str, *, cut: bool = False) -> TagSight | None:
+    """Find thinking in tags; None when there is none. `cut`: the text ended before its end, so a tag may be open."""
+    if not text.strip():
+        return None
+    return _find_known(text) or _find_pair(text, cut=cut) or _find_orphan(text) or _find_headings(text)
+
+
+def _find_known(text: str) -> TagSight | None:
+    """Thinking in one of our grammars: those that servers leave in, then those for few models."""
+    every = (*map(str, ANY_TAGS), *(name for name in GRAMMARS if name not in ANY_TAGS))
+    names = [name for name in every if may_hold_tags(text, (name,))]
+    for starts_inside, position in ((False, "auto"), (True, "auto"), (False, "anywhere")):
+        for name in names:
+            found = separate(text, (name,), position, "auto" if starts_inside else False)  # type: ignore[arg-type]
+            if not found.thinking or (starts_inside and not found.text.strip()):
+                continue
+            if position == "anywhere" and name not in ANY_TAGS:
+                continue
+            fragmented = len(re.findall(r"</[^<>]{1,40}>\s*<[^<>/]{1,40}>", text)) >= _FRAGMENTS
+            return TagSight(
+                name,
+                found.thinking,
+                found.text,
+                starts_inside,
+                "anywhere" if position == "anywhere" else "auto",
+                fragmented and not starts_inside,
+            )
+    return None
+
+
+def _find_pair(text: str, *, cut: bool) -> TagSight | None:
+    """Thinking between an opening mark at the beginning and its closing mark, with an answer behind it."""
+    body = text.lstrip()
+    for opening, closing in _OPENINGS:
+        found = re.match(opening, body)
+        if found is None or found["name"].lower() in _ANSWER_NAMES:
+            continue
+        close = _find_close(body, found, closing.format(name=found["name"]))
+        if close is None:
+            if cut and suggests_thinking(found["name"]):
+                tag = (found[0], closing.format(name=found["name"]))
+                return TagSight(tag, body[found.end() :], "")
+            continue
+        thinking, _, answer = body[found.end() :].partition(close)
+        if thinking.strip() and (answer.strip() or suggests_thinking(found["name"])):
+            return TagSight((found[0], close), thinking, answer.lstrip())
+    return None
+
+
+def _find_close(body: str, opening: re.Match[str], usual: str) -> str | None:
+    """The mark that closes the block: the usual one for its opening, or, of tokens, the next token."""
+    if usual in body[opening.end() :]:
+        return usual
+    if not opening[0].startswith("<|"):
+        return None
+    later = _TOKEN.search(body, opening.end())
+    if later is None or later[0] == opening[0]:
+        return None
+    inner = later[0][2:-2]
+    return later[0] if _USUAL_ENDS.search(inner) or suggests_thinking(inner) or suggests_thinking(opening[0]) else None
+
+
+def _find_orphan(text: str) -> TagSight | None:
+    """Thinking before a closing mark that nothing opened: the template of the model had opened it."""
+    for closing, opening in _ORPHANS:
+        found = re.search(closing, text)
+        if found is None or found["name"].lower() in _ANSWER_NAMES:
+            continue
+        before, after = text[: found.start()], text[found.end() :]
+        opened = opening.format(name=found["name"])
+        if opened[:-1] in before or not before.strip() or not after.strip():
+            continue
+        # The splitter knows code, in which a mark is only quoted.
+        read = separate(text, ((opened, found[0]),))
+        if read.thinking:
+            return TagSight((opened, found[0]), read.thinking, read.text, starts_inside=True)
+    return None
+
+
+def _find_headings(text: str) -> TagSight | None:
+    found = _HEADINGS.match(text)
+    if found is None or not text[found.end() :].strip():
+        return None
+    return TagSight((found["open"], found["close"]), found["thought"], text[found.end() :].lstrip())

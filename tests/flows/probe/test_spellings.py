@@ -1,0 +1,98 @@
+"""Which field a refusal names, and which efforts it lists; also in real refusals, where they are at hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from asides.dialects import DIALECTS, find_dialect, plain_row
+from asides.flows.probe.spellings import combine, find_named, is_named, list_spellings, read_efforts
+from asides.providers.provider import ModelRule, Target
+from asides.values.messages import Prompt, user
+from asides.values.thinking import Thinking
+
+_REAL = Path(__file__).resolve().parents[4] / "shared" / "reference" / "rejections.jsonl"
+OFF = list_spellings("openai_chat", "off")
+
+
+@pytest.mark.parametrize(
+    ("said", "names"),
+    [
+        ('{"error":{"message":"Unknown parameter: \'thinking\'.","param":"thinking"}}', ["thinking.type"]),
+        (
+            "property 'chat_template_kwargs' is unsupported",
+            ["chat_template_kwargs.enable_thinking", "chat_template_kwargs.thinking"],
+        ),
+        (
+            '{"detail":[{"loc":["body","enable_thinking"],"msg":"Extra inputs are not permitted"}]}',
+            ["enable_thinking"],
+        ),
+        ("reasoning_effort: Input should be 'low', 'medium' or 'high'", ["reasoning_effort"]),
+        ("Invalid value: 'none'. Supported values are: 'low', 'high'.", ["reasoning_effort"]),
+        ("Unsupported value: 'disabled'", ["thinking.type"]),
+        ("thinking.type: Input should be 'enabled'", ["thinking.type"]),
+        ('"m" does not support thinking', ["thinking.type"]),
+        ("something went wrong", []),
+        ('"loc":["body","chat_template_kwargs","thinking"]', ["chat_template_kwargs.thinking"]),
+        (
+            '[{"loc":["body","enable_thinking"]},{"loc":["body","chat_template_kwargs"]}]',
+            ["enable_thinking", "chat_template_kwargs.enable_thinking"],
+        ),
+    ],
+)
+def test_a_refusal_names_spellings(said: str, names: list[str]) -> None:
+    assert [spelling.name for spelling in find_named(OFF, said, "off")] == names
+
+
+@pytest.mark.parametrize(
+    ("said", "efforts"),
+    [
+        ("Supported values are: 'low', 'medium', and 'high'.", ("low", "medium", "high")),
+        ("reasoning_effort 'none' is not supported. Must be one of low, high, max", ("low", "high", "max")),
+        ("Input should be 'none', 'minimal' or 'xhigh'", ("none", "minimal", "xhigh")),
+        ("no such thing", ()),
+    ],
+)
+def test_the_efforts_of_a_refusal(said: str, efforts: tuple[str, ...]) -> None:
+    assert read_efforts(said) == efforts
+
+
+def test_a_word_of_prose_is_no_field() -> None:
+    assert not is_named("thinking", "the model is thinking hard")
+    assert is_named("thinking", "`thinking` is not allowed")
+    assert not is_named("max_tokens", "max_tokens_to_sample is gone")
+
+
+@pytest.mark.parametrize("spelling", list_spellings("openai_chat", "on") + OFF, ids=lambda spelling: spelling.name)
+def test_a_row_writes_the_spelling_that_was_tried(spelling: object) -> None:
+    """What turns thinking off in a probe is what the pasted row sends for `thinking="off"`."""
+    from asides.flows.probe.spellings import Spelling
+
+    assert isinstance(spelling, Spelling)
+    if "ask_by" not in spelling.quirks or spelling.off is None:
+        return
+    rule = ModelRule(thinking="optional", default="on", ask_by=spelling.quirks["ask_by"], **spelling.rule)
+    target = Target(plain_row("openai_chat"), "m", "http://127.0.0.1:1/v1", rule)
+    request, _ = find_dialect("openai_chat").encode(Prompt((user("?"),), thinking=Thinking(mode="off")), target)
+    body = json.loads(request.body)
+    assert combine([spelling], "off").items() <= body.items()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_dialect_has_a_spelling(dialect: str) -> None:
+    assert list_spellings(dialect, "on")
+
+
+@pytest.mark.skipif(not _REAL.exists(), reason="the folder with real refusals is not here")
+def test_real_refusals_of_efforts_list_what_they_list() -> None:
+    """Of the real refusals of an effort's value, most list the efforts; none lists nonsense."""
+    bodies = [json.loads(line) for line in _REAL.read_text(encoding="utf-8").splitlines()]
+    values = [entry for entry in bodies if entry.get("kind") == "effort_unsupported_value"]
+    assert values
+    read = [
+        read_efforts(json.dumps(entry["body"]) if not isinstance(entry["body"], str) else entry["body"])
+        for entry in values
+    ]
+    assert sum(len(efforts) >= 2 for efforts in read) >= len(values) // 2
