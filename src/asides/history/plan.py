@@ -14,6 +14,7 @@ import msgspec
 from asides.dialects import find_facts, is_made_elsewhere, plain_row
 from asides.dialects.dialect import Dialect, HttpRequest
 from asides.history.check import OnConflict, check_request
+from asides.history.fit_thoughts import drop_open_thoughts, fit_thoughts
 from asides.history.pair import add_missing_results, drop_orphan_results, is_paired, make_ids_unique
 from asides.history.redact import withhold_broken_turns
 from asides.providers.provider import ReplayRule, Target
@@ -92,13 +93,17 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
 
         messages = replace_refused(messages, target, on_conflict, notices)
     sendable = msgspec.structs.replace(prompt, messages=messages, state=state)
-    if traits & HAS_THOUGHTS and find_facts(target.dialect).joins_turns:
-        sendable = _drop_joined_thoughts(sendable, notices)
+    if traits & HAS_THOUGHTS:
+        joins, leads = find_facts(target.dialect).joins_turns, target.rule.begins_with_thinking
+        if joins or leads:
+            sendable = fit_thoughts(sendable, notices, joins=joins, leads=leads)
     if target.quirks.message_rules or (traits & HAS_CALLS and not prompt.tools):
         from asides.history.fit_messages import fit_messages
 
         sendable = fit_messages(sendable, find_facts(target.dialect), target.quirks.message_rules, notices)
     checked = check_request(sendable, target, on_conflict, notices)
+    if traits & HAS_THOUGHTS and not target.quirks.thoughts_while_off and target.thinks(checked.thinking) is False:
+        checked = drop_open_thoughts(checked, notices)
     if target.rule.prefix_bound:
         return _bind_seals(Plan(checked, tuple(decisions), tuple(notices)), prompt.messages)
     return Plan(checked, tuple(decisions), tuple(notices))
@@ -121,27 +126,6 @@ def _bind_seals(planned: Plan, history: tuple[Message, ...]) -> Plan:
     return msgspec.structs.replace(planned, prompt=bound, decisions=decisions, prefix=prefix)
 
 
-def _drop_joined_thoughts(prompt: Prompt, notices: list[Notice]) -> Prompt:
-    """Drop the thoughts of a turn that follows another one with thoughts directly. The two are one message on the wire,
-    and a provider refuses thoughts among those of another reply: "cannot be modified".
-    """
-    messages, before = list(prompt.messages), False
-    for number, (message, facts) in enumerate(zip(prompt.messages, read_facts(prompt.messages), strict=True)):
-        has_thoughts = bool(facts.traits & HAS_THOUGHTS)
-        if message.role != "assistant":
-            before = False
-        elif before and has_thoughts:
-            parts = tuple(part for part in message.parts if not isinstance(part, Thought))
-            messages[number] = msgspec.structs.replace(message, parts=parts)
-        else:
-            before = before or has_thoughts
-    if all(map(is_, messages, prompt.messages)):
-        return prompt
-    detail = "a turn follows another one directly, which is one message here; the thoughts of the second were left out"
-    notices.append(Notice("reasoning_not_sent", detail, "messages"))
-    return msgspec.structs.replace(prompt, messages=tuple(messages))
-
-
 def _drop_blank_messages(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:
     """Drop empty user messages, which some hosts refuse. The last one stays, since it is the question."""
     blank = [bool(facts.traits & IS_BLANK) for facts in read_facts(messages[:-1])]
@@ -159,8 +143,7 @@ def _replay(prompt: Prompt, target: Target, traits: int, decisions: list[Decisio
     if traits & HAS_WITHHELD and any(message.role == "assistant" for message in messages):
         # A store redacts each message by itself, and earlier versions saved half of a turn's thoughts.
         messages = withhold_broken_turns(messages, rows=(target.provider,))
-    is_off = prompt.thinking.mode == "off" and not target.quirks.thoughts_while_off
-    replayer = _Replayer(target, never=prompt.thinking.replay == "never" or is_off)
+    replayer = _Replayer(target, never=prompt.thinking.replay == "never")
     # Thoughts after this message go back, by the rule.
     since, by_calls = len(messages), False
     match replayer.rule.when:

@@ -183,7 +183,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     raw_items: bool = True
     """Whether items of reasoning go back with their raw text."""
     thoughts_while_off: bool = True
-    """Whether it takes thoughts back in a request that turns thinking off."""
+    """Whether it takes thoughts of the current turn back in a request that does not think."""
     missing_thinking: str | None = None
     """The text that stands for lost thinking, in every turn that must carry some; None: as `empty_thinking` says."""
     stream_only: bool = False

@@ -124,6 +124,9 @@ def _messages(
         # 400 for bounds, open objects and recursive types (platform.claude.com structured-outputs, "JSON Schema
         # limitations"; agentjido/req_llm#302, 2026).
         schema_words="shapes",
+        # "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`"
+        # (tailcallhq/forgecode#1853, 2025-11-07).
+        thoughts_while_off=False,
     )
 
 
@@ -1169,7 +1172,8 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://generativelanguage.googleapis.com/v1beta",
         base_url_env=("GOOGLE_GEMINI_BASE_URL",),
         key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-        quirks=Quirks(tags=(), auth="x-goog-api-key", ask_by="thinking_level", path=""),
+        # "Corrupted thought signature": signatures are valid in one project (massgen/MassGen#665, 2025-11-20).
+        quirks=Quirks(tags=(), auth="x-goog-api-key", ask_by="thinking_level", path="", account_bound=True),
         models=GEMINI_MODELS,
         replay=GEMINI_REPLAY,
         also=(_GEMINI_AS_CHAT,),
@@ -1191,7 +1195,7 @@ PROVIDERS: tuple[Provider, ...] = (
         addressing="regional",
         key_env=("GOOGLE_ACCESS_TOKEN", "GOOGLE_OAUTH_ACCESS_TOKEN", "CLOUDSDK_AUTH_ACCESS_TOKEN"),
         cloud="google-cloud",
-        quirks=Quirks(tags=(), ask_by="thinking_level", path=""),
+        quirks=Quirks(tags=(), ask_by="thinking_level", path="", account_bound=True),
         models=GEMINI_MODELS,
         replay=GEMINI_REPLAY,
         prices="google",
@@ -1207,7 +1211,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("GEMINI_COMPATIBLE_BASE_URL",),
         key_env=("GEMINI_COMPATIBLE_API_KEY",),
         key="optional",
-        quirks=Quirks(auth="x-goog-api-key", ask_by="thinking_level", path=""),
+        quirks=Quirks(auth="x-goog-api-key", ask_by="thinking_level", path="", account_bound=True),
         models=GEMINI_MODELS,
         replay=GEMINI_REPLAY,
         docs="https://ai.google.dev/api/generate-content",
@@ -1241,7 +1245,13 @@ PROVIDERS: tuple[Provider, ...] = (
         signing="aws",
         # Refuses bounds and open objects, as the makers of its models do (docs.aws.amazon.com bedrock userguide
         # structured-output; unsure: models that are not Claude).
-        quirks=Quirks(ask_by="nothing", tags=("thinking", "reasoning", "think"), path="", schema_words="shapes"),
+        quirks=Quirks(
+            ask_by="nothing",
+            tags=("thinking", "reasoning", "think"),
+            path="",
+            schema_words="shapes",
+            thoughts_while_off=False,
+        ),
         models=BEDROCK_MODELS,
         replay=BEDROCK_REPLAY,
         also=(_BEDROCK_AS_CHAT, _BEDROCK_AS_MESSAGES),

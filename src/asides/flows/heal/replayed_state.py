@@ -61,6 +61,13 @@ def _drop_named_turn(refused: RefusedRequest) -> Iterator[Fix]:
     yield from drop_all_thoughts(refused)
 
 
+def _begin_with_thinking(refused: RefusedRequest) -> Iterator[Fix]:
+    """A turn that does not begin with its thinking goes back without it."""
+    detail = "a turn that does not begin with its thinking goes back without it"
+    yield Fix(detail, (("begins_with_thinking", True),), code="thoughts_rejected", setting="messages")
+    yield from _drop_named_turn(refused)
+
+
 def _drop_unsigned(refused: RefusedRequest) -> Iterator[Fix]:
     """Leave thoughts without a signature out."""
     if refused.replay == "all":
@@ -84,9 +91,12 @@ def _lead_with_thinking(refused: RefusedRequest) -> Iterator[Fix]:
 
 
 def _drop_while_off(refused: RefusedRequest) -> Iterator[Fix]:
-    if refused.planned.thinking.mode == "off":
-        detail = "this provider takes no thoughts back while thinking is off"
-        yield Fix(detail, (("thoughts_while_off", False),), code="thoughts_rejected", setting="messages")
+    detail = "a request that does not think cannot hold the thoughts of the current turn"
+    off: tuple[tuple[str, object], ...] = (("thoughts_while_off", False),)
+    yield Fix(detail, off, code="thoughts_rejected", setting="messages")
+    if refused.target.thinks(refused.planned.thinking) is None:
+        # It does not think unless it is asked.
+        yield Fix(detail, (*off, ("default", "off")), code="thoughts_rejected", setting="messages")
     yield from _drop_named_turn(refused)
 
 
@@ -274,7 +284,7 @@ FIXES: dict[RejectionKind, ListFixes] = {
     "thinking_text_missing": _drop_named,
     "thinking_block_modified": _drop_named_turn,
     "thinking_must_lead": _lead_with_thinking,
-    "thinking_order": _drop_named_turn,
+    "thinking_order": _begin_with_thinking,
     "thinking_final_block": _drop_named_turn,
     "thinking_present_while_disabled": _drop_while_off,
     "reasoning_item_orphaned": _drop_named,

@@ -196,8 +196,8 @@ def claude_models(prefix: str = "") -> tuple[ModelRule, ...]:
         _adaptive(f"{name}opus-5*", "optional", since="2026-08-22", source=_PROFILES),
         _adaptive(f"{name}opus-4-[78]*", "optional", default="off", since="2026-08-22", source=_PROFILES),
         _both(f"{name}opus-4-6*", prefill="never"),
-        # The clouds stop at half of it.
-        _both(f"{name}sonnet-4-6*", prefill="without_thinking", max_output=64_000 if prefix else 128_000),
+        # The clouds stop at half of it. Prefill: refused, as by Opus (langchain-ai/deepagents#1585, 2026-07).
+        _both(f"{name}sonnet-4-6*", prefill="never", max_output=64_000 if prefix else 128_000),
         # It ignores an effort without a budget.
         _budget(f"{name}opus-4-5*", efforts=LOW_TO_HIGH),
         _budget(f"{name}opus-4-1*", max_output=32_000),

@@ -1,0 +1,96 @@
+"""Leave out thoughts in places where a provider refuses them, though their seals are valid. Pure.
+
+Not here: which thoughts go back at all (plan), and whether the request thinks (check).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from operator import is_
+
+import msgspec
+
+from asides.values.messages import HAS_THOUGHTS, Message, Prompt, find_traits, read_facts
+from asides.values.notices import Notice
+from asides.values.parts import Refusal, Text, ToolResult
+from asides.values.thinking import Thought
+
+
+def fit_thoughts(prompt: Prompt, notices: list[Notice], *, joins: bool, leads: bool) -> Prompt:
+    """Fit the places of thoughts. `joins`: turns in a row are one message. `leads`: a message with thoughts begins with
+    one.
+    """
+    if joins:
+        detail = "a turn follows another one directly, which is one message here; its thoughts were left out"
+        prompt = _drop_from(prompt, list(_find_joined(prompt.messages)), detail, notices)
+    if leads:
+        detail = "a turn that does not begin with its thinking goes back without it"
+        prompt = _drop_from(prompt, list(_find_unled(prompt.messages)), detail, notices)
+    return prompt
+
+
+def drop_open_thoughts(prompt: Prompt, notices: list[Notice]) -> Prompt:
+    """Drop the thoughts of the model's last turn, if nothing but results follows it: a request that does not think
+    cannot hold them there.
+    """
+    end = len(prompt.messages)
+    while end and _is_results(prompt.messages[end - 1]):
+        end -= 1
+    start = end
+    while start and prompt.messages[start - 1].role == "assistant":
+        start -= 1
+    if start == end or not find_traits(prompt.messages[start:end]) & HAS_THOUGHTS:
+        return prompt
+    detail = "a request that does not think cannot hold the thoughts of the current turn"
+    return _drop_from(prompt, list(range(start, end)), detail, notices)
+
+
+def _is_results(message: Message) -> bool:
+    return message.role in ("tool", "user") and all(isinstance(part, ToolResult) for part in message.parts)
+
+
+def _find_joined(messages: Sequence[Message]) -> Iterator[int]:
+    """Find the turns that follow another one with thoughts directly. A provider refuses thoughts among those of another
+    reply: "cannot be modified".
+    """
+    before = False
+    for number, (message, facts) in enumerate(zip(messages, read_facts(messages), strict=True)):
+        has_thoughts = bool(facts.traits & HAS_THOUGHTS)
+        if message.role != "assistant":
+            before = False
+        elif before and has_thoughts:
+            yield number
+        else:
+            before = before or has_thoughts
+
+
+def _find_unled(messages: Sequence[Message]) -> Iterator[int]:
+    """Find the turns with thoughts that do not begin with one; turns in a row are one message."""
+    leads: bool | None = None
+    for number, message in enumerate(messages):
+        if message.role != "assistant":
+            leads = None
+            continue
+        sent = (part for part in message.parts if not isinstance(part, Refusal) and not _is_blank(part))
+        if leads is None and (first := next(sent, None)) is not None:
+            leads = isinstance(first, Thought)
+        if leads is False:
+            yield number
+
+
+def _is_blank(part: object) -> bool:
+    return isinstance(part, Text) and not part.text.strip()
+
+
+def _drop_from(prompt: Prompt, numbers: Sequence[int], detail: str, notices: list[Notice]) -> Prompt:
+    messages = list(prompt.messages)
+    for number in numbers:
+        parts = tuple(part for part in messages[number].parts if not isinstance(part, Thought))
+        if len(parts) < len(messages[number].parts):
+            messages[number] = msgspec.structs.replace(messages[number], parts=parts)
+    if all(map(is_, messages, prompt.messages)):
+        return prompt
+    notices.append(Notice("reasoning_not_sent", detail, "messages"))
+    # A turn that was nothing but thinking has nothing left to say.
+    kept = tuple(message for message in messages if message.parts or message.role != "assistant")
+    return msgspec.structs.replace(prompt, messages=kept)
