@@ -100,6 +100,8 @@ class DialectFacts(msgspec.Struct, frozen=True):
     """The kinds of seals that are made in this dialect and in few others; None if not known."""
     refusals_as_text: bool = False
     """Whether a refusal goes back as text: its field exists at one host, and other hosts reject it."""
+    effort_updates: bool = False
+    """Whether it has messages that change the effort inside a conversation."""
     cache_since: str = ""
     """The date of what is known about the prompt caches of this dialect."""
     cache_source: str = ""

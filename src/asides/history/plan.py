@@ -37,7 +37,7 @@ from asides.values.messages import (
 )
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolResult, UnknownPart
-from asides.values.thinking import Origin, Seal, Thought
+from asides.values.thinking import Effort, Origin, Seal, Thought
 
 __all__ = ["Decision", "OnConflict", "Plan", "plan"]
 
@@ -64,6 +64,8 @@ class Plan(msgspec.Struct, frozen=True):
     prompt: Prompt
     decisions: tuple[Decision, ...] = ()
     notices: tuple[Notice, ...] = ()
+    effort: Effort | None = None
+    """The effort in force for the answer. It may be set by a message of the prompt, not by its settings."""
 
 
 def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -> Plan:
@@ -89,7 +91,13 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
 
         messages = replace_refused(messages, target, on_conflict, notices)
     sendable = msgspec.structs.replace(prompt, messages=messages, state=state)
-    return Plan(check_request(sendable, target, on_conflict, notices), tuple(decisions), tuple(notices))
+    checked = check_request(sendable, target, on_conflict, notices)
+    effort = checked.thinking.effort
+    if target.rule.effort_updates is not None:
+        from asides.history.effort_changes import place_changes
+
+        checked, effort = place_changes(checked, target, on_conflict, notices)
+    return Plan(checked, tuple(decisions), tuple(notices), effort)
 
 
 def _drop_blank_messages(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:

@@ -10,6 +10,7 @@ dialect = make_lazy_dialect(
         json_mode=False,
         seal_kinds=("signature", "redacted"),
         thinks_in_blocks=True,
+        effort_updates=True,
         cache_since="2026-11-16",
         cache_source="platform.claude.com build-with-claude/prompt-caching and effort: a change is read anew from "
         "there on, in the order tools, system, messages; tool_choice, thinking and the effort change the messages",
