@@ -29,7 +29,7 @@ from asides.flows.many import Progress as Progress
 from asides.flows.offline import Explanation as Explanation
 from asides.flows.offline import decode as decode
 from asides.flows.offline import explain as explain
-from asides.flows.probe.list_findings import Finding as Finding
+from asides.flows.probe.list_findings import ProbeFinding as ProbeFinding
 from asides.flows.probe.probe_report import ProbeReport as ProbeReport
 from asides.flows.probe.probe_report import ProbeStep as ProbeStep
 from asides.flows.run_config import Limits as Limits
@@ -193,6 +193,7 @@ __all__ = [
     "Overloaded",
     "PartArrived",
     "PartialJson",
+    "ProbeFinding",
     "ProbeReport",
     "ProbeStep",
     "Progress",

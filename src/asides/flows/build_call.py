@@ -270,8 +270,9 @@ _STATE_OPTIONS = {
     "context": "reasoning_context",
     "mode": "reasoning_mode",
 }
+CACHE_LIFETIMES = ("5m", "1h", "24h")
 _SAMPLING_OPTIONS = {name: name for name in Sampling.__struct_fields__}
-_PROMPT_OPTIONS = {name: name for name in ("system", "parallel_tool_calls", "max_tokens", "user", "metadata")}
+_PROMPT_OPTIONS = {name: name for name in ("system", "parallel_tool_calls", "max_tokens", "user", "metadata", "cache")}
 _OTHER_PROMPT_OPTIONS = (*THINKING_OPTIONS, "tools", "tool_choice", "output", "stop", "extra", "files")
 _ALL_PROMPT_OPTIONS = frozenset(
     (*_STATE_OPTIONS.values(), *_SAMPLING_OPTIONS, *_PROMPT_OPTIONS, *_OTHER_PROMPT_OPTIONS)
@@ -311,6 +312,8 @@ def _read_prompt_options(start: Prompt, given: CallOptions) -> tuple[dict[str, A
     changes = _collect(given, _PROMPT_OPTIONS)
     if changes.get("max_tokens", 1) < 1:
         raise ConfigError("max_tokens is below one; an answer needs at least one token.")
+    if isinstance(given.cache, str) and given.cache not in CACHE_LIFETIMES:
+        raise ConfigError(f"cache is True or False, or how long it lasts: {', '.join(CACHE_LIFETIMES)}.")
     if isinstance(given.system, list):
         blocks = {"role": "system", "content": given.system}
         changes |= {"system": None, "messages": (*read_messages([blocks]), *start.messages)}

@@ -23,6 +23,7 @@ from asides.providers.provider import Target
 from asides.values.errors import ConfigError
 from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
+from asides.values.thinking import Effort
 
 if TYPE_CHECKING:
     # Most calls name no type for their answer.
@@ -114,6 +115,8 @@ class SentRequest(msgspec.Struct, frozen=True):
     """Thoughts of earlier turns go back in it."""
     prefix: str = ""
     """The digest of all that it says, where the model binds its seals to that."""
+    effort: Effort | None = None
+    """The effort in force for the answer."""
 
 
 def encode_request(prompt: Prompt, target: Target, *, on_conflict: OnConflict) -> SentRequest:
@@ -124,8 +127,9 @@ def encode_request(prompt: Prompt, target: Target, *, on_conflict: OnConflict) -
     if planned.decisions:
         _log.debug("%s: of %d earlier parts %d go back", target.provider.name, len(planned.decisions), len(kept))
     is_off = planned.prompt.thinking.mode == "off"
-    told = (*planned.notices, *notices)
-    return SentRequest(prompt, target, planned.prompt, request, told, is_off, bool(kept), planned.prefix)
+    all_notices = (*planned.notices, *notices)
+    kinds = (is_off, bool(kept), planned.prefix, planned.effort)
+    return SentRequest(prompt, target, planned.prompt, request, all_notices, *kinds)
 
 
 NO_STATE = ProviderState()

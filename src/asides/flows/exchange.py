@@ -377,6 +377,7 @@ class Exchange:
             ("priced_by", call.target.provider.prices),
             ("learned", learned),
             ("prefix", sent.prefix),
+            ("effort", sent.effort),
         )
         return {name: value for name, value in fields if value}
 

@@ -17,7 +17,7 @@ from asides.values.learned import Learned
 from asides.values.messages import Message, StoredResponse
 from asides.values.notices import Notice
 from asides.values.parts import Part, Refusal, Text, ToolCall, ToolResult
-from asides.values.thinking import Origin, Seal, Thought, ThoughtKind, join_thoughts
+from asides.values.thinking import Effort, Origin, Seal, Thought, ThoughtKind, join_thoughts
 from asides.values.usage import Cost, Timing, Usage, find_cost
 
 if TYPE_CHECKING:
@@ -175,6 +175,8 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
     """What refusals of earlier forms of the request taught. It does not count for equality."""
     prefix: str = ""
     """The digest of what the model was sent, where its seals are bound to that. It does not count for equality."""
+    effort: Effort | None = None
+    """The effort that the request asked for, if any. It does not count for equality."""
 
     @property
     def output(self) -> Output_co:
@@ -336,7 +338,7 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
         if not self.parts and any(notice.code == "no_choices" for notice in self.warnings):
             return None
         stored = StoredResponse(self.id, self.origin) if self.stored and self.id else None
-        return Message("assistant", self.parts, None, stored, self.prefix, self.learned)
+        return Message("assistant", self.parts, None, stored, self.prefix, self.learned, self.effort)
 
     def require_answer(self) -> Self:
         """Return this reply. Raises `NoAnswer` with advice when it has no answer."""
@@ -367,7 +369,7 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
 
 
 # A streamed reply equals the same reply received whole, so the framing does not count (contract §4.2), nor does time.
-_NOT_COMPARED = ("payloads", "streamed", "revealed", "timing", "expected", "priced_by", "learned", "prefix")
+_NOT_COMPARED = ("payloads", "streamed", "revealed", "timing", "expected", "priced_by", "learned", "prefix", "effort")
 _COMPARED_FIELDS = tuple(name for name in Reply.__struct_fields__ if name not in _NOT_COMPARED)
 
 
