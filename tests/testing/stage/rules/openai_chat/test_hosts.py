@@ -675,6 +675,22 @@ def test_a_gateway_quotes_the_body_of_its_upstream(stage: OpenStage) -> None:
     assert json.loads(error["metadata"]["raw"])["error"]["message"] == TOLD
 
 
+def test_an_upstream_may_refuse_after_the_stream_was_opened(stage: OpenStage) -> None:
+    opened = stage(Say(text="42"))
+    sent = {"model": "minimax/minimax-m2.5", **messages(USER, result("a"), stream=True)}
+    answer = send(opened, "/v1/chat/completions", sent)
+    assert (answer.status, answer.headers["content-type"]) == (200, "text/event-stream")
+    chunk = json.loads(answer.payloads[0])
+    assert chunk["choices"][0]["finish_reason"] == "error"
+    assert (
+        chunk["error"]["message"]
+        == "Minimax midstream error: invalid params, tool result's tool id(a) not found (2013)"
+    )
+    assert opened.refusals[-1].kind == "tool_result_orphaned"
+    whole = send(opened, "/v1/chat/completions", {**sent, "stream": False})
+    assert (whole.status, whole.json["error"]["message"]) == (400, "Provider returned error")
+
+
 def test_a_proxy_quotes_it_in_a_sentence(stage: OpenStage) -> None:
     body = body_of(stage, "deepseek-v4-pro", messages(*LOOP), at="as-litellm")
     message = body["error"]["message"]
