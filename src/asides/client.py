@@ -137,7 +137,7 @@ class Client:
     ) -> ProbeReport:
         """Find out how an unknown server thinks, with a few small requests; `report.row` is the row for it.
 
-        `on_progress` gets each request before it is sent, and again with its outcome and the report so far.
+        `on_progress` gets each request before it is sent, with the report so far, and again with its outcome.
         """
         from asides.flows.probe.plan_probe import build_probe
         from asides.flows.probe.run_probe import Probe

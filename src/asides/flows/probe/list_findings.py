@@ -143,7 +143,10 @@ def _find_forms(known: Knowledge) -> ProbeFinding:
 
 
 def _find_switch(known: Knowledge) -> ProbeFinding:
-    tried = "; ".join(f"{name}: {_cut(text)}" for name, text in known.spellings.items())
+    outcomes: dict[str, list[str]] = {}
+    for name, text in known.spellings.items():
+        outcomes.setdefault(text, []).append(name)
+    tried = "; ".join(f"{', '.join(names)}: {_cut(text)}" for text, names in outcomes.items())
     if known.switch is not None:
         thought = known.baseline is not None and known.baseline.thinks
         turned = "shown" if thought and known.switch_wish == "on" else f"turned {known.switch_wish}"

@@ -101,4 +101,4 @@ class ProbeStep(msgspec.Struct, frozen=True):
     outcome: str | None = None
     """None: it is about to be sent."""
     report: ProbeReport | None = None
-    """With the outcome: what is known by then."""
+    """What was known before this request."""
