@@ -381,6 +381,7 @@ class Exchange:
             ("revealed", tuple(revealed)),
             ("expected", call.expected),
             ("priced_by", call.target.provider.prices),
+            ("visibility", call.policy.visibility),
         )
         return {name: value for name, value in fields if value}
 
