@@ -54,6 +54,7 @@ _NAMES_BY_MODULE = {
     "asides.values.thinking": "Origin Seal Thinking Thought",
     "asides.values.tools": "Tool",
     "asides.values.usage": "Cost Timing Usage",
+    "asides.values.visibility": "Visibility",
     "asides.wire.inline_tags": "Separated Separator separate",
     "asides.wire.partial_json": "PartialJson",
 }

@@ -134,6 +134,7 @@ from asides.values.tools import Tool as Tool
 from asides.values.usage import Cost as Cost
 from asides.values.usage import Timing as Timing
 from asides.values.usage import Usage as Usage
+from asides.values.visibility import Visibility as Visibility
 from asides.wire.inline_tags import Separated as Separated
 from asides.wire.inline_tags import Separator as Separator
 from asides.wire.inline_tags import separate as separate
@@ -259,6 +260,7 @@ __all__ = [
     "UnsupportedInput",
     "Usage",
     "UsageReported",
+    "Visibility",
     "Warned",
     "__version__",
     "aio",

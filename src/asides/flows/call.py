@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     # Most calls name no type for their answer.
     from asides.agents.outputs.expected_output import ExpectedOutput
     from asides.values.recover_policy import RecoverPolicy
+    from asides.values.visibility import Visibility
 
 
 # Counts and names only, as everywhere (contract, §4.10).
@@ -54,6 +55,8 @@ class Policy(msgspec.Struct, frozen=True):
     reply_limits: ReplyLimits = ReplyLimits()
     recover: RecoverPolicy | None = None
     """What to try when a reply ends without an answer; None: nothing."""
+    visibility: Visibility | None = None
+    """What may be seen of the thinking of a reply; None: as by default."""
 
 
 class CallLike(Protocol):

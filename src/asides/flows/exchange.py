@@ -378,6 +378,7 @@ class Exchange:
             ("learned", learned),
             ("prefix", sent.prefix),
             ("effort", sent.effort),
+            ("visibility", call.policy.visibility),
         )
         return {name: value for name, value in fields if value}
 
