@@ -45,6 +45,7 @@ _NAMES_BY_MODULE = {
     "asides.values.model_info": "ModelInfo ThinkingInfo",
     "asides.values.notices": "Notice",
     "asides.values.parts": "File Image Refusal ServerTool Text ToolCall ToolResult UnknownPart",
+    "asides.values.rejections": "RejectionKind",
     "asides.values.reply": "Reply",
     "asides.values.result": "Result RunEnded RunEvent Step StepEnded StepStarted ToolFinished ToolStarted",
     "asides.values.thinking": "Origin Seal Thinking Thought",

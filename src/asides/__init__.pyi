@@ -109,6 +109,7 @@ from asides.values.parts import Text as Text
 from asides.values.parts import ToolCall as ToolCall
 from asides.values.parts import ToolResult as ToolResult
 from asides.values.parts import UnknownPart as UnknownPart
+from asides.values.rejections import RejectionKind as RejectionKind
 from asides.values.reply import Reply as Reply
 from asides.values.result import Result as Result
 from asides.values.result import RunEnded as RunEnded
@@ -193,6 +194,7 @@ __all__ = [
     "RateLimited",
     "Refusal",
     "RefusalDelta",
+    "RejectionKind",
     "ReplayRejected",
     "ReplayRule",
     "Reply",
