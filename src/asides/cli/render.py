@@ -343,6 +343,7 @@ def encode_error(error: AsidesError) -> dict[str, Any]:
         fields |= {
             "status": error.status,
             "code": error.code,
+            "kind": error.kind,
             "request_id": error.request_id,
             "retry_after": error.retry_after,
         }
