@@ -300,10 +300,14 @@ def _provider_names() -> tuple[str, ...]:
     return tuple(sorted(names - set(DIALECTS)))
 
 
+# The hosts that the stage imitates are tables too, and their errors name them.
+_HOSTS_OF_THE_STAGE = re.compile(r"testing/stage/rules/\w+/(?:response_)?hosts\.py")
+
+
 @for_each_source
 def test_providers_are_known_by_name_only_in_their_room(source: Source) -> None:
     """No literal is a provider's name, alone or in front of a model: facts are rows, not branches."""
-    if source.room == "providers":
+    if source.room == "providers" or _HOSTS_OF_THE_STAGE.fullmatch(source.where):
         return
     named = re.compile(rf"(?:{'|'.join(map(re.escape, _provider_names()))})(?::\S*)?", re.IGNORECASE)
     found = [
