@@ -527,6 +527,14 @@ def test_thinking_in_a_tool_loop_is_refused_when_it_was_turned_off(stage: OpenSt
     assert post(opened, ended).status == 200, "an earlier turn may keep it"
 
 
+def test_thinking_that_a_script_made_unasked_may_stay(stage: OpenStage) -> None:
+    """No real server makes it, so no rule is known for it."""
+    opened = stage(LOOKS)
+    asked, blocks = begin(opened, "claude-haiku-4-5", thinking=None)
+    assert blocks[0]["type"] == "thinking"
+    assert post(opened, go_on(asked, blocks, {"role": "user", "content": [RESULT]})).status == 200
+
+
 def test_thinking_is_bound_to_the_model_in_silence_or_aloud(stage: OpenStage) -> None:
     opened = stage(THINKS)
     asked, blocks = begin(opened, "claude-sonnet-4-5")
