@@ -163,6 +163,12 @@ SETTINGS = {
         {"model": "claude-sonnet-4-5", "thinking": {"type": "enabled", "budget_tokens": 1023}},
         {"model": "claude-sonnet-4-5", "thinking": {"type": "enabled", "budget_tokens": 1024}},
     ),
+    "no budget": Case(
+        None,
+        "thinking.enabled.budget_tokens: Field required",
+        {"model": "claude-sonnet-4-5", "thinking": {"type": "enabled"}},
+        {"model": "claude-opus-4-6", "thinking": {"type": "adaptive"}},
+    ),
     "a budget as large as the limit": Case(
         "budget_exceeds_max_tokens",
         "`max_tokens` must be greater than `thinking.budget_tokens`.",
@@ -444,6 +450,18 @@ def test_a_changed_signature_is_invalid_and_an_unchanged_one_goes_back(stage: Op
     assert_refused(opened, post(opened, go_on(asked, changed)), "thinking_signature_invalid", words)
     changed[0]["signature"] = ""
     assert_refused(opened, post(opened, go_on(asked, changed)), "thinking_signature_invalid", words)
+
+
+def test_no_character_of_a_signature_may_change(stage: OpenStage) -> None:
+    opened, other = stage(THINKS), stage(THINKS)
+    asked, blocks = begin(opened, "claude-opus-4-6")
+    signature = blocks[0]["signature"]
+    for place in range(0, len(signature) - 4, 5):
+        changed = signature[:place] + ("A" if signature[place] != "A" else "B") + signature[place + 1 :]
+        answer = post(opened, go_on(asked, [{**blocks[0], "signature": changed}, *blocks[1:]]))
+        assert_refused(opened, answer, "thinking_signature_invalid", "messages.1.content.0: Invalid `signature`")
+    answer = post(other, go_on(asked, blocks))
+    assert_refused(other, answer, "thinking_signature_invalid", "messages.1.content.0: Invalid `signature`")
 
 
 @pytest.mark.parametrize("model", GENERATIONS)
