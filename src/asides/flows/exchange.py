@@ -344,7 +344,10 @@ class Exchange:
             if events and (data or self.emitted or decoder.failure is None or has_content(events)):
                 if moves or not self.emitted:
                     reader.stamp((yield Now()))
-                self.emitted = True
+                if not self.emitted:
+                    self.emitted = True
+                    if self._healer is not None and has_content(events):
+                        self._healer.remember()  # also if the caller reads no further
                 yield Emit(events)
             if data and (decoder.failure is not None or getattr(decoder, "done", False)):
                 step = _READ_THE_REST
