@@ -19,6 +19,7 @@ from asides.providers.table import plain_row
 from asides.settings import SETTINGS, Settings, Timeouts, load_settings
 from asides.values.errors import ConfigError, InvalidThinking, UnknownProvider
 from asides.values.thinking import Thinking
+from asides.values.visibility import Visibility
 
 NOTHING: dict[str, str] = {}
 
@@ -98,6 +99,12 @@ def test_every_setting_has_a_variable(here: Path) -> None:
         "ASIDES_TOOLS_MAX_COUNT": "20",
         "ASIDES_TOOLS_MAX_JSON_KB": "64",
         "ASIDES_FALLBACKS": '{"ollama:qwen3": ["groq:qwen3"]}',
+        "ASIDES_VISIBILITY_USER": "summary",
+        "ASIDES_VISIBILITY_APP": "raw, summary",
+        "ASIDES_VISIBILITY_LOG": "summary",
+        "ASIDES_VISIBILITY_TRACE": "raw",
+        "ASIDES_VISIBILITY_HISTORY": "none",
+        "ASIDES_VISIBILITY_GATEWAY": "raw,sealed",
     }
     assert {f"ASIDES_{name.replace('.', '_').upper()}" for name in SETTINGS} == set(environ)
     settings = load_settings(environ)
@@ -124,6 +131,12 @@ def test_every_setting_has_a_variable(here: Path) -> None:
         "tools_max_count": 20,
         "tools_max_json_kb": 64,
         "fallbacks": {"ollama:qwen3": ("groq:qwen3",)},
+        "visibility.user": ("summary",),
+        "visibility.app": ("raw", "summary"),
+        "visibility.log": ("summary",),
+        "visibility.trace": ("raw",),
+        "visibility.history": (),
+        "visibility.gateway": ("raw", "sealed"),
     }
     assert {origin.split()[0] for _, _, origin in settings.entries()} == {"environment"}
 
@@ -470,6 +483,7 @@ def test_a_file_that_came_with_the_folder_sets_what_is_harmless_and_only_that(he
         "tools_max_json_kb": "3",
         "timeouts": "{ connect = 1, first_byte = 2, idle = 3, total = 4 }",
         "fallbacks": '{ "ollama:qwen3" = ["groq:qwen3"] }',
+        "visibility": '{user = ["raw"], app = [], log = ["raw"], trace = [], history = ["sealed"], gateway = ["raw"]}',
     }
     assert {name.partition(".")[0] for name in SETTINGS} == lines.keys(), "a new setting: is it harmless?"
     _written(here, "\n".join(f"{name} = {value}" for name, value in lines.items()))
@@ -477,6 +491,7 @@ def test_a_file_that_came_with_the_folder_sets_what_is_harmless_and_only_that(he
     refused = ["keep_thinking", "keep_conversations", "keep_input_history", "fallbacks"]
     assert sorted(entry.name for entry in settings.ignored) == sorted(refused)
     assert (settings.keep_thinking, settings.keep_conversations, settings.fallbacks) == (False, "last", {})
+    assert settings.visibility == Visibility(user=("raw",), app=(), history=("sealed",), gateway=())  # only less
     counted = {name for name in SETTINGS if settings.origin(name) != "default"}
     assert counted == set(SETTINGS) - set(refused)
 

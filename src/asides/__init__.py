@@ -23,7 +23,7 @@ _NAMES_BY_MODULE = {
     "asides.dialects": "register_dialect",
     "asides.flows.many": "Progress",
     "asides.flows.offline": "Explanation decode explain",
-    "asides.flows.probe.list_findings": "Finding",
+    "asides.flows.probe.list_findings": "ProbeFinding",
     "asides.flows.probe.probe_report": "ProbeReport ProbeStep",
     "asides.flows.run_config": "Limits",
     "asides.history.diagnosis.diagnose": "Diagnosis Finding diagnose",
@@ -54,6 +54,7 @@ _NAMES_BY_MODULE = {
     "asides.values.thinking": "Origin Seal Thinking Thought",
     "asides.values.tools": "Tool",
     "asides.values.usage": "Cost Timing Usage",
+    "asides.values.visibility": "Visibility",
     "asides.wire.inline_tags": "Separated Separator separate",
     "asides.wire.partial_json": "PartialJson",
 }

@@ -29,7 +29,7 @@ from asides.flows.many import Progress as Progress
 from asides.flows.offline import Explanation as Explanation
 from asides.flows.offline import decode as decode
 from asides.flows.offline import explain as explain
-from asides.flows.probe.list_findings import Finding as Finding
+from asides.flows.probe.list_findings import ProbeFinding as ProbeFinding
 from asides.flows.probe.probe_report import ProbeReport as ProbeReport
 from asides.flows.probe.probe_report import ProbeStep as ProbeStep
 from asides.flows.run_config import Limits as Limits
@@ -134,6 +134,7 @@ from asides.values.tools import Tool as Tool
 from asides.values.usage import Cost as Cost
 from asides.values.usage import Timing as Timing
 from asides.values.usage import Usage as Usage
+from asides.values.visibility import Visibility as Visibility
 from asides.wire.inline_tags import Separated as Separated
 from asides.wire.inline_tags import Separator as Separator
 from asides.wire.inline_tags import separate as separate
@@ -193,6 +194,7 @@ __all__ = [
     "Overloaded",
     "PartArrived",
     "PartialJson",
+    "ProbeFinding",
     "ProbeReport",
     "ProbeStep",
     "Progress",
@@ -258,6 +260,7 @@ __all__ = [
     "UnsupportedInput",
     "Usage",
     "UsageReported",
+    "Visibility",
     "Warned",
     "__version__",
     "aio",

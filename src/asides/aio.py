@@ -5,7 +5,7 @@ Not here: what a call means (flows) and how bytes travel (transports). aiohttp i
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from asides.flows.build_call import CallBuilder
@@ -17,6 +17,7 @@ from asides.transports.async_ import AsyncStream, run_flow
 from asides.transports.protocols import AsyncTransport
 from asides.values.model_info import ModelInfo
 from asides.values.reply import Output, Reply
+from asides.values.visibility import Visibility
 
 if TYPE_CHECKING:
     from asides.flows.many import Batch, OnProgress
@@ -33,6 +34,7 @@ class AsyncClient:
 
     Every option of `ask` may be given here as a default; the options of a call win. `providers` are your own rows,
     `settings` replaces `asides.toml` and the environment, `transport` carries the bytes.
+    `visibility` says what each place may see of thinking.
     """
 
     def __init__(
@@ -41,9 +43,10 @@ class AsyncClient:
         settings: Settings | None = None,
         providers: Sequence[Provider] = (),
         transport: AsyncTransport | None = None,
+        visibility: Visibility | Mapping[str, Any] | None = None,
         **defaults: Unpack[Options],
     ) -> None:
-        self._call_builder = CallBuilder(defaults, providers=providers, settings=settings)
+        self._call_builder = CallBuilder(defaults, providers=providers, settings=settings, visibility=visibility)
         self._transport: AsyncTransport = AiohttpTransport() if transport is None else transport
 
     @overload

@@ -5,7 +5,7 @@ Not here: what a call means (flows) and how bytes travel (transports). urllib3 i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
@@ -18,6 +18,7 @@ from asides.transports.sync import Stream, run_flow
 from asides.transports.urllib3 import Urllib3Transport
 from asides.values.model_info import ModelInfo
 from asides.values.reply import Output, Reply
+from asides.values.visibility import Visibility
 
 if TYPE_CHECKING:
     from asides.flows.many import Batch, BuildCall, OnProgress
@@ -34,6 +35,7 @@ class Client:
 
     Every option of `ask` may be given here as a default; the options of a call win. `providers` are your own rows,
     `settings` replaces `asides.toml` and the environment, `transport` carries the bytes.
+    `visibility` says what each place may see of thinking.
     """
 
     def __init__(
@@ -42,9 +44,10 @@ class Client:
         settings: Settings | None = None,
         providers: Sequence[Provider] = (),
         transport: Transport | None = None,
+        visibility: Visibility | Mapping[str, Any] | None = None,
         **defaults: Unpack[Options],
     ) -> None:
-        self._call_builder = CallBuilder(defaults, providers=providers, settings=settings)
+        self._call_builder = CallBuilder(defaults, providers=providers, settings=settings, visibility=visibility)
         self._transport: Transport = Urllib3Transport() if transport is None else transport
 
     @overload
@@ -137,7 +140,7 @@ class Client:
     ) -> ProbeReport:
         """Find out how an unknown server thinks, with a few small requests; `report.row` is the row for it.
 
-        `on_progress` gets each request before it is sent, and again with its outcome and the report so far.
+        `on_progress` gets each request before it is sent, with the report so far, and again with its outcome.
         """
         from asides.flows.probe.plan_probe import build_probe
         from asides.flows.probe.run_probe import Probe

@@ -105,6 +105,7 @@ class SharedOptions(TypedDict, total=False):
     user: str | None
     metadata: Mapping[str, str] | None
     extra: Mapping[str, Any] | None
+    cache: bool | str | None
     stream: bool | None
     # what the provider stores
     store: bool | None
@@ -197,6 +198,7 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     user: str | None = None
     metadata: dict[str, str] | None = None
     extra: dict[str, Any] | None = None
+    cache: bool | str | None = None
     stream: bool | None = None
     output: Any = None
     # what the provider stores

@@ -23,17 +23,20 @@ from asides.providers.table import WITHOUT_A_KEY
 from asides.settings_files import (
     FILE_VARIABLE,
     MCP_TABLES,
-    NOT_TRUSTED,
+    IgnoredSetting,
     McpTable,
     SettingsFile,
     Trusts,
     read_files,
     read_mcp_tables,
+    report_ignored,
+    shorten_name,
 )
 from asides.values.error_words import suggest_name
 from asides.values.errors import ConfigError, InvalidThinking
-from asides.values.notices import Notice, escape_controls
+from asides.values.notices import Notice
 from asides.values.thinking import Thinking, read_thinking
+from asides.values.visibility import Visibility
 
 _PREFIX = "ASIDES_"
 _BOOL_WORDS = {"yes": True, "on": True, "no": False, "off": False}
@@ -65,15 +68,6 @@ class Timeouts(msgspec.Struct, frozen=True):
     idle: Seconds = 300.0
     """Until the next content, once the response has begun."""
     total: Seconds | None = None
-
-
-class IgnoredSetting(msgspec.Struct, frozen=True):
-    """A value of a file that does not count."""
-
-    name: str
-    """The setting, or providers.NAME for a row. Printable."""
-    file: str
-    why: str
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,6 +111,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The user's names for models, from [aliases]."""
     templates: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     """The user's prompts for the command line, from [templates.NAME]: each a `Template` of settings_tables."""
+    visibility: Visibility = Visibility()
+    """What each place may see of thinking, at most."""
     mcp: tuple[McpTable, ...] = ()
     """The user's MCP servers, from [mcp.NAME]."""
     files: tuple[str, ...] = ()
@@ -160,10 +156,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return facts
 
 
+_GROUPS: dict[str, type[Timeouts | Visibility]] = {"timeouts": Timeouts, "visibility": Visibility}
+"""Tables of settings: each of their fields is one, named group.name."""
+
+
 def _list_names() -> Iterator[str]:
     for name in Settings.__struct_fields__:
-        if name == "timeouts":
-            yield from (f"timeouts.{part}" for part in Timeouts.__struct_fields__)
+        if name in _GROUPS:
+            yield from (f"{name}.{part}" for part in _GROUPS[name].__struct_fields__)
         elif name not in (*_TABLES, "files", "notices", "origins", "ignored"):
             yield name
 
@@ -176,7 +176,8 @@ SETTINGS = tuple(_list_names())
 def _find_types() -> dict[str, Any]:
     """The type of each setting by its name. Reading the types takes a while, and most processes set nothing."""
     types = {field.name: field.type for field in msgspec.structs.fields(Settings)}
-    return types | {f"timeouts.{part.name}": part.type for part in msgspec.structs.fields(Timeouts)}
+    parts = ((group, part) for group, kind in _GROUPS.items() for part in msgspec.structs.fields(kind))
+    return types | {f"{group}.{part.name}": part.type for group, part in parts}
 
 
 def load_settings(
@@ -224,25 +225,28 @@ def load_settings(
             meant = named["aliases"].get(value, value) if name == "model" and isinstance(value, str) else value
             if file.distrust is None or is_harmless(name, meant, rows):
                 collector.take(name, value, f"file {file.path}")
+            elif name.startswith("visibility."):
+                collector.narrow(name, value, f"file {file.path}")
             else:
                 collector.ignore([name], file)
-    values: dict[str, Any] = {}
-    timeouts: dict[str, Any] = {}
+    values: dict[str, Any] = {name: {} for name in _GROUPS}
     for name, value in collector.values.items():
         group, _, part = name.partition(".")
         if part:
-            timeouts[part] = value
+            values[group][part] = value
         else:
             values[group] = value
+    values |= {group: kind(**values[group]) for group, kind in _GROUPS.items()}
+    for sink, kinds in collector.limits:
+        values["visibility"] = values["visibility"].limit(sink, kinds)
     return Settings(
         **values,
-        timeouts=Timeouts(**timeouts),
         providers=tuple(rows),
         aliases=named["aliases"],
         templates=named["templates"],
         mcp=tuple({table.name: table for table in reversed(servers)}.values()),
         files=tuple(paths),
-        notices=(*collector.notices, *_report_ignored(collector.ignored)),
+        notices=(*collector.notices, *report_ignored(collector.ignored)),
         origins=collector.origins,
         ignored=tuple(collector.ignored),
     )
@@ -259,7 +263,7 @@ def _report_unknown_variables(environ: Mapping[str, str]) -> list[Notice]:
     for name in environ:
         if name.upper().startswith(_PREFIX) and name not in known and name not in _OTHER_VARIABLES:
             hint = suggest_name(name.upper(), known, "`asides config` lists the settings")
-            notices.append(Notice("unknown_variable", f"{_shorten(name)} is no setting and is ignored; {hint}"))
+            notices.append(Notice("unknown_variable", f"{shorten_name(name)} is no setting and is ignored; {hint}"))
     return notices
 
 
@@ -271,9 +275,17 @@ class _Collector:
         self.origins: dict[str, str] = {}
         self.notices: list[Notice] = []
         self.ignored: list[IgnoredSetting] = []
+        self.limits: list[tuple[Any, tuple[str, ...]]] = []
+
+    def narrow(self, name: str, value: Any, origin: str) -> None:
+        """Take what a file that is not trusted says about visibility: it may only allow less."""
+        limited = _Collector()
+        limited.take(name, value, origin)
+        self.limits.append((name.partition(".")[2], limited.values[name]))
+        self.origins[name] = f"{self.origins[name]}, and {origin}" if name in self.origins else origin
 
     def ignore(self, names: Sequence[str], file: SettingsFile) -> None:
-        self.ignored += [IgnoredSetting(_shorten(name), str(file.path), file.distrust or "") for name in names]
+        self.ignored += [IgnoredSetting(shorten_name(name), str(file.path), file.distrust or "") for name in names]
 
     def take(self, name: str, value: Any, origin: str, *, strict: bool = True) -> None:
         try:
@@ -292,8 +304,9 @@ class _Collector:
     def take_text(self, name: str, text: str, origin: str) -> None:
         if name == "fallbacks":
             self.take(name, _parse_json(text, origin), origin)
-        elif name == "reasoning_allowed_models":
-            self.take(name, [part.strip() for part in text.split(",") if part.strip()], origin)
+        elif name == "reasoning_allowed_models" or name.startswith("visibility."):
+            words = [part.strip() for part in text.split(",") if part.strip()]
+            self.take(name, [] if words == ["none"] and name.startswith("visibility.") else words, origin)
         elif _find_types()[name] in (bool, bool | None):
             self.take(name, _BOOL_WORDS.get(text.lower(), text), origin, strict=False)
         else:
@@ -315,8 +328,8 @@ def _parse_json(text: str, origin: str) -> Any:
 def _flatten(document: Mapping[str, Any], what: str) -> Iterator[tuple[str, Any]]:
     for key, value in document.items():
         name = key.replace("-", "_")
-        if name == "timeouts" and isinstance(value, (Mapping, Timeouts)):
-            parts = msgspec.structs.asdict(value) if isinstance(value, Timeouts) else value
+        if name in _GROUPS and isinstance(value, (Mapping, Timeouts, Visibility)):
+            parts = value if isinstance(value, Mapping) else msgspec.structs.asdict(value)
             yield from _flatten(
                 {f"{name}.{part}": seconds for part, seconds in parts.items() if seconds is not None}, what
             )
@@ -349,32 +362,6 @@ def _is_more_than_a_name(model: str, rows: Sequence[Provider]) -> bool:
         return bool(find_target(model, rows=rows, environ={}).provider.launcher)
     except ConfigError:
         return False
-
-
-def _report_ignored(ignored: Sequence[IgnoredSetting]) -> list[Notice]:
-    """A notice for each file of which something was ignored."""
-    notices: list[Notice] = []
-    for file, why in dict.fromkeys((entry.file, entry.why) for entry in ignored):
-        names = [entry.name for entry in ignored if (entry.file, entry.why) == (file, why)]
-        listed = ", ".join(names[:_MOST_NAMES]) + (
-            f" and {len(names) - _MOST_NAMES} more" if names[_MOST_NAMES:] else ""
-        )
-        detail = f"{file} may not set {listed}, which is ignored: {why}."
-        if why == NOT_TRUSTED:
-            detail += (
-                f" To do: read the file; if you trust it, run `asides config trust` for the command line, and for "
-                f"code set {FILE_VARIABLE}={file} or pass settings=load_settings(files=[{file!r}])"
-            )
-        notices.append(Notice("untrusted_settings", detail.rstrip(".")))
-    return notices
-
-
-_MOST_NAMES = 5
-
-
-def _shorten(name: str) -> str:
-    """A name from elsewhere, as it may be shown."""
-    return escape_controls(name if len(name) <= 60 else f"{name[:60]}…")
 
 
 def _read_names(tables: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from asides.values.errors import ConfigError
+from asides.values.notices import Notice, escape_controls
 
 FILE_NAME = "asides.toml"
 FILE_VARIABLE = "ASIDES_CONFIG"
@@ -146,3 +147,41 @@ def _is_same_file(status: os.stat_result, path: Path) -> bool:
         return os.path.samestat(status, path.stat())
     except OSError:
         return False
+
+
+# --- what a file may not set ------------------------------------------------------------------------------------------
+
+
+class IgnoredSetting(msgspec.Struct, frozen=True):
+    """A value of a file that does not count."""
+
+    name: str
+    """The setting, or providers.NAME for a row. Printable."""
+    file: str
+    why: str
+
+
+def report_ignored(ignored: Sequence[IgnoredSetting]) -> list[Notice]:
+    """A notice for each file of which something was ignored."""
+    notices: list[Notice] = []
+    for file, why in dict.fromkeys((entry.file, entry.why) for entry in ignored):
+        names = [entry.name for entry in ignored if (entry.file, entry.why) == (file, why)]
+        listed = ", ".join(names[:_MOST_NAMES]) + (
+            f" and {len(names) - _MOST_NAMES} more" if names[_MOST_NAMES:] else ""
+        )
+        detail = f"{file} may not set {listed}, which is ignored: {why}."
+        if why == NOT_TRUSTED:
+            detail += (
+                f" To do: read the file; if you trust it, run `asides config trust` for the command line, and for "
+                f"code set {FILE_VARIABLE}={file} or pass settings=load_settings(files=[{file!r}])"
+            )
+        notices.append(Notice("untrusted_settings", detail.rstrip(".")))
+    return notices
+
+
+_MOST_NAMES = 5
+
+
+def shorten_name(name: str) -> str:
+    """A name from elsewhere, as it may be shown."""
+    return escape_controls(name if len(name) <= 60 else f"{name[:60]}…")

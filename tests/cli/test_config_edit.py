@@ -45,6 +45,7 @@ EXAMPLES = {
     "openai_responses_enabled": ("on", True),
     "tools_max_count": ("3", 3),
     "tools_max_json_kb": ("3", 3),
+    "visibility.user": ("summary", ("summary",)),
 }
 
 

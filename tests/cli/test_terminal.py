@@ -42,7 +42,7 @@ def play(events: list[Event], *, out: bool, err: bool) -> tuple[str, str, str]:
     """stdout, stderr, and both in the order of the writes."""
     both: list[str] = []
     streams = Tape(both, terminal=out), Tape(both, terminal=err)
-    display = Display(Terminal(*streams, {"NO_COLOR": "1", "TERM": "xterm"}), Stopwatch(), show_thinking=True)
+    display = Display(Terminal(*streams, {"NO_COLOR": "1", "TERM": "xterm"}), Stopwatch(), shown=frozenset({"raw"}))
     display.show(events)
     display.end()
     return streams[0].getvalue(), streams[1].getvalue(), "".join(both)

@@ -69,7 +69,7 @@ def lose_field(items: list[Any], random: Random) -> None:
 
 
 def blank_field(items: list[Any], random: Random) -> None:
-    nodes = [node for node in [*items, *(holder[place] for holder, place in _list_parts(items))]]
+    nodes = [*items, *(holder[place] for holder, place in _list_parts(items))]
     node = random.choice(nodes)
     held = [name for name in ("text", "content", "signature", "thinking") if isinstance(node.get(name), str)]
     if held and node.get("type") != "tool_result" and node.get("role") not in ("tool", "user"):

@@ -1,4 +1,4 @@
-"""Stuck histories of every kind: the strict stage refuses each as it is, sent by a naive client, and takes it repaired."""
+"""Stuck histories of every kind: the strict stage refuses each as it is, and accepts it repaired."""
 
 from __future__ import annotations
 

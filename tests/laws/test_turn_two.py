@@ -185,6 +185,7 @@ def _report(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
+@pytest.mark.timeout(60 + TURNS // 10)
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_law_each_question_is_answered(batch: int) -> None:
     """Random conversations, each question answered with at most one repair of each kind."""

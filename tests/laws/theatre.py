@@ -92,7 +92,6 @@ ALL_HOUSES: dict[str, House] = {
     "responses, 5.6": House("openai-responses:gpt-5.6", "seals", "high"),
     "responses, grok": House("xai:grok-4.3", "seals", "high"),
     "chat, 5.4": House("openai-chat:gpt-5.4", "nothing", None),
-    "chat, either endpoint": House("openai:gpt-5.4", "seals", "low"),
     "chat, deepseek 3.2": House("deepseek:deepseek-chat", "thinking_on_tool_turns", None),
     "chat, kimi 3": House("moonshot:kimi-k3", "thinking_on_tool_turns", "on"),
     "chat, glm 5.3": House("zai:glm-5.3", "nothing", "on"),

@@ -1,4 +1,4 @@
-"""Bodies of refusals in the forms that servers document and people report: (kind, status, body). Written here.
+"""Bodies of refusals in the forms that servers document and people report, and the wrappers around them. Written here.
 
 `ORDINARY` are errors that have no kind.
 """
@@ -6,9 +6,15 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from asides.dialects import find_dialect
+from asides.values.errors import ProviderError
 from asides.values.rejections import RejectionKind
+from tests.decoding import target
 
 
 def claude(message: str) -> dict[str, Any]:
@@ -716,3 +722,84 @@ ORDINARY: list[tuple[int, Any]] = [
 def encode(body: Any) -> bytes:
     """Encode a body as a server sends it: text as it is, everything else as JSON."""
     return body.encode() if isinstance(body, str) else json.dumps(body, ensure_ascii=False).encode()
+
+
+# --- wrappers -----------------------------------------------------------------------------------------------------
+
+
+def _text_of(body: Any) -> str:
+    return body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
+
+
+WRAPPERS: dict[str, Callable[[Any], Any]] = {
+    "array": lambda body: [body],
+    "string": lambda body: json.dumps(_text_of(body)),
+    "google": lambda body: {"error": {"code": 400, "message": _text_of(body), "status": "INVALID_ARGUMENT"}},
+    "router": lambda body: {
+        "error": {
+            "message": "Provider returned error",
+            "code": 400,
+            "metadata": {"raw": _text_of(body), "provider_name": "Example"},
+        },
+        "user_id": "user_1",
+    },
+    "upstream": lambda body: {"type": "error", "error": {"type": "request_fail", "upstream_error": body}},
+    "upstream_response": lambda body: {"error": {"message": "Bad Request", "upstreamResponse": body}},
+    "litellm": lambda body: {
+        "error": {
+            "message": f"litellm.BadRequestError: ExampleException - {_text_of(body)}. Received Model Group=main\n"
+            "Available Model Group Fallbacks=None",
+            "type": None,
+            "param": None,
+            "code": "400",
+        }
+    },
+    "litellm_bytes": lambda body: f"litellm.BadRequestError: ExampleException - {_text_of(body).encode()!r}",
+    "sdk": lambda body: f"Error code: 400 - {body!r}",
+    "bedrock": lambda body: {"message": f"The model returned the following errors: {_text_of(body)}"},
+    "boto": lambda body: (
+        "An error occurred (ValidationException) when calling the ConverseStream operation: The model returned the "
+        f"following errors: {_text_of(body)}"
+    ),
+    "event": lambda body: f"event: error\ndata: {_text_of(body)}\n\n",
+    "data": lambda body: f"data:{_text_of(body)}",
+    "failed_response": lambda body: {
+        "type": "response.failed",
+        "response": {
+            "id": "resp_1",
+            "status": "failed",
+            "error": {"code": "x", "message": _text_of(body)},
+            "output": [],
+        },
+    },
+    "exception": lambda body: {"validationException": {"message": _text_of(body)}},
+    "detail": lambda body: {"detail": _text_of(body)},
+}
+
+
+# --- the collection -----------------------------------------------------------------------------------------------
+
+FOLDER = Path(os.environ.get("ASIDES_REFERENCE") or Path(__file__).parents[3] / "shared" / "reference")
+
+
+def _load_known() -> list[dict[str, Any]]:
+    path = FOLDER / "rejections.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+KNOWN = _load_known()
+"""Bodies that others collected, read in place where the collection is."""
+ALL: list[tuple[RejectionKind, int, Any, str]] = [
+    *((kind, status, body, "openai_chat") for kind, status, body in REFUSALS),
+    *((entry["kind"], entry["status"], entry["body"], entry["dialect"]) for entry in KNOWN),
+]
+"""The kind, the status, the body and the dialect of each."""
+SPEAKING = [(kind, status, body) for kind, status, body, _dialect in ALL if kind != "opaque_provider_error"]
+"""Without those that say nothing: around them there is nothing to find."""
+
+DIALECTS = ("anthropic", "bedrock", "cohere", "gemini", "ollama", "openai_chat", "openai_responses")
+
+
+def read_error(dialect: str, status: int, body: bytes) -> ProviderError:
+    """Read the error of a response as a call in this dialect does."""
+    return find_dialect(dialect).error(status, {}, body, target())

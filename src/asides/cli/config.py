@@ -155,7 +155,7 @@ def _list_values(document: Mapping[str, Any], inside: str = "") -> Iterator[tupl
     """What trust would allow: every value that does not count without it, with its full name."""
     for key, value in document.items():
         name = f"{inside}{key}"
-        if isinstance(value, Mapping) and (name.startswith("providers") or name == "timeouts"):
+        if isinstance(value, Mapping) and (name.startswith("providers") or name in ("timeouts", "visibility")):
             yield from _list_values(value, f"{name}.")
         elif not is_harmless(name.replace("-", "_"), value):
             yield escape_controls(name), value

@@ -71,7 +71,7 @@ def _look_up(settings: Settings, name: str) -> tuple[Any, str]:
         group = group.get(part) if isinstance(group, dict) else None
     if group is None:
         settings.origin(name)  # Raises the error that names the settings.
-    return group, "several" if first == "timeouts" else "file"
+    return group, "several" if first in ("timeouts", "visibility") else "file"
 
 
 def _normalise(name: str) -> str:

@@ -88,6 +88,6 @@ def _find_row(name: str | None, settings: Settings) -> Provider | str | None:
 
 
 def _show(reply: Reply, visibility: ThinkingVisibility, terminal: Terminal) -> None:
-    display = Display(terminal, Stopwatch(), show_thinking=visibility.is_shown)
+    display = Display(terminal, Stopwatch(), shown=visibility.kinds)
     display.show(simulate(reply, ONE_PIECE))
     display.end()

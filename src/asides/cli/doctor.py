@@ -36,6 +36,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         other_account=arguments.other_account,
         format_name=arguments.format,
         thinking=arguments.thinking,
+        base_url=arguments.base_url,
         providers=settings.providers,
     )
     if arguments.fix is not None:

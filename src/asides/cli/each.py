@@ -150,7 +150,8 @@ class _Each:
         question, config = self._asked.pop(index)
         if isinstance(outcome, Reply):
             fields = encode_reply(outcome, config.visibility)
-            if not config.visibility.is_shown:
+            thought = outcome.thinking
+            if not config.visibility.is_shown or (thought and not config.visibility.allows("user", thought.kind)):
                 fields.pop("thinking")
             self._usage = outcome.usage if self._usage is None else self._usage + outcome.usage
             self._timing = join_timings((self._timing, outcome.timing))

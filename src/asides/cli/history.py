@@ -11,7 +11,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -26,6 +26,8 @@ from asides.conversations.store import ConversationInfo, ConversationSnapshot
 from asides.conversations.store.sqlite import SqliteStore
 from asides.history.document import to_document
 from asides.history.import_export import export_messages, parse_format
+from asides.history.redact import redact
+from asides.settings import Settings
 from asides.values.error_words import find_near_name
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, system
@@ -33,6 +35,7 @@ from asides.values.notices import escape_controls
 from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
 from asides.values.usage import Usage
+from asides.values.visibility import ALL_VISIBLE, Visible
 
 _LINE_WIDTH = 79
 _WIDEST_NAME = 28
@@ -112,13 +115,14 @@ def _find_first_question(store: SqliteStore, info: ConversationInfo) -> str:
 
 def _show(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int:
     saved = _load(store, arguments)
-    messages = saved.messages if arguments.limit is None else saved.messages[-arguments.limit :]
+    settings = read_settings(terminal)
+    last = saved.messages if arguments.limit is None else saved.messages[-arguments.limit :]
+    messages = _limit_thinking(last, settings, "app" if arguments.json else "user")
     if arguments.json:
         with_thinking = bool(arguments.show_thinking)
         shown = [_encode_message(message, thinking=with_thinking) for message in messages]
         print_json(terminal, {**_encode_info(saved.about), "system": saved.about.heading.system, "messages": shown})
         return Exit.DONE
-    settings = read_settings(terminal)
     writer = open_answer_writer(terminal, render=settings.render_markdown and not arguments.plain)
     info = saved.about
     terminal.print_note(f"{show_name(info.name)}, {format_time(info.updated)}, {info.length} messages")
@@ -126,6 +130,15 @@ def _show(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int:
     writer.end()
     terminal.end_answer()
     return Exit.DONE
+
+
+def _limit_thinking(messages: Sequence[Message], settings: Settings, sink: Literal["user", "app"]) -> Sequence[Message]:
+    """The messages, with the thinking that `[visibility]` allows there."""
+    # Seals are not shown to a person, so they need not be removed for one.
+    kept: frozenset[Visible] = frozenset((*settings.visibility.user, "sealed"))
+    if sink == "app":
+        kept = frozenset(settings.visibility.app)
+    return messages if kept == ALL_VISIBLE else redact(messages, rows=settings.providers, keep=kept)
 
 
 def _write_markdown(system_prompt: str | None, messages: Sequence[Message], *, thinking: bool) -> str:
@@ -237,22 +250,23 @@ def _export(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int
             raise ConfigError(f"--format {arguments.format!r} is not known. To do: use {known}.") from None
     saved = _load(store, arguments)
     heading, with_thinking = saved.about.heading, bool(arguments.show_thinking)
+    settings = read_settings(terminal)
+    messages, rows = _limit_thinking(saved.messages, settings, "app"), settings.providers
     if arguments.format == "markdown":
-        terminal.write_answer(_write_markdown(heading.system, saved.messages, thinking=with_thinking))
+        terminal.write_answer(_write_markdown(heading.system, messages, thinking=with_thinking))
         return Exit.DONE
-    rows = read_settings(terminal).providers
     if arguments.format == "json":
         metadata: dict[str, Any] = {} if heading.model is None else {"model": heading.model}
         if saved.about.usage != Usage():
             usage = msgspec.structs.asdict(saved.about.usage)
             metadata["usage"] = {name: value for name, value in usage.items() if value is not None}
         document = to_document(
-            saved.messages, system=heading.system, keep_thinking=with_thinking, metadata=metadata, rows=rows
+            messages, system=heading.system, keep_thinking=with_thinking, metadata=metadata, rows=rows
         )
         print_json(terminal, json.loads(document))
         return Exit.DONE
     first = (system(heading.system),) if heading.system else ()
-    exported = export_messages((*first, *saved.messages), arguments.format, thinking=with_thinking, rows=rows)
+    exported = export_messages((*first, *messages), arguments.format, thinking=with_thinking, rows=rows)
     print_json(terminal, exported)
     return Exit.DONE
 

@@ -19,6 +19,8 @@ from asides.values.notices import Notice, escape_controls
 from asides.values.parts import ToolCall
 from asides.values.reply import Reply
 from asides.values.result import RunEvent, StepStarted, ToolFinished, ToolStarted
+from asides.values.thinking import Thought, ThoughtKind
+from asides.values.visibility import Sink
 
 if TYPE_CHECKING:
     # These load the providers, which `separate` does not need.
@@ -47,6 +49,15 @@ class ThinkingVisibility(NamedTuple):
         """Whether `reasoning_allowed_models` names this model."""
         return msgspec.structs.replace(self.settings, show_reasoning_thinking=True).shows_thinking(self.model)
 
+    def allows(self, sink: Sink, kind: ThoughtKind) -> bool:
+        """Whether thinking of this kind may go there: `reasoning_allowed_models` and `[visibility]` allow it."""
+        return self.is_allowed and self.settings.visibility.allows(sink, kind)
+
+    @property
+    def kinds(self) -> frozenset[ThoughtKind]:
+        """The kinds of thinking that are shown to the user."""
+        return frozenset(self.settings.visibility.user) if self.is_shown else frozenset()
+
     @property
     def is_shown(self) -> bool:
         """Requested and allowed."""
@@ -64,13 +75,13 @@ class Display:
         terminal: Terminal,
         stopwatch: Stopwatch,
         *,
-        show_thinking: bool,
+        shown: frozenset[ThoughtKind] = frozenset(),
         show_answer: bool = True,
         render: bool = False,
     ) -> None:
         self._terminal = terminal
         self._answer = open_answer_writer(terminal, render=render)
-        self._show_thinking = show_thinking
+        self._shown = shown
         self.show_answer = show_answer
         self._thought: int | None = None
         self._live = LiveLine(terminal, stopwatch.status_line)
@@ -86,7 +97,7 @@ class Display:
                 self._live.stop()
                 self._thought = None
                 self._answer.write(event.text)
-            elif isinstance(event, ThinkingDelta) and self._show_thinking:
+            elif isinstance(event, ThinkingDelta) and event.kind in self._shown:
                 self._live.stop()
                 self._answer.end()
                 if self._thought is not None and event.block != self._thought:
@@ -153,6 +164,8 @@ def report_reply(reply: Reply, visibility: ThinkingVisibility, terminal: Termina
         terminal.print_note(
             f"the thinking of {visibility.model} is not shown: reasoning_allowed_models does not name it"
         )
+    elif visibility.is_shown and (withheld := _describe_withheld(reply, visibility)):
+        terminal.print_note(withheld)
     elif visibility.is_shown and (hidden := _describe_hidden_thinking(reply)):
         terminal.print_info(hidden)
     for notice in dict.fromkeys(reply.warnings):
@@ -212,6 +225,15 @@ def _describe_hidden_thinking(reply: Reply) -> str | None:
     return f"(thinking hidden by the provider{'' if tokens is None else f', {tokens} tokens'})"
 
 
+def _describe_withheld(reply: Reply, visibility: ThinkingVisibility) -> str | None:
+    """What is not shown though it was asked for, because of `[visibility]`; None if nothing is."""
+    kinds = {part.kind for part in reply.parts if isinstance(part, Thought) and part.text}
+    hidden: list[str] = sorted([kind for kind in kinds if not visibility.allows("user", kind)])
+    if not hidden:
+        return None
+    return f"the {' and '.join(hidden)} thinking of {visibility.model} is not shown: [visibility] does not allow it"
+
+
 def _describe_outcome(reply: Reply) -> str | None:
     """The reason why the answer is missing or incomplete; None when it is complete."""
     tokens = reply.usage.thinking or reply.usage.output
@@ -269,10 +291,14 @@ _OPTIONS = [
 
 def encode_reply(reply: Reply, visibility: ThinkingVisibility) -> dict[str, Any]:
     """A reply as JSON fields, without seals, and without thinking that the settings do not allow to show."""
-    fields = reply.to_dict(thinking=visibility.is_allowed)
+    thought = reply.thinking
+    is_allowed = thought is None or visibility.allows("app", thought.kind)
+    fields = reply.to_dict(thinking=is_allowed)
     del fields["metadata"]  # the other fields have it all
-    if not visibility.is_allowed and reply.thinking is not None and reply.thinking.text:
+    if not is_allowed and thought is not None and thought.text:
         detail = "reasoning_allowed_models does not name this model; its thinking is left out"
+        if visibility.is_allowed:
+            detail = f"[visibility] does not allow {thought.kind} thinking for app; it is left out"
         fields["warnings"].append(Notice("thinking_withheld", detail).to_dict())
     return fields
 

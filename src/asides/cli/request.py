@@ -241,7 +241,7 @@ class LiveRequest:
         self._display = Display(
             terminal,
             self.stopwatch,
-            show_thinking=config.visibility.is_shown,
+            shown=config.visibility.kinds,
             show_answer=show_answer,
             render=render and config.settings.render_markdown,
         )

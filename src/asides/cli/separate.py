@@ -11,6 +11,7 @@ from asides.cli.inputs import open_chunks
 from asides.cli.render import Display, print_json
 from asides.cli.terminal import Stopwatch, Terminal
 from asides.values.errors import ConfigError
+from asides.values.thinking import ThoughtKind
 from asides.wire.inline_tags import Separator, StartsInside, separate
 
 _STARTS_INSIDE: dict[str, StartsInside] = {"auto": "auto", "yes": True, "no": False}
@@ -30,7 +31,9 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
             fields = {"text": separated.text, "thinking": separated.thinking, "truncated": separated.truncated}
             print_json(terminal, fields)
             return Exit.DONE
-        display = Display(terminal, Stopwatch(), show_thinking=arguments.show_thinking)
+        # No settings are read here: the text is the user's own, and -t asks for its thinking.
+        shown: frozenset[ThoughtKind] = frozenset({"raw", "summary"}) if arguments.show_thinking else frozenset()
+        display = Display(terminal, Stopwatch(), shown=shown)
         try:
             for text in _decode(chunks):
                 display.show(separator.feed(text))

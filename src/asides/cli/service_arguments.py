@@ -30,6 +30,7 @@ def declare_doctor(parser: argparse.ArgumentParser) -> None:
     about.add_argument(
         "--from", dest="origin", metavar="PROVIDER:MODEL", help="the model that made the thinking in the file"
     )
+    about.add_argument("--base-url", metavar="URL", help="the address of the model, if it is not the provider's own")
     about.add_argument("--other-account", action="store_true", help="the thinking was made in another account")
     about.add_argument(
         "--thinking", metavar="LEVEL", help="how the next request thinks, for a history without settings: off, 8000 …"

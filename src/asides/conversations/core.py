@@ -29,13 +29,14 @@ from asides.conversations.turn import Turn
 from asides.flows.build_call import CallBuilder, attach_files, fill_prompt
 from asides.flows.fallback import raise_for_no_model
 from asides.history.import_export import MessageFormat, export_messages, import_messages
-from asides.history.redact import drop_stored_responses, invalidate_seals
+from asides.history.redact import drop_stored_responses, invalidate_seals, redact
 from asides.history.trim import Strip, TokenCounter, TrimmedHistory, build_token_counter, strip_thinking, trim
 from asides.options import ModelLike, Options, merge_options, reject_unknown
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, system
 from asides.values.reply import Reply
 from asides.values.usage import Usage
+from asides.values.visibility import ALL_VISIBLE
 
 if TYPE_CHECKING:
     from asides.aio import AsyncClient
@@ -309,7 +310,9 @@ class ConversationCore(Generic[AnyClient]):
 
     def _export(self, format_name: MessageFormat, thinking: bool) -> Any:
         first = (system(self.system),) if self.system else ()
-        return export_messages((*first, *self.messages), format_name, thinking=thinking, rows=self._call_builder.rows)
+        rows, keep = self._call_builder.rows, frozenset(self._call_builder.visibility.app)
+        shown = self.messages if keep == ALL_VISIBLE else redact(self.messages, rows=rows, keep=keep)
+        return export_messages((*first, *shown), format_name, thinking=thinking, rows=rows)
 
     def _start_with(self, messages: tuple[Message, ...], spent: Usage | None) -> None:
         if self.messages and self.name is None:

@@ -30,6 +30,7 @@ from asides.values.messages import Message
 from asides.values.parts import ContentItem, Text, ToolResult
 from asides.values.reply import Reply
 from asides.values.usage import Usage
+from asides.values.visibility import ALL_VISIBLE, Visibility
 
 Messages = tuple[Message, ...]
 
@@ -63,6 +64,8 @@ class MessageHistory:
         self.stored = stored
         self._call_builder = defaults
         self._keep_thinking = keep_thinking
+        if keep_thinking:
+            self.visibility.check_keep_thinking(keep_thinking)
         self._lock = threading.Lock()
         # The heading that this process last read from the store or wrote to it.
         self._stored_heading = ConversationHeading()
@@ -78,6 +81,11 @@ class MessageHistory:
     def rows(self) -> tuple[Provider, ...]:
         """The provider rows of the caller."""
         return self._call_builder.rows
+
+    @property
+    def visibility(self) -> Visibility:
+        """What a saved conversation may hold of thinking."""
+        return self._call_builder.visibility
 
     @property
     def keeps_thinking(self) -> bool:
@@ -179,7 +187,8 @@ class MessageHistory:
         self.usage = self.usage if spent is None else self.usage + spent
 
     def _redact(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        return messages if self.keeps_thinking else redact(messages, rows=self.rows)
+        kept = self.visibility.find_saved(keep_thinking=self.keeps_thinking)
+        return messages if kept == ALL_VISIBLE else redact(messages, rows=self.rows, keep=kept)
 
     def _find_heading_change(self) -> ConversationHeading | None:
         """The heading to write; None when this process did not change it."""

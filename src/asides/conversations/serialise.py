@@ -38,6 +38,7 @@ class _Metadata(msgspec.Struct):
 
 def write_json(history: MessageHistory, *, keep_thinking: bool | None) -> str:
     """Encode the history as a document. `keep_thinking` overrides the setting of the history."""
+    history.visibility.check_keep_thinking(keep_thinking)
     metadata: dict[str, Any] = {}
     if history.model is not None:
         metadata["model"] = history.model
@@ -50,6 +51,7 @@ def write_json(history: MessageHistory, *, keep_thinking: bool | None) -> str:
         keep_thinking=history.keeps_thinking if keep_thinking is None else keep_thinking,
         metadata=metadata,
         rows=history.rows,
+        visibility=history.visibility,
     ).decode()
 
 

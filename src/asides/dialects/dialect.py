@@ -106,6 +106,8 @@ class DialectFacts(msgspec.Struct, frozen=True):
     """Whether a request with tools can forbid calls (tool_choice "none")."""
     joins_turns: bool = False
     """Two messages of the model in a row are one on the wire, whose thoughts then are not those of one reply."""
+    effort_updates: bool = False
+    """Whether it has messages that change the effort inside a conversation."""
     cache_since: str = ""
     """The date of what is known about the prompt caches of this dialect."""
     cache_source: str = ""

@@ -16,7 +16,7 @@ from asides import __version__
 from asides.dialects.dialect import HttpRequest
 from asides.providers.provider import Target
 from asides.values.errors import ConfigError, Unsupported
-from asides.values.messages import OutputSchema, Prompt
+from asides.values.messages import HAS_BREAKPOINTS, OutputSchema, Prompt, find_traits
 from asides.values.notices import Notice
 from asides.values.tools import Tool
 
@@ -135,6 +135,17 @@ def report_tool_settings(prompt: Prompt, *settings: str) -> list[Notice]:
         for setting in settings
         if getattr(prompt, setting) is not None
     ]
+
+
+def report_cache(prompt: Prompt, notices: list[Notice], *, takes_lifetime: bool = False) -> None:
+    """Add a notice if a part or a tool has a cache breakpoint, for dialects and hosts that have none; and for a
+    lifetime, unless the host takes it. To ask for a cache is no breakpoint: most hosts have one unasked.
+    """
+    if find_traits(prompt.messages) & HAS_BREAKPOINTS or any(tool.cache for tool in prompt.tools):
+        notices.append(Notice("cache_not_sent", "cache breakpoints (cache_control) do not exist here", "messages"))
+    if isinstance(prompt.cache, str) and not takes_lifetime:
+        detail = "how long the cache lasts cannot be set here"
+        notices.append(Notice("cache_not_sent", detail, "cache", prompt.cache, "nothing"))
 
 
 def select_sampling(prompt: Prompt, known: Container[str], notices: list[Notice]) -> dict[str, Any]:

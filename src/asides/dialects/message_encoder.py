@@ -16,14 +16,12 @@ import msgspec
 from asides.dialects.http_body import encode_json
 from asides.values.errors import Unsupported
 from asides.values.messages import (
-    HAS_BREAKPOINTS,
     HAS_MEDIA,
     IS_PLAIN,
     Context,
     Message,
     MessageFacts,
     Prompt,
-    find_traits,
     read_facts,
 )
 from asides.values.notices import Notice
@@ -56,10 +54,9 @@ def leave_out(part: Part, role: str, notices: list[Notice]) -> list[Any]:
     return []
 
 
-def report_cache(prompt: Prompt, notices: list[Notice]) -> None:
-    """Add a notice if a part or a tool has a cache breakpoint, for dialects and hosts that have none."""
-    if find_traits(prompt.messages) & HAS_BREAKPOINTS or any(tool.cache for tool in prompt.tools):
-        add_notice(notices, "cache_not_sent", "cache breakpoints (cache_control) do not exist here")
+def report_effort(notices: list[Notice]) -> None:
+    """Add a notice for a message that changes the effort, for dialects that have none."""
+    add_notice(notices, "effort_not_sent", "messages that change the effort do not exist here; set thinking= instead")
 
 
 def leave_out_all_but_text(message: Message, notices: list[Notice]) -> None:
@@ -317,6 +314,8 @@ def put_system_first(prompt: Prompt) -> tuple[Message, ...]:
 def encode_system(message: Message, notices: list[Notice], role: str = "system") -> list[Wire]:
     """Encode a system message as a role and its text. A notice tells of other parts."""
     leave_out_all_but_text(message, notices)
+    if message.effort is not None:
+        report_effort(notices)
     return [{"role": role, "content": message.text}] if message.text.strip() else []
 
 

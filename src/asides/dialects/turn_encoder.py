@@ -22,6 +22,7 @@ from asides.dialects.message_encoder import (
     leave_out,
     leave_out_all_but_text,
     read_system,
+    report_effort,
 )
 from asides.values.messages import Context, ContextOwner, Message, Prompt, find_context, read_facts
 from asides.values.notices import Notice
@@ -55,6 +56,8 @@ class BlockFormat(msgspec.Struct, ContextOwner, frozen=True):
     """Builds a turn. Arguments: its role, its blocks."""
     merges: tuple[str, ...] = ("user",)
     """The roles whose turns in a row become one."""
+    effort_change: Callable[[str], Wire] | None = None
+    """Encodes a change of the effort, the one block of a system turn; None: there is none."""
 
 
 class EncodedTurns(msgspec.Struct):
@@ -105,6 +108,8 @@ class _TurnEncoder:
     def encode_message(self, message: Message) -> Turns:
         form, notices, encoded = self.form, self.notices, self.encoded
         match message.role:
+            case "system" if message.effort is not None and not message.parts:
+                return self.encode_effort(message.effort)
             case "system":
                 self.history.keep = False
                 if self.history.last:
@@ -127,6 +132,13 @@ class _TurnEncoder:
                 if not blocks and message.role == "user":
                     add_notice(notices, "message_not_sent", "a message without content was left out")
                 return [("user", blocks)] if blocks else []
+
+    def encode_effort(self, effort: str) -> Turns:
+        change = self.form.effort_change
+        if change is None:
+            report_effort(self.notices)
+            return []
+        return [("system", [change(effort)])]
 
     def encode_user_part(self, part: Part) -> list[Any]:
         match part:

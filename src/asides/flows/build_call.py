@@ -40,6 +40,7 @@ from asides.values.messages import Message, Prompt, Sampling, user
 from asides.values.notices import Notice
 from asides.values.thinking import Thinking, read_thinking
 from asides.values.tools import Tool, check_tools, read_tool, read_tool_choice, report_fields
+from asides.values.visibility import DEFAULT_VISIBILITY, Visibility, read_visibility
 from asides.wire.inline_tags import DEFAULT_TAGS
 
 if TYPE_CHECKING:
@@ -52,8 +53,14 @@ class CallBuilder:
     """Builds calls from the options of a client and, below them, the settings."""
 
     def __init__(
-        self, options: Options | None = None, *, providers: Sequence[Provider] = (), settings: Settings | None = None
+        self,
+        options: Options | None = None,
+        *,
+        providers: Sequence[Provider] = (),
+        settings: Settings | None = None,
+        visibility: Visibility | Mapping[str, Any] | None = None,
     ) -> None:
+        self._given_visibility = None if visibility is None else read_visibility(visibility)
         self._options = reject_unknown(options or Options())
         self._providers = tuple(providers)
         self._given_settings = settings
@@ -110,7 +117,7 @@ class CallBuilder:
             notices += report_fields(read.tools, target.dialect)
         if target.foreign or target.launches or read.state != NO_STATE:
             notices += report_target(read, target)
-        policy = self._usual_policy if options.keys().isdisjoint(POLICY_OPTIONS) else read_policy(given)
+        policy = self._usual_policy if options.keys().isdisjoint(POLICY_OPTIONS) else self._read_policy(given)
         key = _find_key(target, given, needs_key)
         if key is not None and (account := key.account):
             target = known.find_for_account(target, account)
@@ -145,6 +152,11 @@ class CallBuilder:
         """The settings, read with the first call."""
         return load_settings() if self._given_settings is None else self._given_settings
 
+    @property
+    def visibility(self) -> Visibility:
+        """What each place may see of thinking: that of the client, else that of the settings."""
+        return self.settings.visibility if self._given_visibility is None else self._given_visibility
+
     @cached_property
     def rows(self) -> tuple[Provider, ...]:
         """The provider rows of the caller, then those of the settings."""
@@ -168,7 +180,12 @@ class CallBuilder:
     @cached_property
     def _usual_policy(self) -> Policy:
         """The policy of calls that set nothing of it themselves."""
-        return read_policy(read_options(self.defaults, Options())[0])
+        return self._read_policy(read_options(self.defaults, Options())[0])
+
+    def _read_policy(self, given: CallOptions) -> Policy:
+        policy, visibility = read_policy(given), self.visibility
+        is_usual = visibility == DEFAULT_VISIBILITY
+        return policy if is_usual else msgspec.structs.replace(policy, visibility=visibility)
 
     @cached_property
     def _targets(self) -> KnownTargets:
@@ -271,8 +288,9 @@ _STATE_OPTIONS = {
     "context": "reasoning_context",
     "mode": "reasoning_mode",
 }
+CACHE_LIFETIMES = ("5m", "1h", "24h")
 _SAMPLING_OPTIONS = {name: name for name in Sampling.__struct_fields__}
-_PROMPT_OPTIONS = {name: name for name in ("system", "parallel_tool_calls", "max_tokens", "user", "metadata")}
+_PROMPT_OPTIONS = {name: name for name in ("system", "parallel_tool_calls", "max_tokens", "user", "metadata", "cache")}
 _OTHER_PROMPT_OPTIONS = (*THINKING_OPTIONS, "tools", "tool_choice", "output", "stop", "extra", "files")
 _ALL_PROMPT_OPTIONS = frozenset(
     (*_STATE_OPTIONS.values(), *_SAMPLING_OPTIONS, *_PROMPT_OPTIONS, *_OTHER_PROMPT_OPTIONS)
@@ -312,6 +330,8 @@ def _read_prompt_options(start: Prompt, given: CallOptions) -> tuple[dict[str, A
     changes = _collect(given, _PROMPT_OPTIONS)
     if changes.get("max_tokens", 1) < 1:
         raise ConfigError("max_tokens is below one; an answer needs at least one token.")
+    if isinstance(given.cache, str) and given.cache not in CACHE_LIFETIMES:
+        raise ConfigError(f"cache is True or False, or how long it lasts: {', '.join(CACHE_LIFETIMES)}.")
     if isinstance(given.system, list):
         blocks = {"role": "system", "content": given.system}
         changes |= {"system": None, "messages": (*read_messages([blocks]), *start.messages)}

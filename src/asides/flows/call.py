@@ -23,11 +23,13 @@ from asides.providers.provider import Target
 from asides.values.errors import ConfigError
 from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
+from asides.values.thinking import Effort
 
 if TYPE_CHECKING:
     # Most calls name no type for their answer.
     from asides.agents.outputs.expected_output import ExpectedOutput
     from asides.values.recover_policy import RecoverPolicy
+    from asides.values.visibility import Visibility
 
 
 # Counts and names only, as everywhere (contract, §4.10).
@@ -53,6 +55,8 @@ class Policy(msgspec.Struct, frozen=True):
     reply_limits: ReplyLimits = ReplyLimits()
     recover: RecoverPolicy | None = None
     """What to try when a reply ends without an answer; None: nothing."""
+    visibility: Visibility | None = None
+    """What may be seen of the thinking of a reply; None: as by default."""
 
 
 class CallLike(Protocol):
@@ -114,6 +118,8 @@ class SentRequest(msgspec.Struct, frozen=True):
     """Thoughts of earlier turns go back in it."""
     prefix: str = ""
     """The digest of all that it says, where the model binds its seals to that."""
+    effort: Effort | None = None
+    """The effort in force for the answer."""
 
 
 def encode_request(prompt: Prompt, target: Target, *, on_conflict: OnConflict) -> SentRequest:
@@ -124,8 +130,9 @@ def encode_request(prompt: Prompt, target: Target, *, on_conflict: OnConflict) -
     if planned.decisions:
         _log.debug("%s: of %d earlier parts %d go back", target.provider.name, len(planned.decisions), len(kept))
     is_off = planned.prompt.thinking.mode == "off"
-    told = (*planned.notices, *notices)
-    return SentRequest(prompt, target, planned.prompt, request, told, is_off, bool(kept), planned.prefix)
+    all_notices = (*planned.notices, *notices)
+    kinds = (is_off, bool(kept), planned.prefix, planned.effort)
+    return SentRequest(prompt, target, planned.prompt, request, all_notices, *kinds)
 
 
 NO_STATE = ProviderState()

@@ -345,22 +345,24 @@ class Exchange:
                 if moves or not self.emitted:
                     reader.stamp((yield Now()))
                 if not self.emitted:
-                    self.emitted = True
-                    if self._healer is not None and has_content(events):
-                        self._healer.remember()  # also if the caller reads no further
+                    self._begin_delivery()
                 yield Emit(events)
             if data and (decoder.failure is not None or getattr(decoder, "done", False)):
                 step = _READ_THE_REST
         if data and (events := reader.finish()) and (self.emitted or has_content(events)):
             events = events if self.emitted else [*held, *events]
             reader.stamp((yield Now()))
-            self.emitted = True
+            self._begin_delivery()
             yield Emit(events)
         reply = reader.reply()
-        if self._healer is not None:
-            self._healer.remember()
         _log.debug("%s: %s, %s", sent.target.provider.name, reply.stop.reason, reply.usage)
         return reply
+
+    def _begin_delivery(self) -> None:
+        """The request was accepted: remember what that took, also if the caller leaves the stream."""
+        self.emitted = True
+        if self._healer is not None:
+            self._healer.remember()
 
     def _collect_reply_fields(self, sent: SentRequest) -> dict[str, Any]:
         """The fields of the reply that the call decides."""
@@ -380,6 +382,8 @@ class Exchange:
             ("priced_by", call.target.provider.prices),
             ("learned", learned),
             ("prefix", sent.prefix),
+            ("effort", sent.effort),
+            ("visibility", call.policy.visibility),
         )
         return {name: value for name, value in fields if value}
 

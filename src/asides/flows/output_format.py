@@ -205,5 +205,5 @@ class ReactExchange:
             flow.close()
 
     def _translate(self, received: Reply) -> Reply:
-        given = {name: getattr(received, name) for name in ("revealed", "expected", "priced_by")}
+        given = {name: getattr(received, name) for name in ("revealed", "expected", "priced_by", "visibility")}
         return msgspec.structs.replace(self._fold.reply(received.payloads, streamed=received.streamed), **given)

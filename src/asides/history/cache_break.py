@@ -120,7 +120,10 @@ def _find_before(prompt: Prompt, target: Target) -> SentBefore | None:
     last = max((place for place, message in enumerate(messages) if message.role == "assistant"), default=0)
     if last == 0:
         return None
-    return SentBefore(msgspec.structs.replace(prompt, messages=messages[:last]), target)
+    thinking, effort = prompt.thinking, messages[last].effort
+    if effort is not None and thinking.mode != "off" and thinking.budget is None:
+        thinking = msgspec.structs.replace(thinking, effort=effort)
+    return SentBefore(msgspec.structs.replace(prompt, messages=messages[:last], thinking=thinking), target)
 
 
 def _find_maker(message: Message) -> Origin | None:

@@ -17,6 +17,7 @@ from asides.history.fit_request import (
     ends_with_assistant,
     fit_sampling,
     fit_thinking,
+    has_open_thoughts,
     lacks_thinking,
 )
 from asides.providers.find import find_rule
@@ -105,6 +106,10 @@ class _RequestCheck:
         if thinking.mode == "off":
             # "off" wins over an effort or a budget beside it (requirements, I4).
             thinking = msgspec.structs.replace(thinking, effort=None, budget=None)
+            if "disabled" in rule.forms and has_open_thoughts(self.prompt.messages):
+                return self._fit_form(self._keep_thinking(thinking))
+        if thinking.display is not None:
+            thinking = self._check_display(thinking)
         if rule.assumed:
             detail = f"{self.model_name} is not known; the rules of the newest known models were used"
             self.notices.append(Notice("unknown_model", detail, "thinking"))
@@ -137,6 +142,35 @@ class _RequestCheck:
             )
             return msgspec.structs.replace(thinking, mode=None, effort=least)
         return self._fit_form(self._fit_effort(thinking))
+
+    def _keep_thinking(self, thinking: Thinking) -> Thinking:
+        """Keep thinking on until a turn that calls tools is over. With thinking off its thoughts would be refused
+        (thinking_present_while_disabled, tailcallhq/forgecode#1853, 2025-11-07).
+        """
+        sent = "auto" if "adaptive" in self.rule.forms else "on"
+        self._report_conflict(
+            "thinking_kept",
+            "thinking cannot be turned off in the middle of a turn that calls tools",
+            setting="thinking",
+            asked="off",
+            sent=sent,
+            advice="turn it off with the next question",
+        )
+        return msgspec.structs.replace(thinking, mode=sent)
+
+    def _check_display(self, thinking: Thinking) -> Thinking:
+        takes = self.rule.displays
+        if not takes or thinking.display in takes:
+            return thinking
+        self._report_conflict(
+            "display_adjusted",
+            f"this model shows its thinking as {', '.join(takes)}, not as {thinking.display}",
+            setting="thinking",
+            asked=thinking.display,
+            sent=takes[0],
+            advice=f"use display={takes[0]!r}",
+        )
+        return msgspec.structs.replace(thinking, display=takes[0])
 
     def _fit_form(self, thinking: Thinking) -> Thinking:
         if not self.rule.forms:

@@ -22,6 +22,7 @@ from asides.values.messages import Message
 from asides.values.notices import Notice
 from asides.values.parts import Part, UnknownPart
 from asides.values.thinking import Origin, Thought
+from asides.values.visibility import ALL_VISIBLE, DEFAULT_VISIBILITY, Visibility
 
 VERSION = 1
 """The version of the format that is written, and the newest that can be read."""
@@ -60,13 +61,16 @@ def to_document(
     keep_thinking: bool = False,
     metadata: Mapping[str, Any] | None = None,
     rows: Sequence[Provider] = (),
+    visibility: Visibility = DEFAULT_VISIBILITY,
 ) -> bytes:
     """Encode the messages as JSON, with the seals that their providers require; readable thinking only with
-    `keep_thinking`.
+    `keep_thinking`. `visibility` may allow less of either.
 
     `metadata` is a mapping of JSON values, which `from_document` returns unchanged. `rows` are providers of the caller.
     """
-    saved = tuple(messages) if keep_thinking else redact(messages, rows=rows)
+    kept = visibility.find_saved(keep_thinking=keep_thinking)
+    keep_thinking = bool(kept - {"sealed"})
+    saved = tuple(messages) if len(kept) == len(ALL_VISIBLE) else redact(messages, rows=rows, keep=kept)
     document: dict[str, Any] = {_NAME: VERSION}
     if system is not None:
         document["system"] = system

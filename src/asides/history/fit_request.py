@@ -140,6 +140,19 @@ def ends_with_assistant(messages: Sequence[Message]) -> bool:
     return any(isinstance(part, Text) for part in parts) and not any(isinstance(part, ServerTool) for part in parts)
 
 
+def has_open_thoughts(messages: Sequence[Message]) -> bool:
+    """Whether the current turn calls tools, is not over, and has thoughts that go back."""
+    if not messages or not any(isinstance(part, ToolResult) for part in messages[-1].parts):
+        return False
+    for message in reversed(messages):
+        if message.role == "assistant":
+            if any(isinstance(part, Thought) for part in message.parts):
+                return True
+        elif any(not isinstance(part, ToolResult) for part in message.parts):
+            return False
+    return False
+
+
 def lacks_thinking(messages: Sequence[Message]) -> bool:
     """Whether the current turn calls tools and does not begin with thinking. Turns of other models may lack it.
 

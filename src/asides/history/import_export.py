@@ -254,7 +254,7 @@ def export_messages(
         case "openai_chat":
             return [wire for message in exported for wire in _export_chat(message)]
         case "anthropic":
-            from asides.dialects.anthropic.encode import encode_messages as encode_turns
+            from asides.dialects.anthropic.encode_messages import encode_messages as encode_turns
 
             encoded = encode_turns(Prompt(tuple(exported)), [])
             system = {} if encoded.system is None else {"system": encoded.system}

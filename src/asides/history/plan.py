@@ -39,7 +39,7 @@ from asides.values.messages import (
 )
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolResult, UnknownPart
-from asides.values.thinking import Origin, Seal, Thought
+from asides.values.thinking import Effort, Origin, Seal, Thought
 
 __all__ = ["Decision", "OnConflict", "Plan", "plan"]
 
@@ -66,6 +66,8 @@ class Plan(msgspec.Struct, frozen=True):
     prompt: Prompt
     decisions: tuple[Decision, ...] = ()
     notices: tuple[Notice, ...] = ()
+    effort: Effort | None = None
+    """The effort in force for the answer. It may be set by a message of the prompt, not by its settings."""
     prefix: str = ""
     """The digest of everything that is sent, where the model binds its seals to that."""
 
@@ -104,9 +106,13 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
     checked = check_request(sendable, target, on_conflict, notices)
     if traits & HAS_THOUGHTS and not target.quirks.thoughts_while_off and target.thinks(checked.thinking) is False:
         checked = drop_open_thoughts(checked, notices)
-    if target.rule.prefix_bound:
-        return _bind_seals(Plan(checked, tuple(decisions), tuple(notices)), prompt.messages)
-    return Plan(checked, tuple(decisions), tuple(notices))
+    effort = checked.thinking.effort
+    if target.rule.effort_updates is not None:
+        from asides.history.effort_changes import place_changes
+
+        checked, effort = place_changes(checked, target, on_conflict, notices)
+    planned = Plan(checked, tuple(decisions), tuple(notices), effort)
+    return _bind_seals(planned, prompt.messages) if target.rule.prefix_bound else planned
 
 
 def _bind_seals(planned: Plan, history: tuple[Message, ...]) -> Plan:

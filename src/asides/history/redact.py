@@ -16,8 +16,9 @@ from asides.providers.find import find_provider
 from asides.providers.provider import Provider
 from asides.values.errors import UnknownProvider
 from asides.values.messages import HAS_THOUGHTS, HAS_WITHHELD, Message, find_traits, read_facts
-from asides.values.parts import Part, UnknownPart
+from asides.values.parts import Part, Refusal, ToolResult, UnknownPart
 from asides.values.thinking import Origin, Seal, Thought
+from asides.values.visibility import Visible
 
 # The only type of `reasoning_details` entry that holds a token and no text.
 _OPAQUE_DETAIL = "reasoning.encrypted"
@@ -25,13 +26,21 @@ _OPAQUE_DETAIL = "reasoning.encrypted"
 _TEXT_FIELDS = ("text", "summary", "content")
 
 
-def redact(messages: Sequence[Message], *, rows: Sequence[Provider] = ()) -> tuple[Message, ...]:
+_SEALS: frozenset[Visible] = frozenset({"sealed"})
+
+
+def redact(
+    messages: Sequence[Message], *, rows: Sequence[Provider] = (), keep: frozenset[Visible] = _SEALS
+) -> tuple[Message, ...]:
     """Remove readable thinking from the messages. Seals that work without the text stay.
+
+    `keep` says what stays: thinking of these kinds, and seals with "sealed".
 
     A thought that cannot go back without its text loses its seals and is marked (`Thought.withheld`), with the rest of
     its turn (`withhold_broken_turns`). A second call changes nothing. `rows` are providers of the caller.
     """
-    return withhold_broken_turns([_redact_message(message) for message in messages], rows=rows)
+    redacted = [_redact_message(message, keep) for message in messages]
+    return withhold_broken_turns(redacted, rows=rows)
 
 
 def withhold_broken_turns(messages: Sequence[Message], *, rows: Sequence[Provider] = ()) -> tuple[Message, ...]:
@@ -79,11 +88,36 @@ def _withhold(thought: Thought) -> Thought:
     return msgspec.structs.replace(thought, seals=(), withheld=True)
 
 
-def _redact_message(message: Message) -> Message:
-    kinds = _find_textless_kinds(message)
-    redacted = (_redact_part(part, kinds) for part in message.parts)
+def _redact_message(message: Message, keep: frozenset[Visible]) -> Message:
+    kinds = _find_textless_kinds(message) if "sealed" in keep else frozenset[str]()
+    # What is kept is not looked at. A thought whose seals are removed is no longer the one that its provider made.
+    redacted = [_keep_part(part, keep) if _is_kept(part, keep) else _redact_part(part, kinds) for part in message.parts]
+    if "sealed" not in keep:
+        redacted = [part if part is None else _remove_seals(part) for part in redacted]
     parts = tuple(part for part in redacted if part is not None)
     return message if parts == message.parts else msgspec.structs.replace(message, parts=parts)
+
+
+def _is_kept(part: Part, keep: frozenset[Visible]) -> bool:
+    if isinstance(part, UnknownPart):
+        return "raw" in keep
+    return isinstance(part, Thought) and part.kind in keep
+
+
+def _keep_part(part: Part, keep: frozenset[Visible]) -> Part:
+    """A part that stays. The item of a summary may hold the raw thinking too."""
+    if "raw" in keep or not isinstance(part, Thought):
+        return part
+    seals = tuple(_remove_text(seal, ("content",)) for seal in part.seals)
+    return part if seals == part.seals else msgspec.structs.replace(part, seals=seals)
+
+
+def _remove_seals(part: Part) -> Part:
+    if isinstance(part, (Refusal, ToolResult)) or not part.seals:
+        return part
+    if isinstance(part, Thought):
+        return msgspec.structs.replace(part, seals=(), replayable=False)
+    return msgspec.structs.replace(part, seals=())
 
 
 def _find_textless_kinds(message: Message) -> frozenset[str]:
@@ -126,18 +160,18 @@ def _is_opaque_detail(seal: Seal) -> bool:
     return fields is not None and fields.get("type") == _OPAQUE_DETAIL and not _has_text(seal)
 
 
-def _has_text(seal: Seal) -> bool:
+def _has_text(seal: Seal, names: Sequence[str] = _TEXT_FIELDS) -> bool:
     fields = _parse_object(seal.entry)
-    return fields is not None and any(fields.get(name) for name in _TEXT_FIELDS)
+    return fields is not None and any(fields.get(name) for name in names)
 
 
-def _remove_text(seal: Seal) -> Seal:
+def _remove_text(seal: Seal, names: Sequence[str] = _TEXT_FIELDS) -> Seal:
     fields = _parse_object(seal.entry)
-    if fields is None or not _has_text(seal):
+    if fields is None or not _has_text(seal, names):
         return seal
-    rest = {name: value for name, value in fields.items() if name not in _TEXT_FIELDS}
-    # The provider requires the field `summary`; it may be empty.
-    return msgspec.structs.replace(seal, entry=msgspec.json.encode({**rest, "summary": []}).decode())
+    rest = {name: value for name, value in fields.items() if name not in names}
+    rest.setdefault("summary", [])  # The provider requires the field; it may be empty.
+    return msgspec.structs.replace(seal, entry=msgspec.json.encode(rest).decode())
 
 
 def _parse_object(text: str | None) -> dict[str, Any] | None:

@@ -5,7 +5,6 @@ Every rule carries the date and the source of its fact. Not here: the rows (tabl
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import Any, Literal, cast
 
 import msgspec
@@ -15,6 +14,7 @@ from asides.providers.quirks import (
     THINKING_FIELDS,
     AskBy,
     Cloud,
+    EffortUpdates,
     FileKind,
     OutputLimit,
     Quirks,
@@ -26,6 +26,7 @@ from asides.providers.quirks import (
     TagPosition,
     Tags,
     ThinkingForm,
+    fits_glob,
 )
 from asides.values.learned import Learned
 from asides.values.messages import ContextOwner
@@ -70,6 +71,8 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Efforts that the provider maps otherwise than to the nearest: (asked, sent)."""
     off_as_effort: bool = True
     """Whether `reasoning_effort: "none"` turns thinking off."""
+    effort_updates: EffortUpdates | None = None
+    """How the effort may change inside a conversation without a loss of its cache; None: only for all of it."""
     budget: tuple[int, int | None] | None = None
     """The lowest and the highest thinking budget in tokens; None = it takes no budget, or not known."""
     budget_excludes_effort: bool = False
@@ -105,10 +108,14 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Whether a conversation may end with an assistant message, which the model continues."""
     display: Literal["summarized", "omitted"] | None = None
     """How it shows its thinking by default; None = the request cannot choose."""
+    displays: tuple[str, ...] = ()
+    """All the ways in which it can show its thinking; () = not known."""
     structured_output: StructuredOutput | None = None
     """The form of typed answers that these models accept, where they differ from the host."""
     output_with_tools: bool | None = None
     """Whether they accept that beside tools, where they differ from the host."""
+    cache_points: Literal["nowhere", "messages", "everywhere"] = "nowhere"
+    """Where it takes cache points, in the dialect that has them by model; messages: and in the system prompt."""
     top_k_in: str = "top_k"
     """The name of top_k, in dialects where each model has its own fields."""
     pictures: bool | None = None
@@ -183,12 +190,6 @@ _FOUND: dict[tuple[int, str], tuple[tuple[ModelRule, ...], ModelRule]] = {}
 _MOST_FOUND = 4096
 # The facts of a rule at a host, settled once.
 _SETTLED: dict[tuple[int, int], tuple[ModelRule, Quirks, Facts]] = {}
-
-
-def _matches(name: str, glob: str) -> bool:
-    """Whether a name fits a glob. Most are refused by a word that is missing, which needs no compiled expression."""
-    words = glob.partition("[")[0].split("*")
-    return all(word in name for word in words if "?" not in word) and fnmatchcase(name, glob)
 
 
 class ModelVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -273,7 +274,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         known = _FOUND.get(key)
         if known is None:
             name = model.lower()
-            found = next((rule for rule in self.models if _matches(name, rule.models)), _ANY_MODEL)
+            found = next((rule for rule in self.models if fits_glob(name, rule.models)), _ANY_MODEL)
             if len(_FOUND) >= _MOST_FOUND:
                 _FOUND.clear()
             # Stored with the rules, so that no other tuple can take their id.
@@ -282,8 +283,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def replay_rule(self, model: str) -> ReplayRule:
         """When earlier thinking goes back to this model."""
-        name = model.lower()
-        return next((rule for rule in self.replay if _matches(name, rule.models)), ReplayRule())
+        return next((rule for rule in self.replay if fits_glob(model.lower(), rule.models)), ReplayRule())
 
     def capabilities(self, model: str) -> Capabilities:
         """The known facts of this model."""

@@ -6,9 +6,12 @@ Not here: facts of models (provider), and how a dialect uses a quirk (dialects).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
 
 import msgspec
+
+from asides.values.thinking import Effort
 
 Cloud: TypeAlias = Literal["nothing", "aws", "google-cloud", "azure-ad"]
 """A cloud with credentials of its own, which its maker's library finds and renews."""
@@ -103,6 +106,19 @@ FileKind: TypeAlias = Literal["audio", "video", "pdf"]
 """A kind of file besides pictures and text."""
 
 
+class EffortUpdates(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Messages of their own that change the effort from the next question on. The effort of the whole request then
+    stays as it was, and so does the beginning of the prompt that a cache knows.
+    """
+
+    default: Effort | None = None
+    """The effort of a request that names none; None = not known."""
+    always: bool = False
+    """Used for every change. Otherwise only in requests that ask for a cache: elsewhere there is none to keep."""
+    since: str = ""
+    source: str = ""
+
+
 class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a host differs from the documented form of its dialect.
 
@@ -163,6 +179,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Kinds of files that it is known to refuse; all others are sent."""
     cache_control: bool = False
     """Whether a chat host takes cache breakpoints, in the form of Anthropic's parts."""
+    cache_key: bool = False
+    """Whether its cache takes `prompt_cache_key`, and a lifetime in `prompt_cache_retention`."""
     server_tools: tuple[str, ...] = ()
     """The types of the tools that a chat host runs itself, where they have no object of that name; "x:" is every type
     that begins so."""
@@ -203,6 +221,12 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "thinking_in", trim_names(self.thinking_in) or THINKING_FIELDS)
+
+
+def fits_glob(name: str, glob: str) -> bool:
+    """Whether a name fits a glob. Most are refused by a word that is missing, which needs no compiled expression."""
+    words = glob.partition("[")[0].split("*")
+    return all(word in name for word in words if "?" not in word) and fnmatchcase(name, glob)
 
 
 def trim_names(names: Iterable[str]) -> tuple[str, ...]:

@@ -363,7 +363,10 @@ _OLLAMA_AS_RESPONSES = _responses(
 # "Encrypted content organization_id did not match the target organization" (openai/codex#13724, 2026-03-06), "Could not
 # decrypt the provided encrypted_content" (xAI: sub2api#4535, 2026-07-18); at Azure in one resource (openai/codex#3573,
 # 2025-09-14).
-_APART = Quirks(tags=(), encrypted_reasoning=True, seals_per_account=True)
+# prompt_cache_key: developers.openai.com guides/prompt-caching; docs.x.ai prompt-caching/best-practices, 2026-11-16.
+_APART = Quirks(tags=(), encrypted_reasoning=True, seals_per_account=True, cache_key=True)
+
+_OPENAI_CHAT = Quirks(tags=(), output_limit="max_completion_tokens", cache_key=True)
 
 _OPENAI_RESPONSES = _responses(
     models=GPT_RESPONSES_MODELS, quirks=_APART, tier="verified", source=f"{_RESPONSES_GUIDE}: {_KEEP_ITEMS}"
@@ -382,7 +385,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("OPENAI_BASE_URL",),
         own_hosts=_OPENAI_HOSTS,
         key_env=("OPENAI_API_KEY",),
-        quirks=Quirks(tags=(), output_limit="max_completion_tokens"),
+        quirks=_OPENAI_CHAT,
         models=GPT_MODELS,
         also=(_OPENAI_RESPONSES,),
         chooses=True,
@@ -405,11 +408,7 @@ PROVIDERS: tuple[Provider, ...] = (
         quirks=_OPENAI_RESPONSES.quirks,
         models=GPT_RESPONSES_MODELS,
         replay=_OPENAI_RESPONSES.replay,
-        also=(
-            ModelVariant(
-                dialect="openai_chat", quirks=Quirks(tags=(), output_limit="max_completion_tokens"), models=GPT_MODELS
-            ),
-        ),
+        also=(ModelVariant(dialect="openai_chat", quirks=_OPENAI_CHAT, models=GPT_MODELS),),
         prices="openai",
         docs="https://platform.openai.com/docs/api-reference/responses",
         tier="verified",
@@ -424,7 +423,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("OPENAI_BASE_URL",),
         own_hosts=_OPENAI_HOSTS,
         key_env=("OPENAI_API_KEY",),
-        quirks=Quirks(tags=(), output_limit="max_completion_tokens"),
+        quirks=_OPENAI_CHAT,
         models=GPT_MODELS,
         prices="openai",
         docs="https://platform.openai.com/docs/api-reference/chat",
@@ -471,7 +470,11 @@ PROVIDERS: tuple[Provider, ...] = (
         ),
         also=(
             _responses(
-                models=(*GPT_RESPONSES_MODELS, *HOSTED),
+                # Messages that change the effort are documented at OpenAI alone.
+                models=(
+                    *(msgspec.structs.replace(rule, effort_updates=None) for rule in GPT_RESPONSES_MODELS),
+                    *HOSTED,
+                ),
                 quirks=Quirks(tags=(), auth="api-key", encrypted_reasoning=True, seals_per_account=True),
                 tier="verified",
                 source=f"learn.microsoft.com azure/ai-foundry/openai/how-to/responses: {_KEEP_ITEMS}",

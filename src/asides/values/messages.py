@@ -26,7 +26,7 @@ from asides.values.parts import (
     ToolResult,
     UnknownPart,
 )
-from asides.values.thinking import Origin, Thinking, Thought
+from asides.values.thinking import Effort, Origin, Thinking, Thought
 from asides.values.tools import Tool
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
@@ -174,16 +174,13 @@ def _collect_facts(message: Message) -> MessageFacts:
             return MessageFacts(HAS_OTHERS | IS_BLANK if is_user else HAS_OTHERS)
         is_plain = type(message) is Message and message.name is None and (is_user or message.role == "assistant")
         return MessageFacts(HAS_OTHERS | IS_PLAIN if is_plain else HAS_OTHERS)
-    traits = 0 if not is_user or any(map(_is_filled, parts)) else IS_BLANK
+    is_filled = any(not isinstance(part, Text) or not _is_blank(part.text) for part in parts)
+    traits = 0 if not is_user or is_filled else IS_BLANK
     for part in parts:
         traits |= _find_traits(part)
     calls = tuple([part for part in parts if isinstance(part, ToolCall)]) if traits & HAS_CALLS else ()
     results = tuple([part for part in parts if isinstance(part, ToolResult)]) if traits & HAS_RESULTS else ()
     return MessageFacts(traits, calls, results)
-
-
-def _is_filled(part: Part) -> bool:
-    return not isinstance(part, Text) or not _is_blank(part.text)
 
 
 def _is_blank(text: str) -> bool:
@@ -242,6 +239,8 @@ class Message(msgspec.Struct, JsonForm, _FactsSlot, frozen=True):
     """For a turn whose seals are bound to all that the model was sent before it: the digest of that."""
     learned: tuple[Learned, ...] = ()
     """For a turn that took repairs of its request: what the refusals taught, so that the next request needs none."""
+    effort: Effort | None = None
+    """For a turn of the model: the effort it was asked for. For a system message without parts: that from here on."""
 
     if TYPE_CHECKING:
 
@@ -253,6 +252,7 @@ class Message(msgspec.Struct, JsonForm, _FactsSlot, frozen=True):
             stored: StoredResponse | None = None,
             prefix: str = "",
             learned: tuple[Learned, ...] = (),
+            effort: Effort | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -395,6 +395,8 @@ class Prompt(msgspec.Struct, frozen=True):
     begun_thinking: str | None = None
     """The thinking with which the model's turn has begun. It is closed, and the model goes on with its answer. Only for
     hosts whose row says how (`Quirks.continues`)."""
+    cache: bool | str = False
+    """Ask the provider to cache the beginning that requests share; a text is the lifetime."""
 
     def __repr__(self) -> str:
         return (

@@ -17,7 +17,7 @@ from asides.values.learned import Learned
 from asides.values.messages import Message, StoredResponse
 from asides.values.notices import Notice
 from asides.values.parts import Part, Refusal, Text, ToolCall, ToolResult
-from asides.values.thinking import Origin, Seal, Thought, ThoughtKind, join_thoughts
+from asides.values.thinking import Effort, Origin, Seal, Thought, ThoughtKind, join_thoughts
 from asides.values.usage import Cost, Timing, Usage, find_cost
 
 if TYPE_CHECKING:
@@ -175,6 +175,10 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
     """What refusals of earlier forms of the request taught. It does not count for equality."""
     prefix: str = ""
     """The digest of what the model was sent, where its seals are bound to that. It does not count for equality."""
+    effort: Effort | None = None
+    """The effort that the request asked for, if any. It does not count for equality."""
+    visibility: Any = None
+    """The `Visibility` of its client, where that is not the default. It does not count for equality."""
 
     @property
     def output(self) -> Output_co:
@@ -258,6 +262,7 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
 
     def _build_metadata(self, thought: Thought | None, *, thinking: bool, seals: bool, raw: bool) -> dict[str, Any]:
         view: dict[str, Any] = {"model": self.model, "usage": self.usage}
+        thinking, seals, raw = self._limit(thought, thinking, seals, raw)
         if raw:
             view["raw"] = self.raw
         view["thinking_source"] = "none" if thought is None else thought.source
@@ -270,6 +275,9 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
         if seals and "thinking_encrypted" in self.revealed:
             view["thinking_encrypted"] = tuple(seal.value for seal in self.seals if seal.kind == "encrypted")
         return view
+
+    def _limit(self, thought: Thought | None, *asked: bool) -> Any:
+        return asked if self.visibility is None else self.visibility.limit_written(thought, *asked)
 
     @property
     def raw(self) -> Any:
@@ -287,6 +295,7 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
         value, or None if the answer does not fit.
         """
         thought = self.thinking
+        thinking, seals, raw = self._limit(thought, thinking, seals, raw)
         fields: dict[str, Any] = {
             "text": self.text,
             "thinking": (thought.text or None) if thought is not None and thinking else None,
@@ -327,7 +336,7 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
     def with_tags(self) -> str:
         """Return the thinking in tags, then the answer; the answer alone when there is no thinking."""
         thought = self.thinking
-        if thought is None or not thought.text:
+        if thought is None or not thought.text or not self._limit(thought, True, False, False)[0]:
             return self.text
         return f"<thinking>{thought.text}</thinking>\n\n{self.text}"
 
@@ -336,7 +345,7 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
         if not self.parts and any(notice.code == "no_choices" for notice in self.warnings):
             return None
         stored = StoredResponse(self.id, self.origin) if self.stored and self.id else None
-        return Message("assistant", self.parts, None, stored, self.prefix, self.learned)
+        return Message("assistant", self.parts, None, stored, self.prefix, self.learned, self.effort)
 
     def require_answer(self) -> Self:
         """Return this reply. Raises `NoAnswer` with advice when it has no answer."""
@@ -367,7 +376,10 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
 
 
 # A streamed reply equals the same reply received whole, so the framing does not count (contract §4.2), nor does time.
-_NOT_COMPARED = ("payloads", "streamed", "revealed", "timing", "expected", "priced_by", "learned", "prefix")
+_NOT_COMPARED = (
+    *("payloads", "streamed", "revealed", "timing", "expected", "priced_by"),
+    *("learned", "prefix", "effort", "visibility"),
+)
 _COMPARED_FIELDS = tuple(name for name in Reply.__struct_fields__ if name not in _NOT_COMPARED)
 
 

@@ -33,7 +33,7 @@ from tests.loopback import ReceivedRequest, saying, serving, whole_response
 TOGGLE = next(costume for costume in COSTUMES if costume.name == "toggle")
 
 
-def find(report: ProbeReport, topic: str) -> asides.Finding:
+def find(report: ProbeReport, topic: str) -> asides.ProbeFinding:
     finding = report.find(topic)
     assert finding is not None
     return finding

@@ -67,6 +67,7 @@ def test_names_that_need_quotes(name: str) -> None:
     assert paste(row) == row
 
 
+@settings(deadline=None)
 @given(
     fields=st.lists(_TEXT.filter(str.strip), min_size=1, max_size=3),
     tag=st.tuples(_TEXT, _TEXT),

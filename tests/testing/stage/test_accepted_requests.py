@@ -159,7 +159,11 @@ CHAT_TURNS: list[list[dict[str, Any]]] = [
     ],
 ]
 CHAT = [
-    *({"model": "gpt-5", "messages": [ASKED], name: value} for name, value in CHAT_FIELDS.items()),
+    *(
+        # A model that thinks takes no sampling, and one that does not, no effort.
+        {"model": "gpt-5" if name == "reasoning_effort" else "gpt-4o", "messages": [ASKED], name: value}
+        for name, value in CHAT_FIELDS.items()
+    ),
     *({"model": "gpt-5", "messages": turns} for turns in CHAT_TURNS),
 ]
 
@@ -212,7 +216,6 @@ SCREENSHOT = {"type": "computer_screenshot", "image_url": PICTURE}
 ITEMS: list[list[dict[str, Any]]] = [
     [{"type": "message", "role": "developer", "content": "x"}, ASKED],
     [{"type": "message", "role": "assistant", "content": "plain"}, ASKED],
-    [{"type": "item_reference", "id": "x"}],
     [{"type": "compaction", "encrypted_content": "x"}, ASKED],
     [
         {"type": "function_call", "call_id": "a", "name": "f", "arguments": ""},
@@ -249,7 +252,8 @@ ITEMS: list[list[dict[str, Any]]] = [
     [{"role": "user", "content": [{"type": "input_image", "file_id": "f", "detail": "auto"}]}],
 ]
 RESPONSES = [
-    *({"model": "gpt-5", "input": "x", name: value} for name, value in RESPONSES_FIELDS.items()),
+    # A model that has every effort, and none if it is asked for none, so that it takes sampling.
+    *({"model": "gpt-5.2", "input": "x", name: value} for name, value in RESPONSES_FIELDS.items()),
     *({"model": "gpt-5", "input": "x", "tools": [tool]} for tool in RESPONSES_TOOLS),
     *({"model": "gpt-5", "input": [ASKED, *items]} for items in ITEMS),
 ]

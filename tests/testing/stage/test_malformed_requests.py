@@ -77,7 +77,8 @@ MESSAGES: dict[str, Any] = {
     ],
 }
 CHAT: dict[str, Any] = {
-    "model": "gpt-5",
+    # No host takes the spellings of all.
+    "model": "any",
     "stream": False,
     "stream_options": {"include_usage": True},
     "temperature": 1.0,
@@ -153,7 +154,7 @@ RESPONSES: dict[str, Any] = {
         {"type": "namespace", "name": "n", "tools": [{"type": "function", "name": "g"}]},
     ],
     "input": [
-        {"type": "message", "id": "m1", "role": "developer", "content": [{"type": "input_text", "text": "d"}]},
+        {"type": "message", "id": "msg_0", "role": "developer", "content": [{"type": "input_text", "text": "d"}]},
         {
             "role": "user",
             "content": [
@@ -253,6 +254,13 @@ def spoil(document: Any) -> Iterator[bytes]:
     yield from (b"", b"{", b"\xff", b"[" * 200_000)
 
 
+def has_words(body: Any) -> bool:
+    """Whether an error says what is wrong, in the form of any host."""
+    told = body[0] if isinstance(body, list) else body
+    told = told.get("error", told)
+    return bool(told if isinstance(told, str) else told.get("message") or told.get("detail"))
+
+
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize(("dialect", "path", "document"), REQUESTS.values(), ids=REQUESTS.keys())
 def test_no_request_breaks_a_server_half(dialect: str, path: str, document: dict[str, Any], step: int) -> None:
@@ -265,9 +273,9 @@ def test_no_request_breaks_a_server_half(dialect: str, path: str, document: dict
             find_dialect(dialect).read(body, path)
         plan = routes.answer(Request("POST", path, "", {}, body))
         statuses.add(plan.status)
-        if plan.status == 400:
-            assert json.loads(b"".join(plan.pieces))["error"]["message"]
-    assert statuses <= {200, 400}
+        if plan.status != 200:
+            assert has_words(json.loads(b"".join(plan.pieces)))
+    assert statuses <= {200, 400, 404, 422}
     assert log.problems == []
 
 

@@ -13,6 +13,7 @@ dialect = make_lazy_dialect(
         # "Requests which include `tool_use` or `tool_result` blocks must define tools" (api.anthropic.com, 2026-11).
         tools_field="tools",
         joins_turns=True,
+        effort_updates=True,
         cache_since="2026-11-16",
         cache_source="platform.claude.com build-with-claude/prompt-caching and effort: a change is read anew from "
         "there on, in the order tools, system, messages; tool_choice, thinking and the effort change the messages",

@@ -1,19 +1,16 @@
 """Encodes a planned prompt as a Messages request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
-In order: the request, thinking, messages, user parts, assistant parts. Not here: whether the model accepts the settings
+In order: the request, thinking. Not here: messages (encode_messages), and whether the model accepts the settings
 (history/check).
 """
 
 from __future__ import annotations
 
 import re
-from base64 import b64encode
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-import msgspec
-
-from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNATURE
+from asides.dialects.anthropic.encode_messages import encode_cache, encode_messages
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import (
     build_post,
@@ -24,15 +21,10 @@ from asides.dialects.http_body import (
     report_tool_settings,
     select_sampling,
 )
-from asides.dialects.media import read_text_file, refuse_sound_and_video, split_data_url
-from asides.dialects.message_encoder import Wire, find_entry
-from asides.dialects.turn_encoder import BlockFormat, encode_turns
 from asides.providers.provider import ModelRule, Target
-from asides.values.errors import Unsupported
-from asides.values.messages import HAS_FILE_IDS, Message, OutputSchema, Prompt, find_traits
+from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
-from asides.values.parts import File, Image, Text, ToolCall, ToolResult
-from asides.values.thinking import Thinking, Thought
+from asides.values.thinking import Thinking
 from asides.values.tools import Tool, select_fields
 
 # This dialect requires a limit. The defaults: room for an answer, and more if thinking shares it.
@@ -44,9 +36,6 @@ INTERLEAVED = "interleaved-thinking-2025-05-14"
 
 UPDATES = "thinking-display-updates-2026-08-18"
 """The beta that the display "updates" needs (anthropic-sdk-python 2.8, 2026-11-15)."""
-
-FILES = "files-api-2025-04-14"
-"""The beta that files by their id need."""
 
 _SAMPLING = ("temperature", "top_p", "top_k")
 _VERSION = re.compile(r"/v\d\w*$")
@@ -96,7 +85,9 @@ def build_url(target: Target, model: str, *, streams: bool) -> str:
 
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[dict[str, Any], list[str]]:
-    encoded = encode_messages(prompt, notices, reuse=True)
+    # An unknown model may take them.
+    changes_effort = target.rule.effort_updates is not None or target.rule.thinking == "unknown"
+    encoded = encode_messages(prompt, notices, reuse=True, changes_effort=changes_effort)
     # The provider's cache has the system prompt and the tools before the messages, so the body has them there too. What
     # may change from request to request follows the messages.
     body: dict[str, Any] = {"model": target.model}
@@ -104,6 +95,10 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
         body["system"] = encoded.system
     body |= _encode_tools(prompt, notices)
     body["messages"] = encoded.messages
+    if prompt.cache:
+        from asides.dialects.cache_marks import CONTROLS, mark_request
+
+        mark_request(prompt, body, CONTROLS)
     body["max_tokens"] = _choose_limit(prompt, target)
     thinking, betas = encode_thinking(prompt, target)
     body |= _encode_output(prompt, target, notices)
@@ -176,7 +171,7 @@ def _encode_tool(tool: Tool) -> dict[str, Any]:
     if tool.strict:
         encoded["strict"] = True
     encoded |= select_fields(tool, "anthropic")
-    return {**encoded, "cache_control": _encode_cache(tool.cache)} if tool.cache else encoded
+    return {**encoded, "cache_control": encode_cache(tool.cache)} if tool.cache else encoded
 
 
 def _encode_output(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
@@ -241,155 +236,3 @@ def _choose_form(thinking: Thinking, rule: ModelRule) -> str:
         return "between_tools"
     # Clones know the older "enabled"; without a budget it means on.
     return "adaptive" if not rule.forms or "adaptive" in rule.forms else "enabled"
-
-
-# --- messages ---------------------------------------------------------------------------------------------------------
-
-
-class EncodedMessages(msgspec.Struct):
-    """A history as encoded in a request."""
-
-    system: str | list[Wire] | None
-    messages: list[Wire]
-    betas: list[str]
-
-
-def encode_messages(prompt: Prompt, notices: list[Notice], *, reuse: bool = False) -> EncodedMessages:
-    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one.
-
-    With `reuse`, a message may be the bytes that an earlier request had for it.
-    """
-    encoded = encode_turns(prompt, _BLOCKS, notices, reuse=reuse)
-    if encoded.history.last == "assistant":
-        _strip_last_text(encoded.history.unpack_last()["content"][-1])
-    system = encoded.system
-    is_plain = len(system) == 1 and "cache_control" not in system[0]
-    has_ids = find_traits(prompt.messages) & HAS_FILE_IDS and any(map(_has_file_id, prompt.messages))
-    shown = (system[0]["text"] if is_plain else system) if system else None
-    return EncodedMessages(shown, encoded.turns, [FILES] if has_ids else [])
-
-
-def _has_file_id(message: Message) -> bool:
-    """Whether a file is sent by its id, in a message that can hold files or in a tool result."""
-    if message.role not in ("user", "tool"):
-        return False
-    results = [part.content for part in message.parts if isinstance(part, ToolResult)]
-    inner = [part for content in results if not isinstance(content, str) for part in content]
-    return any(isinstance(part, File) and part.id is not None for part in (*message.parts, *inner))
-
-
-def _strip_last_text(block: Any) -> None:
-    """Remove blanks at the end of the text that the model should continue: they are refused."""
-    if isinstance(block, dict) and block["type"] == "text":
-        block["text"] = block["text"].rstrip()
-
-
-def _encode_plain(role: str, text: str) -> Wire:
-    return {"role": role, "content": text if role == "user" else [{"type": "text", "text": text}]}
-
-
-def _finish_turn(role: str, blocks: list[Any]) -> Wire:
-    """Build a turn. Of the user's blocks, results are first; plain text is a string."""
-    if role == "user":
-        blocks = sorted(blocks, key=lambda block: not (isinstance(block, dict) and block["type"] == "tool_result"))
-    match blocks:
-        case [{"type": "text", "text": str() as text, **more}] if not more and role == "user":
-            return {"role": role, "content": text}
-        case _:
-            return {"role": role, "content": list(blocks)}
-
-
-def _mark_cache(block: Wire, lifetime: bool | str) -> list[Any]:
-    return [{**block, "cache_control": _encode_cache(lifetime)}]
-
-
-def _encode_cache(lifetime: bool | str) -> Wire:
-    return {"type": "ephemeral", "ttl": lifetime} if isinstance(lifetime, str) else {"type": "ephemeral"}
-
-
-# --- user parts -----------------------------------------------------------------------------------------------------
-
-
-def _encode_text(text: str) -> Wire:
-    return {"type": "text", "text": text}
-
-
-def _encode_tool_result(result: ToolResult, call_id: str, blocks: list[Any]) -> Wire:
-    content = result.content if isinstance(result.content, str) else blocks
-    encoded: Wire = {"type": "tool_result", "tool_use_id": call_id, "content": content}
-    return {**encoded, "is_error": True} if result.is_error else encoded
-
-
-def _encode_image(image: Image) -> Wire:
-    if image.data is not None:
-        data = b64encode(image.data).decode()
-        return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": data}}
-    if image.url is None:
-        raise Unsupported("an image has neither data nor an address; give Image(data=…) or Image(url=…).")
-    return {"type": "image", "source": _encode_url(image.url)}
-
-
-def _encode_file(file: File) -> Wire:
-    refuse_sound_and_video(file)
-    encoded: Wire = {"type": "document", "source": _encode_file_source(file)}
-    return encoded if file.name == "file" else {**encoded, "title": file.name}
-
-
-def _encode_file_source(file: File) -> Wire:
-    if file.id is not None:
-        return {"type": "file", "file_id": file.id}
-    if (text := read_text_file(file)) is not None:
-        return {"type": "text", "media_type": "text/plain", "data": text}
-    if file.data is not None and file.media_type == "application/pdf":
-        return {"type": "base64", "media_type": file.media_type, "data": b64encode(file.data).decode()}
-    if file.data is not None:
-        raise Unsupported(f"files are PDF or text here, not {file.media_type}; convert it first.")
-    if file.url is None:
-        raise Unsupported("a file has neither data nor an address nor an id; give File(data=…).")
-    return _encode_url(file.url)
-
-
-def _encode_url(url: str) -> Wire:
-    inline = split_data_url(url)
-    if inline is None:
-        return {"type": "url", "url": url}
-    media_type, data = inline
-    return {"type": "base64", "media_type": media_type, "data": data}
-
-
-# --- assistant parts ------------------------------------------------------------------------------------------------
-
-
-def _encode_thought(thought: Thought) -> list[Wire]:
-    """Encode a thought as the blocks that it came as. Without a signature the field is present and empty."""
-    redacted = [seal.value for seal in thought.seals if seal.kind == REDACTED]
-    signature = next((seal.value for seal in thought.seals if seal.kind == SIGNATURE), "")
-    encoded: list[Wire] = [{"type": "redacted_thinking", "data": data} for data in redacted]
-    if signature or (thought.text and not redacted):
-        encoded.append({"type": "thinking", "thinking": thought.text, "signature": signature})
-    return encoded
-
-
-def _encode_answer(part: Text) -> Wire:
-    citations = find_entry(part.seals, CITATIONS)
-    return _encode_text(part.text) if citations is None else {**_encode_text(part.text), "citations": citations}
-
-
-def _encode_tool_call(call: ToolCall, call_id: str) -> Wire:
-    encoded: Wire = {"type": "tool_use", "id": call_id, "name": call.name, "input": call.arguments}
-    caller = find_entry(call.seals, CALLER)
-    return encoded if caller is None else {**encoded, "caller": caller}
-
-
-_BLOCKS = BlockFormat(
-    text=_encode_text,
-    image=_encode_image,
-    file=_encode_file,
-    tool_result=_encode_tool_result,
-    thought=_encode_thought,
-    answer=_encode_answer,
-    tool_call=_encode_tool_call,
-    mark_cache=_mark_cache,
-    plain=_encode_plain,
-    finish_turn=_finish_turn,
-)

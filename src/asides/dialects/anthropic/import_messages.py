@@ -9,7 +9,7 @@ from __future__ import annotations
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -17,7 +17,7 @@ from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNAT
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, Role
 from asides.values.parts import File, Image, Part, Text, ToolCall, ToolResult
-from asides.values.thinking import Seal, Thought
+from asides.values.thinking import EFFORTS, Effort, Seal, Thought
 from asides.values.tools import read_cache_control
 
 _DIRECT = {"type": "direct"}
@@ -66,9 +66,18 @@ def _import_turn(turn: object) -> list[Message]:
             split: list[tuple[Role, tuple[Part, ...]]] = [("tool", results), ("user", others)]
             return [Message(role, some) for role, some in split if some] or [Message("user")]
         case "system":
-            return [Message("system", parts)]
+            return [Message("system", parts, effort=_find_effort(turn))]
         case role:
             raise ConfigError(f"the role {role!r} is not known; use user or assistant.")
+
+
+def _find_effort(turn: Mapping[str, Any]) -> Effort | None:
+    """The effort that a system message changes to; None if it changes none."""
+    match turn.get("output_config"):
+        case {"effort": effort} if effort in EFFORTS:
+            return cast("Effort", effort)
+        case _:
+            return None
 
 
 def _read_blocks(content: object) -> list[Any]:

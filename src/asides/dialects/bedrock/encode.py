@@ -71,6 +71,10 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if encoded.system:
         body["system"] = encoded.system
     body["messages"] = encoded.turns
+    if prompt.cache and target.rule.cache_points != "nowhere":
+        from asides.dialects.cache_marks import POINTS, mark_request
+
+        mark_request(prompt, body, POINTS, in_tools=target.rule.cache_points == "everywhere")
     inference, native = _encode_sampling(prompt, target, notices)
     thinking = encode_thinking(prompt, target, inference, notices)
     if inference:

@@ -19,6 +19,7 @@ from asides.dialects.http_body import (
     build_post,
     encode_native_tool,
     merge_fields,
+    report_cache,
     report_tool_settings,
     report_unsupported,
     select_sampling,
@@ -34,7 +35,6 @@ from asides.dialects.message_encoder import (
     encode_system,
     leave_out,
     put_system_first,
-    report_cache,
     simplify_content,
 )
 from asides.providers.provider import Target

@@ -11,8 +11,14 @@ from urllib.parse import quote, urlsplit
 
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.gemini.encode_contents import encode_contents
-from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_tool_settings
-from asides.dialects.message_encoder import report_cache
+from asides.dialects.http_body import (
+    build_post,
+    encode_native_tool,
+    join_url,
+    merge_fields,
+    report_cache,
+    report_tool_settings,
+)
 from asides.providers.provider import Target
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice

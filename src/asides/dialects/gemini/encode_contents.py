@@ -23,6 +23,7 @@ from asides.dialects.message_encoder import (
     leave_out,
     leave_out_all_but_text,
     read_system,
+    report_effort,
 )
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
@@ -109,6 +110,8 @@ def _build_content(kind: str, parts: list[Any]) -> Wire:
 
 def _encode_system(message: Message, notices: list[Notice], *, is_first: bool) -> list[str]:
     leave_out_all_but_text(message, notices)
+    if message.effort is not None:
+        report_effort(notices)
     if not message.text.strip():
         return []
     if not is_first:

@@ -13,7 +13,14 @@ from typing import Any, assert_never
 from urllib.parse import urlsplit, urlunsplit
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import build_post, encode_native_tool, merge_fields, report_unsupported, select_sampling
+from asides.dialects.http_body import (
+    build_post,
+    encode_native_tool,
+    merge_fields,
+    report_cache,
+    report_unsupported,
+    select_sampling,
+)
 from asides.dialects.media import find_media_type, read_text_file
 from asides.dialects.message_encoder import (
     HistoryEncoder,
@@ -24,7 +31,6 @@ from asides.dialects.message_encoder import (
     encode_system,
     leave_out,
     put_system_first,
-    report_cache,
 )
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported

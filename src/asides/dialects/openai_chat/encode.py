@@ -6,13 +6,16 @@ In order: the request, thinking. Not here: messages (encode_messages), and wheth
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+import msgspec
+
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_tool_settings
-from asides.dialects.openai_chat.encode_messages import encode_cache, encode_messages
+from asides.dialects.openai_chat.encode_messages import RETENTIONS, encode_cache, encode_messages
 from asides.providers.provider import THINKING_FIELDS, AskBy, Quirks, Target
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
@@ -44,6 +47,8 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     # The model and the messages come first, so that a longer conversation begins with the bytes of a shorter one.
     body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, target, notices, reuse=True)}
     body |= encode_tools(prompt, notices, tool=lambda tool: _encode_tool(tool, quirks), named=_encode_choice)
+    if prompt.cache:
+        body |= _encode_cache_settings(prompt, quirks, body)
     if prompt.output is not None:
         body |= _encode_output(prompt.output, target.facts.structured_output, notices)
     if prompt.max_tokens is not None and not any(name in prompt.extra for name in OUTPUT_LIMITS):
@@ -83,6 +88,25 @@ def _add_begun_turn(body: dict[str, Any], thinking: str, target: Target) -> None
             body |= {"continue_final_message": True, "add_generation_prompt": False}
         case "nothing":
             pass
+
+
+def _encode_cache_settings(prompt: Prompt, quirks: Quirks, body: dict[str, Any]) -> dict[str, Any]:
+    """Ask for a cache: breakpoints where the host takes them, else the fields that its own cache has."""
+    if quirks.cache_control:
+        from asides.dialects.cache_marks import CHAT_CONTROLS, mark_request
+
+        mark_request(prompt, body, CHAT_CONTROLS)
+    return encode_cache_key(prompt) if quirks.cache_key else {}
+
+
+def encode_cache_key(prompt: Prompt) -> dict[str, Any]:
+    """Return the fields for hosts whose cache takes a key: requests of one conversation have the same. Responses shares
+    this. A lifetime is one field more.
+    """
+    begin = [prompt.system, next((message for message in prompt.messages if message.role == "user"), None)]
+    key = hashlib.blake2b(msgspec.json.encode(begin, enc_hook=repr), digest_size=12).hexdigest()
+    kept = {"prompt_cache_retention": prompt.cache} if prompt.cache in RETENTIONS else {}
+    return {"prompt_cache_key": f"asides-{key}", **kept}
 
 
 def encode_tools(

@@ -12,6 +12,7 @@ from typing import Any, assert_never
 
 import msgspec
 
+from asides.dialects.http_body import report_cache
 from asides.dialects.media import find_media_type, make_data_url, make_image_url, split_data_url
 from asides.dialects.message_encoder import (
     STAND_IN,
@@ -26,7 +27,6 @@ from asides.dialects.message_encoder import (
     leave_out,
     leave_out_all_but_text,
     put_system_first,
-    report_cache,
     simplify_content,
 )
 from asides.providers.provider import ReplayAs, Target
@@ -41,6 +41,9 @@ from asides.values.thinking import Seal, Thought
 DETAILS = "reasoning_details"
 DETAILS_TEXT_FIELD = "reasoning"
 _SIGNATURE = "thought_signature"
+
+# developers.openai.com guides/prompt-caching, 2026-11-16. Without the field some minutes, an hour at most.
+RETENTIONS = ("24h",)
 
 _BRIDGE = "Noted."
 _STAND_IN_CARRIER = f'{{"google":{{"{_SIGNATURE}":"{STAND_IN}"}}}}'.encode()
@@ -60,7 +63,7 @@ def encode_messages(prompt: Prompt, target: Target, notices: list[Notice], *, re
     encoder = _MessageEncoder(prompt, target, notices)
     context = encoder.find_context() if reuse else None
     if not target.quirks.cache_control:
-        report_cache(prompt, notices)
+        report_cache(prompt, notices, takes_lifetime=target.quirks.cache_key and prompt.cache in RETENTIONS)
     messages = put_system_first(prompt)
     encode = build_flat_encoder(
         system=encoder.encode_system,

@@ -9,6 +9,7 @@ dialect = make_lazy_dialect(
     DialectFacts(
         seal_kinds=("encrypted",),
         thinks_in_blocks=True,
+        effort_updates=True,
         cache_since="2026-11-16",
         cache_source="developers.openai.com guides/prompt-caching: exact beginnings, with tools and schema; "
         "openrouter.ai model-migrations/gpt-6-astra: another effort changes the beginning",

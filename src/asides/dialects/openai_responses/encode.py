@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields
+from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_cache
 from asides.dialects.media import make_data_url, make_image_url, refuse_sound_and_video
 from asides.dialects.message_encoder import (
     HistoryEncoder,
@@ -25,10 +25,10 @@ from asides.dialects.message_encoder import (
     encode_plain,
     encode_system,
     leave_out,
-    report_cache,
     simplify_content,
 )
-from asides.dialects.openai_chat.encode import encode_thinking, encode_tools
+from asides.dialects.openai_chat.encode import encode_cache_key, encode_thinking, encode_tools
+from asides.dialects.openai_chat.encode_messages import RETENTIONS
 from asides.dialects.openai_responses.tool_items import CLIENT_CALLS, encode_output
 from asides.providers.provider import Quirks, Target
 from asides.values.errors import ConfigError, Unsupported
@@ -79,9 +79,11 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if prompt.system and prompt.system.strip():
         # The provider does not store instructions, so they are sent each time.
         body["instructions"] = prompt.system
-    report_cache(prompt, notices)
+    report_cache(prompt, notices, takes_lifetime=target.quirks.cache_key and prompt.cache in RETENTIONS)
     body["input"] = encode_items(prompt, target, notices, reuse=True)
     body |= encode_tools(prompt, notices, tool=_encode_tool, named=_encode_choice)
+    if prompt.cache and target.quirks.cache_key:
+        body |= encode_cache_key(prompt)
     if prompt.output is not None:
         body["text"] = {"format": _encode_output(prompt.output)}
     if prompt.max_tokens is not None:
@@ -89,10 +91,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     body |= _encode_sampling(prompt, notices)
     if prompt.stream:
         body["stream"] = True
-    if prompt.metadata is not None:
-        body["metadata"] = prompt.metadata
-    if prompt.user is not None:
-        body["user"] = prompt.user
+    body |= {name: value for name in ("metadata", "user") if (value := getattr(prompt, name)) is not None}
     body |= _encode_state(prompt, target)
     if reasoning := _encode_reasoning(prompt, target, notices):
         body["reasoning"] = reasoning
@@ -199,6 +198,7 @@ class _ItemEncoder:
     def __init__(self, prompt: Prompt, target: Target, notices: list[Notice]) -> None:
         self.notices = notices
         self.quirks = target.quirks
+        self.rule = target.rule
         self.system_role = target.facts.system_role
         self.stored = prompt.state.store is True or prompt.state.continues
         calls = [call for facts in read_facts(prompt.messages) for call in facts.calls]
@@ -218,6 +218,9 @@ class _ItemEncoder:
     # --- system, user and tools -------------------------------------------------------------------------------------
 
     def encode_system(self, message: Message) -> list[Wire]:
+        rule = self.rule
+        if message.effort and not message.parts and (rule.effort_updates or rule.thinking == "unknown"):
+            return [{"type": "configuration_update", "reasoning": {"effort": message.effort}}]
         return encode_system(message, self.notices, self.system_role)
 
     def encode_user(self, _: Message, parts: list[Part]) -> Wire:

@@ -36,7 +36,7 @@ from asides.values.parts import (
     UnknownPart,
     read_arguments,
 )
-from asides.values.thinking import Seal, Thought
+from asides.values.thinking import EFFORTS, Effort, Seal, Thought
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 
@@ -48,6 +48,9 @@ def import_items(items: Iterable[Any]) -> tuple[Message, ...]:
     for place, item in enumerate(items):
         if not isinstance(item, Mapping):
             raise ConfigError(f"input[{place}] is not an object.")
+        if (effort := _find_effort(item)) is not None:
+            messages.append(Message("system", (), effort=effort))
+            continue
         try:
             role, parts = _import_client_item(dict(item), client_calls) or _import_item(dict(item))
         except ConfigError as problem:
@@ -58,6 +61,15 @@ def import_items(items: Iterable[Any]) -> tuple[Message, ...]:
         else:
             messages.append(Message(role, tuple(parts)))
     return tuple(messages)
+
+
+def _find_effort(item: Mapping[str, Any]) -> Effort | None:
+    """The effort that an item changes to; None for other items."""
+    match item:
+        case {"type": "configuration_update", "reasoning": {"effort": effort}} if effort in EFFORTS:
+            return cast("Effort", effort)
+        case _:
+            return None
 
 
 def _import_client_item(item: dict[str, Any], calls: set[str]) -> tuple[Role, list[Part]] | None:

@@ -22,7 +22,7 @@ _INCLUDED = {
 }
 
 
-class Finding(msgspec.Struct, frozen=True):
+class ProbeFinding(msgspec.Struct, frozen=True):
     """One thing that was found out, or not."""
 
     topic: str
@@ -32,7 +32,7 @@ class Finding(msgspec.Struct, frozen=True):
     """The finding as JSON; None: not known."""
 
 
-def list_findings(known: Knowledge) -> tuple[Finding, ...]:
+def list_findings(known: Knowledge) -> tuple[ProbeFinding, ...]:
     """Every finding, in the order in which a reader wants them."""
     found = [_find_endpoints(known), _find_models(known)]
     if known.setup is None:
@@ -51,44 +51,44 @@ def list_findings(known: Knowledge) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def _find_endpoints(known: Knowledge) -> Finding:
+def _find_endpoints(known: Knowledge) -> ProbeFinding:
     parts: list[str] = []
     value: dict[str, Any] = {}
     for sight in known.endpoints:
         word = {True: "answers", False: "no", None: "not known"}[sight.answers]
         value[sight.url] = {"dialect": sight.dialect, "answers": sight.answers, "detail": sight.detail}
         parts.append(f"{sight.url} ({sight.dialect}): {word}{f' ({_cut(sight.detail)})' if sight.detail else ''}")
-    return Finding("endpoints", "; ".join(parts) or "not known", value or None)
+    return ProbeFinding("endpoints", "; ".join(parts) or "not known", value or None)
 
 
-def _find_models(known: Knowledge) -> Finding:
+def _find_models(known: Knowledge) -> ProbeFinding:
     model = known.setup.model if known.setup is not None else ""
     listed = f"{len(known.models)} listed" if known.models else known.list_detail or "no list was asked for"
     text = f"asked {model}; {listed}" if model else listed
-    return Finding("model", text, {"asked": model or None, "listed": list(known.models[:100])})
+    return ProbeFinding("model", text, {"asked": model or None, "listed": list(known.models[:100])})
 
 
-def _find_thinking(known: Knowledge) -> Finding:
+def _find_thinking(known: Knowledge) -> ProbeFinding:
     default = [seen for asked, seen in known.replies if asked == "default"]
     thought = sum(seen.thinks for seen in default)
     hidden = bool(known.thinking) and not any(seen.thinking.strip() for seen in known.thinking)
     if not default:
-        return Finding("thinking", "not known: no reply with default settings")
+        return ProbeFinding("thinking", "not known: no reply with default settings")
     text = f"{thought} of {len(default)} replies with default settings had thinking"
     if hidden:
         text += "; its text is never shown, only counted or sealed"
     cut = sum(seen.is_cut for _, seen in known.replies)
     if cut:
         text += f"; {cut} of {len(known.replies)} replies ran out of tokens"
-    return Finding("thinking", text, {"default": bool(thought), "replies": len(default), "hidden": hidden})
+    return ProbeFinding("thinking", text, {"default": bool(thought), "replies": len(default), "hidden": hidden})
 
 
-def _find_places(known: Knowledge) -> Finding:
+def _find_places(known: Knowledge) -> ProbeFinding:
     thinking = known.thinking
     elsewhere = tuple(dict.fromkeys(path for _, seen in known.replies for path in seen.elsewhere))
     beside = f"; text named like thinking stands at {', '.join(elsewhere)}, which no row can name" if elsewhere else ""
     if not thinking:
-        return Finding("where", f"not known: no reply had thinking{beside}")
+        return ProbeFinding("where", f"not known: no reply had thinking{beside}")
     count = len(thinking)
     parts: list[str] = []
     value: dict[str, Any] = {"fields": [], "tags": [], "starts_inside": False, "blocks": False}
@@ -118,7 +118,7 @@ def _find_places(known: Knowledge) -> Finding:
     if sealed:
         parts.append(f"sealed in {sealed} of {count}")
     value["sealed"] = bool(sealed)
-    return Finding("where", ("; ".join(parts) or "only counted in the usage") + beside, value)
+    return ProbeFinding("where", ("; ".join(parts) or "only counted in the usage") + beside, value)
 
 
 def _describe_modes(carriers: list[Observation]) -> str:
@@ -126,12 +126,12 @@ def _describe_modes(carriers: list[Observation]) -> str:
     return "whole and streamed" if len(modes) > 1 else "streamed" if modes == {True} else "whole"
 
 
-def _find_forms(known: Knowledge) -> Finding:
+def _find_forms(known: Knowledge) -> ProbeFinding:
     """How pieces arrive."""
     streamed = [seen for _, seen in known.replies if seen.streamed]
     if not streamed:
         text = known.streamed.detail if known.streamed is not None else ""
-        return Finding("stream", f"not known: no streamed reply{f' ({_cut(text)})' if text else ''}")
+        return ProbeFinding("stream", f"not known: no streamed reply{f' ({_cut(text)})' if text else ''}")
     snapshots = any(seen.snapshots for seen in streamed)
     fragments = any(seen.tags is not None and seen.tags.fragmented for seen in known.thinking)
     counted = any(seen.usage or (seen.reply and seen.reply.usage.output is not None) for seen in streamed)
@@ -139,16 +139,19 @@ def _find_forms(known: Knowledge) -> Finding:
     words += ["the tag is closed and opened again in each piece"] if fragments else []
     words.append("usage is reported" if counted else "no usage is reported")
     value = {"snapshots": snapshots, "fragmented_tags": fragments, "usage": counted}
-    return Finding("stream", f"{'; '.join(words)} ({len(streamed)} streamed)", value)
+    return ProbeFinding("stream", f"{'; '.join(words)} ({len(streamed)} streamed)", value)
 
 
-def _find_switch(known: Knowledge) -> Finding:
-    tried = "; ".join(f"{name}: {_cut(text)}" for name, text in known.spellings.items())
+def _find_switch(known: Knowledge) -> ProbeFinding:
+    outcomes: dict[str, list[str]] = {}
+    for name, text in known.spellings.items():
+        outcomes.setdefault(text, []).append(name)
+    tried = "; ".join(f"{', '.join(names)}: {_cut(text)}" for text, names in outcomes.items())
     if known.switch is not None:
         thought = known.baseline is not None and known.baseline.thinks
         turned = "shown" if thought and known.switch_wish == "on" else f"turned {known.switch_wish}"
         wish = f"thinking is {turned} by {known.switch.name}"
-        return Finding(
+        return ProbeFinding(
             "switch",
             f"{wish}: {known.switch_text}{f'. Also tried: {tried}' if tried else ''}",
             {"spelling": known.switch.name, "turns": known.switch_wish, "tried": dict(known.spellings)},
@@ -156,53 +159,53 @@ def _find_switch(known: Knowledge) -> Finding:
     if known.cannot_switch:
         what = "cannot be turned off" if known.switch_wish == "off" else "was not turned on"
         text = f"thinking {what} by any spelling that was tried: {tried}"
-        return Finding("switch", text, {"spelling": None, "tried": dict(known.spellings)})
+        return ProbeFinding("switch", text, {"spelling": None, "tried": dict(known.spellings)})
     seen = f": {known.switch_text}" if known.switch_text else "" if tried else ": not asked"
-    return Finding("switch", f"not known{seen}{f'. Tried: {tried}' if tried else ''}")
+    return ProbeFinding("switch", f"not known{seen}{f'. Tried: {tried}' if tried else ''}")
 
 
-def _find_efforts(known: Knowledge) -> Finding:
+def _find_efforts(known: Knowledge) -> ProbeFinding:
     if not known.effort_text:
-        return Finding("effort", "not known: not asked")
+        return ProbeFinding("effort", "not known: not asked")
     efforts = None if known.efforts is None else list(known.efforts)
     value = None if known.effort_counts is None else {"read": known.effort_counts, "efforts": efforts}
-    return Finding("effort", known.effort_text, value)
+    return ProbeFinding("effort", known.effort_text, value)
 
 
-def _find_usage(known: Knowledge) -> Finding:
+def _find_usage(known: Knowledge) -> ProbeFinding:
     thinking = known.thinking or [seen for _, seen in known.replies]
     counted = [seen for seen in thinking if seen.reply is not None and seen.reply.usage.thinking]
     if not counted:
         some = any(seen.usage for _, seen in known.replies)
         text = f"thinking is not counted apart (0 of {len(thinking)} replies)" if some else "no usage was reported"
-        return Finding("usage", text, {"counts_thinking": False} if some else None)
+        return ProbeFinding("usage", text, {"counts_thinking": False} if some else None)
     included = excludes_thinking(known)
     figures = "; ".join(f"{name} {count}" for name, count in counted[0].usage[:8])
     text = f"thinking is counted ({len(counted)} of {len(thinking)}); {_INCLUDED[included]} ({figures})"
-    return Finding("usage", text, {"counts_thinking": True, "output_excludes_thinking": included})
+    return ProbeFinding("usage", text, {"counts_thinking": True, "output_excludes_thinking": included})
 
 
-def _find_tools(known: Knowledge) -> Finding:
+def _find_tools(known: Knowledge) -> ProbeFinding:
     value = None if known.tool_called is None else {"called": known.tool_called}
-    return Finding("tools", known.tools or "not known: not asked", value)
+    return ProbeFinding("tools", known.tools or "not known: not asked", value)
 
 
 _REPLAYS = {"kept": "with its thinking", "left_out": "without its thinking", "altered": "with its thinking altered"}
 
 
-def _find_replay(known: Knowledge) -> Finding:
+def _find_replay(known: Knowledge) -> ProbeFinding:
     if not known.replay:
-        return Finding("replay", "not known: no turn with thinking was sent back")
+        return ProbeFinding("replay", "not known: no turn with thinking was sent back")
     parts = [
         f"a turn {_REPLAYS[way]}: {f'refused ({_cut(refusal)})' if refusal else 'accepted'}"
         for way, refusal in known.replay.items()
     ]
     value = {way: not refusal for way, refusal in known.replay.items()}
     needed = value.get("kept") is True and value.get("left_out") is False
-    return Finding("replay", "; ".join(parts), {**value, "required": needed})
+    return ProbeFinding("replay", "; ".join(parts), {**value, "required": needed})
 
 
-def _find_settings(known: Knowledge) -> Finding:
+def _find_settings(known: Knowledge) -> ProbeFinding:
     setup = known.setup
     parts = [*known.adjusted]
     parts += [f"a {role} message: {text}" for role, text in known.roles.items()]
@@ -210,7 +213,7 @@ def _find_settings(known: Knowledge) -> Finding:
         parts.append(f"a JSON schema: {known.structured}")
     text = "; ".join(parts) or "ordinary requests were accepted as they are"
     value = {"output_limit": setup.output_limit, "stream_options": setup.stream_usage} if setup else None
-    return Finding("settings", text, value)
+    return ProbeFinding("settings", text, value)
 
 
 def _find_mirrors(thinking: list[Observation]) -> tuple[str, ...]:

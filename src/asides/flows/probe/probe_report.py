@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from asides.flows.probe.knowledge import ProbeState
-from asides.flows.probe.list_findings import Finding
+from asides.flows.probe.list_findings import ProbeFinding
 from asides.flows.probe.write_row import write_python, write_toml
 from asides.providers.provider import Provider
 from asides.values.notices import escape_controls
@@ -23,7 +23,7 @@ class ProbeReport(msgspec.Struct, frozen=True):
     dialect: str | None
     """The dialect that was probed; None when nothing answered."""
     requests: int
-    findings: tuple[Finding, ...]
+    findings: tuple[ProbeFinding, ...]
     row: Provider | None
     """The row to paste; None when nothing answered."""
     complete: bool = False
@@ -36,7 +36,7 @@ class ProbeReport(msgspec.Struct, frozen=True):
     def __repr__(self) -> str:
         return f"ProbeReport({self.base_url}, dialect={self.dialect!r}, requests={self.requests}, row={self.row!r})"
 
-    def find(self, topic: str) -> Finding | None:
+    def find(self, topic: str) -> ProbeFinding | None:
         """The finding on a topic: endpoints, model, thinking, where, stream, switch, effort, usage, tools, replay,
         settings."""
         return next((finding for finding in self.findings if finding.topic == topic), None)
@@ -101,4 +101,4 @@ class ProbeStep(msgspec.Struct, frozen=True):
     outcome: str | None = None
     """None: it is about to be sent."""
     report: ProbeReport | None = None
-    """With the outcome: what is known by then."""
+    """What was known before this request."""

@@ -133,7 +133,9 @@ class TrialSender:
             raise SpentError
         self._sent += 1
         body = parse_or_none(request.body) if request.body else None
-        step = ProbeStep(self._sent, purpose, request.method, self.show(request.url.partition("?")[0]), body)
+        step = ProbeStep(
+            self._sent, purpose, request.method, self.show(request.url.partition("?")[0]), body, None, self.report
+        )
         yield Emit([step])
         head, received, cut_off, is_lost = NO_HEAD, b"", "", False
         try:
@@ -152,7 +154,7 @@ class TrialSender:
             seen = observe(head, redact_bytes(received, self._redact), dialect, cut_off=cut_off)
         self._failures = self._failures + 1 if seen.state == "failed" else 0
         outcome = _describe(seen) if request.body else _describe_list(seen)
-        yield Emit([msgspec.structs.replace(step, outcome=outcome, report=self.report)])
+        yield Emit([msgspec.structs.replace(step, outcome=outcome)])
         if self._failures >= _MOST_FAILURES and self.known.setup is None:
             self.known.problem, self.known.state = seen.detail, "unreachable"
             raise StoppedError

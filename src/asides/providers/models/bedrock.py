@@ -26,6 +26,7 @@ def _claude() -> tuple[ModelRule, ...]:
             rule,
             ask_by="thinking_toggle",
             tags=("thinking",) if rule.thinking == "never" else (),
+            cache_points="everywhere",
         )
         for rule in claude_models("*")
     )
@@ -77,6 +78,7 @@ BEDROCK_MODELS: tuple[ModelRule, ...] = (
         tags=("thinking",),
         top_k_in="inferenceConfig.topK",
         structured_output="nothing",
+        cache_points="messages",
         source="docs.aws.amazon.com nova2-userguide extended-thinking; vercel/ai packages/amazon-bedrock",
     ),
     _rule(
@@ -86,6 +88,8 @@ BEDROCK_MODELS: tuple[ModelRule, ...] = (
         tags=("thinking",),
         top_k_in="inferenceConfig.topK",
         structured_output="nothing",
+        # The system prompt and messages, not tools: docs.aws.amazon.com bedrock userguide prompt-caching, 2026-11.
+        cache_points="messages",
         source="recorded",
     ),
     _rule("*qwen.qwen3-coder*", thinking="never", efforts=(), pictures=False, since=_NOVEMBER, source=_LIVE),

@@ -10,7 +10,7 @@ from typing import Literal
 
 from asides.providers.models import LOW_TO_HIGH, LOW_TO_MAX
 from asides.providers.provider import ModelRule, ReplayRule, Sampled, ThinkingForm
-from asides.providers.quirks import FileKind
+from asides.providers.quirks import EffortUpdates, FileKind
 from asides.values.thinking import Effort, ThoughtKind
 
 # Text, pictures and PDF files go in: platform.claude.com models/overview and build-with-claude/files, 2026-11.
@@ -34,6 +34,20 @@ _OUTPUT_4_6 = "the most output: platform.claude.com models/overview, and the clo
 _PRESERVED = (
     "platform.claude.com preserved-thinking: earlier turns may always go back; from Fable 5.1 on they must be unchanged"
 )
+
+
+# Where the default of a model is not documented, its name is not given.
+_PER_MESSAGE = (
+    "platform.claude.com build-with-claude/effort-per-message: the models; whats-new and effort: the defaults"
+)
+_UPDATES, _UPDATES_HIGH, _UPDATES_MEDIUM = (
+    EffortUpdates(default=default, since="2026-11-16", source=_PER_MESSAGE) for default in (None, "high", "medium")
+)
+
+
+# "updates" came with a beta of 2026-08-18 for models that write progress updates: platform.claude.com
+# whats-new-fable-5-1; anthropic-sdk-python 0.121 has these two. Of the models in between it is not known.
+_DISPLAYS = ("summarized", "omitted")
 
 
 def _budget(
@@ -63,6 +77,7 @@ def _budget(
         begins_with_thinking=True,
         prefill="without_thinking",
         display="summarized",
+        displays=_DISPLAYS,
         structured_output=structured_output,
         max_output=max_output,
         context=200_000,
@@ -84,6 +99,7 @@ def _adaptive(
     prefix_bound: bool = False,
     account_bound: bool = False,
     assumed: bool = False,
+    effort_updates: EffortUpdates | None = None,
 ) -> ModelRule:
     """From 4.7 on: decides how much it thinks, shows its thinking only on request, and takes no sampling settings."""
     return ModelRule(
@@ -93,6 +109,7 @@ def _adaptive(
         default=default,
         kind="summary",
         efforts=LOW_TO_MAX,
+        effort_updates=effort_updates,
         forms=forms,
         refuses=_SAMPLING,
         forced_tools=forced_tools,
@@ -128,6 +145,7 @@ def _both(models: str, *, prefill: Literal["without_thinking", "never"], max_out
         begins_with_thinking=True,
         prefill=prefill,
         display="summarized",
+        displays=_DISPLAYS,
         max_output=max_output,
         context=1_000_000,
         since="2026-11-15",
@@ -165,13 +183,26 @@ def claude_models(prefix: str = "") -> tuple[ModelRule, ...]:
                 prefix_bound=True,
                 since="2026-11-15",
                 source=_FABLE_5_2,
+                effort_updates=_UPDATES,
             )
             for family in ("fable", "mythos")
             for end in ("", "[-:@]*")
         ),
-        _adaptive(f"{name}fable-5-1*", "always", forms=("adaptive",), forced_tools=False, prefix_bound=True),
-        _adaptive(f"{name}mythos-5-1*", "always", forms=("adaptive",), forced_tools=False, prefix_bound=True),
-        _adaptive(f"{name}opus-5-5*", "always", forms=("adaptive",), forced_tools=False, prefix_bound=True),
+        *(
+            _adaptive(
+                f"{name}{family}*",
+                "always",
+                forms=("adaptive",),
+                forced_tools=False,
+                prefix_bound=True,
+                effort_updates=updates,
+            )
+            for family, updates in (
+                ("fable-5-1", _UPDATES_HIGH),
+                ("mythos-5-1", _UPDATES),
+                ("opus-5-5", _UPDATES_MEDIUM),
+            )
+        ),
         _adaptive(
             f"{name}sonnet-5-5*",
             "always",
@@ -181,6 +212,7 @@ def claude_models(prefix: str = "") -> tuple[ModelRule, ...]:
             account_bound=True,
             since="2026-11-15",
             source=_SONNET_5_5,
+            effort_updates=_UPDATES_HIGH,
         ),
         _adaptive(
             f"{name}haiku-5-5*",
@@ -189,11 +221,12 @@ def claude_models(prefix: str = "") -> tuple[ModelRule, ...]:
             account_bound=True,
             since="2026-11-15",
             source=_HAIKU_5_5,
+            effort_updates=_UPDATES_MEDIUM,
         ),
         _adaptive(f"{name}fable-5*", "always", forms=("adaptive",), forced_tools=False),
         _adaptive(f"{name}mythos*", "always", forms=("adaptive",), forced_tools=False),
         _adaptive(f"{name}sonnet-5*", "optional", since="2026-08-22", source=_PROFILES),
-        _adaptive(f"{name}opus-5*", "optional", since="2026-08-22", source=_PROFILES),
+        _adaptive(f"{name}opus-5*", "optional", since="2026-08-22", source=_PROFILES, effort_updates=_UPDATES_HIGH),
         _adaptive(f"{name}opus-4-[78]*", "optional", default="off", since="2026-08-22", source=_PROFILES),
         _both(f"{name}opus-4-6*", prefill="never"),
         # The clouds stop at half of it. Prefill: refused, as by Opus (langchain-ai/deepagents#1585, 2026-07).

@@ -11,7 +11,7 @@ import msgspec
 
 from asides.providers.models import LOW_TO_HIGH, LOW_TO_MAX, LOW_TO_XHIGH, never_thinks
 from asides.providers.provider import ModelRule, Sampled
-from asides.providers.quirks import FileKind
+from asides.providers.quirks import EffortUpdates, FileKind
 from asides.values.thinking import Effort
 
 _MEASURED = "pydantic-ai profiles/openai.py, measured on the live API; unsure: the list of efforts, stop"
@@ -162,6 +162,14 @@ GPT_MODELS = (
 )
 
 
+_UPDATES = EffortUpdates(
+    always=True,  # its prompts are cached unasked
+    since="2026-11-16",
+    source="openrouter.ai model-migrations/gpt-6-astra; openai-python 3.49 response_configuration_update_item_param; "
+    "unsure: the default effort",
+)
+
+
 def _convert_to_responses(rule: ModelRule) -> ModelRule:
     """The same model in Responses: it sends its thinking as a summary, and takes tools while it thinks."""
     efforts = rule.efforts
@@ -169,6 +177,8 @@ def _convert_to_responses(rule: ModelRule) -> ModelRule:
         efforts = LOW_TO_MAX  # in chat it stops at xhigh (docs.laozhang.ai, 2026-11-04)
     if rule.thinking == "never":
         return rule
+    if rule.models == "gpt-6-astra*":
+        rule = msgspec.structs.replace(rule, effort_updates=_UPDATES)
     return msgspec.structs.replace(rule, kind="summary", tools_while_thinking=True, efforts=efforts)
 
 

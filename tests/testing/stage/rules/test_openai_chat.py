@@ -103,7 +103,7 @@ def test_a_model_that_thinks_on_request_demands_it_back_only_then(stage: OpenSta
 
 def test_an_older_model_demands_it_back_only_inside_the_loop(stage: OpenStage) -> None:
     opened = stage(Say(text="42"))
-    thinks = {"thinking": {"type": "enabled"}}
+    thinks: dict[str, Any] = {"thinking": {"type": "enabled"}}
     assert "at message index 1." in refused(opened, "deepseek-v3.2", *LOOP, **thinks)
     accepted(opened, "deepseek-v3.2", *LOOP, {"role": "assistant", "content": "so"}, SO, **thinks)
 

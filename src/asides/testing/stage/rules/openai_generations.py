@@ -26,7 +26,7 @@ class Generation(msgspec.Struct, frozen=True, kw_only=True):
     chat_efforts: tuple[str, ...] | None = None
     """Those in chat completions, if they differ."""
     default: str | None = "medium"
-    """Its effort without one; None if it does not think."""
+    """Its effort without one; None if it does not think, "" if it is not known."""
     tools_in_chat: Literal["always", "without_effort", "with_none"] = "always"
     """When chat completions takes function tools: always · with no effort or "none" · only with "none"."""
     input_limit: int = 0
@@ -38,8 +38,8 @@ class Generation(msgspec.Struct, frozen=True, kw_only=True):
         return self.default is not None
 
     def thinks_at(self, effort: str | None) -> bool:
-        """Return whether it thinks at this effort; None is that of a request without one."""
-        return self.thinks and (effort or self.default) != "none"
+        """Return whether it thinks at this effort, as far as that is known; None: a request without one."""
+        return self.thinks and (effort or self.default) not in ("none", "")
 
 
 _GENERATIONS: tuple[tuple[re.Pattern[str], Generation], ...] = tuple(
@@ -51,7 +51,8 @@ _GENERATIONS: tuple[tuple[re.Pattern[str], Generation], ...] = tuple(
             Generation(efforts=_TO_MAX, chat_efforts=_TO_XHIGH, tools_in_chat="with_none"),
         ),
         (r"gpt-6-astra", Generation(efforts=_TO_MAX, tools_in_chat="with_none")),
-        (r"gpt-[6-9]", Generation(efforts=("none", *_TO_MAX), tools_in_chat="with_none")),
+        (r"gpt-6\.1-terra", Generation(efforts=("none", *_TO_MAX), tools_in_chat="with_none")),
+        (r"gpt-[6-9]", Generation(efforts=("none", *_TO_MAX), default="", tools_in_chat="with_none")),
         # litellm#34569, 2026-07: tools are refused also without an effort.
         (
             r"gpt-5\.6",

@@ -675,6 +675,22 @@ def test_a_gateway_quotes_the_body_of_its_upstream(stage: OpenStage) -> None:
     assert json.loads(error["metadata"]["raw"])["error"]["message"] == TOLD
 
 
+def test_an_upstream_may_refuse_after_the_stream_was_opened(stage: OpenStage) -> None:
+    opened = stage(Say(text="42"))
+    sent = {"model": "minimax/minimax-m2.5", **messages(USER, result("a"), stream=True)}
+    answer = send(opened, "/v1/chat/completions", sent)
+    assert (answer.status, answer.headers["content-type"]) == (200, "text/event-stream")
+    chunk = json.loads(answer.payloads[0])
+    assert chunk["choices"][0]["finish_reason"] == "error"
+    assert (
+        chunk["error"]["message"]
+        == "Minimax midstream error: invalid params, tool result's tool id(a) not found (2013)"
+    )
+    assert opened.refusals[-1].kind == "tool_result_orphaned"
+    whole = send(opened, "/v1/chat/completions", {**sent, "stream": False})
+    assert (whole.status, whole.json["error"]["message"]) == (400, "Provider returned error")
+
+
 def test_a_proxy_quotes_it_in_a_sentence(stage: OpenStage) -> None:
     body = body_of(stage, "deepseek-v4-pro", messages(*LOOP), at="as-litellm")
     message = body["error"]["message"]
@@ -717,19 +733,31 @@ def test_the_other_bodies(stage: OpenStage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "model", "form"),
+    ("path", "model", "status"),
     [
-        ("/v1/chat/completions", "deepseek-v4-pro", "error"),
-        ("/as-xai/v1/chat/completions", "deepseek-v4-pro", None),
-        ("/api/v1/chat/completions", "grok-4", None),
-        ("/openai/deployments/mine/chat/completions", "gpt-4o", "error"),
+        ("/v1/chat/completions", "deepseek-v4-pro", 400),
+        ("/as-xai/v1/chat/completions", "deepseek-v4-pro", 200),
+        ("/as-deepseek/v1/chat/completions", "grok-4.5", 200),
+        ("/as-deepseek/v1/chat/completions", "deepseek-v4-pro", 400),
+        ("/api/v1/chat/completions", "deepseek-v4-pro", 200),
+        ("/api/v1/chat/completions", "deepseek/deepseek-v4-pro", 400),
+        ("/openai/deployments/mine/chat/completions", "deepseek-v4-pro", 200),
     ],
 )
-def test_the_path_comes_before_the_name(stage: OpenStage, path: str, model: str, form: str | None) -> None:
-    opened = stage(Say(text="42"))
-    broken = {"model": model, **messages(*LOOP, reasoning_effort="low")}
-    answer = send(opened, path, broken)
-    assert (answer.status == 400) is (form is not None or "xai" in path)
+def test_the_path_comes_before_the_name(stage: OpenStage, path: str, model: str, status: int) -> None:
+    assert send(stage(Say(text="42")), path, {"model": model, **messages(*LOOP)}).status == status
+
+
+@pytest.mark.parametrize(
+    ("at", "field"), [("", "reasoning_content"), ("as-groq", "reasoning"), ("as-vllm", "reasoning")]
+)
+def test_thinking_comes_in_the_field_of_the_host_and_goes_back_in_it(stage: OpenStage, at: str, field: str) -> None:
+    opened = stage(Say(thinking="mull", text="42"))
+    path = f"/{at}/v1/chat/completions" if at else "/v1/chat/completions"
+    asked = {"model": "openai/gpt-oss-120b" if at else "any", "messages": PLAIN}
+    turn = send(opened, path, asked).json["choices"][0]["message"]
+    assert turn[field] == "mull"
+    assert send(opened, path, {**asked, "messages": [USER, turn, SO]}).status == 200
 
 
 def test_an_unknown_name_has_only_the_rules_of_all(stage: OpenStage) -> None:

@@ -94,7 +94,13 @@ SETTINGS = [
     Setting("sampling_unsupported", "gpt-5", {"temperature": 0.2}, {"temperature": 1}, "Unsupported parameter: 'temp"),
     Setting("sampling_unsupported", "gpt-5.2", {"top_p": 0.5, **effort("low")}, {"top_p": 0.5}, "'top_p'"),
     Setting("unknown_param", "gpt-5", {"thinking": {}}, {}, "Unknown parameter: 'thinking'."),
-    Setting("unknown_param", "gpt-5", {"reasoning_effort": "low"}, effort("low"), "has moved to 'reasoning.effort'"),
+    Setting(
+        "effort_unsupported_param",
+        "gpt-5",
+        {"reasoning_effort": "low"},
+        effort("low"),
+        "has moved to 'reasoning.effort'",
+    ),
     Setting(
         "summary_not_allowed",
         "gpt-5",

@@ -16,19 +16,19 @@ from asides.testing.stage.http_requests import Request
 from asides.testing.stage.rules import DetailedRefusal, RequestRules, Rule, Wire
 from asides.testing.stage.rules.openai_chat import (
     gateway_rules,
+    host_settings,
     issued_details,
     message_rules,
     openai_settings,
     returned_thinking,
-    setting_rules,
 )
 from asides.testing.stage.rules.openai_chat.asked import Asked
-from asides.testing.stage.rules.openai_chat.error_bodies import Fault
+from asides.testing.stage.rules.openai_chat.error_bodies import Fault, write_midstream
 from asides.testing.stage.rules.openai_chat.hosts import Host, find_host, find_upstream
 from asides.testing.stage.rules.openai_chat.issued_details import IssuedDetails
-from asides.values.events import Event
+from asides.values.events import Event, ThinkingDelta
 
-_MODULES = (gateway_rules, issued_details, message_rules, openai_settings, returned_thinking, setting_rules)
+_MODULES = (gateway_rules, issued_details, message_rules, openai_settings, returned_thinking, host_settings)
 
 
 def _list_rules() -> Iterator[Rule]:
@@ -63,7 +63,8 @@ class _ChatRules:
         """Add the state that the hosts of this model put on thoughts and calls; most add none."""
         body: Wire = msgspec.json.decode(request.body)
         model = str(body.get("model"))
-        return self._issued.seal(events, model, find_upstream(find_host(request, model), model).form)
+        upstream = find_upstream(find_host(request, model), model)
+        return self._issued.seal(_name_field(events, upstream.field), model, upstream.form)
 
     def _check(self, request: Request, asked: Asked) -> Iterator[DetailedRefusal]:
         host = find_host(request, asked.model)
@@ -72,9 +73,25 @@ class _ChatRules:
         upstream = find_upstream(host, asked.model)
         for fault in self._check_upstream(asked, upstream is not host, upstream):
             inner = upstream.write_body(fault)
-            yield fault.refuse(inner if host.wrap is None else host.wrap(fault, inner, upstream.title, asked.model))
+            if host.wrap is None:
+                yield fault.refuse(inner)
+            elif upstream.fails_midstream and asked.body.get("stream") is True:
+                body = write_midstream(fault, upstream.title, asked.model)
+                yield DetailedRefusal(fault.text, body, status=200, kind=fault.kind)
+            else:
+                yield fault.refuse(host.wrap(fault, inner, upstream.title, asked.model))
 
     def _check_upstream(self, asked: Asked, is_passed_on: bool, upstream: Host) -> Iterator[Fault]:
         if is_passed_on:
             yield from upstream.check(asked)
         yield from self._issued.check(asked, upstream.form, exact=upstream.exact)
+
+
+def _name_field(events: list[Event], field: str | None) -> list[Event]:
+    """Return the events with the thinking in the field of this host, unless the script names another."""
+    if field is None:
+        return events
+    return [
+        msgspec.structs.replace(event, via=field) if isinstance(event, ThinkingDelta) and event.via is None else event
+        for event in events
+    ]

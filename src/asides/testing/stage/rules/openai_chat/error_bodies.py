@@ -1,6 +1,6 @@
 """The bodies of errors at hosts of chat completions: an object, a list, a sentence, or JSON inside of a sentence.
 
-Each form is that of public reports, which the table of hosts names. Not here: the words (message_rules, setting_rules).
+Each form is that of public reports, which the table of hosts names. Not here: the words (message_rules, host_settings).
 """
 
 from __future__ import annotations
@@ -198,6 +198,15 @@ def wrap_raw(fault: Fault, inner: bytes, maker: str) -> bytes:
             "user_id": "user_stage",
         }
     )
+
+
+def write_midstream(fault: Fault, maker: str, model: str) -> bytes:
+    """Write a stream of a gateway that begins well and fails: the error of its upstream is in a chunk."""
+    message = f"{maker} midstream error: {fault.text} (2013)"
+    error = {"message": message, "code": fault.status, "metadata": {"provider_name": maker}}
+    choice = {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": "error"}
+    chunk = {"id": "gen-stage", "object": "chat.completion.chunk", "created": 0, "model": model, "choices": [choice]}
+    return b": PROCESSING\n\ndata: " + _encode({**chunk, "error": error}) + b"\n\ndata: [DONE]\n\n"
 
 
 def wrap_sentence(fault: Fault, inner: bytes, maker: str, model: str) -> bytes:

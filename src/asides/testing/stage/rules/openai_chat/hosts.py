@@ -13,7 +13,7 @@ from typing import TypeAlias
 import msgspec
 
 from asides.testing.stage.http_requests import Request
-from asides.testing.stage.rules.openai_chat import error_bodies, gateway_rules, message_rules, setting_rules
+from asides.testing.stage.rules.openai_chat import error_bodies, gateway_rules, host_settings, message_rules
 from asides.testing.stage.rules.openai_chat.asked import Asked, Check
 from asides.testing.stage.rules.openai_chat.error_bodies import Fault, WriteBody
 from asides.testing.stage.rules.openai_chat.issued_details import StateForm
@@ -48,10 +48,14 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     write: WriteBody = error_bodies.write_openai
     form: StateForm | None = None
     """The state that it puts into replies."""
+    field: str | None = None
+    """The field of its thinking, where it is not `reasoning_content`."""
     exact: bool = False
     """Whether thinking in a plain field must be that of its turn."""
     wrap: Wrap | None = None
     """Set for a host that passes requests on."""
+    fails_midstream: bool = False
+    """Whether an upstream finds its faults only after a stream was opened."""
     upstreams: tuple[Host, ...] = ()
     """To whom it passes them on; () if to any host of the table, by the name of the model."""
 
@@ -99,6 +103,8 @@ _MAKERS = (
         models=r"minimax/minimax",
         pairs=message_rules.MINIMAX_PAIRS,
         write=error_bodies.write_typed,
+        # MiniMax-AI/MiniMax-M2#76, 2026-02-22.
+        fails_midstream=True,
     ),
     Host(title="Z.AI", models=r"z-ai/glm", pairs=message_rules.ZAI_PAIRS, write=error_bodies.write_code_only),
 )
@@ -147,21 +153,23 @@ HOSTS = (
     Host(
         title="Groq",
         at="as-groq",
-        checks=(check_groq_fields, setting_rules.check_groq_settings),
+        checks=(check_groq_fields, host_settings.check_groq_settings),
+        field="reasoning",
         write=error_bodies.write_short,
     ),
     Host(
         title="Cerebras",
         at="as-cerebras",
         models=r"zai-glm-",
-        checks=(check_cerebras_fields, setting_rules.check_cerebras_settings),
+        checks=(check_cerebras_fields, host_settings.check_cerebras_settings),
+        field="reasoning",
         write=error_bodies.write_flat,
     ),
     Host(
         title="Fireworks",
         at="as-fireworks",
         paths=r"/inference/v1/",
-        checks=(setting_rules.check_one_spelling,),
+        checks=(host_settings.check_one_spelling,),
         write=error_bodies.write_flat_object,
     ),
     Host(
@@ -171,8 +179,9 @@ HOSTS = (
             message_rules.check_system_first,
             message_rules.check_alternation,
             message_rules.check_continued,
-            setting_rules.check_template_effort,
+            host_settings.check_template_effort,
         ),
+        field="reasoning",
         write=error_bodies.write_numbered,
     ),
     Host(
@@ -184,7 +193,8 @@ HOSTS = (
     Host(
         title="Ollama",
         at="as-ollama",
-        checks=(setting_rules.check_levels,),
+        checks=(host_settings.check_levels,),
+        field="reasoning",
         write=error_bodies.write_api_error,
     ),
     Host(
@@ -203,7 +213,7 @@ HOSTS = (
         models=r"deepseek-",
         checks=(
             check_deepseek_thinking,
-            setting_rules.check_deepseek_settings,
+            host_settings.check_deepseek_settings,
             message_rules.check_interleaved,
         ),
         exact=True,
@@ -212,7 +222,7 @@ HOSTS = (
         title="Moonshot AI",
         at="as-moonshot",
         models=r"kimi-|moonshot-",
-        checks=(check_kimi_thinking, setting_rules.check_kimi_settings, message_rules.check_blanks),
+        checks=(check_kimi_thinking, host_settings.check_kimi_settings, message_rules.check_blanks),
         write=error_bodies.write_short,
         exact=True,
     ),
@@ -229,7 +239,7 @@ HOSTS = (
         at="as-zai",
         models=r"glm-",
         paths=r"/paas/v4/",
-        checks=(setting_rules.check_glm_settings,),
+        checks=(host_settings.check_glm_settings,),
         pairs=message_rules.ZAI_PAIRS,
         write=error_bodies.write_code_only,
         exact=True,
@@ -239,7 +249,7 @@ HOSTS = (
         at="as-dashscope",
         models=r"qwen3?(?:\.\d)?-(?:max|plus|flash|turbo|long|\d+(?:\.\d+)?b)|qwq-|qvq-",
         paths=r"/compatible-mode/",
-        checks=(setting_rules.check_qwen_settings,),
+        checks=(host_settings.check_qwen_settings,),
         write=error_bodies.write_with_request_id,
     ),
     Host(
@@ -247,7 +257,7 @@ HOSTS = (
         at="as-minimax",
         models=r"minimax-",
         checks=(
-            setting_rules.check_minimax_settings,
+            host_settings.check_minimax_settings,
             message_rules.check_system_role,
             message_rules.check_arguments,
         ),
@@ -260,14 +270,14 @@ HOSTS = (
         title="Mistral",
         at="as-mistral",
         models=r"(?:magi|mi|mini|code|dev|pix)stral|pixtral|open-mi[sx]tral",
-        checks=(setting_rules.check_mistral_settings, message_rules.check_order, check_mistral_fields),
+        checks=(host_settings.check_mistral_settings, message_rules.check_order, check_mistral_fields),
         write=error_bodies.write_validated,
     ),
     Host(
         title="xAI",
         at="as-xai",
         models=r"grok-",
-        checks=(setting_rules.check_grok_settings, message_rules.check_elements),
+        checks=(host_settings.check_grok_settings, message_rules.check_elements),
         write=error_bodies.write_string,
     ),
     Host(

@@ -1,7 +1,7 @@
 """Rules for the messages of a chat: calls and results, content, and order.
 
 Written from the documented rules and from reported errors. Not here: thinking of earlier turns (returned_thinking), and
-settings (setting_rules).
+settings (host_settings).
 """
 
 from __future__ import annotations

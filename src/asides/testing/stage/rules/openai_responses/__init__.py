@@ -25,7 +25,7 @@ from asides.testing.stage.rules import (
     read_credential,
 )
 from asides.testing.stage.rules.openai_chat.error_bodies import Fault, HostRule
-from asides.testing.stage.rules.openai_chat.setting_rules import check_grok_effort
+from asides.testing.stage.rules.openai_chat.host_settings import check_grok_effort
 from asides.testing.stage.rules.openai_generations import NAMES, find_generation
 from asides.testing.stage.rules.openai_responses import item_rules, response_hosts, response_settings
 from asides.testing.stage.rules.openai_responses.response_hosts import ResponsesHost, find_host, find_rules_host
@@ -122,6 +122,9 @@ class ResponsesRules:
         self._stored_items: dict[str, Wire] = {}
         self._follower: dict[str, str] = {}
         self._leader: dict[str, str] = {}
+        self._given: set[str] = set()
+        self._repeated: set[str] = set()
+        """Ids that a script gave to the items of several replies."""
 
     # --- stored responses ---------------------------------------------------------------------------------------------
 
@@ -176,7 +179,7 @@ class ResponsesRules:
             yield from response_hosts.check_xai_items(resolved)
         else:
             is_closed = NAMES.match(model.lower().rpartition("/")[2]) is not None
-            yield from item_rules.check_ids(items)
+            yield from item_rules.check_ids(items, self._repeated)
             yield from item_rules.check_form(resolved, holds_text=not is_closed)
         if host.items == "text":
             yield from item_rules.check_reasoning_text(resolved)
@@ -290,6 +293,8 @@ class ResponsesRules:
             if isinstance(event, ToolCallDelta) and event.id is not None:
                 calls.append(event.id)
         ids = [make_item_id(kind, response, number) for number, kind in enumerate(kinds.values())]
+        self._repeated |= self._given.intersection(ids)
+        self._given.update(ids)
         for (name, kind), follower in zip(zip(ids, kinds.values(), strict=True), ids[1:], strict=False):
             if kind == "reasoning":
                 self._follower[name], self._leader[follower] = follower, name

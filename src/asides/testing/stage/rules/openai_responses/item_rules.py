@@ -6,7 +6,7 @@ is (the package's own module).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 
 from asides.testing.stage.rules import Wire
 from asides.testing.stage.rules.openai_chat.error_bodies import Fault, HostRule
@@ -113,8 +113,11 @@ _REASONING_TEXT = HostRule(
 )
 
 
-def check_ids(items: list[Wire]) -> Iterator[Fault]:
-    """Check that ids begin as those of their kind, are not too long, and are not there twice."""
+def check_ids(items: list[Wire], repeated: Container[str]) -> Iterator[Fault]:
+    """Check that ids begin as those of their kind, are not too long, and are not there twice.
+
+    `repeated`: ids that a script gave to several items.
+    """
     seen: set[str] = set()
     for place, item in enumerate(items):
         name = item.get("id")
@@ -126,9 +129,11 @@ def check_ids(items: list[Wire]) -> Iterator[Fault]:
             yield _ID_PREFIX.fault(place=place, name=name, prefix=prefix)
         if len(str(name)) > _LONGEST_ID:
             yield _ID_LENGTH.fault(place=place, length=len(str(name)))
-        if str(name) in seen:
-            yield _DUPLICATE.fault(name=name)
-        seen.add(str(name))
+        # The output of a tool of the provider has the id of its call.
+        if item.get("type", "message") in _PREFIXES:
+            if str(name) in seen and name not in repeated:
+                yield _DUPLICATE.fault(name=name)
+            seen.add(str(name))
 
 
 def check_form(items: list[Wire], *, holds_text: bool) -> Iterator[Fault]:

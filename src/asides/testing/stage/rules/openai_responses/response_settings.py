@@ -27,7 +27,7 @@ _REASONING_FIELDS = frozenset({"effort", "summary", "generate_summary", "context
 _SAMPLING = {"temperature": 1, "top_p": 1, "top_logprobs": 0}
 
 _MOVED = HostRule(
-    kind="unknown_param",
+    kind="effort_unsupported_param",
     text="Unsupported parameter: 'reasoning_effort'. In the Responses API, this parameter has moved to "
     "'reasoning.effort'. Try again with the new parameter. See the API documentation for more information: "
     "https://platform.openai.com/docs/api-reference/responses/create.",

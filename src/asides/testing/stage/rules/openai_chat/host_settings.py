@@ -141,9 +141,10 @@ _FORCED_IN_THINKING = HostRule(
     since="2026-04-24",
     source="cloudwego/eino#994",
 )
-_ALWAYS_ON = re.compile(r"qwen3\.[78]-max|.*-thinking|qwq|qvq")
-_HYBRIDS_BY_DEFAULT = re.compile(r"qwen3-\d+(?:\.\d+)?b|qwen3\.[5-9]-(?:plus|flash|\d)")
-_STREAM_ONLY = re.compile(r"qwen3-\d+(?:\.\d+)?b(?!.*-instruct)")
+# qwen3.8-max itself can be switched (help.aliyun.com deep-thinking, 2026-11).
+_ALWAYS_ON = re.compile(r"qwen3\.[78]-max-preview|.*-thinking|qwq|qvq")
+# Open weights that think unless they are told not to, and only in a stream.
+_OPEN_HYBRIDS = re.compile(r"qwen3-\d+(?:\.\d+)?b(?!.*-(?:instruct|thinking))")
 _NEVER = re.compile(r".*-instruct|qwen3-coder|qwen2")
 
 
@@ -154,11 +155,11 @@ def check_qwen_settings(asked: Asked) -> Iterator[Fault]:
     if always and enabled is False:
         yield _RESTRICTED.fault()
     never = _NEVER.match(name) is not None
-    thinks = always or (not never and asked.thinks(by_default=_HYBRIDS_BY_DEFAULT.match(name) is not None))
+    thinks = always or (not never and asked.thinks(by_default=_OPEN_HYBRIDS.match(name) is not None))
     if thinks and asked.body.get("stream") is not True:
         if re.match(r"qwq|qvq", name):
             yield _ONLY_STREAMED.fault()
-        elif _STREAM_ONLY.match(name):
+        elif _OPEN_HYBRIDS.match(name):
             yield _NOT_STREAMED.fault()
     budget = asked.body.get("thinking_budget")
     most = 0 if never else 81_920
@@ -314,6 +315,7 @@ _GROK_EFFORTS = (
     (re.compile(r"grok-4\.3"), ("none", "low", "medium", "high")),
     (re.compile(r"grok-4\.[67]"), ("low", "medium", "high", "xhigh")),
     (re.compile(r"grok-4\.5"), ("low", "medium", "high")),
+    (re.compile(r"grok-(?:2|3|4(?:-|$)|4\.20|code)"), ()),
 )
 
 
@@ -334,9 +336,9 @@ def check_grok_effort(model: str, effort: object) -> Iterator[Fault]:
         return
     name = model.lower().rpartition("/")[2]
     efforts = next((efforts for pattern, efforts in _GROK_EFFORTS if pattern.match(name)), None)
-    if efforts is None:
+    if efforts == ():
         yield _NO_EFFORT.fault(model=model)
-    elif effort not in efforts:
+    elif efforts is not None and effort not in efforts:
         yield _NO_SUCH_EFFORT.fault(model=model, value=effort, values=list_values(efforts))
 
 
