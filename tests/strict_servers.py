@@ -8,6 +8,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
+from asides.values.messages import Message
+from asides.values.reply import Reply
 from tests.loopback import ReceivedRequest, Server, serving, whole_response
 
 Body: TypeAlias = dict[str, Any]
@@ -36,6 +38,13 @@ def openrouter_error(inner: Any, provider: str = "Anthropic") -> Body:
             "metadata": {"raw": raw, "provider_name": provider},
         }
     }
+
+
+def message_of(reply: Reply) -> Message:
+    """The message of a reply that has one."""
+    message = reply.to_message()
+    assert message is not None
+    return message
 
 
 class Strict:
@@ -71,7 +80,7 @@ def refusing(refuse: Refuse) -> Generator[Strict, None, None]:
             return True
         status, said = refusal if isinstance(refusal, tuple) else (400, refusal)
         data = said.encode() if isinstance(said, str) else json.dumps(said).encode()
-        connection.sendall(whole_response(data, status=f"{status} Refused"))
+        connection.sendall(whole_response(data, status=f"{status} Refused", retry_after="0"))
         return True
 
     with serving(answer) as server:

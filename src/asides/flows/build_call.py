@@ -259,7 +259,8 @@ def _read_endpoint_request(found: Target, prompt: Prompt, given: CallOptions) ->
         return None
     state = prompt.state
     stateful = state.continues or state.resume or state.store is True
-    return prompt.thinking.wanted, stateful, given.endpoint, given.openai_responses_enabled, is_responses_disabled()
+    disabled, enabled = is_responses_disabled(), given.openai_responses_enabled
+    return prompt.thinking.wanted, stateful, given.endpoint, enabled, disabled, bool(prompt.tools)
 
 
 def _find_key(target: Target, given: CallOptions, needed: bool) -> Secret | None:

@@ -334,17 +334,22 @@ class _RequestCheck:
 
     def _drop_thinking_for_tools(self, thinking: Thinking) -> Thinking:
         stops = self.rule.tools_while_thinking == "off"
-        if not stops and not thinking.wanted:
+        sent = msgspec.structs.replace(thinking, mode="off" if stops else None, effort=None, budget=None)
+        message = "this model takes no tools while it thinks at this endpoint"
+        if thinking.wanted:
+            self._report_conflict(
+                "thinking_dropped",
+                message,
+                setting="thinking",
+                asked=thinking.effort or "on",
+                sent=sent.mode or "nothing",
+                advice="leave thinking or the tools out, or use another endpoint",
+            )
+        elif stops:
+            self.notices.append(Notice("thinking_dropped", message, "thinking", None, "off"))
+        else:
             return thinking
-        self._report_conflict(
-            "thinking_dropped",
-            "this model takes no tools while it thinks at this endpoint",
-            setting="thinking",
-            asked=thinking.effort or "on",
-            sent="off" if stops else "nothing",
-            advice="leave thinking or the tools out, or use another endpoint",
-        )
-        return msgspec.structs.replace(thinking, mode="off" if stops else None, effort=None, budget=None)
+        return sent
 
     def _check_forced_tool(self, thinking: Thinking) -> dict[str, Any]:
         choice = self.prompt.tool_choice

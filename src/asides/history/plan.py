@@ -295,7 +295,7 @@ class _Replayer:
     def _is_other_account(self, origin: Origin) -> bool:
         """Whether it is known to come from another account, where that counts."""
         target = self._target
-        is_bound = target.rule.account_bound or target.quirks.account_bound
+        is_bound = target.rule.account_bound or target.quirks.seals_per_account
         return is_bound and bool(origin.account and target.account) and origin.account != target.account
 
     def _was_refused(self, token: Seal | Thought | ServerTool | UnknownPart) -> bool:

@@ -2,7 +2,8 @@
 
 The first condition that applies decides: the environment disables Responses · the caller names an endpoint · the model
 exists only on Responses · the provider stores the conversation · the settings enable Responses for a custom address ·
-the address is the host's own and the call or the model thinks · else chat. Not here: the request (dialects).
+the address is the host's own and the call or the model thinks · the model takes tools while it thinks only on Responses
+· else chat. Not here: the request (dialects).
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class EndpointRequest(msgspec.Struct, frozen=True):
     """The setting `openai_responses_enabled`."""
     disabled: bool = False
     """`OPENAI_RESPONSES_DISABLE=true` is in the environment."""
+    tools: bool = False
+    """The call has tools."""
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -117,6 +120,8 @@ def _choose_by_default(
         if target.rule.thinking in ("always", "optional"):
             return Choice(RESPONSES, "the model thinks, and only there it keeps its thoughts between turns", notices)
         return Choice(CHAT, "nothing here needs Responses", notices)
+    if call.tools and call.thinking and call.enabled is not False and target.rule.tools_while_thinking is not True:
+        return Choice(RESPONSES, "the model takes tools while it thinks only there", notices)
     why = "the address is not the provider's own" if not canonical else "openai_responses_enabled is false"
     return Choice(CHAT, why, notices)
 

@@ -49,7 +49,7 @@ class Healer:
         self._tried: dict[str, int] = {}
         """How many fixes of each kind were tried."""
         self._requests: list[HttpRequest] = []
-        """The requests of all repairs."""
+        """The refused request, and those of all repairs."""
 
     @property
     def notices(self) -> tuple[Notice, ...]:
@@ -72,6 +72,8 @@ class Healer:
             return None  # perhaps it is only busy
         if sum(self._tried.values()) >= MOST_REPAIRS:
             return None
+        if not self._requests:
+            self._requests.append(sent.request)
         if self._steps and self._steps[-1].kind == kind:
             # The last repair did not help: the next one begins where it began.
             sent = self._steps.pop().before

@@ -56,7 +56,7 @@ def _gpt(
     efforts: tuple[Effort, ...] | None,
     *,
     default: Literal["on", "off"] | None = "on",
-    tools: bool = True,
+    tools: bool | Literal["off"] = True,
     endpoint: Literal["either", "responses"] = "either",
     forbids: tuple[Sampled, ...] = _OPENAI_SAMPLING,
     since: str = "2026-07",
@@ -106,11 +106,12 @@ GPT_MODELS = (
     _gpt("gpt-6.1-sol*", "always", LOW_TO_XHIGH, tools=False, since="2026-11-04", source=_GPT_6),
     _gpt("gpt-6.1-terra*", "optional", LOW_TO_MAX, tools=False, since="2026-11-15", source=_TERRA),
     _gpt("gpt-6-astra*", "always", LOW_TO_MAX, tools=False, since="2026-11-04", source=_GPT_6),
-    _gpt("gpt-6-sol*", "optional", LOW_TO_MAX, default=None, tools=False, since="2026-11-04", source=_GPT_6),
+    _gpt("gpt-6-sol*", "optional", LOW_TO_MAX, default=None, tools="off", since="2026-11-04", source=_GPT_6),
     _gpt("gpt-6-luna*", "optional", LOW_TO_MAX, default=None, tools=False, since="2026-11-04", source=_GPT_6),
     _gpt("gpt-6*", "unknown", None, default=None, tools=False, since="2026-11-04", source=_GPT_6),
-    # From 5.4 on, tools and an effort together are refused in this dialect (docs.apiyi.com responses-migration).
-    _gpt("gpt-5.6*", "optional", LOW_TO_MAX, tools=False),
+    # From 5.4 on, tools and an effort together are refused in this dialect (docs.apiyi.com responses-migration). From
+    # 5.6 on also tools alone: "use /v1/responses or set reasoning_effort to 'none'" (2026-07).
+    _gpt("gpt-5.6*", "optional", LOW_TO_MAX, tools="off"),
     _gpt("gpt-5.[245]-pro*", "always", ("medium", "high", "xhigh"), tools=False, endpoint="responses"),
     _gpt("gpt-5.5*", "optional", LOW_TO_XHIGH, tools=False),
     _gpt("gpt-5.[123]-chat*", "always", ("medium",)),
