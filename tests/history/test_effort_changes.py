@@ -179,7 +179,7 @@ def test_a_change_that_cannot_be_sent_is_reported(model: str) -> None:
     assert "low" not in str(explained.body)
 
 
-# --- one setting for a turn that calls tools ---------------------------------------------------------------------------
+# --- one setting for a turn that calls tools ----------------------------------------------------------------------
 
 OLDER = find_target("anthropic:claude-opus-4-6")
 OPEN = (

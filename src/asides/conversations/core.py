@@ -16,10 +16,10 @@ from asides.conversations.message_history import (
     MessageHistory,
     MessageLike,
     Question,
-    StoredConversation,
     check_model,
     check_system,
     find_message,
+    open_stored,
     read_question,
     replace_text,
 )
@@ -40,6 +40,7 @@ from asides.values.usage import Usage
 if TYPE_CHECKING:
     from asides.aio import AsyncClient
     from asides.client import Client
+    from asides.history.cache_break import SentBefore
 
 AnyClient = TypeVar("AnyClient", bound="Client | AsyncClient")
 
@@ -65,13 +66,14 @@ class ConversationCore(Generic[AnyClient]):
         **options: Any,
     ) -> None:
         self._client = client
+        self._asked: tuple[Turn, ModelLike | None, Options] | None = None
         self._options = reject_unknown(Options(**options))  # type: ignore[typeddict-item]
         if self._options.get("files") is not None:
             raise ConfigError("files= would go with every question again. To do: pass it to ask or stream, once.")
         self._call_builder = CallBuilder() if client is None else client._call_builder
         self._history = MessageHistory(
             self._call_builder,
-            _open_stored(store, name),
+            open_stored(store, name),
             model=check_model(model),
             system=check_system(system),
             keep_thinking=keep_thinking,
@@ -337,7 +339,20 @@ class ConversationCore(Generic[AnyClient]):
     ) -> tuple[Turn, ModelLike | None, Options]:
         """Make a question; returns it with the model and the options. None: the model of the settings."""
         given, name = merge_options(self._options, reject_unknown(options)), self._choose_model(model)
-        return self.turn(prompt, files=given.pop("files", None)), name, given
+        turn = self.turn(prompt, files=given.pop("files", None))
+        last, self._asked = self._asked, (turn, name, given)
+        if last is not None and given.get("cache"):
+            from asides.conversations.last_request import LastRequest, report_break
+
+            turn.notices = report_break(LastRequest(*last), LastRequest(turn, name, given), self._asking_builder)
+        return turn, name, given
+
+    @property
+    def sent_before(self) -> SentBefore | None:
+        """The request of the latest question that was asked here, which `explain` compares with; None before one."""
+        from asides.conversations.last_request import LastRequest, build_request
+
+        return None if self._asked is None else build_request(LastRequest(*self._asked), self._asking_builder)
 
     def _prepare_compaction(
         self, over: int, keep_turns: int, model: ModelLike | None, options: Options
@@ -376,19 +391,3 @@ class ConversationCore(Generic[AnyClient]):
         name = self._choose_model(model) or self._call_builder.settings.model
         call = self._call_builder.build(name, self, self._options, stream=True, needs_key=False)
         return build_token_counter(call.prompt, call.target)
-
-
-def _open_stored(store: Store | None, name: str | None) -> StoredConversation | None:
-    if store is None:
-        if name is not None:
-            raise ConfigError("name= is the name of a conversation in a store. To do: pass store= as well.")
-        return None
-    return StoredConversation(store, _make_name() if name is None else name)
-
-
-def _make_name() -> str:
-    """Make a unique name. Later names sort after it."""
-    import secrets
-    from datetime import UTC, datetime
-
-    return f"{datetime.now(UTC):%Y-%m-%d-%H%M%S}-{secrets.token_hex(3)}"
