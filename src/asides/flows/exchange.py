@@ -33,7 +33,6 @@ from asides.values.messages import Prompt
 from asides.values.notices import Notice
 from asides.values.redaction import Redact, build_redactor
 from asides.values.reply import FEW_UNPACKED, PackedDocuments, Reply, Revealed
-from asides.values.thinking import Effort
 from asides.values.usage import ReplyTimer
 
 # Counts and names only: never content, thinking, seals or keys, not even at DEBUG (contract, §4.10).
@@ -231,7 +230,7 @@ def make_nonce() -> str:
 class Exchange:
     """A call in progress. `steps()` is its flow; `partial` works at any time, also when the flow was abandoned."""
 
-    __slots__ = ("_call", "_effort", "_jitter", "_nonce", "_reader", "_thinks", "emitted")
+    __slots__ = ("_call", "_jitter", "_nonce", "_planned", "_reader", "_thinks", "emitted")
 
     def __init__(
         self, call: Call, *, jitter: Callable[[], float] = random.random, nonce: Callable[[], str] = make_nonce
@@ -241,7 +240,7 @@ class Exchange:
         self._nonce = nonce
         self._reader: ResponseReader | None = None
         self._thinks = True
-        self._effort: Effort | None = None
+        self._planned: tuple[tuple[str, object], ...] = ()  # fields of the reply that the plan decides
         self.emitted = False
         """Whether the caller got an event. After that there is no retry and no repair."""
 
@@ -305,7 +304,7 @@ class Exchange:
         planned = plan(prompt, call.target, on_conflict=call.policy.on_conflict)
         request, encoder_notices = encode_plan(planned, call.target, dialect, on_conflict=call.policy.on_conflict)
         self._thinks = planned.prompt.thinking.mode != "off"
-        self._effort = planned.effort
+        self._planned = ("prefix", planned.prefix), ("effort", planned.effort)
         _log_plan(call.target.provider.name, planned)
         return request, (*notices, *planned.notices, *encoder_notices)
 
@@ -384,7 +383,7 @@ class Exchange:
             ("revealed", tuple(revealed)),
             ("expected", call.expected),
             ("priced_by", call.target.provider.prices),
-            ("effort", self._effort),
+            *self._planned,
         )
         return {name: value for name, value in fields if value}
 

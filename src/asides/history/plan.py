@@ -64,6 +64,8 @@ class Plan(msgspec.Struct, frozen=True):
     prompt: Prompt
     decisions: tuple[Decision, ...] = ()
     notices: tuple[Notice, ...] = ()
+    prefix: str = ""
+    """The digest of everything that is sent, where the model binds its seals to that."""
     effort: Effort | None = None
     """The effort in force for the answer. It may be set by a message of the prompt, not by its settings."""
 
@@ -97,7 +99,25 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
         from asides.history.effort_changes import place_changes
 
         checked, effort = place_changes(checked, target, on_conflict, notices)
-    return Plan(checked, tuple(decisions), tuple(notices), effort)
+    planned = Plan(checked, tuple(decisions), tuple(notices), "", effort)
+    return _bind_seals(planned, prompt.messages) if target.rule.prefix_bound else planned
+
+
+def _bind_seals(planned: Plan, history: tuple[Message, ...]) -> Plan:
+    """Drop the thoughts whose seals are bound to another past, and report the prefix of the reply."""
+    from asides.history.prefix import WHY_DROPPED, bind_prefix
+
+    bound, prefix, broken = bind_prefix(planned.prompt)
+    decisions = planned.decisions
+    if broken:
+        numbers = {number for number, message in enumerate(history) if message.prefix in broken}
+        decisions = tuple(
+            msgspec.structs.replace(decision, action="drop", why=WHY_DROPPED)
+            if decision.message in numbers and decision.what == "thought"
+            else decision
+            for decision in decisions
+        )
+    return msgspec.structs.replace(planned, prompt=bound, decisions=decisions, prefix=prefix)
 
 
 def _drop_blank_messages(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:

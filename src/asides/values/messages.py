@@ -116,6 +116,8 @@ class MessageFacts(msgspec.Struct, gc=False, eq=False):
     encoded: Any = NO_FORM
     """The message on the wire."""
     encoded_before: Any = NO_FORM
+    chained: tuple[bytes, bytes] = (b"", b"")
+    """The digest of all before the message, and that of all up to it (history/prefix)."""
 
 
 class _FactsSlot:
@@ -145,8 +147,7 @@ def read_facts(messages: Sequence[Message]) -> list[MessageFacts]:
 
 
 def find_traits(messages: Sequence[Message]) -> int:
-    """Return the traits of all these messages together."""
-    # Few messages differ in their traits.
+    """Return the traits of all these messages together; few messages differ in theirs."""
     return reduce(or_, {facts.traits for facts in read_facts(messages)}, 0)
 
 
