@@ -6,7 +6,7 @@ It is not a model. It listens on loopback only, unless `anywhere` is set.
 from __future__ import annotations
 
 from asides.testing.stage.actor import MODEL, improvise
-from asides.testing.stage.request_log import Received
+from asides.testing.stage.request_log import Received, RefusedRequest
 from asides.testing.stage.script import Delivery, Fail, Garbage, Hang, Raw, Refuse, Say, Scene, Script, load_script
 from asides.testing.stage.server import OpenStage, Stage, run
 
@@ -20,6 +20,7 @@ __all__ = [
     "Raw",
     "Received",
     "Refuse",
+    "RefusedRequest",
     "Say",
     "Scene",
     "Script",

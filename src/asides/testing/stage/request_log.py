@@ -10,6 +10,25 @@ from typing import Any
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
+from asides.testing.stage.prompt_cache import CacheUse
+
+
+class RefusedRequest(msgspec.Struct, frozen=True):
+    """What the rules of a provider say against a request. A lenient stage answers it all the same."""
+
+    text: str
+    """The reason, in the server's words."""
+    kind: str | None
+    """The kind of rejection, as in `ProviderError.kind`; None if it is none of them."""
+    status: int
+    body: bytes
+    """The body of the error, which may quote the request, so the repr leaves it out."""
+    path: str
+    number: int
+    """Which request of the stage it was, from 0."""
+
+    def __repr__(self) -> str:
+        return f"RefusedRequest({self.kind or 'no kind'}, request {self.number} {self.path}, {self.text!r})"
 
 
 class Received(msgspec.Struct, frozen=True):
@@ -24,6 +43,14 @@ class Received(msgspec.Struct, frozen=True):
     """None if it asked for no reply or could not be read."""
     problem: str | None = None
     """The reason why the stage refused it."""
+    query: str = ""
+    """What stood behind the question mark of the address. It may include the key, so the repr leaves it out."""
+    refusal: RefusedRequest | None = None
+    """What the rules say against it, whether the stage refused it or is lenient."""
+    dropped: tuple[str, ...] = ()
+    """Thinking that the real server would leave out without a word: its place and the reason."""
+    cache: CacheUse | None = None
+    """What the prompt cache did for it; None if it asked for no reply or was refused."""
 
     @property
     def json(self) -> Any:
@@ -40,7 +67,8 @@ class Received(msgspec.Struct, frozen=True):
 class RequestLog:
     """The stage's thread writes it, any thread reads it."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_refusal: Callable[[RefusedRequest], None] | None = None) -> None:
+        self._on_refusal = on_refusal
         self._changed = threading.Condition()
         self._requests: list[Received] = []
         self._problems: list[Exception] = []
@@ -51,10 +79,15 @@ class RequestLog:
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def record_request(self, received: Received) -> None:
-        """Record a request."""
+        """Record a request. Its place in the log is the number of its refusal."""
         with self._changed:
+            if received.refusal is not None:
+                refusal = msgspec.structs.replace(received.refusal, number=len(self._requests))
+                received = msgspec.structs.replace(received, refusal=refusal)
             self._requests.append(received)
             self._changed.notify_all()
+        if received.refusal is not None and self._on_refusal is not None:
+            self._on_refusal(received.refusal)
 
     def record_problem(self, problem: Exception) -> None:
         """Record an exception of the script or of the stage."""

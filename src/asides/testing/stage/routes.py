@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from functools import partial
 from itertools import count
 from typing import Literal
@@ -20,9 +21,10 @@ from asides import dialects
 from asides.dialects.dialect import Dialect, ServedRequest
 from asides.testing.stage.endpoints import Answer, EndpointCall, MakeWriter, ReadRequest, find_endpoints
 from asides.testing.stage.http_requests import BrokenRequest, Request
-from asides.testing.stage.request_log import Received, RequestLog
+from asides.testing.stage.prompt_cache import PromptCache
+from asides.testing.stage.request_log import Received, RefusedRequest, RequestLog
 from asides.testing.stage.response_plan import ResponsePlan, plan_failure, plan_json, plan_response
-from asides.testing.stage.rules import DetailedRefusal, RulesByDialect
+from asides.testing.stage.rules import DetailedRefusal, RequestRules, RulesByDialect, read_account, read_credential
 from asides.testing.stage.script import Fail, Scene
 from asides.values.errors import AsidesError
 from asides.values.model_info import ModelInfo
@@ -54,7 +56,6 @@ _OTHER_PATHS = tuple(
 # The header in which each dialect's servers name a request, unless it is the usual one.
 _REQUEST_ID_HEADERS = {"anthropic": "request-id", "bedrock": "x-amzn-requestid"}
 _PLAIN_DIALECT = "openai_chat"
-_KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
 # What a reader or a rule raises that trusted the type of a field.
 _MALFORMED = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
 # The kind of error for a wrong key, where it is not that of the status.
@@ -73,14 +74,21 @@ class Routes:
         key: str | None,
         models: Sequence[str | ModelInfo],
         dialect: str | None = None,
+        lenient: bool = False,
+        today: date | None = None,
+        reports_cache: bool = False,
     ) -> None:
-        """`dialect`: the dialect of every reply, whatever the path."""
+        """`dialect`: the dialect of every reply, whatever the path. `lenient`: answer what the rules refuse, too.
+        `reports_cache`: put what the prompt cache did into the counts of replies."""
         self._script = script
         self._log = log
         self._key = key
         self._models = tuple(ModelInfo(model) if isinstance(model, str) else model for model in models)
         self._numbers = count(1)
-        self._rules = RulesByDialect()
+        self._rules = RulesByDialect(today)
+        self._cache = PromptCache()
+        self._reports_cache = reports_cache
+        self._lenient = lenient
         self._dialect = dialect
         # Registered dialects come before ours: their authors know the paths.
         self._reply_paths = {**_read_registered_paths("reply_paths"), **_REPLY_PATHS}
@@ -92,7 +100,18 @@ class Routes:
         dialect = self._find_dialect(path, request)
         answer = self._route(path, request, dialect)
         self._log.record_request(
-            Received(request.method, request.path, request.headers, request.body, answer.served, answer.problem)
+            Received(
+                method=request.method,
+                path=request.path,
+                headers=request.headers,
+                body=request.body,
+                served=answer.served,
+                problem=answer.problem,
+                query=request.query,
+                refusal=answer.refusal,
+                dropped=answer.dropped,
+                cache=answer.cache,
+            )
         )
         return self._add_request_id(answer.plan, dialect)
 
@@ -149,32 +168,69 @@ class Routes:
 
     def _reply(self, request: Request, dialect: Dialect, read: ReadRequest, writer: MakeWriter) -> Answer:
         rules = self._rules.find(dialect.name)
-        try:
-            served = read(request.body, request.path)
-            refusal = None if rules is None else rules.refuse(request)
-        except AsidesError as problem:
-            return _refuse(400, str(problem), dialect)
-        except _MALFORMED:
-            return _refuse(400, "a field of the request has an unexpected type.", dialect)
-        if refusal is not None:
-            body = refusal.body.decode() if isinstance(refusal, DetailedRefusal) else None
-            return Answer(plan_failure(Fail(status=400, message=refusal, body=body), dialect), served, refusal)
+        refusal, served, problem = self._read(request, rules, read)
+        refused = None
+        if refusal is not None and (served is not None or isinstance(refusal, DetailedRefusal)):
+            plan = _plan_refusal(refusal, dialect)
+            refused = _describe_refusal(refusal, plan, request)
+            if not self._lenient:
+                return Answer(plan, served, str(refusal), refused)
+        if served is None or problem is not None:
+            answer = _refuse(400, problem or "the request cannot be read.", dialect)
+            return msgspec.structs.replace(answer, refusal=refused)
+        # Only some dialects have thinking that is dropped in silence.
+        dropped = tuple(f"{one.path}: {one.reason}" for one in getattr(rules, "dropped", ()))
+        cache = self._cache.use(dialect.name, read_account(request), served.model, msgspec.json.decode(request.body))
         seal = None if rules is None else partial(rules.seal, request=request)
         try:
-            return Answer(plan_response(self._script(served), served, dialect, seal, writer), served)
+            reported = cache if self._reports_cache else None
+            plan = plan_response(self._script(served), served, dialect, seal, writer, reported)
+            return Answer(plan, served, None, refused, dropped, cache)
         except Exception as problem:  # noqa: BLE001 - whatever a script raises must reach the test, not die in a thread
             self._log.record_problem(problem)
             message = f"the stage's script raised {type(problem).__name__}; closing the stage raises it again."
-            return Answer(plan_failure(Fail(status=500, message=message), dialect), served, message)
+            return Answer(plan_failure(Fail(status=500, message=message), dialect), served, message, refused)
+
+    def _read(
+        self, request: Request, rules: RequestRules | None, read: ReadRequest
+    ) -> tuple[str | None, ServedRequest | None, str | None]:
+        """Return what the rules say against a request, the request as it was read, and why it cannot be answered.
+
+        The rules look first: their words are the real servers', and the reader's are ours.
+        """
+        refusal, served, problem = None, None, None
+        try:
+            refusal = None if rules is None else rules.refuse(request)
+        except _MALFORMED:
+            problem = "a field of the request has an unexpected type."
+        try:
+            served = read(request.body, request.path)
+        except AsidesError as unreadable:
+            problem = str(unreadable)
+        except _MALFORMED:
+            problem = "a field of the request has an unexpected type."
+        return refusal, served, problem
 
     def _has_key(self, request: Request) -> bool:
         if self._key is None:
             return True
-        scheme, _, sent = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer":
-            in_query = dict(parse_qsl(request.query)).get("key", "")
-            sent = next((request.headers[name] for name in _KEY_HEADERS if name in request.headers), in_query)
-        return hmac.compare_digest(sent.strip().encode(), self._key.encode())
+        return hmac.compare_digest(read_credential(request).encode(), self._key.encode())
+
+
+def _plan_refusal(refusal: str, dialect: Dialect) -> ResponsePlan:
+    """Plan the error for a request that the rules refuse."""
+    if not isinstance(refusal, DetailedRefusal):
+        return plan_failure(Fail(status=400, message=refusal), dialect)
+    if refusal.status == 200 and refusal.body is not None:
+        return ResponsePlan(200, {"content-type": "text/event-stream"}, (refusal.body,))
+    body = None if refusal.body is None else refusal.body.decode()
+    return plan_failure(Fail(status=refusal.status, message=str(refusal), body=body), dialect)
+
+
+def _describe_refusal(refusal: str, plan: ResponsePlan, request: Request) -> RefusedRequest:
+    kind = refusal.kind if isinstance(refusal, DetailedRefusal) else None
+    # The log fills in the number.
+    return RefusedRequest(str(refusal), kind, plan.status or 0, b"".join(plan.pieces), request.path, 0)
 
 
 def _match_ending(path: str, endings: Mapping[str, str]) -> str | None:

@@ -5,10 +5,14 @@ Here are the protocol, the lookup, and the checks that dialects with a flat list
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime
+from hashlib import blake2b
 from importlib import import_module
 from typing import Any, Literal, Protocol, Self, TypeAlias, cast
+from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -18,7 +22,7 @@ from asides.values.events import Event
 
 Wire: TypeAlias = dict[str, Any]
 """A JSON object as it was sent."""
-# Each module has a function `request_rules(secret)`. It is imported at the first request in its dialect.
+# Each module has a function `request_rules(secret, today)`. It is imported at the first request in its dialect.
 _MODULES = {
     "anthropic": "asides.testing.stage.rules.anthropic",
     "bedrock": "asides.testing.stage.rules.bedrock",
@@ -31,16 +35,42 @@ _MODULES = {
 
 
 class DetailedRefusal(str):
-    """The reason of a refusal that clients read more from than a sentence: also the body of the error."""
+    """The reason of a refusal, with more than a sentence: the kind, the status, and the whole body of the error."""
 
-    __slots__ = ("body",)
-    body: bytes
+    __slots__ = ("body", "kind", "status")
+    body: bytes | None
+    """None: the dialect writes the ordinary body around the reason."""
+    status: int
+    """200: the body is an error inside of a stream that was opened well."""
+    kind: str | None
+    """The kind of rejection, one of the slugs of `asides.ProviderError.kind`; None if it is none of them."""
 
-    def __new__(cls, reason: str, body: bytes) -> Self:
+    def __new__(cls, reason: str, body: bytes | None = None, *, status: int = 400, kind: str | None = None) -> Self:
         """Make a refusal with this body."""
         refusal = super().__new__(cls, reason)
-        refusal.body = body
+        refusal.body, refusal.status, refusal.kind = body, status, kind
         return refusal
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule of a provider as data: the kind of rejection, the server's words, where and when they were seen.
+
+    Each module of rules has its rules in a tuple `RULES`, which the documentation lists.
+    """
+
+    kind: str | None
+    """One of the slugs of `asides.ProviderError.kind`; None if it is none of them."""
+    text: str
+    """The server's words, with {names} for what changes. A brace of the words is written twice."""
+    since: str
+    """The date at which the words were seen or documented: "2026-09-25" or "2026-09"."""
+    source: str
+    status: int = 400
+
+    def refuse(self, write: Callable[[int, str], bytes] | None = None, **names: object) -> DetailedRefusal:
+        """Return the refusal of a request. `write` writes the body; None: the dialect's ordinary one."""
+        text = self.text.format(**names)
+        return DetailedRefusal(text, write and write(self.status, text), status=self.status, kind=self.kind)
 
 
 class RequestRules(Protocol):
@@ -58,8 +88,10 @@ class RequestRules(Protocol):
 class RulesByDialect:
     """The rules of every dialect, for one stage. Each stage has its own secret and refuses the seals of another."""
 
-    def __init__(self) -> None:
+    def __init__(self, today: date | None = None) -> None:
+        """`today`: the date of the rules, for those that hold from or until a day; None: the real one."""
         self._secret = secrets.token_bytes(32)
+        self._today = today or datetime.now(UTC).date()
         self._loaded: dict[str, RequestRules | None] = {}
 
     def find(self, dialect: str) -> RequestRules | None:
@@ -69,11 +101,35 @@ class RulesByDialect:
         return self._loaded[dialect]
 
     def _load(self, dialect: str) -> RequestRules | None:
-        module = _MODULES.get(dialect)
+        if (module := _MODULES.get(dialect)) is not None:
+            return cast("RequestRules", import_module(module).request_rules(self._secret, self._today))
         # A registered dialect brings its own rules, if its providers have any.
-        owner = dialects.find_dialect(dialect) if module is None else import_module(module)
-        build = getattr(owner, "request_rules", None)
+        build = getattr(dialects.find_dialect(dialect), "request_rules", None)
         return None if build is None else cast("RequestRules", build(self._secret))
+
+
+# --- accounts ---------------------------------------------------------------------------------------------------------
+
+_KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
+_AWS_KEY = re.compile(r"Credential=([^/,\s]+)/")
+
+
+def read_credential(request: Request) -> str:
+    """Return the key or token that a request carries, of a signature of AWS the id of its key; "" if there is none."""
+    sent = request.headers.get("authorization", "").strip()
+    if (signed := _AWS_KEY.search(sent)) is not None:
+        return signed[1]
+    scheme, _, token = sent.partition(" ")
+    if scheme.lower() == "bearer":
+        return token.strip()
+    in_query = dict(parse_qsl(request.query)).get("key", "")
+    return next((request.headers[name].strip() for name in _KEY_HEADERS if name in request.headers), in_query)
+
+
+def read_account(request: Request) -> str:
+    """Return the account of a request: a fingerprint of its credential; "" if it carries none."""
+    credential = read_credential(request)
+    return blake2b(credential.encode(), digest_size=6).hexdigest() if credential else ""
 
 
 # --- flat lists of messages -------------------------------------------------------------------------------------------

@@ -6,15 +6,16 @@ Written from the documented rules and from reported errors, not copied from a se
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 
 from asides.testing.stage.rules import HistoryRules, PairingFault, RequestRules, Wire, find_pairing_faults
 
 _CONTENT_TYPES = ("text", "thinking")
 
 
-def request_rules(secret: bytes) -> RequestRules:
+def request_rules(secret: bytes, today: date) -> RequestRules:
     """Build the rules for one stage."""
-    del secret
+    del secret, today
     return HistoryRules(_check)
 
 

@@ -8,15 +8,16 @@ has no seals.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 
 from asides.testing.stage.rules import HistoryRules, RequestRules, Wire, find_pairing_faults, list_call_ids
 
 _ROLES = ("system", "user", "assistant", "tool")
 
 
-def request_rules(secret: bytes) -> RequestRules:
+def request_rules(secret: bytes, today: date) -> RequestRules:
     """Build the rules for one stage."""
-    del secret
+    del secret, today
     return HistoryRules(_check)
 
 

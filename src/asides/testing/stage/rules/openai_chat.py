@@ -11,6 +11,7 @@ import hmac
 import re
 from base64 import b64encode
 from collections.abc import Iterator
+from datetime import date
 from itertools import count, pairwise
 from typing import Literal
 
@@ -41,8 +42,9 @@ _FORMATS = {
 _ENDING = (UsageReported, Warned, ReplyEnded)
 
 
-def request_rules(secret: bytes) -> RequestRules:
+def request_rules(secret: bytes, today: date) -> RequestRules:
     """Build the rules for one stage."""
+    del today  # No rule here depends on the date yet.
     return _ChatRules(secret)
 
 
