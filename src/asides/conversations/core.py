@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, cast, get_args
 
 from asides.conversations.compact import Compaction, find_older_turns, select_summary_options
 from asides.conversations.message_history import (
@@ -40,7 +40,7 @@ from asides.values.usage import Usage
 if TYPE_CHECKING:
     from asides.aio import AsyncClient
     from asides.client import Client
-    from asides.history.cache_break import SentBefore
+    from asides.flows.offline import Explanation
 
 AnyClient = TypeVar("AnyClient", bound="Client | AsyncClient")
 
@@ -342,17 +342,22 @@ class ConversationCore(Generic[AnyClient]):
         turn = self.turn(prompt, files=given.pop("files", None))
         last, self._asked = self._asked, (turn, name, given)
         if last is not None and given.get("cache"):
-            from asides.conversations.last_request import LastRequest, report_break
+            from asides.conversations.last_request import report_break
 
-            turn.notices = report_break(LastRequest(*last), LastRequest(turn, name, given), self._asking_builder)
+            turn.notices = report_break(last, self._asked, self._asking_builder)
         return turn, name, given
 
-    @property
-    def sent_before(self) -> SentBefore | None:
-        """The request of the latest question that was asked here, which `explain` compares with; None before one."""
-        from asides.conversations.last_request import LastRequest, build_request
+    def explain(
+        self, prompt: Question = None, *, model: ModelLike | None = None, **options: Unpack[Options]
+    ) -> Explanation:
+        """The request that `ask` would send with these arguments, and the reasons for its content. Sends nothing, adds
+        nothing, and compares with the latest request of this conversation (`cache_break_at`).
+        """
+        from asides.conversations.last_request import explain_next
 
-        return None if self._asked is None else build_request(LastRequest(*self._asked), self._asking_builder)
+        given, name = merge_options(self._options, reject_unknown(options)), self._choose_model(model)
+        turn = self.turn(prompt, files=given.pop("files", None))
+        return explain_next((turn, name, given), self._asked, self._asking_builder)
 
     def _prepare_compaction(
         self, over: int, keep_turns: int, model: ModelLike | None, options: Options

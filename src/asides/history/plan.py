@@ -72,8 +72,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -> Plan:
     """Decide which parts of the history go back, and check the request against the model's rules. Nothing is sent."""
-    decisions: list[Decision] = []
-    notices: list[Notice] = []
+    decisions, notices = list[Decision](), list[Notice]()
     # Most steps look for something that most histories do not have.
     traits = find_traits(prompt.messages)
     messages = _replay(prompt, target, traits, decisions) if traits & IS_BOUND else prompt.messages
