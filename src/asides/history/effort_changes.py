@@ -33,9 +33,7 @@ def place_changes(
     if updates is None or not can_change(prompt, target):
         return prompt, asked
     history = _EffortHistory(prompt.messages, updates, target.rule.efforts or ())
-    if history.first is None and not history.changes and asked is None:
-        return prompt, None
-    if history.turns == 0:
+    if history.turns == 0 or (asked is None and not history.names_effort):
         return prompt, asked
     wanted = asked or updates.default or history.in_force
     if history.in_force != wanted and not history.is_open:
@@ -46,8 +44,8 @@ def place_changes(
         detail = "the default effort of this model is not known, so that of the questions before stays"
         notices.append(Notice("effort_kept", detail, "thinking", "nothing", history.in_force))
     thinking = msgspec.structs.replace(prompt.thinking, effort=history.first)
-    if history.first is None and history.changes and thinking.mode is None:
-        # The first request named no effort. What shows thinking is sent from the first change on, and stays.
+    if history.first is None and thinking.mode is None:
+        # The first request named no effort. What shows thinking is sent from the first one that did on, and stays.
         thinking = msgspec.structs.replace(thinking, mode="auto")
     if history.changes and prompt.thinking.mode == "between_tools":
         thinking = _leave_form(thinking, target, on_conflict, notices)
@@ -83,6 +81,8 @@ class _EffortHistory:
         self.in_force: Effort | None = updates.default
         self.changes: dict[int, Effort] = {}
         self.turns = 0
+        self.names_effort = False
+        """Whether any turn was asked with an effort."""
         self.is_open = False
         """Whether the last messages are a question, which may change the effort."""
         self._question = 0
@@ -100,6 +100,7 @@ class _EffortHistory:
 
     def _add_turn(self, effort: Effort | None) -> None:
         self.turns += 1
+        self.names_effort = self.names_effort or effort is not None
         if self.turns == 1:
             self.first = effort
             self.in_force = effort or self.in_force
