@@ -309,6 +309,7 @@ def read_prompt(
     options that were given.
     """
     stream = stream if given.stream is None else given.stream
+    known: tuple[Notice, ...] = ()
     if isinstance(prompt, Prompt):
         start = prompt if prompt.stream is stream else msgspec.structs.replace(prompt, stream=stream)
     else:
@@ -318,10 +319,11 @@ def read_prompt(
             system=system if isinstance(system, str) else None,
             stream=stream,
         )
+        known = found if isinstance(found := getattr(prompt, "notices", ()), tuple) else ()  # those of a conversation
     if _ALL_PROMPT_OPTIONS.isdisjoint(names):
-        return start, ()
+        return start, known
     changes, notices = _read_prompt_options(start, given)
-    return msgspec.structs.replace(start, **changes), notices
+    return msgspec.structs.replace(start, **changes), (*known, *notices)
 
 
 def _read_prompt_options(start: Prompt, given: CallOptions) -> tuple[dict[str, Any], tuple[Notice, ...]]:
