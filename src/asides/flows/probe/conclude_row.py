@@ -13,7 +13,7 @@ import msgspec
 
 from asides.dialects import plain_row
 from asides.flows.probe.knowledge import Knowledge, excludes_thinking, list_fields, list_tags
-from asides.flows.probe.spellings import keep_efforts
+from asides.flows.probe.thinking_switches import keep_efforts
 from asides.flows.probe.trials import Setup
 from asides.providers.provider import ModelRule, Provider, ReplayRule
 from asides.providers.quirks import Quirks

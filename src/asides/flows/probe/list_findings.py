@@ -144,7 +144,7 @@ def _find_forms(known: Knowledge) -> Finding:
 
 def _find_switch(known: Knowledge) -> Finding:
     outcomes: dict[str, list[str]] = {}
-    for name, text in known.spellings.items():
+    for name, text in known.tried.items():
         outcomes.setdefault(text, []).append(name)
     tried = "; ".join(f"{', '.join(names)}: {_cut(text)}" for text, names in outcomes.items())
     if known.switch is not None:
@@ -154,12 +154,12 @@ def _find_switch(known: Knowledge) -> Finding:
         return Finding(
             "switch",
             f"{wish}: {known.switch_text}{f'. Also tried: {tried}' if tried else ''}",
-            {"spelling": known.switch.name, "turns": known.switch_wish, "tried": dict(known.spellings)},
+            {"field": known.switch.name, "turns": known.switch_wish, "tried": dict(known.tried)},
         )
     if known.cannot_switch:
         what = "cannot be turned off" if known.switch_wish == "off" else "was not turned on"
-        text = f"thinking {what} by any spelling that was tried: {tried}"
-        return Finding("switch", text, {"spelling": None, "tried": dict(known.spellings)})
+        text = f"thinking {what} by any switch that was tried: {tried}"
+        return Finding("switch", text, {"field": None, "tried": dict(known.tried)})
     seen = f": {known.switch_text}" if known.switch_text else "" if tried else ": not asked"
     return Finding("switch", f"not known{seen}{f'. Tried: {tried}' if tried else ''}")
 

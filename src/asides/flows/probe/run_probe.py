@@ -21,7 +21,7 @@ from asides.flows.probe.knowledge import EndpointSight
 from asides.flows.probe.observe import Observation
 from asides.flows.probe.probe_report import ProbeReport
 from asides.flows.probe.repair_request import repair_setup
-from asides.flows.probe.spellings import UNKNOWN_EFFORT, keep_efforts, read_efforts
+from asides.flows.probe.thinking_switches import UNKNOWN_EFFORT, keep_efforts, read_efforts
 from asides.flows.probe.trial_sender import BUSY, ProbeCall, SpentError, StoppedError, TrialSender
 from asides.flows.probe.trials import Auth, Setup
 from asides.flows.steps import Flow
