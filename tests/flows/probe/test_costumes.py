@@ -254,6 +254,14 @@ def test_a_template_that_opens_the_tag_only_while_it_thinks_waits_for_the_close(
         _check_pasted(costume, row, report, stops=True)
 
 
+def test_what_the_server_says_about_the_model_is_reported() -> None:
+    with wearing(BY_NAME["ollama"]) as server:
+        finding = probe(BY_NAME["ollama"], server).find("model")
+    assert finding is not None
+    assert finding.value["capabilities"] == ["completion", "thinking"]
+    assert "the server says: completion, thinking" in finding.text
+
+
 def test_thinking_where_no_row_can_read_it_is_reported() -> None:
     def answer(costume: Costume, path: str, body: dict[str, Any]) -> tuple[str, bytes]:
         kind, content = make_chat(in_field("nothing"))(costume._replace(thinks=lambda _: False), path, body)

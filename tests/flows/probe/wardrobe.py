@@ -190,7 +190,9 @@ def _check_messages(body: Body) -> None:
                 raise Refusal(400, {"type": "error", "error": {"type": "invalid_request_error", "message": text}})
 
 
-def _answer_ollama(costume: Costume, _path: str, body: Body) -> tuple[str, bytes]:
+def _answer_ollama(costume: Costume, path: str, body: Body) -> tuple[str, bytes]:
+    if path.endswith("/show"):
+        return "application/json", json.dumps({"capabilities": ["completion", "thinking"], "details": {}}).encode()
     message: Body = {"role": "assistant", "content": ANSWER}
     if costume.thinks(body):
         message["thinking"] = THOUGHT
@@ -392,7 +394,7 @@ COSTUMES = [
     Costume(
         "ollama",
         _answer_ollama,
-        path="/api/chat",
+        path="/api/*",
         thinks=lambda body: body.get("think", True) is not False,
         check=_check_ollama,
     ),

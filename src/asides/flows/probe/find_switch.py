@@ -76,7 +76,7 @@ class SwitchSearch:
                 break
             named = find_named(left, seen.said, self._wish)
             if not named:
-                yield from self._try_each(left)
+                yield from self._try_each(sorted(left, key=_rank_for_strict))
                 return
             left = [switch for switch in left if switch not in named]
             self._note_refusal(named, seen)

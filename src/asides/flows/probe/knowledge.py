@@ -35,6 +35,8 @@ class Knowledge:
         self.setup: Setup | None = None
         self.models: tuple[str, ...] = ()
         self.list_detail = ""
+        self.capabilities: tuple[str, ...] = ()
+        """What the server says that the model can do."""
         self.endpoints: list[EndpointSight] = []
         self.replies: list[tuple[str, Observation]] = []
         """Every reply, with what was asked: "default", "on", "off", "effort", "tools", "replay"."""

@@ -65,7 +65,11 @@ def _find_models(known: Knowledge) -> Finding:
     model = known.setup.model if known.setup is not None else ""
     listed = f"{len(known.models)} listed" if known.models else known.list_detail or "no list was asked for"
     text = f"asked {model}; {listed}" if model else listed
-    return Finding("model", text, {"asked": model or None, "listed": list(known.models[:100])})
+    value: dict[str, Any] = {"asked": model or None, "listed": list(known.models[:100])}
+    if known.capabilities:
+        text += f"; the server says: {_cut(', '.join(known.capabilities))}"
+        value["capabilities"] = list(known.capabilities)
+    return Finding("model", text, value)
 
 
 def _find_thinking(known: Knowledge) -> Finding:

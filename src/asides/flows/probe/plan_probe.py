@@ -53,7 +53,7 @@ class ProbeOptions(TypedDict, total=False):
     max_tokens: int | None
     """The limit of each reply (512)."""
     timeout: float | None
-    """Seconds for each request (60)."""
+    """Seconds for each request (120)."""
 
 
 def build_probe(base_url: str, options: ProbeOptions, environ: Mapping[str, str] | None = None) -> ProbeCall:
@@ -118,7 +118,7 @@ def complete_address(base_url: object) -> str:
 
 def _read_seconds(value: object) -> float:
     if value is None:
-        return 60.0
+        return 120.0
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value <= _LONGEST:
         raise ConfigError(f"timeout is a number of seconds above zero, at most {_LONGEST:g}.")
     return float(value)
