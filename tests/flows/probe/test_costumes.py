@@ -12,7 +12,7 @@ import pytest
 import asides
 from asides.providers.user_rows import read_rows
 from tests.flows.probe.costumes import ANSWER, THOUGHT, Costume, in_field, in_tags, make_chat, refuse, wearing
-from tests.flows.probe.wardrobe import COSTUMES, ONE
+from tests.flows.probe.wardrobe import COSTUMES, MORE, ONE, STOPS
 from tests.loopback import Server
 
 BY_NAME = {costume.name: costume for costume in COSTUMES}
@@ -166,6 +166,33 @@ def _check_pasted(costume: Costume, row: asides.Provider, report: asides.ProbeRe
             if stops:
                 off = client.ask(f"{row.name}:{report.model}", "What is 47 + 85?", thinking="off", stream=stream)
                 assert (off.text, off.thinking) == (ANSWER, None)
+
+
+@pytest.mark.parametrize("costume", MORE, ids=lambda costume: costume.name)
+def test_the_row_of_more_costumes_separates(costume: Costume) -> None:
+    with wearing(costume) as server:
+        report = probe(costume, server)
+        row = paste(report)
+        assert (row.models[0].thinking == "optional") is (costume.name in STOPS)
+        _check_pasted(costume, row, report, costume.name in STOPS)
+
+
+def test_a_switch_that_no_row_can_say_is_named_for_extra() -> None:
+    costume = Costume(
+        "true or false",
+        make_chat(in_field("reasoning_content")),
+        models=ONE,
+        thinks=lambda body: body.get("thinking") is True,
+    )
+    with wearing(costume) as server:
+        report = probe(costume, server)
+        switch = report.find("switch")
+        assert switch is not None
+        assert 'extra={"thinking":true} does' in switch.text
+        row = paste(report)
+        with asides.Client(providers=[row]) as client:
+            reply = client.ask(f"{row.name}:{report.model}", "What is 47 + 85?", extra={"thinking": True})
+    assert (reply.text, reply.thinking and reply.thinking.text) == (ANSWER, THOUGHT)
 
 
 @pytest.mark.parametrize("name", [name for name, costume in BY_NAME.items() if costume.path.endswith("completions")])

@@ -28,7 +28,12 @@ if TYPE_CHECKING:
 _MANY_LEFT = 7
 _CANNOT_STOP = re.compile(
     r"(?:cannot|can't|can not|not be|unable to|does not support) (?:be )?(?:disabl|turn(?:ed)? off|switch(?:ed)? off)"
-    r"|always (?:on|think)|mandatory",
+    r"|always (?:on|think)|mandatory|only (?:type ?= ?)?\W?enabled\W? is (?:allowed|supported)",
+    re.IGNORECASE,
+)
+_CONFLICT = re.compile(
+    r"only one of|at most one|mutually exclusive|not both|cannot both|together|conflict|in combination"
+    r"|can ?not be used with",
     re.IGNORECASE,
 )
 
@@ -51,6 +56,8 @@ class SwitchSearch:
         self._known = known
         self._wish: Wish = wish
         self._dialect = probe.setup.dialect
+        self._says_so = False
+        """The server says that thinking cannot be turned off."""
         known.switch_wish = wish
 
     def run(self) -> Flow[None]:
@@ -63,18 +70,25 @@ class SwitchSearch:
             return
         yield from self._search(left)
         others = list_other_switches(self._dialect, self._wish)
-        if self._known.cannot_switch and self._probe.requests_left >= _MANY_LEFT:
+        can_go_on = self._known.switch is None and not self._says_so
+        if self._known.cannot_switch and can_go_on and self._probe.requests_left >= _MANY_LEFT:
             self._known.cannot_switch = False
             yield from self._search(others)
 
     def _search(self, left: list[ThinkingSwitch]) -> Flow[None]:
         """Search among switches that can stand in one request."""
         single = 0
+        alone: list[ThinkingSwitch] = []
         while left:
             seen = yield from self._try(left, "all switches at once")
             if seen.state != "refused":
                 break
             named = find_named(left, seen.said, self._wish)
+            if len(named) > 1 and _CONFLICT.search(seen.said):
+                # It knows them, and takes only one of them.
+                alone += named[1:]
+                left = [switch for switch in left if switch not in alone]
+                continue
             if not named:
                 yield from self._try_each(sorted(left, key=_rank_for_strict))
                 return
@@ -94,6 +108,8 @@ class SwitchSearch:
             for switch in left:
                 self._known.tried[switch.name] = "accepted, and changes nothing"
             self._known.cannot_switch = True
+            if alone:
+                yield from self._try_each(alone)
             return
         yield from self._halve(left)
 
@@ -135,7 +151,7 @@ class SwitchSearch:
                 self._known.tried[switch.name] = "accepted, and changes nothing"
             else:
                 accepted = False
-        self._known.cannot_switch = accepted
+        self._known.cannot_switch = self._known.cannot_switch or accepted
 
     def _try(self, switches: list[ThinkingSwitch], purpose: str) -> Flow[Observation]:
         fields: dict[str, Any] = combine(switches, self._wish)
@@ -152,7 +168,7 @@ class SwitchSearch:
         return bool(seen.answer.strip()) and (not shown if showed else not seen.thinks)
 
     def _keep(self, switch: ThinkingSwitch, how: str) -> None:
-        self._known.switch, self._known.switch_text = switch, how
+        self._known.switch, self._known.switch_text, self._known.cannot_switch = switch, how, False
         self._known.tried.pop(switch.name, None)
 
     def _note_refusal(self, switches: list[ThinkingSwitch], seen: Observation) -> None:
@@ -163,5 +179,5 @@ class SwitchSearch:
                 if efforts:
                     self._known.efforts, self._known.effort_counts = efforts, True
                     self._known.effort_text = f"a refusal lists {' '.join(efforts)} ({seen.detail})"
-        if self._wish == "off" and _CANNOT_STOP.search(seen.said):
-            self._known.switch_text = "the server says that it cannot be turned off"
+        if self._wish == "off" and (seen.kind == "thinking_cannot_disable" or _CANNOT_STOP.search(seen.said)):
+            self._known.cannot_switch = self._says_so = True

@@ -155,6 +155,11 @@ def _find_switch(known: Knowledge) -> Finding:
         thought = known.baseline is not None and known.baseline.thinks
         turned = "shown" if thought and known.switch_wish == "on" else f"turned {known.switch_wish}"
         wish = f"thinking is {turned} by {known.switch.name}"
+        if not (
+            known.switch.quirks or known.switch.rule or known.setup is None or known.setup.dialect != "openai_chat"
+        ):
+            fields = msgspec.json.encode(known.switch.ask(known.switch_wish)).decode()
+            wish += f" (no row can say that; extra={fields} does)"
         return Finding(
             "switch",
             f"{wish}: {known.switch_text}{f'. Also tried: {tried}' if tried else ''}",
