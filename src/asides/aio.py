@@ -20,6 +20,8 @@ from asides.values.reply import Output, Reply
 from asides.values.visibility import Visibility
 
 if TYPE_CHECKING:
+    from asides.flows.call import Call
+    from asides.flows.compact_history import CompactedHistory
     from asides.flows.many import Batch, OnProgress
     from asides.transports.answers import AsyncAnswers
     from asides.transports.run_stream import AsyncRunStream, RunState
@@ -139,6 +141,13 @@ class AsyncClient:
 
         call = self._call_builder.build_model_list(provider, options)
         return await run_flow(call, lambda: list_models(call), self._transport)
+
+    async def compact(self, build: Callable[[CallBuilder], Call]) -> CompactedHistory:
+        """Let a provider compact a history on its own; `build` builds the call. `AsyncConversation` calls this."""
+        from asides.flows.compact_history import compact_history
+
+        call = build(self._call_builder)
+        return await run_flow(call, lambda: compact_history(call), self._transport)
 
     async def close(self) -> None:
         """Close idle connections of this event loop. The client may still be used."""

@@ -21,6 +21,8 @@ from asides.values.reply import Output, Reply
 from asides.values.visibility import Visibility
 
 if TYPE_CHECKING:
+    from asides.flows.call import Call
+    from asides.flows.compact_history import CompactedHistory
     from asides.flows.many import Batch, BuildCall, OnProgress
     from asides.transports.answers import Answers
     from asides.transports.run_stream import RunState, RunStream
@@ -128,6 +130,13 @@ class Client:
 
         call = self._call_builder.build_model_list(provider, options)
         return run_flow(call, lambda: list_models(call), self._transport)
+
+    def compact(self, build: Callable[[CallBuilder], Call]) -> CompactedHistory:
+        """Let a provider compact a history on its own; `build` builds the call. `Conversation` calls this."""
+        from asides.flows.compact_history import compact_history
+
+        call = build(self._call_builder)
+        return run_flow(call, lambda: compact_history(call), self._transport)
 
     def close(self) -> None:
         """Close idle connections. The client may still be used."""

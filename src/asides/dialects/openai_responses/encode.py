@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from asides.dialects.compaction import encode_threshold
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields
 from asides.dialects.media import make_data_url, make_image_url, refuse_sound_and_video
@@ -115,6 +116,7 @@ def _encode_state(prompt: Prompt, target: Target) -> dict[str, Any]:
         encoded["conversation"] = state.conversation
     if state.truncation is not None:
         encoded["truncation"] = state.truncation
+    encoded |= {} if prompt.compaction is None else encode_threshold(prompt.compaction)
     include = list(state.include)
     thinks = target.may_think(prompt.thinking)
     if quirks.encrypted_reasoning and thinks and not state.continues and ENCRYPTED not in include:
@@ -360,7 +362,7 @@ def _simplify_message(item: Wire) -> Wire:
 
 
 def _drop_id(item: Wire) -> Wire:
-    return {name: value for name, value in item.items() if name != "id"}
+    return {name: value for name, value in item.items() if name != "id" or item.get("type") == "compaction"}
 
 
 # --- input parts ------------------------------------------------------------------------------------------------------
