@@ -242,7 +242,7 @@ def test_the_provider_compacts_the_whole_conversation(shell: Shell, tmp_path: An
         return False
 
     with serving(answer) as server, SqliteStore(tmp_path / "store.db") as store:
-        client = shell.client(providers=[_responses_row(server.url)], settings=Settings())
+        client: Any = shell.client(providers=[_responses_row(server.url)], settings=Settings())
         given: dict[str, Any] = {"client": client, "store": store, "name": "talk", "system": "Be brief."}
         chat = shell.kind("mine:m", **given)
         chat.extend(["one?", assistant("One."), "two?", assistant("Two.")])
@@ -261,7 +261,7 @@ def test_the_provider_compacts_the_whole_conversation(shell: Shell, tmp_path: An
 @both_shells
 def test_below_the_budget_the_provider_is_not_asked(shell: Shell, stage: OpenStage) -> None:
     theatre = stage(Say(text="never"))
-    client = shell.client(providers=[_responses_row(theatre.url)], settings=Settings())
+    client: Any = shell.client(providers=[_responses_row(theatre.url)], settings=Settings())
     chat = shell.kind("mine:m", messages=["one?", assistant("One.")], client=client)
     assert shell.compact(chat, 10_000, by="provider") is None
     assert theatre.requests == []
@@ -284,7 +284,7 @@ def test_a_provider_that_cannot_says_so_and_nothing_changes(shell: Shell, stage:
 def test_a_compaction_that_fails_changes_nothing(shell: Shell) -> None:
     failed = whole_response(b"{}", status="503 Busy", Connection="close", Retry_After="0")
     with serving(saying(failed, _write({"output": []}), then=False)) as server:
-        client = shell.client(providers=[_responses_row(server.url)], settings=Settings())
+        client: Any = shell.client(providers=[_responses_row(server.url)], settings=Settings())
         chat = shell.kind("mine:m", messages=["one?", assistant("One.")], client=client)
         before = chat.messages
         with pytest.raises(ProtocolError, match="no compaction"):

@@ -114,8 +114,8 @@ class AsyncConversation(ConversationCore[AsyncClient]):
                 if build is None:
                     return None
                 if self._client is None:
-                    async with aio.AsyncClient() as client:
-                        compacted = await client.compact(build)
+                    async with aio.AsyncClient() as opened:
+                        compacted = await opened.compact(build)
                 else:
                     compacted = await self._client.compact(build)
                 await _run(lambda: replace_compacted(self._history, compacted), in_thread=self.name is not None)
