@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, cast, get_args
 
-from asides.conversations.compact import Compaction, find_older_turns, select_summary_options
+from asides.conversations.compact import Compaction, find_older_turns, reduce_thinking, select_summary_options
 from asides.conversations.message_history import (
     MessageHistory,
     MessageLike,
@@ -41,6 +41,7 @@ from asides.values.visibility import ALL_VISIBLE
 if TYPE_CHECKING:
     from asides.aio import AsyncClient
     from asides.client import Client
+    from asides.flows.call import Call
     from asides.flows.offline import Explanation
 
 AnyClient = TypeVar("AnyClient", bound="Client | AsyncClient")
@@ -375,9 +376,21 @@ class ConversationCore(Generic[AnyClient]):
             return None
         # The cost is that of the conversation at its own model. Without one, the model that sums up has to do.
         counting_model = self.model or (None if self._call_builder.settings.model else model)
-        if self._build_token_counter(counting_model)(self.messages) <= over:
+        if reduce_thinking(self._history, over, self._build_token_counter(counting_model)):
             return None
         return Compaction(self._history, older, self._choose_model(model), given)
+
+    def _prepare_provider_compaction(
+        self, over: int, model: ModelLike | None, options: Options
+    ) -> Callable[[CallBuilder], Call] | None:
+        """What builds the call for the provider; None when there is nothing to do. The caller holds the history."""
+        self._history.refresh()
+        given = merge_options(select_summary_options(self._options), reject_unknown(options))
+        name = self._choose_model(model)
+        counting_model = self.model or (None if self._call_builder.settings.model else model)
+        if not self.messages or reduce_thinking(self._history, over, self._build_token_counter(counting_model)):
+            return None
+        return lambda builder: builder.build(name, self, given, stream=False)
 
     def _choose_model(self, model: ModelLike | None) -> ModelLike | None:
         """The model of a question. None: that of the settings, which the client chooses and reports."""

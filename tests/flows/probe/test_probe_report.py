@@ -6,14 +6,14 @@ import json
 import tomllib
 
 import asides
-from asides.flows.probe.list_findings import Finding
+from asides.flows.probe.list_findings import ProbeFinding
 from asides.flows.probe.probe_report import ProbeReport
 
 ROW = asides.Provider(name="acme", base_url="http://h/v1", key_env=("ACME_API_KEY",), tier="yours")
 
 
 def test_a_report_is_a_settings_file() -> None:
-    findings = (Finding("thinking", "2 of 2 replies\n[providers.evil]\x1b[2J"),)
+    findings = (ProbeFinding("thinking", "2 of 2 replies\n[providers.evil]\x1b[2J"),)
     report = ProbeReport(
         "http://h/v1", "m", "openai_chat", 3, findings, ROW, problem="no request was left", state="answered"
     )
@@ -34,7 +34,7 @@ def test_a_report_without_a_row() -> None:
 
 
 def test_findings_by_their_topic() -> None:
-    finding = Finding("tools", "a tool was called", {"called": True})
+    finding = ProbeFinding("tools", "a tool was called", {"called": True})
     report = ProbeReport("http://h/v1", "m", "openai_chat", 3, (finding,), ROW, complete=True)
     assert report.find("tools") == finding
     assert report.to_dict()["findings"] == {"tools": {"value": {"called": True}, "evidence": "a tool was called"}}
