@@ -231,8 +231,8 @@ def _describe_withheld(reply: Reply, visibility: ThinkingVisibility) -> str | No
     hidden = [kind for kind in kinds if not visibility.allows("user", kind)]
     if not hidden:
         return None
-    kinds = " and ".join(sorted(hidden))
-    return f"the {kinds} thinking of {visibility.model} is not shown: [visibility] does not allow it"
+    names = " and ".join(sorted(hidden))
+    return f"the {names} thinking of {visibility.model} is not shown: [visibility] does not allow it"
 
 
 def _describe_outcome(reply: Reply) -> str | None:

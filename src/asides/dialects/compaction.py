@@ -17,7 +17,8 @@ import msgspec
 from asides.dialects.dialect import HttpRequest
 from asides.providers.provider import Target
 from asides.values.errors import ProtocolError
-from asides.values.messages import IS_BOUND, Compaction, Message, find_traits
+from asides.values.message_facts import IS_BOUND
+from asides.values.messages import Compaction, Message, find_traits
 from asides.values.notices import Notice
 from asides.values.parts import ServerTool
 from asides.values.usage import Usage, normalise_usage

@@ -14,7 +14,8 @@ import msgspec
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider, settle
 from asides.values.errors import UnknownProvider
-from asides.values.messages import HAS_OTHERS, Message, read_facts
+from asides.values.message_facts import HAS_OTHERS
+from asides.values.messages import Message, read_facts
 from asides.values.parts import Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Thought

@@ -20,7 +20,7 @@ from asides.history.redact import withhold_broken_turns
 from asides.providers.provider import ReplayRule, Target
 from asides.values.errors import Unsupported
 from asides.values.learned import digest_refused
-from asides.values.messages import (
+from asides.values.message_facts import (
     CHANGES_EFFORT,
     HAS_CALLS,
     HAS_MEDIA,
@@ -30,14 +30,10 @@ from asides.values.messages import (
     IS_BLANK,
     IS_BOUND,
     Context,
-    Message,
     MessageFacts,
-    Prompt,
-    ProviderState,
     find_context,
-    find_traits,
-    read_facts,
 )
+from asides.values.messages import Message, Prompt, ProviderState, find_traits, read_facts
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolResult, UnknownPart
 from asides.values.thinking import Effort, Origin, Seal, Thought

@@ -29,7 +29,7 @@ from asides.providers.quirks import (
     fits_glob,
 )
 from asides.values.learned import Learned
-from asides.values.messages import ContextOwner
+from asides.values.message_facts import ContextOwner
 from asides.values.thinking import Effort, Origin, Thinking, ThoughtKind
 
 __all__ = [
