@@ -238,7 +238,8 @@ _LONGEST_WRAPPER = 120
 _LONGEST = 4000
 # Ciphertexts.
 _LONG_WORD = r"(\S{80})\S{80,}(\S{20})"
-_RATE = r"tokens per (?:min|day|hour)|\btpm\b|rate.?limit|quota"
+# Too many tokens in a time, and not in a request.
+_RATE = r"tokens per (?:min|day|hour)|\btpm\b|rate.?limit|quota|throttl|please wait|too many requests"
 _QUOTES = str.maketrans("", "", "\"'`´‘’“”«»\\")
 # A quoted sentence is the user's own: what servers quote themselves are names and values.
 _SENTENCE = (
@@ -272,10 +273,14 @@ def _hide_sentence(found: re.Match[str]) -> str:
 
 # Of these words alone a refusal says nothing.
 _EMPTY_WORDS = frozenset(
-    "a again an and api argument bad body capierror check code contains error errors failed format from has http in "
-    "incorrect invalid invalid_argument is message midstream no none null of openai_error param parameter parameters "
-    "params please provider request requests response returned status the to try unknown upstream was while with your "
-    "bad_request bad_response_status_code processing process unable".split()
+    (
+        "a again an and api api_error argument bad bad_request bad_response_status_code be body capierror check "
+        "code complete completed contains could details docs documentation encountered error errors failed for "
+        "format from has http in incorrect invalid invalid_argument is issue message midstream no none not null "
+        "occurred of openai_error param parameter parameters params please problem process processed processing "
+        "provider request requests response returned see something sorry status the to try unable unexpected "
+        "unknown upstream was we went while with wrong your "
+    ).split()
 )
 _HIDES = r"upstream (?:request failed|error)|midstream error"
 
