@@ -745,6 +745,8 @@ ORDINARY: list[tuple[int, Any]] = [
     (400, openai("The response was filtered due to the prompt triggering Azure OpenAI's content management policy.")),
     (400, openai("Your request was rejected as a result of our safety system.", code="content_policy_violation")),
     (400, openai("Invalid image url.")),
+    (400, openai("Invalid request", code="invalid_api_key")),
+    (400, openai("This model does not support the image_url parameter.")),
     (400, openai("this model does not support images")),
     (400, openai("Failed to parse tool call arguments as JSON", code="tool_use_failed")),
     (400, openai('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set')),
