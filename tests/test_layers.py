@@ -420,6 +420,12 @@ _TESTED_ELSEWHERE: dict[str, str] = {
     "testing/conformance/check_requests.py": "test_broken_toys.py has a toy that fails each check",
     "testing/conformance/check_sockets.py": "test_broken_toys.py has a toy that fails each check",
     "testing/conformance/check_surprises.py": "test_broken_toys.py has a toy that fails each check",
+    "testing/stage/rules/claude_generations.py": "facts, which test_claude_kinds.py checks",
+    "testing/stage/rules/claude_history.py": "test_claude_kinds.py has two requests for each rule",
+    "testing/stage/rules/claude_seals.py": "test_claude_kinds.py changes what a signature is bound to",
+    "testing/stage/rules/claude_settings.py": "test_claude_kinds.py has two requests for each rule",
+    "testing/stage/rules/claude_texts.py": "words, no behaviour",
+    "testing/stage/rules/gemini_texts.py": "words, no behaviour",
     "transports/protocols.py": "protocols, no behaviour",
     "values/model_info.py": "values, no behaviour",
 }

@@ -48,6 +48,43 @@ def test_d_a_script_that_raises_fails_its_test(stage):
         ask(stage(lambda request: 1 / 0).url)
 """
 
+EXPECTING = """
+import json, urllib.error, urllib.request
+import pytest
+from asides.testing import Say
+
+def ask(url, **fields):
+    body = {"model": "claude-opus-5-5", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}], **fields}
+    try:
+        urllib.request.urlopen(urllib.request.Request(url + "/messages", json.dumps(body).encode())).close()
+    except urllib.error.HTTPError as refused:
+        refused.close()
+
+def test_a_none_is_refused(stage):
+    stage.expect_no_refusals()
+    ask(stage(Say("a")).url)
+
+def test_b_one_is_refused_by_a_stage_opened_later(stage):
+    stage.expect_no_refusals()
+    stage(Say("a"))
+    ask(stage(Say("b"), rules="lenient").url, temperature=1)
+
+def test_c_only_the_block_counts(stage):
+    opened, other = stage(Say("a")), stage(Say("b"))
+    ask(other.url, temperature=1)
+    with stage.expect_no_refusals():
+        ask(opened.url)
+    with pytest.raises(AssertionError, match="sampling_unsupported"), stage.expect_no_refusals():
+        ask(opened.url, top_p=1)
+
+def test_d_leaks(stage):
+    one, other = stage(Say("a")), stage(Say("b"))
+    ask(other.url, system="canary")
+    with pytest.raises(AssertionError, match="body.system"):
+        stage.assert_no_leak("canary")
+    stage.assert_no_leak("another")
+"""
+
 UNUSED = """
 import sys
 
@@ -82,6 +119,13 @@ def test_the_fixture_opens_stages_and_closes_them(tmp_path: Path) -> None:
     assert "10 passed, 1 error" in output, output
     assert "ERROR at teardown of test_d_a_script_that_raises_fails_its_test" in output
     assert "ZeroDivisionError" in output
+
+
+def test_the_fixture_fails_a_test_whose_requests_are_refused(tmp_path: Path) -> None:
+    output = run_pytest(tmp_path, EXPECTING)
+    assert "4 passed, 1 error" in output, output
+    assert "ERROR at teardown of test_b_one_is_refused_by_a_stage_opened_later" in output
+    assert "request 0 /v1/messages: sampling_unsupported: `temperature` is deprecated for this model." in output
 
 
 def test_the_plugin_loads_nothing_until_it_is_used(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from asides.cli.parse_arguments import (
     Command,
     declare_completion,
     declare_help,
+    declare_stage,
     format_list,
-    parse_port,
 )
 
 # --- ask, chat, explain -----------------------------------------------------------------------------------------------
@@ -347,15 +347,6 @@ def _declare_keys(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "The environment wins over the key file. No command shows a key."
 
 
-def _declare_stage(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
-    parser.add_argument(
-        "--port", type=parse_port, default=8765, help="its port (default: %(default)s); 0 picks a free one"
-    )
-    parser.add_argument("--script", metavar="FILE", help="a JSON file with the scenes to play; default: do sums")
-    parser.add_argument("--key", metavar="KEY", help="the API key that clients must send")
-
-
 COMMANDS: dict[str, Command] = {
     "ask": Command("Ask a model one question. Only the answer goes to stdout.", _declare_ask, "asides.cli.ask"),
     "chat": Command("Chat with a model, question after question.", _declare_chat, "asides.cli.chat"),
@@ -375,7 +366,7 @@ COMMANDS: dict[str, Command] = {
     "config": Command(
         "Show every setting and its origin, change one, or trust a folder's file.", _declare_config, "asides.cli.config"
     ),
-    "stage": Command("Run an offline provider on this machine. Needs no key.", _declare_stage, "asides.cli.stage"),
+    "stage": Command("Run an offline provider on this machine. Needs no key.", declare_stage, "asides.cli.stage"),
     "help": Command("Show the help of a command, or print the manual page.", declare_help, "asides.cli.manual"),
     "completion": Command(
         "Print a script that completes commands in your shell.", declare_completion, "asides.cli.completion"

@@ -237,6 +237,23 @@ def format_list(entries: Iterable[tuple[str, str]], column: int = 10) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def declare_stage(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `asides stage`."""
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    parser.add_argument(
+        "--port", type=parse_port, default=8765, help="its port (default: %(default)s); 0 picks a free one"
+    )
+    parser.add_argument("--script", metavar="FILE", help="a JSON file with the scenes to play; default: do sums")
+    parser.add_argument("--key", metavar="KEY", help="the API key that clients must send")
+    parser.add_argument(
+        "--rules",
+        choices=("strict", "lenient"),
+        default="strict",
+        help="strict: refuse what the real servers refuse; lenient: answer it, and only say so (default: %(default)s)",
+    )
+    parser.add_argument("--date", metavar="DAY", help="the day whose rules hold, as 2026-11-15 (default: today)")
+
+
 def declare_help(parser: argparse.ArgumentParser) -> None:
     """The arguments of `asides help`."""
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="the command to explain; default: all of them")

@@ -27,7 +27,7 @@ MESSAGES_FIELDS: dict[str, Any] = {
     "cache_control": {"type": "ephemeral", "ttl": "1h"},
     "compaction": {"type": "auto"},
     "container": {"id": "c", "skills": []},
-    "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},
+    "context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]},
     "diagnostics": {"previous_message_id": "m"},
     "fallback_credit_token": "t",
     "fallbacks": [{"model": "m"}],
@@ -89,7 +89,8 @@ def ask_messages(*turns: Any, **fields: Any) -> dict[str, Any]:
 def return_result(content: Any) -> dict[str, Any]:
     call = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "a", "content": content}
-    return ask_messages(ASKED, {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]})
+    turns = [ASKED, {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    return ask_messages(*turns, tools=[{"name": "f", "input_schema": {"type": "object"}}])
 
 
 MESSAGES = [

@@ -29,12 +29,11 @@ SCHEMA = {
 PICTURE = "data:image/png;base64,aGk="
 
 MESSAGES: dict[str, Any] = {
-    "model": "claude-sonnet-4-5",
+    "model": "claude-opus-4-5",
     "max_tokens": 4000,
     "system": [{"type": "text", "text": "s", "cache_control": {"type": "ephemeral"}}],
     "stream": False,
     "temperature": 1.0,
-    "top_p": 0.99,
     "stop_sequences": ["x"],
     "metadata": {"user_id": "u"},
     "thinking": {"type": "enabled", "budget_tokens": 1024, "display": "summarized"},

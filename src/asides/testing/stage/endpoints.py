@@ -22,6 +22,7 @@ from asides.dialects.ollama.server.write_reply import GenerateLineWriter
 from asides.dialects.server_half import RequestFields
 from asides.testing.stage.actor import MODEL
 from asides.testing.stage.http_requests import Request
+from asides.testing.stage.prompt_cache import CacheUse
 from asides.testing.stage.request_log import RefusedRequest
 from asides.testing.stage.response_plan import ResponsePlan, count_input, plan_failure, plan_json
 from asides.testing.stage.rules import RequestRules
@@ -41,6 +42,9 @@ class Answer(msgspec.Struct, frozen=True):
     """The reason for a refusal."""
     refusal: RefusedRequest | None = None
     """What the rules say against the request, also if a lenient stage answers it."""
+    dropped: tuple[str, ...] = ()
+    """Thinking that the real server would leave out without a word."""
+    cache: CacheUse | None = None
 
 
 ReadRequest: TypeAlias = Callable[[bytes, str], ServedRequest]

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
+from asides.testing.stage.prompt_cache import CacheUse
 
 
 class RefusedRequest(msgspec.Struct, frozen=True):
@@ -46,6 +47,10 @@ class Received(msgspec.Struct, frozen=True):
     """What stood behind the question mark of the address. It may include the key, so the repr leaves it out."""
     refusal: RefusedRequest | None = None
     """What the rules say against it, whether the stage refused it or is lenient."""
+    dropped: tuple[str, ...] = ()
+    """Thinking that the real server would leave out without a word: its place and the reason."""
+    cache: CacheUse | None = None
+    """What the prompt cache did for it; None if it asked for no reply or was refused."""
 
     @property
     def json(self) -> Any:
@@ -62,7 +67,8 @@ class Received(msgspec.Struct, frozen=True):
 class RequestLog:
     """The stage's thread writes it, any thread reads it."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_refusal: Callable[[RefusedRequest], None] | None = None) -> None:
+        self._on_refusal = on_refusal
         self._changed = threading.Condition()
         self._requests: list[Received] = []
         self._problems: list[Exception] = []
@@ -80,6 +86,8 @@ class RequestLog:
                 received = msgspec.structs.replace(received, refusal=refusal)
             self._requests.append(received)
             self._changed.notify_all()
+        if received.refusal is not None and self._on_refusal is not None:
+            self._on_refusal(received.refusal)
 
     def record_problem(self, problem: Exception) -> None:
         """Record an exception of the script or of the stage."""

@@ -11,6 +11,7 @@ import msgspec
 
 from asides.dialects.dialect import Dialect, ServedRequest, Writer
 from asides.dialects.server_half import ReplyWriter
+from asides.testing.stage.prompt_cache import CacheUse
 from asides.testing.stage.script import Delivery, Fail, Hang, Raw, Refuse, Say, Scene
 from asides.values.events import Event, ReplyStarted, StopReason, UsageReported
 from asides.values.fold import simulate
@@ -53,8 +54,10 @@ def plan_response(
     dialect: Dialect,
     seal: SealEvents | None = None,
     make_writer: Callable[..., Writer] | None = None,
+    cache: CacheUse | None = None,
 ) -> ResponsePlan:
-    """Plan the response of this scene to this request. `make_writer` replaces the dialect's own writer."""
+    """Plan the response of this scene to this request. `make_writer` replaces the dialect's own writer. `cache`: what
+    the prompt cache did for the request."""
     match scene:
         case Say():
             writer = (make_writer or dialect.writer)(
@@ -62,7 +65,7 @@ def plan_response(
             )
             if isinstance(writer, ReplyWriter):
                 writer.created = int(time())
-            events = _build_events(scene, request)
+            events = _build_events(scene, request, cache)
             if seal is not None:
                 events = seal(events)
             events = _add_id(events)
@@ -106,7 +109,7 @@ def _count_words(text: str) -> int:
     return len(text.split())
 
 
-def _build_events(scene: Say, request: ServedRequest) -> list[Event]:
+def _build_events(scene: Say, request: ServedRequest, cache: CacheUse | None) -> list[Event]:
     if scene.events is not None:
         return list(scene.events)
     parts: list[Part] = []
@@ -118,11 +121,12 @@ def _build_events(scene: Say, request: ServedRequest) -> list[Event]:
         parts.append(Refusal(scene.refusal))
     parts += scene.tool_calls
     stop = StopReason(scene.stop or ("tool_calls" if scene.tool_calls else "stop"))
-    usage = _count_usage(scene, request) if scene.usage is None else scene.usage
+    usage = _count_usage(scene, request, cache) if scene.usage is None else scene.usage
     reply = Reply(tuple(parts), usage, stop, model=scene.model or request.model, id=scene.id)
     started, *later = simulate(reply, scene.piece)
     # Some dialects begin a reply with the counts of the request.
-    early = [] if usage.input is None else [UsageReported(Usage(input=usage.input))]
+    counted = Usage(input=usage.input, cached=usage.cached, cache_written=usage.cache_written)
+    early = [] if usage.input is None else [UsageReported(counted)]
     return [started, *early, *later]
 
 
@@ -133,13 +137,18 @@ def _add_id(events: list[Event]) -> list[Event]:
     return [msgspec.structs.replace(events[0], id=uuid4().hex[:12]), *events[1:]]
 
 
-def _count_usage(scene: Say, request: ServedRequest) -> Usage:
+def _count_usage(scene: Say, request: ServedRequest, cache: CacheUse | None) -> Usage:
     """Count words as tokens."""
     received = count_input(request.prompt)
     thought = _count_words(scene.thinking or "")
     calls = sum(1 + len(call.arguments) for call in scene.tool_calls)
     sent = _count_words(scene.text) + _count_words(scene.refusal or "") + calls + thought
-    return Usage(input=received, output=sent, thinking=thought, total=received + sent)
+    usage = Usage(input=received, output=sent, thinking=thought, total=received + sent)
+    if cache is None or not cache.is_reported:
+        return usage
+    read = min(cache.read, received)
+    written = min(cache.written, received - read) if cache.is_marked else None
+    return msgspec.structs.replace(usage, cached=read, cache_written=written)
 
 
 def _plan_delivery(

@@ -21,9 +21,10 @@ from asides import dialects
 from asides.dialects.dialect import Dialect, ServedRequest
 from asides.testing.stage.endpoints import Answer, EndpointCall, MakeWriter, ReadRequest, find_endpoints
 from asides.testing.stage.http_requests import BrokenRequest, Request
+from asides.testing.stage.prompt_cache import PromptCache
 from asides.testing.stage.request_log import Received, RefusedRequest, RequestLog
 from asides.testing.stage.response_plan import ResponsePlan, plan_failure, plan_json, plan_response
-from asides.testing.stage.rules import DetailedRefusal, RulesByDialect, read_credential
+from asides.testing.stage.rules import DetailedRefusal, RequestRules, RulesByDialect, read_account, read_credential
 from asides.testing.stage.script import Fail, Scene
 from asides.values.errors import AsidesError
 from asides.values.model_info import ModelInfo
@@ -75,14 +76,18 @@ class Routes:
         dialect: str | None = None,
         lenient: bool = False,
         today: date | None = None,
+        reports_cache: bool = False,
     ) -> None:
-        """`dialect`: the dialect of every reply, whatever the path. `lenient`: answer what the rules refuse, too."""
+        """`dialect`: the dialect of every reply, whatever the path. `lenient`: answer what the rules refuse, too.
+        `reports_cache`: put what the prompt cache did into the counts of replies."""
         self._script = script
         self._log = log
         self._key = key
         self._models = tuple(ModelInfo(model) if isinstance(model, str) else model for model in models)
         self._numbers = count(1)
         self._rules = RulesByDialect(today)
+        self._cache = PromptCache()
+        self._reports_cache = reports_cache
         self._lenient = lenient
         self._dialect = dialect
         # Registered dialects come before ours: their authors know the paths.
@@ -104,6 +109,8 @@ class Routes:
                 problem=answer.problem,
                 query=request.query,
                 refusal=answer.refusal,
+                dropped=answer.dropped,
+                cache=answer.cache,
             )
         )
         return self._add_request_id(answer.plan, dialect)
@@ -161,26 +168,48 @@ class Routes:
 
     def _reply(self, request: Request, dialect: Dialect, read: ReadRequest, writer: MakeWriter) -> Answer:
         rules = self._rules.find(dialect.name)
-        try:
-            served = read(request.body, request.path)
-            refusal = None if rules is None else rules.refuse(request)
-        except AsidesError as problem:
-            return _refuse(400, str(problem), dialect)
-        except _MALFORMED:
-            return _refuse(400, "a field of the request has an unexpected type.", dialect)
+        refusal, served, unreadable = self._read(request, rules, read)
         refused = None
-        if refusal is not None:
+        if refusal is not None and (served is not None or isinstance(refusal, DetailedRefusal)):
             plan = _plan_refusal(refusal, dialect)
             refused = _describe_refusal(refusal, plan, request)
             if not self._lenient:
                 return Answer(plan, served, str(refusal), refused)
+        if served is None or unreadable is not None:
+            answer = _refuse(400, unreadable or "the request cannot be read.", dialect)
+            return msgspec.structs.replace(answer, refusal=refused)
+        # Only some dialects have thinking that is dropped in silence.
+        dropped = tuple(f"{one.path}: {one.reason}" for one in getattr(rules, "dropped", ()))
+        cache = self._cache.use(dialect.name, read_account(request), served.model, msgspec.json.decode(request.body))
         seal = None if rules is None else partial(rules.seal, request=request)
         try:
-            return Answer(plan_response(self._script(served), served, dialect, seal, writer), served, None, refused)
+            reported = cache if self._reports_cache else None
+            plan = plan_response(self._script(served), served, dialect, seal, writer, reported)
+            return Answer(plan, served, None, refused, dropped, cache)
         except Exception as problem:  # noqa: BLE001 - whatever a script raises must reach the test, not die in a thread
             self._log.record_problem(problem)
             message = f"the stage's script raised {type(problem).__name__}; closing the stage raises it again."
             return Answer(plan_failure(Fail(status=500, message=message), dialect), served, message, refused)
+
+    def _read(
+        self, request: Request, rules: RequestRules | None, read: ReadRequest
+    ) -> tuple[str | None, ServedRequest | None, str | None]:
+        """Return what the rules say against a request, the request as it was read, and why it cannot be answered.
+
+        The rules look first: their words are the real servers', and the reader's are ours.
+        """
+        refusal, served, problem = None, None, None
+        try:
+            refusal = None if rules is None else rules.refuse(request)
+        except _MALFORMED:
+            problem = "a field of the request has an unexpected type."
+        try:
+            served = read(request.body, request.path)
+        except AsidesError as unreadable:
+            problem = str(unreadable)
+        except _MALFORMED:
+            problem = "a field of the request has an unexpected type."
+        return refusal, served, problem
 
     def _has_key(self, request: Request) -> bool:
         if self._key is None:

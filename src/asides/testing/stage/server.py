@@ -24,6 +24,7 @@ from asides.dialects.dialect import ServedRequest
 from asides.providers.stage_switch import OPEN_STAGES
 from asides.testing.stage.actor import MODEL, improvise
 from asides.testing.stage.connection import Connection
+from asides.testing.stage.expectations import RefusalExpectation, Searched, assert_no_leak
 from asides.testing.stage.request_log import Received, RefusedRequest, RequestLog
 from asides.testing.stage.routes import Routes
 from asides.testing.stage.script import Scene, Script, ScriptPlayer, load_script
@@ -60,11 +61,13 @@ class Stage:
         dialect: str | None = None,
         rules: RulesMode = "strict",
         date: str | None = None,
+        cache: bool = False,
     ) -> None:
         """`key`: what clients must send. `models`: the list of models, as names or as `ModelInfo`s. `anywhere`: allow a
         host that other machines can reach. `dialect`: the dialect of every request, if its path does not show it.
         `rules`: "strict" refuses what the real servers refuse; "lenient" answers it and only lists it in `refusals`.
-        `date`: the day whose rules hold, such as "2026-11-15"; None: today."""
+        `date`: the day whose rules hold, such as "2026-11-15"; None: today. `cache`: report the tokens that a prompt
+        cache would have read and written; `requests` have them in any case."""
         _check_host(host, anywhere=anywhere)
         self._host = _resolve_localhost(host)
         self._port = port
@@ -78,10 +81,12 @@ class Stage:
             dialect=dialect,
             lenient=_read_rules_mode(rules),
             today=_read_date(date),
+            reports_cache=cache,
         )
         self._thread: threading.Thread | None = None
         self._stop: Callable[[], object] | None = None
         self._address: str | None = None
+        self._expectations: list[RefusalExpectation] = []
 
     # --- opening and closing ------------------------------------------------------------------------------------------
 
@@ -105,6 +110,8 @@ class Stage:
         self._end()
         if problems := self._log.problems:
             raise problems[0]
+        for expectation in self._expectations:
+            expectation.check()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -159,6 +166,19 @@ class Stage:
         """What the rules say against the requests so far, in order, whether the stage refused them or is lenient."""
         return [received.refusal for received in self._log.requests if received.refusal is not None]
 
+    def expect_no_refusals(self) -> RefusalExpectation:
+        """Expect that no request breaks a rule, in a lenient stage too: in `with stage.expect_no_refusals():` to the
+        end of the block, otherwise from the first request on until the stage closes. A refusal fails the test with its
+        reason."""
+        expectation = RefusalExpectation(lambda: self.refusals)
+        self._expectations.append(expectation)
+        return expectation
+
+    def assert_no_leak(self, canary: str, in_: Searched | None = None) -> None:
+        """Fail if this word, which only the thinking has, reached the stage anywhere but in the thinking of the model's
+        own turns, or is in `in_`: text, bytes, a Path of a file or folder, or several of them."""
+        assert_no_leak(canary, self.requests, in_)
+
     @property
     def closed_early(self) -> int:
         """The number of clients that left before the last byte of their reply was written."""
@@ -195,8 +215,18 @@ class OpenStage(Protocol):
         models: Sequence[str | ModelInfo] = (MODEL,),
         rules: RulesMode = "strict",
         date: str | None = None,
+        cache: bool = False,
     ) -> Stage:
         """Open a stage with these scenes, with one function that returns them, or with the stage's actor."""
+        ...
+
+    def expect_no_refusals(self) -> RefusalExpectation:
+        """Expect that no request to any stage of the test breaks a rule: to the end of a `with` block, or of the
+        test."""
+        ...
+
+    def assert_no_leak(self, canary: str, in_: Searched | None = None) -> None:
+        """Fail if this word of the thinking reached any stage of the test where it must not be, or is in `in_`."""
         ...
 
 
@@ -210,13 +240,22 @@ def run(
     anywhere: bool = False,
     rules: RulesMode = "strict",
     date: str | None = None,
+    on_refusal: Callable[[RefusedRequest], None] | None = None,
 ) -> None:
-    """Serve in the calling thread until SIGINT or SIGTERM; call `ready` with the base URL once the port is open."""
+    """Serve in the calling thread until SIGINT or SIGTERM; call `ready` with the base URL once the port is open, and
+    `on_refusal` with each request that breaks a rule."""
     _check_host(host, anywhere=anywhere)
-    log = RequestLog()
+    log = RequestLog(on_refusal)
     script_function = _improvise_slowly if script is None else ScriptPlayer(load_script(script)).next
-    lenient = _read_rules_mode(rules)
-    routes = Routes(script_function, log, key=key, models=(MODEL,), lenient=lenient, today=_read_date(date))
+    routes = Routes(
+        script_function,
+        log,
+        key=key,
+        models=(MODEL,),
+        lenient=_read_rules_mode(rules),
+        today=_read_date(date),
+        reports_cache=True,
+    )
 
     def on_open(address: str, stop: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()

@@ -132,7 +132,8 @@ def test_one_byte_of_a_signature_or_a_thought_is_enough_to_be_refused(client: as
         answer = post(opened, changed)
         assert answer.status == 400
         assert answer.json["error"]["type"] == "invalid_request_error"
-        assert "`signature`" in answer.json["error"]["message"]
+        expected = {"signature": "Invalid `signature` in `thinking` block", "thinking": "cannot be modified"}
+        assert expected[field] in answer.json["error"]["message"]
     changed = json.loads(json.dumps(body))
     changed["messages"][1]["content"][1]["data"] += "x"
     assert "Invalid `data`" in post(opened, changed).json["error"]["message"]
@@ -242,6 +243,7 @@ def test_the_stage_refuses_such_a_turn_without_a_thought(stage: OpenStage) -> No
             "model": BUDGET_MODEL,
             "max_tokens": 4000,
             "thinking": {"type": "enabled", "budget_tokens": 2000},
+            "tools": DEFINED,
             "messages": [
                 {"role": "user", "content": "go"},
                 {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "look_up", "input": {}}]},
@@ -258,6 +260,7 @@ ENABLED: dict[str, Any] = {"type": "enabled", "budget_tokens": 2000}
 CALLS = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "look_up", "input": {}}]}
 RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "42"}
 HI = {"role": "user", "content": "hi"}
+DEFINED = [{"name": "look_up", "input_schema": {"type": "object"}}]
 
 
 @pytest.mark.parametrize(
@@ -266,34 +269,40 @@ HI = {"role": "user", "content": "hi"}
         ({"max_tokens": None}, "max_tokens: Field required"),
         ({"thinking": {"type": "enabled", "budget_tokens": 512}}, "greater than or equal to 1024"),
         ({"thinking": {"type": "enabled", "budget_tokens": 4000}}, "`max_tokens` must be greater than"),
-        ({"thinking": {"type": "adaptive"}}, "does not support `thinking.type` 'adaptive'"),
-        ({"model": ADAPTIVE_MODEL, "thinking": ENABLED}, "does not support `thinking.type` 'enabled'"),
+        ({"thinking": {"type": "adaptive"}}, "adaptive thinking is not supported on this model"),
+        ({"model": ADAPTIVE_MODEL, "thinking": ENABLED}, '"thinking.type.enabled" is not supported'),
         (
             {
                 "model": "claude-sonnet-5-5",
                 "thinking": {"type": "between_tools"},
                 "output_config": {"effort": "xhigh"},
             },
-            "not supported with `thinking.type` 'between_tools'",
+            "'xhigh' is not supported when thinking is disabled",
         ),
-        ({"model": ADAPTIVE_MODEL, "thinking": {"type": "disabled"}}, "does not support `thinking.type` 'disabled'"),
+        ({"model": ADAPTIVE_MODEL, "thinking": {"type": "disabled"}}, '"thinking.type.disabled" is not supported'),
         ({"model": "claude-3-5-haiku-latest", "thinking": ENABLED}, "does not support"),
         ({"thinking": ENABLED, "temperature": 0.5}, "`temperature` may only be set to 1"),
         ({"thinking": ENABLED, "top_k": 5}, "`top_k` must be unset"),
         ({"thinking": ENABLED, "top_p": 0.5}, "`top_p` must be"),
-        ({"model": ADAPTIVE_MODEL, "temperature": 1}, "temperature: not supported"),
+        ({"model": ADAPTIVE_MODEL, "temperature": 1}, "`temperature` is deprecated for this model."),
         ({"thinking": ENABLED, "tool_choice": {"type": "any"}}, "forces tool use"),
-        ({"model": ADAPTIVE_MODEL, "tool_choice": {"type": "tool", "name": "x"}}, "forces tool use"),
+        ({"model": ADAPTIVE_MODEL, "tool_choice": {"type": "tool", "name": "x"}}, '"tool" and "any" are not supported'),
         ({"messages": [{"role": "assistant", "content": "hi"}, HI]}, 'must use the "user" role'),
         ({"messages": [HI, CALLS, HI]}, "without `tool_result` blocks immediately after: t1"),
-        ({"messages": [HI, CALLS, {"role": "user", "content": [{"type": "text", "text": "x"}, RESULT]}]}, "come first"),
-        ({"messages": [{"role": "user", "content": [RESULT]}, HI]}, "messages.0: unexpected"),
+        (
+            {"messages": [HI, CALLS, {"role": "user", "content": [{"type": "text", "text": "x"}, RESULT]}]},
+            "without `tool_result` blocks immediately after: t1",
+        ),
+        ({"messages": [{"role": "user", "content": [RESULT]}, HI]}, "messages.0.content.0: unexpected"),
         (
             {"messages": [HI, {"role": "assistant", "content": "a"}, {"role": "user", "content": [RESULT]}]},
             "unexpected",
         ),
         ({"messages": [{"role": "user", "content": "  "}]}, "non-whitespace"),
-        ({"messages": [HI, {"role": "assistant", "content": "Once"}], "thinking": ENABLED}, "end with a user message"),
+        (
+            {"messages": [HI, {"role": "assistant", "content": "Once"}], "thinking": ENABLED},
+            "a final `assistant` message must start with a thinking block",
+        ),
         ({"model": ADAPTIVE_MODEL, "messages": [HI, {"role": "assistant", "content": "Once"}]}, "prefill"),
         (
             {
@@ -334,10 +343,14 @@ def test_a_request_that_breaks_a_rule_is_refused(stage: OpenStage, changes: dict
     "changes",
     [
         {},
-        {"thinking": ENABLED, "temperature": 1, "top_p": 0.97},
+        {"thinking": ENABLED, "temperature": 1},
+        {"thinking": ENABLED, "top_p": 0.97},
         {"messages": [HI, {"role": "assistant", "content": "Once"}]},
         {"model": "claude-opus-4-6", "thinking": {"type": "adaptive"}, "tool_choice": {"type": "any"}},
-        {"messages": [HI, CALLS, {"role": "user", "content": [RESULT, {"type": "text", "text": "and?"}]}]},
+        {
+            "messages": [HI, CALLS, {"role": "user", "content": [RESULT, {"type": "text", "text": "and?"}]}],
+            "tools": DEFINED,
+        },
     ],
 )
 def test_allowed_requests_are_answered(stage: OpenStage, changes: dict[str, Any]) -> None:
@@ -356,7 +369,7 @@ def tool_result(name: str) -> dict[str, Any]:
 def test_an_id_is_used_once_in_a_conversation(stage: OpenStage, second: str, status: int) -> None:
     go = {"role": "user", "content": "go"}
     history = [go, tool_use("a"), tool_result("a"), tool_use(second), tool_result(second)]
-    answer = post(stage(Say(text="42")), {"model": "other", "max_tokens": 99, "messages": history})
+    answer = post(stage(Say(text="42")), {"model": "other", "max_tokens": 99, "messages": history, "tools": DEFINED})
     assert answer.status == status
     assert (b"`tool_use` ids must be unique" in answer.body) == (status == 400)
 

@@ -143,7 +143,8 @@ def test_one_changed_byte_of_a_thought_is_refused(client: asides.Client, stage: 
         place[path[-1]] = ("B" if place[path[-1]][0] == "A" else "A") + place[path[-1]][1:]
         answer = post(open_stage, model, **changed)
         assert answer.status == 400, path
-        assert "Invalid `signature`" in answer.json["message"]
+        words = {"text": "cannot be modified", "signature": "Invalid `signature`", "redactedContent": "Invalid `data`"}
+        assert words[path[-1]] in answer.json["message"]
 
 
 @pytest.mark.parametrize(
@@ -162,13 +163,22 @@ def test_one_changed_byte_of_a_thought_is_refused(client: asides.Client, stage: 
                     [{"text": "?"}],
                 )
             },
-            "Invalid `signature`",
+            "messages.1.content.0.thinking.signature: Field required",
         ),
         (
-            {"messages": turns([{"text": "a"}], [{"reasoningContent": {"redactedContent": "eA=="}}], [{"text": "?"}])},
-            "Invalid `signature`",
+            {
+                "messages": turns(
+                    [{"text": "a"}],
+                    [{"reasoningContent": {"redactedContent": "eA=="}}, {"text": "y"}],
+                    [{"text": "?"}],
+                )
+            },
+            "Invalid `data` in `redacted_thinking` block",
         ),
-        ({"additionalModelRequestFields": {"thinking": {"type": "adaptive"}}}, "does not support"),
+        (
+            {"additionalModelRequestFields": {"thinking": {"type": "adaptive"}}},
+            "adaptive thinking is not supported on this model",
+        ),
         ({"additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": 10}}}, "1024"),
         ({**THINKING, "inferenceConfig": {"maxTokens": 2000}}, "must be greater than"),
         ({**THINKING, "inferenceConfig": {"temperature": 0.5}}, "temperature"),
@@ -184,7 +194,11 @@ def test_a_request_that_breaks_a_rule_is_refused(stage: OpenStage, body: dict[st
 
 def test_allowed_requests_are_answered(stage: OpenStage) -> None:
     open_stage = stage(Say(text="42", thinking="plan"))
-    allowed = {"messages": turns([{"text": "a"}], [CALL], [RESULT]), "toolConfig": CONFIG, **THINKING}
+    allowed = {
+        "messages": turns([{"text": "a"}], [CALL], [RESULT], [{"text": "b"}], [{"text": "c"}]),
+        "toolConfig": CONFIG,
+        **THINKING,
+    }
     answer = post(open_stage, "us.anthropic.claude-sonnet-4-5-v1%3A0", **allowed)
     assert answer.status == 200
     reasoning, text = answer.json["output"]["message"]["content"]

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import re
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from asides.dialects import DIALECTS, register_temporarily
 from asides.testing.stage.http_requests import Request
-from asides.testing.stage.rules import HistoryRules, RulesByDialect, find_pairing_faults, find_turn_start, list_call_ids
+from asides.testing.stage.rules import (
+    HistoryRules,
+    Rule,
+    RulesByDialect,
+    find_pairing_faults,
+    find_turn_start,
+    list_call_ids,
+    read_account,
+    read_credential,
+)
 from tests.testing.conformance.toy import ToyDialect, ToyRules
 
 USER = {"role": "user", "content": "go"}
@@ -68,3 +81,84 @@ def test_rules_of_a_history_refuse_with_the_first_problem_and_seal_nothing() -> 
     request = Request("POST", "/", "", {}, b"{}")
     assert rules.refuse(request) is None
     assert rules.seal([], request) == []
+
+
+# --- rules as data ----------------------------------------------------------------------------------------------------
+
+REAL_BODIES = Path(__file__).parents[5] / "shared" / "reference" / "rejections.jsonl"
+MODULES = ("anthropic", "bedrock", "gemini")
+SLUG = re.compile(r"[a-z]+(_[a-z]+)+")
+DAY = re.compile(r"20\d\d(-\d\d){0,2}")
+
+
+def list_rules(module: str) -> tuple[Rule, ...]:
+    rules: tuple[Rule, ...] = import_module(f"asides.testing.stage.rules.{module}").RULES
+    return rules
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_rule_has_a_kind_a_day_and_a_source(module: str) -> None:
+    for rule in list_rules(module):
+        assert rule.kind is None or SLUG.fullmatch(rule.kind), rule
+        assert DAY.fullmatch(rule.since), rule
+        assert rule.source, rule
+
+
+def test_a_rule_writes_its_refusal() -> None:
+    rule = Rule(kind="empty_content", text="messages.{place}: {{empty}}", since="2026-11", source="made up", status=422)
+    refusal = rule.refuse(lambda status, text: f"{status} {text}".encode(), place=3)
+    assert (refusal, refusal.kind, refusal.status) == ("messages.3: {empty}", "empty_content", 422)
+    assert refusal.body == b"422 messages.3: {empty}"
+    assert rule.refuse(place=3).body is None
+
+
+def to_pattern(text: str) -> re.Pattern[str]:
+    """A rule's words as a pattern, with anything where a name stands."""
+    pieces = re.split(r"(?<!\{)\{\w+\}(?!\})", text)
+    return re.compile(
+        ".*".join(re.escape(piece.replace("{{", "{").replace("}}", "}")).replace("`", "`?") for piece in pieces)
+    )
+
+
+@pytest.mark.skipif(not REAL_BODIES.exists(), reason="the real bodies are not in this clone")
+def test_the_words_are_those_of_real_bodies() -> None:
+    """Of each body of these servers, a rule of the same kind has the words, but for the rest of a long one."""
+    rules = [rule for module in MODULES for rule in list_rules(module)]
+    missing: list[tuple[str, str]] = []
+    for line in REAL_BODIES.read_text().splitlines():
+        body = json.loads(line)
+        if body["provider"] not in ("anthropic", "bedrock", "gemini", "vertex"):
+            continue
+        said = re.sub(r"^The model returned the following errors: ", "", body["message"])
+        fitting = [rule for rule in rules if rule.kind == body["kind"] and to_pattern(rule.text).match(said)]
+        # Older words, and those without the link at the end.
+        begun = [rule for rule in rules if rule.kind == body["kind"] and rule.text.startswith(said[:40])]
+        if not fitting and not begun:
+            missing.append((body["id"], said))
+    assert missing == []
+
+
+# --- accounts ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("headers", "query", "credential"),
+    [
+        ({"authorization": "Bearer k"}, "", "k"),
+        ({"authorization": "bearer  k "}, "", "k"),
+        ({"x-api-key": "k"}, "", "k"),
+        ({"api-key": "k"}, "", "k"),
+        ({"x-goog-api-key": "k"}, "key=other", "k"),
+        ({}, "alt=sse&key=k", "k"),
+        ({"authorization": "AWS4-HMAC-SHA256 Credential=AKIA/20261115/us-east-1/bedrock, Signature=1"}, "", "AKIA"),
+        ({"authorization": "Basic k"}, "", ""),
+        ({}, "", ""),
+    ],
+)
+def test_the_account_is_a_fingerprint_of_the_credential(headers: dict[str, str], query: str, credential: str) -> None:
+    request = Request("POST", "/", query, headers, b"")
+    assert read_credential(request) == credential
+    account = read_account(request)
+    assert len(account) == (12 if credential else 0)
+    assert not credential or credential not in account
+    assert account == read_account(Request("GET", "/x", "", {"x-api-key": credential} if credential else {}, b"{}"))

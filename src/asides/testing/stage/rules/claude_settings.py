@@ -23,6 +23,7 @@ PREFIX_CHECKED_SINCE = date(2026, 8, 31)
 preserved-thinking)."""
 _ADAPTIVE_NAMED_SINCE = date(2026, 4, 25)
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
+_COUNTED = ("text", "thinking", "content", "input")
 _SAMPLING = ("temperature", "top_p", "top_k")
 # The fields of a request, of thinking and of blocks: anthropic-sdk-python 2.8, types/beta, 2026-11. The clouds take the
 # version of the dialect, and the betas, in the body.
@@ -264,5 +265,6 @@ def count_words(value: Any) -> int:
     """Count the words of all texts in a value, as the stage counts tokens."""
     if isinstance(value, str):
         return len(value.split())
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return sum(map(count_words, inner))
+    if isinstance(value, dict):
+        value = [inner for name, inner in value.items() if name in _COUNTED]
+    return sum(map(count_words, value)) if isinstance(value, list) else 0

@@ -269,7 +269,7 @@ BUDGET_SMALL = Rule(
     source="tingly-dev/tingly-box#569",
 )
 BUDGET_MISSING = Rule(
-    kind="budget_too_small",
+    kind=None,
     text="thinking.enabled.budget_tokens: Field required",
     since="2025-02",
     source="platform.claude.com api/messages",

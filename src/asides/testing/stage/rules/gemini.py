@@ -22,7 +22,8 @@ import msgspec
 
 from asides.dialects.gemini.decode import SIGNATURE
 from asides.testing.stage.http_requests import Request
-from asides.testing.stage.rules import DetailedRefusal, RequestRules, Rule, Wire, read_account
+from asides.testing.stage.rules import DetailedRefusal, RequestRules, Wire, read_account
+from asides.testing.stage.rules import gemini_texts as texts
 from asides.values.events import Event, ReplyEnded, TextDelta, ThoughtSealed, ToolCallDelta, UsageReported, Warned
 from asides.values.fold import fold
 from asides.values.parts import Part, Refusal, Text, ToolCall, ToolResult
@@ -30,160 +31,11 @@ from asides.values.thinking import Seal
 from asides.wire.lenient import read_base64, unify_base64
 
 _PLACEHOLDERS = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
-_LEARN_MORE = "Learn more: https://docs.cloud.google.com/vertex-ai/generative-ai/docs/thought-signatures"
 _PATH = re.compile(r"/models/([^/:]+):")
 _PROJECT = re.compile(r"/projects/([^/]+)/")
 _MAC_SIZE = 16
 _MOST_SCRIPTED = 10_000
-
-
-class GeminiGeneration(msgspec.Struct, frozen=True, kw_only=True):
-    """What one generation of models accepts, stated independent of the providers' rows."""
-
-    models: str
-    """A regular expression."""
-    budget: tuple[int, int] | None = None
-    can_turn_off: bool = True
-    levels: tuple[str, ...] = ()
-    signed_calls: bool = False
-    source: str
-
-
-_ALL_LEVELS = ("minimal", "low", "medium", "high")
-_THINKING = "ai.google.dev thinking, 2026-11; vercel/ai packages/google"
-_SIGNED = "ai.google.dev thought-signatures; vercel/ai getMinimumThinkingLevelForGemini3Model"
-GENERATIONS = (
-    GeminiGeneration(models=r"gemini-3.*-image", source=_SIGNED),
-    GeminiGeneration(models=r"gemini-3\.[7-9]", levels=_ALL_LEVELS[1:], signed_calls=True, source=_SIGNED),
-    GeminiGeneration(
-        models=r"gemini-3-pro", levels=("low", "high"), can_turn_off=False, signed_calls=True, source=_SIGNED
-    ),
-    GeminiGeneration(
-        models=r"gemini-3.*-pro", levels=_ALL_LEVELS[1:], can_turn_off=False, signed_calls=True, source=_SIGNED
-    ),
-    GeminiGeneration(models=r"gemini-3.*-flash", levels=_ALL_LEVELS, signed_calls=True, source=_SIGNED),
-    GeminiGeneration(models=r"gemini-[3-9]", levels=_ALL_LEVELS[1:], signed_calls=True, source=_SIGNED),
-    GeminiGeneration(models=r"gemini-2\.5-pro", budget=(128, 32_768), can_turn_off=False, source=_THINKING),
-    GeminiGeneration(models=r"gemini-2\.5-flash-lite", budget=(512, 24_576), source=_THINKING),
-    GeminiGeneration(models=r"gemini-2\.5-flash", budget=(0, 24_576), source=_THINKING),
-)
-
-MISSING = Rule(
-    kind="thought_signature_missing",
-    text=(
-        "Function call is missing a thought_signature in functionCall parts. This is required for tools to work "
-        "correctly, and missing thought_signature may lead to degraded model performance. Additional data, function "
-        "call `default_api:{name}` , position {position}. Please refer to "
-        "https://ai.google.dev/gemini-api/docs/thought-signatures for more details."
-    ),
-    since="2026-08-02",
-    source="niki914/zafiro#100; ai.google.dev thought-signatures",
-)
-MISSING_VERTEX = Rule(
-    kind="thought_signature_missing",
-    text=(
-        "Unable to submit request because function call `{name}` in the {position}. content block is missing a "
-        f"`thought_signature`. {_LEARN_MORE}"
-    ),
-    since="2025-12-20",
-    source="GewoonJaap/gemini-cli-openai#156",
-)
-CORRUPTED = Rule(
-    kind="thought_signature_invalid",
-    text="Corrupted thought signature.",
-    since="2025-11-20",
-    source="google-gemini/gemini-cli#13467",
-)
-INVALID = Rule(
-    kind="thought_signature_invalid",
-    text="Thought signature is not valid",
-    since="2026-03",
-    source="diegosouzapw/OmniRoute#1410: after a switch of models or keys",
-)
-INVALID_VERTEX = Rule(
-    kind="thought_signature_invalid",
-    text=f"Unable to submit request because Thought signature is not valid. {_LEARN_MORE}",
-    since="2026-03",
-    source="docs.cloud.google.com thought-signatures; reports of 2026",
-)
-NO_BASE64 = Rule(
-    kind="thought_signature_invalid",
-    text=(
-        "Invalid value at 'contents[{content}].parts[{part}].thought_signature' (TYPE_BYTES), Base64 decoding failed "
-        'for "{value}"'
-    ),
-    since="2026-09",
-    source="ai.google.dev api/generate-content: bytes in base64; reports of 2026",
-)
-CALL_ORDER = Rule(
-    kind="tool_turn_order",
-    text=(
-        "Please ensure that function call turn comes immediately after a user turn or after a function response turn."
-    ),
-    since="2026-03-07",
-    source="continuedev/continue#11164",
-)
-RESPONSE_ORDER = Rule(
-    kind="tool_turn_order",
-    text="Please ensure that function response turn comes immediately after a function call turn",
-    since="2024-11",
-    source="langchain-ai/langchain#27799",
-)
-RESPONSE_COUNT = Rule(
-    kind="tool_result_missing",
-    text=(
-        "Please ensure that the number of function response parts is equal to the number of function call parts of the "
-        "function call turn."
-    ),
-    since="2026-01-21",
-    source="google-gemini/gemini-cli#17208",
-)
-EMPTY_PARTS = Rule(
-    kind="empty_content",
-    text="* GenerateContentRequest.contents[{content}].parts: contents.parts must not be empty.\n",
-    since="2024-05",
-    source="ai.google.dev api/generate-content",
-)
-BOTH = Rule(
-    kind="reasoning_params_conflict",
-    text="You can only set only one of thinking budget and thinking level.",
-    since="2025-11-26",
-    source="ai.google.dev thinking",
-)
-ALWAYS_THINKS = Rule(
-    kind="thinking_cannot_disable",
-    text="Budget 0 is invalid. This model only works in thinking mode.",
-    since="2026-07-16",
-    source="ai.google.dev thinking",
-)
-BUDGET_RANGE = Rule(
-    kind="budget_out_of_range",
-    text="The thinking budget {budget} is invalid. Please choose a value between {least} and {most}.",
-    since="2026-10-04",
-    source="ai.google.dev thinking; measured by others",
-)
-LEVEL_UNSUPPORTED = Rule(
-    kind="effort_unsupported_param",
-    text="Thinking level is not supported for this model.",
-    since="2026-09-16",
-    source="ai.google.dev thinking; reports of 2026 for 2.5",
-)
-LEVEL_VALUE = Rule(
-    kind="effort_unsupported_value",
-    text="Thinking level {level} is not supported for this model. Please retry with other thinking level.",
-    since="2026-11",
-    source="ai.google.dev thinking: minimal on 3.8 Flash is an error; unsure: the words",
-)
-LEVEL_VALUE_VERTEX = Rule(
-    kind="effort_unsupported_value",
-    text=(
-        "Unable to submit request because thinking_level {level} is not supported by this model. Learn more: "
-        "https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/gemini"
-    ),
-    since="2025-12-17",
-    source="jenslys/opencode-gemini-auth#14",
-)
-RULES = tuple(value for value in globals().values() if isinstance(value, Rule))
+RULES = texts.RULES
 
 
 def request_rules(secret: bytes, today: date) -> RequestRules:
@@ -243,7 +95,7 @@ class _GeminiRules:
 
     def _check(self, body: Wire, request: Request) -> Iterator[DetailedRefusal]:
         model = _read_model(request)
-        generation = next((one for one in GENERATIONS if re.match(one.models, model)), None)
+        generation = next((one for one in texts.GENERATIONS if re.match(one.models, model)), None)
         is_vertex = "/publishers/" in request.path
         contents: list[Wire] = body.get("contents") or []
         if generation is not None:
@@ -263,7 +115,7 @@ class _GeminiRules:
                     continue
                 data = read_base64(signature)
                 if data is None:
-                    yield NO_BASE64.refuse(content=place, part=number, value=signature)
+                    yield texts.NO_BASE64.refuse(content=place, part=number, value=f"{signature[:8]}…")
                 elif data.decode("latin-1") in _PLACEHOLDERS:
                     continue
                 elif (unify_base64(signature), model, project, _describe_wire(part)) not in self._scripted_seals:
@@ -273,9 +125,9 @@ class _GeminiRules:
         self, data: bytes, model: str, project: str, part: str, *, is_vertex: bool
     ) -> Iterator[DetailedRefusal]:
         if not hmac.compare_digest(self._write(data[_MAC_SIZE:]).encode(), b64encode(data)):
-            yield CORRUPTED.refuse()
+            yield texts.CORRUPTED.refuse()
         elif unify_base64(self._sign(model, project, part)) != unify_base64(b64encode(data).decode()):
-            yield (INVALID_VERTEX if is_vertex else INVALID).refuse()
+            yield (texts.INVALID_VERTEX if is_vertex else texts.INVALID).refuse()
 
 
 def _read_model(request: Request) -> str:
@@ -327,17 +179,20 @@ def _check_order(contents: list[Wire]) -> Iterator[DetailedRefusal]:
     """Check that a turn with calls follows a user or results, and that as many results as calls follow it."""
     for place, content in enumerate(contents):
         if not content.get("parts"):
-            yield EMPTY_PARTS.refuse(content=place)
-    turns = [[content for _, content in run] for _, run in groupby(enumerate(contents), key=_name_turn)]
+            yield texts.EMPTY_PARTS.refuse(content=place)
+    # Clients of the vendor repeat results, and the servers take it.
+    once = [content for place, content in enumerate(contents) if not (place and content == contents[place - 1])]
+    turns = [[content for _, content in run] for _, run in groupby(enumerate(once), key=_name_turn)]
     for number, turn in enumerate(turns):
-        calls, results = _count(turn, "functionCall"), _count(turn, "functionResponse")
+        calls, results = len(_list_fields(turn, "functionCall")), len(_list_fields(turn, "functionResponse"))
         if calls and not number:
-            yield CALL_ORDER.refuse()
-        if results and not (number and _count(turns[number - 1], "functionCall")):
-            yield RESPONSE_ORDER.refuse()
-        following = turns[number + 1] if number + 1 < len(turns) else []
-        if calls and _count(following, "functionResponse") != calls:
-            yield RESPONSE_COUNT.refuse()
+            yield texts.CALL_ORDER.refuse()
+        if results and not (number and _list_fields(turns[number - 1], "functionCall")):
+            yield texts.RESPONSE_ORDER.refuse()
+        answers = _list_fields(turns[number + 1] if number + 1 < len(turns) else [], "functionResponse")
+        extra = [answer for answer in answers[calls:] if answer not in answers[:calls]]
+        if calls and (len(answers) < calls or extra):
+            yield texts.RESPONSE_COUNT.refuse()
 
 
 def _name_turn(numbered: tuple[int, Wire]) -> str:
@@ -346,8 +201,10 @@ def _name_turn(numbered: tuple[int, Wire]) -> str:
     return "model" if content.get("role") == "model" else f"user {place}"
 
 
-def _count(turn: list[Wire], name: str) -> int:
-    return sum(_get(part, name) is not None for content in turn for part in content.get("parts") or [])
+def _list_fields(turn: list[Wire], name: str) -> list[Any]:
+    """Return the calls, or the results, of a turn."""
+    found = [_get(part, name) for content in turn for part in content.get("parts") or []]
+    return [one for one in found if one is not None]
 
 
 def _check_missing(contents: list[Wire], *, is_vertex: bool) -> Iterator[DetailedRefusal]:
@@ -363,7 +220,7 @@ def _check_missing(contents: list[Wire], *, is_vertex: bool) -> Iterator[Detaile
         if is_model and calls and calls[0][0] > start and _read_signature(calls[0][1]) is None:
             place, part = calls[0]
             name = _get(part, "functionCall").get("name")
-            yield (MISSING_VERTEX if is_vertex else MISSING).refuse(name=name, position=place + 1)
+            yield (texts.MISSING_VERTEX if is_vertex else texts.MISSING).refuse(name=name, position=place + 1)
 
 
 def _starts_turn(content: Wire) -> bool:
@@ -375,20 +232,20 @@ def _starts_turn(content: Wire) -> bool:
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
-def _check_thinking(body: Wire, generation: GeminiGeneration, *, is_vertex: bool) -> Iterator[DetailedRefusal]:
+def _check_thinking(body: Wire, generation: texts.GeminiGeneration, *, is_vertex: bool) -> Iterator[DetailedRefusal]:
     config = _get(_get(body, "generationConfig") or {}, "thinkingConfig") or {}
     budget, level = _get(config, "thinkingBudget"), _get(config, "thinkingLevel")
     if budget is not None and level is not None:
-        yield BOTH.refuse()
+        yield texts.BOTH.refuse()
     if budget == 0 and not generation.can_turn_off:
-        yield ALWAYS_THINKS.refuse()
+        yield texts.ALWAYS_THINKS.refuse()
     if generation.budget is not None and isinstance(budget, int) and budget not in (-1, 0):
         least, most = generation.budget
         if not least <= budget <= most:
-            yield BUDGET_RANGE.refuse(budget=budget, least=least, most=most)
+            yield texts.BUDGET_RANGE.refuse(budget=budget, least=least, most=most)
     if level is None:
         return
     if not generation.levels:
-        yield LEVEL_UNSUPPORTED.refuse()
+        yield texts.LEVEL_UNSUPPORTED.refuse()
     elif str(level).lower() not in generation.levels:
-        yield (LEVEL_VALUE_VERTEX if is_vertex else LEVEL_VALUE).refuse(level=str(level).upper())
+        yield (texts.LEVEL_VALUE_VERTEX if is_vertex else texts.LEVEL_VALUE).refuse(level=str(level).upper())
