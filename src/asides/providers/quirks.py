@@ -132,6 +132,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     replay_field: str | None = None
     """The field for thinking that came in an unknown field or was imported. None: an imported thought keeps its field,
     and `reasoning_content` is for unknown ones."""
+    refuses_thinking: tuple[str, ...] = ()
+    """The models, as globs, that refuse thinking in the history; others that need none ignore it."""
     empty_thinking: bool = False
     """Turns that must carry thinking carry the field even when it is empty."""
     tool_call_ids: Literal["any", "nine_alphanumerics"] = "any"

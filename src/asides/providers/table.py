@@ -57,8 +57,8 @@ from asides.values.errors import UnknownProvider
 from asides.values.thinking import Effort
 
 
-def _replay(when: ReplayWhen, since: str, source: str, models: str = "*", *, refuses: bool = False) -> ReplayRule:
-    return ReplayRule(models=models, when=when, refuses=refuses, since=since, source=source)
+def _replay(when: ReplayWhen, since: str, source: str, models: str = "*") -> ReplayRule:
+    return ReplayRule(models=models, when=when, since=since, source=source)
 
 
 # --- OpenAI's models, at OpenAI and at Azure --------------------------------------------------------------------------
@@ -495,6 +495,8 @@ PROVIDERS: tuple[Provider, ...] = (
             ask_by="thinking_toggle_and_effort",
             empty_thinking=True,
             replay_field="reasoning_content",
+            # api-docs.deepseek.com/zh-cn/guides/reasoning_model, 2025-01.
+            refuses_thinking=("deepseek-r1*",),
             structured_output="json_object",
             pictures=False,
             # Content is text (and pictures, for one model): api-docs.deepseek.com api/create-chat-completion, 2026-11.
@@ -503,9 +505,7 @@ PROVIDERS: tuple[Provider, ...] = (
         models=DEEPSEEK_MODELS,
         replay=(
             # R1 answered 400 to any reasoning_content. It had no tools, so `tool_turns` below sends it none either.
-            _replay(
-                "never", "2025-01", "api-docs.deepseek.com/zh-cn/guides/reasoning_model", "deepseek-r1*", refuses=True
-            ),
+            _replay("never", "2025-01", "api-docs.deepseek.com/zh-cn/guides/reasoning_model", "deepseek-r1*"),
             _replay("tool_turns", "2025-12", f"{DEEPSEEK_GUIDE} (V3.2); recorded", "deepseek-reasoner*"),
             _replay("tool_turns", "2026-04-24", f"{DEEPSEEK_GUIDE}; recorded"),
         ),
@@ -680,6 +680,8 @@ PROVIDERS: tuple[Provider, ...] = (
         quirks=Quirks(
             tags=("think",),
             replay_field="reasoning",
+            # 400: "reasoning is not supported with this model" (2026-06).
+            refuses_thinking=("*qwen*", "*deepseek*", "*llama*", "*kimi*"),
             output_with_tools=False,
             server_tools=("browser_search", "code_interpreter"),
         ),
@@ -720,8 +722,7 @@ PROVIDERS: tuple[Provider, ...] = (
         ),
         replay=(
             _replay("tool_turns", "2026-06-15", "agentjido/req_llm#772; tensorzero#6353", "*gpt-oss*"),
-            # 400: "reasoning is not supported with this model".
-            _replay("never", "2026-08", f"{_GROQ}: not required", refuses=True),
+            _replay("never", "2026-08", f"{_GROQ}: not required"),
         ),
         prices="groq",
         docs="https://console.groq.com/docs/reasoning",

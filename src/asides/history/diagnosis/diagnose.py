@@ -13,7 +13,7 @@ import msgspec
 
 from asides.history.diagnosis import order_rules, tool_rules
 from asides.history.diagnosis.chat_rules import fix_details
-from asides.history.diagnosis.draft import FORMATS, Draft, Turn, open_draft
+from asides.history.diagnosis.draft import Draft, Turn, open_draft
 from asides.history.diagnosis.findings import Diagnosis, Finding
 from asides.history.diagnosis.plan_rules import PlanRules
 from asides.history.diagnosis.setting_rules import add_tools, fix_settings, read_settings
@@ -257,6 +257,3 @@ def _is_alias(named: str, model: str) -> bool:
     rest = longer.removeprefix(shorter)
     date = rest.lstrip("-@")
     return one == other or (rest != longer and date.isdecimal() and len(date) >= _SHORTEST_DATE)
-
-
-FORMAT_NAMES = tuple(FORMATS)

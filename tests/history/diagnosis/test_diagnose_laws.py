@@ -20,9 +20,9 @@ from asides.providers.find import find_target
 from asides.testing.stage import Stage
 from asides.values.errors import ConfigError
 from asides.values.messages import Prompt
-from tests.history.damage import damage
-from tests.history.naive_client import post
-from tests.history.test_diagnose_stuck import (
+from tests.history.diagnosis.damage import damage
+from tests.history.diagnosis.naive_client import post
+from tests.history.diagnosis.test_diagnose import (
     CLAUDE,
     DEEPSEEK,
     GEMINI,
