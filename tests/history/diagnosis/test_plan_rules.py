@@ -34,7 +34,7 @@ def test_foreign_thinking_is_refused_if_it_is_known_to_be(
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     found = diagnose([ASK, TURN, ASK], "anthropic:claude-opus-4-6", origin=origin, other_account=account)
     assert [finding.kind for finding in found.refused] == refused
-    assert found.repaired[1]["content"] == (TURN["content"][1:] if refused else TURN["content"])  # type: ignore[index]
+    assert found.repaired[1]["content"] == (TURN["content"][1:] if refused else TURN["content"])
 
 
 def test_a_request_for_another_model_shows_who_made_its_thinking() -> None:

@@ -344,8 +344,8 @@ def _unwrap(line: Node) -> Node | None:
     if isinstance(message, dict) and isinstance(message.get("role"), str):
         return message
     if line.get("type") == "response_item" and isinstance(payload, dict):
-        return payload if payload.get("type") in _LINE_ITEMS else None
-    is_item = line.get("type") in _LINE_ITEMS or "parts" in line
+        return payload if str(payload.get("type")) in _LINE_ITEMS else None
+    is_item = str(line.get("type")) in _LINE_ITEMS or "parts" in line
     return line if isinstance(line.get("role"), str) or is_item else None if "type" in line else line
 
 
