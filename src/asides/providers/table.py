@@ -528,6 +528,8 @@ PROVIDERS: tuple[Provider, ...] = (
             ask_by="thinking_toggle",
             output_limit="max_completion_tokens",
             empty_thinking=True,
+            # A turn with tool calls omits empty content: MoonshotAI/kimi-cli kosong/chat_provider/kimi.py, 2026-07.
+            blank_content=False,
             replay_field="reasoning_content",
             structured_output="json_object",
         ),
@@ -655,6 +657,8 @@ PROVIDERS: tuple[Provider, ...] = (
             tags=("think", "[think]"),
             stream_usage=False,
             replay_as="content_list",
+            # 422 extra_forbidden (reports through litellm, 2026).
+            message_fields=("role", "content", "tool_calls", "prefix"),
             tool_call_ids="nine_alphanumerics",
             # 400, code 3051: "Cannot use json response type with tools" (draive#39, workflowai, 2026).
             output_with_tools=False,

@@ -75,3 +75,16 @@ def test_entries_are_whole_once_and_in_order(details: Any, repaired: Any) -> Non
     kept = details if repaired is None else repaired
     assert found.repaired[1].get("reasoning_details", []) == kept
     assert ("reasoning" in found.repaired[1]) == bool(kept)
+
+
+@pytest.mark.parametrize("content", [None, "", " "])
+def test_fields_and_blank_content_that_a_host_refuses_go(content: str | None) -> None:
+    message = {"role": "assistant", "reasoning_content": "t", "tool_calls": [CALL]}
+    found = diagnose([ASK, {**message, "content": content}, RESULT], "moonshot:kimi-k2-thinking")
+    assert [finding.kind for finding in found.refused] == ["empty_content"]
+    assert found.repaired == [ASK, message, RESULT]
+    assert diagnose([ASK, {**message, "content": content}, RESULT], "deepseek:deepseek-flash").sound
+    said = {"role": "assistant", "content": "x", "refusal": None, "annotations": []}
+    found = diagnose([ASK, said, ASK], "mistral:mistral-large-latest")
+    assert [finding.path for finding in found.refused] == ["messages[1].refusal", "messages[1].annotations"]
+    assert found.repaired == [ASK, {"role": "assistant", "content": "x"}, ASK]
