@@ -161,8 +161,6 @@ class ReplayRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     when: ReplayWhen = "never"
     other_models: bool = False
     """Whether thoughts of other models of the host go back too."""
-    refuses: bool = False
-    """Where no thought goes back, the host refuses one that does, and does not only ignore it."""
     since: str = ""
     source: str = ""
 
