@@ -163,8 +163,9 @@ async def run_flow(
     """Run a flow to its result. `on_event` gets what it emits on the way. A cancelled task closes its connection."""
     state = FlowState(call, flow)
     async for batch in AsyncDriver(state, transport).batches():
-        for event in batch if on_event is not None else ():
-            on_event(event)
+        if on_event is not None:
+            for event in batch:
+                on_event(event)
     if state.whole is None:
         raise RuntimeError("a flow ends with a result or raises.")
     return state.whole
