@@ -46,7 +46,7 @@ template_and_effort         the same, and `reasoning_effort` beside it
 prompt_mode                 `prompt_mode: "reasoning"` for the models that always think, else `reasoning_effort`
 thinking_budget             `thinkingConfig: {thinkingBudget: 1024}`; -1 leaves it to the model, off is 0
 thinking_level              `thinkingConfig: {thinkingLevel: "LOW"}`
-think                       `think: true`, false, or an effort
+think                       `think: true`, false, or an effort; in chat completions true or false
 max_reasoning_effort        `reasoningConfig: {type: "enabled", maxReasoningEffort: "low"}`
 reasoning_config            `reasoning_config: "low"`
 nothing                     a request cannot ask for thinking
