@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from asides.dialects import find_dialect
 from asides.dialects.message_encoder import Wire
-from asides.dialects.turn_encoder import BlockFormat, encode_turns, make_call_id
+from asides.dialects.turn_encoder import SILENT_FAILURE, BlockFormat, encode_turns, make_call_id
+from asides.providers.find import find_target
 from asides.values.messages import Message, Prompt, assistant, user
 from asides.values.notices import Notice
 from asides.values.parts import Refusal, Text, ToolCall, ToolResult
@@ -72,3 +76,12 @@ def test_call_ids_have_only_accepted_characters() -> None:
     assert make_call_id("call_1") == "call_1"
     assert make_call_id("bad id!") == make_call_id("bad id!") != make_call_id("bad id?")
     assert make_call_id("x" * 65).startswith("call_")
+
+
+@pytest.mark.parametrize("name", ["anthropic:claude-sonnet-4-5", "bedrock:us.anthropic.claude-sonnet-4-5"])
+def test_a_failed_result_is_never_empty(name: str) -> None:
+    target = find_target(name, environ={"AWS_REGION": "us-east-1"})
+    call, failed = ToolCall("1", "look", {}), ToolResult("1", "", "look", is_error=True)
+    prompt = Prompt((user("a"), Message("assistant", (call,)), Message("tool", (failed,))), max_tokens=100)
+    body = find_dialect(target.dialect).encode(prompt, target)[0].body
+    assert SILENT_FAILURE.encode() in body

@@ -7,7 +7,7 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asides.history.pair import add_missing_results, make_ids_unique
+from asides.history.pair import add_missing_results, drop_orphan_results, is_paired, make_ids_unique
 from asides.values.messages import Message, user
 from asides.values.parts import Text, ToolCall, ToolResult
 
@@ -79,3 +79,13 @@ def test_an_id_that_is_taken_gets_the_lowest_number_that_is_free(ids: list[str])
         taken.append(id_ if id_ not in taken else next(new for new in numbered if new not in taken))
     messages = make_ids_unique([Message("assistant", (ToolCall(id_, "f"),)) for id_ in ids])
     assert [call.id for message in messages for call in message.tool_calls] == taken
+
+
+def test_a_result_has_the_name_of_the_call_that_its_id_belongs_to() -> None:
+    calls = Message("assistant", (ToolCall("1", "look", {}),))
+    moved = Message("tool", (ToolResult("1", "fine", "feel"),))
+    assert not is_paired((calls, moved))
+    (_, renamed), orphans = drop_orphan_results((calls, moved))
+    assert (renamed.parts, orphans) == ((ToolResult("1", "fine", "look"),), 0)
+    unnamed = Message("tool", (ToolResult("1", "fine"),))
+    assert is_paired((calls, unnamed))

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import msgspec
 from hypothesis import strategies as st
 
-from asides.history.redact import invalidate_seals
 from asides.values.messages import Message, user
 from asides.values.parts import Part, Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thought
@@ -126,16 +125,16 @@ def changed(history: tuple[Message, ...], turn: Turn) -> tuple[Message, ...]:
     place = turn.place % len(history)
     match turn.change:
         case "prune":
-            return invalidate_seals(history[:place] + history[place + 1 :], place)
+            return history[:place] + history[place + 1 :]
         case "trim":
-            return invalidate_seals(history[place:], 0)
+            return history[place:]
         case "fork":
             return history[:place]
         case "rewrite":
             edited = _rewritten(history[place])
         case _:
             edited = _without_thoughts(history[place])
-    return invalidate_seals((*history[:place], edited, *history[place + 1 :]), place + 1)
+    return (*history[:place], edited, *history[place + 1 :])
 
 
 def reshaped(chat: Chat, turn: Turn) -> Chat:

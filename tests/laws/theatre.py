@@ -102,6 +102,20 @@ class Manner(NamedTuple):
 AT_ONCE = Manner()
 
 
+class Settings(NamedTuple):
+    """What else a request says."""
+
+    key: str = KEY
+    system: str | None = SYSTEM
+    tools: tuple[Tool, ...] = tuple(TOOLS)
+    thinking: Any = None
+    """None: as the house is usually asked."""
+    more: tuple[tuple[str, Any], ...] = ()
+
+
+AS_USUAL = Settings()
+
+
 class Act(NamedTuple):
     """What came of one request."""
 
@@ -111,6 +125,10 @@ class Act(NamedTuple):
     """The request, as the stage received it."""
     events: list[Event]
     """What was handed out."""
+    refusals: tuple[str, ...] = ()
+    """Why earlier forms of the request were refused, where that may be."""
+    bodies: tuple[bytes, ...] = ()
+    """Every form of the request."""
 
 
 class Refused(AssertionError):
@@ -127,6 +145,8 @@ class Theatre:
         self._seen = [0, 0, 0]
         self._client = asides.Client()
         self._awaiting = asides.AsyncClient()
+        self.heals = False
+        """Whether a request may be refused and repaired."""
 
     def open(self) -> None:
         """Open the doors."""
@@ -144,10 +164,18 @@ class Theatre:
         """The base URL of a house on its stage."""
         return self._stages[target.stage].url.removesuffix("/v1") + HOUSES[target.house].base
 
-    def ask(self, target: Target, history: tuple[Message, ...], scene: Say, manner: Manner = AT_ONCE) -> Act:
+    def ask(
+        self,
+        target: Target,
+        history: tuple[Message, ...],
+        scene: Say,
+        manner: Manner = AT_ONCE,
+        settings: Settings = AS_USUAL,
+    ) -> Act:
         """What came of it. Raises `Refused` where the house did not take the first and only request."""
         house = HOUSES[target.house]
-        options: dict[str, Any] = {**self.options(target), "system": SYSTEM, "tools": TOOLS}
+        options: dict[str, Any] = self.options(target, settings)
+        options |= {"system": settings.system, "tools": list(settings.tools) or None, **dict(settings.more)}
         events: list[Event] = []
 
         def asking() -> Reply | None:
@@ -163,9 +191,19 @@ class Theatre:
             return asides.AsyncConversation(system=SYSTEM, client=self._awaiting, tools=TOOLS)
         return asides.Conversation(system=SYSTEM, client=self._client, tools=TOOLS)
 
-    def talk(self, chat: Chat, target: Target, question: tuple[Message, ...], scene: Say, manner: Manner) -> Act:
+    def talk(
+        self,
+        chat: Chat,
+        target: Target,
+        question: tuple[Message, ...],
+        scene: Say,
+        manner: Manner,
+        settings: Settings = AS_USUAL,
+    ) -> Act:
         """The same, asked by a conversation, which keeps what comes of it."""
-        options: dict[str, Any] = {**self.options(target), "model": HOUSES[target.house].model}
+        options: dict[str, Any] = {**self.options(target, settings), "model": HOUSES[target.house].model}
+        if settings is not AS_USUAL:
+            options |= {"tools": list(settings.tools) or None, **dict(settings.more)}
         events: list[Event] = []
 
         async def awaited(chat: asides.AsyncConversation) -> Reply | None:
@@ -184,12 +222,12 @@ class Theatre:
 
         return self._act(target, scene, manner, asking, events)
 
-    def options(self, target: Target) -> dict[str, Any]:
+    def options(self, target: Target, settings: Settings = AS_USUAL) -> dict[str, Any]:
         """What a house needs to be told."""
         return {
             "base_url": self.address(target),
-            "api_key": KEY,
-            "thinking": HOUSES[target.house].thinking,
+            "api_key": settings.key,
+            "thinking": HOUSES[target.house].thinking if settings.thinking is None else settings.thinking,
             "retries": 0,
             "timeout": 20,
         }
@@ -206,10 +244,11 @@ class Theatre:
             refused = problem
         received = self._stages[target.stage].requests[self._seen[target.stage] :]
         self._seen[target.stage] += len(received)
-        if refused is not None or len(received) != 1 or received[0].problem is not None:
-            told = [request.problem for request in received]
+        told = [request.problem for request in received]
+        bodies = tuple(request.body for request in received)
+        if refused is not None or told[-1:] != [None] or (told != [None] and not self.heals):
             raise Refused(f"{target.house} on stage {target.stage}: {told}") from refused
-        return Act(reply, received[0].body, events)
+        return Act(reply, bodies[-1], events, tuple(str(problem) for problem in told[:-1]), bodies)
 
     def _blocking(
         self, model: str, history: tuple[Message, ...], manner: Manner, options: dict[str, Any], told: list[Event]

@@ -28,6 +28,8 @@ from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Thought
 
+SILENT_FAILURE = "The tool failed and said nothing."
+"""The content of a failed result that has none: hosts of this kind refuse an empty one."""
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
@@ -149,6 +151,10 @@ class _TurnEncoder:
     def encode_tool_result(self, result: ToolResult) -> Wire:
         parts = (Text(result.content),) if isinstance(result.content, str) else result.content
         content = [block for part in parts for block in self.encode_user_part(part)]
+        if result.is_error and not content:
+            # Refused: "content cannot be empty if `is_error` is true" (Messages, 2025; Converse, 2026-06).
+            result = msgspec.structs.replace(result, content=SILENT_FAILURE)
+            content = [self.form.text(SILENT_FAILURE)]
         return self.form.tool_result(result, self.call_ids.find(result.call_id), content)
 
     def encode_assistant(self, message: Message) -> list[Any]:

@@ -31,8 +31,9 @@ from asides.values.events import Event, Warned, has_content, is_thinking
 from asides.values.fold import Fold
 from asides.values.messages import Prompt
 from asides.values.notices import Notice
+from asides.values.raw_documents import FEW_UNPACKED, PackedDocuments
 from asides.values.redaction import Redact, build_redactor
-from asides.values.reply import FEW_UNPACKED, PackedDocuments, Reply, Revealed
+from asides.values.reply import Reply, Revealed
 from asides.values.usage import ReplyTimer
 
 # Counts and names only: never content, thinking, seals or keys, not even at DEBUG (contract, §4.10).
@@ -230,7 +231,7 @@ def make_nonce() -> str:
 class Exchange:
     """A call in progress. `steps()` is its flow; `partial` works at any time, also when the flow was abandoned."""
 
-    __slots__ = ("_call", "_jitter", "_nonce", "_reader", "_thinks", "emitted")
+    __slots__ = ("_call", "_jitter", "_nonce", "_prefix", "_reader", "_thinks", "emitted")
 
     def __init__(
         self, call: Call, *, jitter: Callable[[], float] = random.random, nonce: Callable[[], str] = make_nonce
@@ -240,6 +241,7 @@ class Exchange:
         self._nonce = nonce
         self._reader: ResponseReader | None = None
         self._thinks = True
+        self._prefix = ""
         self.emitted = False
         """Whether the caller got an event. After that there is no retry and no repair."""
 
@@ -303,6 +305,7 @@ class Exchange:
         planned = plan(prompt, call.target, on_conflict=call.policy.on_conflict)
         request, encoder_notices = encode_plan(planned, call.target, dialect, on_conflict=call.policy.on_conflict)
         self._thinks = planned.prompt.thinking.mode != "off"
+        self._prefix = planned.prefix
         _log_plan(call.target.provider.name, planned)
         return request, (*notices, *planned.notices, *encoder_notices)
 
@@ -382,6 +385,7 @@ class Exchange:
             ("expected", call.expected),
             ("priced_by", call.target.provider.prices),
             ("visibility", call.policy.visibility),
+            ("prefix", self._prefix),
         )
         return {name: value for name, value in fields if value}
 

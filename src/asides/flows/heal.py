@@ -6,7 +6,6 @@ Refused summaries are remembered, so that later calls do not ask for one. Not he
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import OrderedDict
 from collections.abc import Collection
@@ -95,8 +94,7 @@ def drop_refused_summary(prompt: Prompt, target: Target, key: Secret | None) -> 
 
 
 def _identify(target: Target, key: Secret | None) -> tuple[str, str]:
-    digest = "" if key is None else hashlib.blake2b(key.identity.encode(), digest_size=16).hexdigest()
-    return target.base_url, digest
+    return target.base_url, "" if key is None else key.account
 
 
 def _asks_summary(prompt: Prompt) -> bool:

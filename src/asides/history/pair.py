@@ -7,6 +7,7 @@ model (plan).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import is_
 
 import msgspec
 
@@ -35,21 +36,21 @@ _LONGEST_STEM = 32
 
 
 def is_paired(messages: Sequence[Message]) -> bool:
-    """Whether the results of all calls follow them, in messages of their own, and there are no others. Then nothing is
-    dropped or added.
+    """Whether the results of all calls follow them, in messages of their own and with the names of their tools, and
+    there are no others. Then nothing is dropped, added or renamed.
     """
-    waiting: set[str] = set()
+    waiting: dict[str, str] = {}
     for message, facts in zip(messages, read_facts(messages), strict=True):
         if not facts.results:
             if waiting:
                 return False
             if facts.calls and message.role == "assistant":
-                waiting = {call.id for call in facts.calls}
+                waiting = {call.id: call.name for call in facts.calls}
             continue
         for result in facts.results:
-            if result.call_id not in waiting:
+            name = waiting.pop(result.call_id, None)
+            if name is None or (result.name and result.name != name):
                 return False
-            waiting.remove(result.call_id)
         if facts.traits & HAS_OTHERS:
             return False
     return not waiting
@@ -107,18 +108,19 @@ def _make_results(calls: Iterable[ToolCall]) -> list[Message]:
 
 
 def drop_orphan_results(messages: Sequence[Message], *, continues: bool = False) -> tuple[tuple[Message, ...], int]:
-    """Drop results without a call in their turn. Returns the messages and the number of dropped results.
+    """Drop results without a call in their turn, and name the others as their calls do. Returns the messages and the
+    number of dropped results.
 
     Where a conversation `continues` at its provider, the first results belong to calls that the provider stores.
     """
     remaining: list[Message] = []
-    waiting: set[str] = set()
+    waiting: dict[str, str] = {}
     has_calls = not continues
     orphans = 0
     for message in messages:
         has_calls = has_calls or message.role == "assistant"
         if not find_results(message):
-            waiting = {call.id for call in message.tool_calls} if message.role == "assistant" else set()
+            waiting = {call.id: call.name for call in message.tool_calls} if message.role == "assistant" else {}
             remaining.append(message)
             continue
         parts: list[Part] = []
@@ -127,10 +129,13 @@ def drop_orphan_results(messages: Sequence[Message], *, continues: bool = False)
                 orphans += 1
                 continue
             if isinstance(part, ToolResult):
-                waiting.discard(part.call_id)
+                name = waiting.pop(part.call_id, "")
+                if name and part.name and part.name != name:
+                    # In a history that somebody changed, the id belongs to another call now.
+                    part = msgspec.structs.replace(part, name=name)
             parts.append(part)
         if parts:
-            whole = len(parts) == len(message.parts)
+            whole = len(parts) == len(message.parts) and all(map(is_, parts, message.parts))
             remaining.append(message if whole else msgspec.structs.replace(message, parts=tuple(parts)))
     return tuple(remaining), orphans
 
@@ -206,7 +211,9 @@ def finish_turn(reply: Reply | None, *, rows: Sequence[Provider] = ()) -> Messag
     if reply.complete:
         return message
     parts = _mark_last_thoughts([_mark_lost_details(part, rows) for part in _drop_unfinished(message.parts)])
-    return Message("assistant", parts) if parts else None
+    if not parts:
+        return None
+    return Message("assistant", parts, prefix=reply.prefix, learned=reply.learned)
 
 
 def _drop_unfinished(parts: tuple[Part, ...]) -> list[Part]:

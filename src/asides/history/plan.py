@@ -18,6 +18,7 @@ from asides.history.pair import add_missing_results, drop_orphan_results, is_pai
 from asides.history.redact import withhold_broken_turns
 from asides.providers.provider import ReplayRule, Target
 from asides.values.errors import Unsupported
+from asides.values.learned import digest_refused
 from asides.values.messages import (
     HAS_CALLS,
     HAS_MEDIA,
@@ -63,6 +64,8 @@ class Plan(msgspec.Struct, frozen=True):
     prompt: Prompt
     decisions: tuple[Decision, ...] = ()
     notices: tuple[Notice, ...] = ()
+    prefix: str = ""
+    """The digest of everything that is sent, where the model binds its seals to that."""
 
 
 def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -> Plan:
@@ -88,7 +91,27 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
 
         messages = replace_refused(messages, target, on_conflict, notices)
     sendable = msgspec.structs.replace(prompt, messages=messages, state=state)
-    return Plan(check_request(sendable, target, on_conflict, notices), tuple(decisions), tuple(notices))
+    checked = check_request(sendable, target, on_conflict, notices)
+    if target.rule.prefix_bound:
+        return _bind_seals(Plan(checked, tuple(decisions), tuple(notices)), prompt.messages)
+    return Plan(checked, tuple(decisions), tuple(notices))
+
+
+def _bind_seals(planned: Plan, history: tuple[Message, ...]) -> Plan:
+    """Drop the thoughts whose seals are bound to another past, and report the prefix of the reply."""
+    from asides.history.prefix import WHY_DROPPED, bind_prefix
+
+    bound, prefix, broken = bind_prefix(planned.prompt)
+    decisions = planned.decisions
+    if broken:
+        numbers = {number for number, message in enumerate(history) if message.prefix in broken}
+        decisions = tuple(
+            msgspec.structs.replace(decision, action="drop", why=WHY_DROPPED)
+            if decision.message in numbers and decision.what == "thought"
+            else decision
+            for decision in decisions
+        )
+    return msgspec.structs.replace(planned, prompt=bound, decisions=decisions, prefix=prefix)
 
 
 def _drop_blank_messages(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:
@@ -196,9 +219,9 @@ class _Replayer:
             elif isinstance(part, (ServerTool, UnknownPart)) and not self._is_own(part.origin):
                 decisions.append(Decision(number, place, "drop", "part", "another provider or endpoint made it"))
             elif not isinstance(part, (ToolResult, Refusal)) and part.seals:
-                own = tuple(seal for seal in part.seals if self._is_own_seal(seal))
+                own = tuple(seal for seal in part.seals if self._is_own_seal(seal) and not self._was_refused(seal))
                 if len(own) != len(part.seals):
-                    why = "it was made by another model or endpoint"
+                    why = "it was made by another model, endpoint or account, or was refused here before"
                     decisions.append(Decision(number, place, "drop", "seal", why))
                     part = msgspec.structs.replace(part, seals=own)
                 parts.append(part)
@@ -212,13 +235,17 @@ class _Replayer:
             return "its text was not saved, or that of a thought beside it, and it cannot go back without"
         if not thought.can_replay:
             return "the reply broke off inside it, or the messages before it were changed"
+        if target.refused and any(map(self._was_refused, thought.seals or (thought,))):
+            return "it was refused here before"
         if thought.origin is not None:
             if not self._is_own(thought.origin):
                 return "another provider or endpoint made it"
+            if self._is_other_account(thought.origin):
+                return "another account made it"
             if thought.origin.model not in ("", target.model) and not rule.other_models:
                 return "another model made it"
         if any(not self._is_own_seal(seal) for seal in thought.seals):
-            return "its seals were made by another model"
+            return "its seals were made by another model or account"
         if is_made_elsewhere(thought, target.dialect):
             return "it was made in another dialect, or did not come as a block"
         if rule.when == "sealed" and not any(seal.value for seal in thought.seals):
@@ -239,7 +266,29 @@ class _Replayer:
 
     def _is_own_seal(self, seal: Seal) -> bool:
         # A seal without an origin came with an imported history; the caller answers for it (requirements, H6).
-        return seal.origin is None or (self._is_own(seal.origin) and seal.origin.model in ("", self._target.model))
+        origin = seal.origin
+        if origin is None:
+            return True
+        is_own_model = origin.model in ("", self._target.model)
+        return is_own_model and self._is_own(origin) and not self._is_other_account(origin)
+
+    def _is_other_account(self, origin: Origin) -> bool:
+        """Whether it is known to come from another account, where that counts."""
+        target = self._target
+        return (
+            target.rule.account_bound and bool(origin.account and target.account) and origin.account != target.account
+        )
+
+    def _was_refused(self, token: Seal | Thought) -> bool:
+        refused = self._target.refused
+        return bool(refused) and digest_token(token) in refused
+
+
+def digest_token(token: Seal | Thought) -> str:
+    """The digest under which a seal that was refused is remembered, or a thought that has none."""
+    if isinstance(token, Thought):
+        return digest_refused(token.text)
+    return digest_refused(token.value or token.entry or "")
 
 
 def is_same_host(origin: Origin, target: Target) -> bool:

@@ -7,6 +7,7 @@ of the clouds (transports/fetch_key).
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,6 +23,11 @@ _AWS_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _AWS_HOST = r"^[a-z0-9-]+(?:-fips)?\.(?P<region>[a-z]{2}(?:-[a-z0-9]+)+-\d)\."
 _BEARER = ("Authorization", "Bearer ")
 _JWT = r"eyJ[\w-]+\.[\w-]+\.[\w-]*"
+
+
+def fingerprint_account(key: str) -> str:
+    """Twelve hexadecimal digits that tell the accounts of keys apart. Many keys share each, so none can be guessed."""
+    return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=6, person=b"asides account").hexdigest()
 
 
 class Secret:
@@ -42,9 +48,9 @@ class Secret:
         return self._value
 
     @property
-    def identity(self) -> str:
-        """What tells accounts apart, as far as that is known. As secret as the key."""
-        return self._value
+    def account(self) -> str:
+        """A fingerprint of the account, to tell accounts apart; "" where it is not known. No key follows from it."""
+        return fingerprint_account(self._value)
 
     def list_secrets(self) -> list[str]:
         """Everything of it that nothing may show."""
@@ -157,9 +163,9 @@ class KeySource(Secret):
         return _BEARER if self.cloud == "azure-ad" else None
 
     @property
-    def identity(self) -> str:
-        """The source stays the same while its keys change."""
-        return f"{self.cloud} {id(self.function)}"
+    def account(self) -> str:
+        """Not known: the keys of one account change with time."""
+        return ""
 
     def reveal(self) -> str:
         """The key of this attempt; "" before it is fetched."""

@@ -10,6 +10,8 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
+import msgspec
+
 from asides.providers.credentials import collect_secrets
 from asides.providers.endpoint import Choice
 from asides.providers.find import find_target
@@ -25,17 +27,29 @@ _MOST_CHOICES = 32
 class KnownTarget:
     """A target as its row describes it, and for each kind of call the dialect and the target that it gets."""
 
-    __slots__ = ("choices", "environment", "found")
+    __slots__ = ("accounts", "choices", "environment", "found")
 
     def __init__(self, found: Target, environment: Mapping[str, str | None]) -> None:
         self.found = found
         self.environment = tuple(environment.items())
         """The variables that decided the address."""
         self.choices: dict[object, tuple[Choice, Target]] = {}
+        self.accounts: dict[tuple[int, str], tuple[Target, Target]] = {}
 
     def keep_choice(self, kind: object, choice: Choice, target: Target) -> tuple[Choice, Target]:
         """Store the target for a kind of call. Returns the first one that was stored, also with many threads."""
         return _store(self.choices, kind, (choice, target), _MOST_CHOICES)
+
+    def find_for_account(self, target: Target, account: str) -> Target:
+        """The target of a choice, for one account: the same object each time."""
+        key = (id(target), account)
+        known = self.accounts.get(key)
+        if known is None or known[0] is not target:
+            # Stored with its target, so that no other one can take that id.
+            self.accounts.pop(key, None)
+            made = (target, msgspec.structs.replace(target, account=account))
+            known = _store(self.accounts, key, made, _MOST_CHOICES)
+        return known[1]
 
 
 class KnownTargets:

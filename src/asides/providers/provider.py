@@ -27,6 +27,7 @@ from asides.providers.quirks import (
     Tags,
     ThinkingForm,
 )
+from asides.values.learned import Learned
 from asides.values.messages import ContextOwner
 from asides.values.thinking import Effort, Origin, Thinking, ThoughtKind
 
@@ -350,6 +351,12 @@ class Target(msgspec.Struct, ContextOwner, frozen=True):
     """The caller asked to see raw reasoning beside a summary (`show="raw"`)."""
     overrides: tuple[tuple[str, Any], ...] = ()
     """Facts that the settings or the call change, by name."""
+    account: str = ""
+    """A fingerprint of the account that asks; "" where it is not known."""
+    learned: tuple[Learned, ...] = ()
+    """What refusals taught about this model here. The rule and the row have it already (learned_rules)."""
+    refused: frozenset[str] = frozenset()
+    """Digests of the seals and thoughts that were refused here."""
     facts: Facts = cast(Facts, None)
     """The facts that hold: overrides win over the rule, and the rule over the quirks. Computed, never given."""
     quirks: Quirks = cast(Quirks, None)
@@ -373,7 +380,7 @@ class Target(msgspec.Struct, ContextOwner, frozen=True):
     @property
     def origin(self) -> Origin:
         """The origin of a thought from this target."""
-        return Origin(self.provider.host or self.provider.name, self.base_url, self.model)
+        return Origin(self.provider.host or self.provider.name, self.base_url, self.model, self.account)
 
     @property
     def launches(self) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import msgspec
 
 from asides.values.json_form import JsonForm
+from asides.values.learned import Learned
 from asides.values.parts import (
     ContentLike,
     File,
@@ -115,6 +116,8 @@ class MessageFacts(msgspec.Struct, gc=False, eq=False):
     encoded: Any = NO_FORM
     """The message on the wire."""
     encoded_before: Any = NO_FORM
+    chained: tuple[bytes, bytes] = (b"", b"")
+    """The digest of all before the message, and that of all up to it (history/prefix)."""
 
 
 class _FactsSlot:
@@ -235,6 +238,10 @@ class Message(msgspec.Struct, JsonForm, _FactsSlot, frozen=True):
     name: str | None = None
     stored: StoredResponse | None = None
     """For a turn that its provider has stored: the id to continue from."""
+    prefix: str = ""
+    """For a turn whose seals are bound to all that the model was sent before it: the digest of that."""
+    learned: tuple[Learned, ...] = ()
+    """For a turn that took repairs of its request: what the refusals taught, so that the next request needs none."""
 
     if TYPE_CHECKING:
 
@@ -244,6 +251,8 @@ class Message(msgspec.Struct, JsonForm, _FactsSlot, frozen=True):
             parts: ContentLike = (),
             name: str | None = None,
             stored: StoredResponse | None = None,
+            prefix: str = "",
+            learned: tuple[Learned, ...] = (),
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -363,10 +372,6 @@ class ProviderState(msgspec.Struct, frozen=True):
         return self.previous_response_id is not None or self.conversation is not None
 
 
-Compaction: TypeAlias = Literal["provider"] | int
-"""Let the provider sum up what comes before: at its own number of tokens, or at this one."""
-
-
 class Prompt(msgspec.Struct, frozen=True):
     """A request before it is encoded. It names no model and no host."""
 
@@ -387,13 +392,9 @@ class Prompt(msgspec.Struct, frozen=True):
     state: ProviderState = ProviderState()
     extra: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     """Fields of the provider, merged into the request body last, so that they win."""
-    compaction: Compaction | None = None
-    """Let the provider compact the conversation. Only for hosts whose row says that they do (`Quirks.compacts`)."""
-    begun_thinking: str | None = None
-    """The thinking with which the model's turn has begun. It is closed, and the model goes on with its answer. Only for
-    hosts whose row says how (`Quirks.continues`)."""
+    compaction: Literal["provider"] | int | None = None  # tokens; where the row has Quirks.compacts
+    begun_thinking: str | None = None  # closed thinking that the answer goes on from, by Quirks.continues
 
     def __repr__(self) -> str:
-        return (
-            f"Prompt(messages={len(self.messages)}, tools={[tool.name for tool in self.tools]}, stream={self.stream})"
-        )
+        tools = [tool.name for tool in self.tools]
+        return f"Prompt(messages={len(self.messages)}, tools={tools}, stream={self.stream})"

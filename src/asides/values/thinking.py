@@ -32,12 +32,14 @@ def nearest_effort(asked: Effort, supported: Sequence[Effort]) -> Effort:
 
 
 class Origin(msgspec.Struct, JsonForm, frozen=True):
-    """The provider, endpoint and model that made a thought. Seals go back only there."""
+    """The provider, endpoint, model and account that made a thought. Seals go back only there."""
 
     provider: str
     endpoint: str
     """The base URL, without credentials."""
     model: str
+    account: str = ""
+    """A fingerprint of the account that asked; "" where it is not known."""
 
 
 class Seal(msgspec.Struct, JsonForm, frozen=True):
