@@ -281,17 +281,8 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
 
 
 # A streamed reply equals the same reply received whole, so the framing does not count (contract §4.2), nor does time.
-_NOT_COMPARED = (
-    "payloads",
-    "streamed",
-    "revealed",
-    "timing",
-    "expected",
-    "priced_by",
-    "learned",
-    "prefix",
-    "visibility",
-)
+_ABOUT_THE_CALL = ("revealed", "expected", "priced_by", "learned", "prefix", "visibility")
+_NOT_COMPARED = ("payloads", "streamed", "timing", *_ABOUT_THE_CALL)
 _COMPARED_FIELDS = tuple(name for name in Reply.__struct_fields__ if name not in _NOT_COMPARED)
 
 
