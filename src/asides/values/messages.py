@@ -296,10 +296,6 @@ class ProviderState(msgspec.Struct, frozen=True):
         return self.previous_response_id is not None or self.conversation is not None
 
 
-Compaction: TypeAlias = Literal["provider"] | int
-"""Let the provider sum up what comes before: at its own number of tokens, or at this one."""
-
-
 class Prompt(msgspec.Struct, frozen=True):
     """A request before it is encoded. It names no model and no host."""
 
@@ -320,7 +316,7 @@ class Prompt(msgspec.Struct, frozen=True):
     state: ProviderState = ProviderState()
     extra: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     """Fields of the provider, merged into the request body last, so that they win."""
-    compaction: Compaction | None = None
+    compaction: Literal["provider"] | int | None = None
     """Let the provider compact the conversation. Only for hosts whose row says that they do (`Quirks.compacts`)."""
     begun_thinking: str | None = None
     """The thinking with which the model's turn has begun. It is closed, and the model goes on with its answer. Only for
@@ -329,6 +325,5 @@ class Prompt(msgspec.Struct, frozen=True):
     """Ask the provider to cache the beginning that requests share; a text is the lifetime."""
 
     def __repr__(self) -> str:
-        return (
-            f"Prompt(messages={len(self.messages)}, tools={[tool.name for tool in self.tools]}, stream={self.stream})"
-        )
+        tools = [tool.name for tool in self.tools]
+        return f"Prompt(messages={len(self.messages)}, tools={tools}, stream={self.stream})"
