@@ -6,7 +6,7 @@ which change a kind of refusal needs (replayed_state, refused_settings), and try
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -38,6 +38,7 @@ class _Step(msgspec.Struct, frozen=True):
     lasts: bool
     notice: Notice
     before: SentRequest
+    status: int | None
 
 
 class Healer:
@@ -51,9 +52,11 @@ class Healer:
         self._requests: list[HttpRequest] = []
         """The refused request, and those of all repairs."""
 
-    @property
-    def notices(self) -> tuple[Notice, ...]:
-        """A notice of each repair of the request that is under way."""
+    def begin_response(self) -> tuple[Notice, ...]:
+        """The server answers at last: a notice of each repair that it took. A refusal that had a status of its own is
+        over now, and worth remembering though the answer may break off.
+        """
+        self._remember([step for step in self._steps if (step.status or 0) >= 400])
         return tuple(step.notice for step in self._steps)
 
     def repair(self, error: ProviderError, sent: SentRequest, *, may_retry: bool = False) -> SentRequest | None:
@@ -92,7 +95,7 @@ class Healer:
         )
         tried = skipped = self._tried.get(kind, 0)
         for fix in _list_fixes(kind, refused):
-            repaired = self._apply(kind, fix, sent)
+            repaired = self._apply(kind, fix, sent, error.status)
             if repaired is None:
                 continue
             step, request = repaired
@@ -105,7 +108,7 @@ class Healer:
                 return request
         return None
 
-    def _apply(self, kind: str, fix: Fix, sent: SentRequest) -> tuple[_Step, SentRequest] | None:
+    def _apply(self, kind: str, fix: Fix, sent: SentRequest, status: int | None) -> tuple[_Step, SentRequest] | None:
         """The request with a fix; None if that changes nothing, or cannot be sent."""
         target, learned = sent.target, None
         if fix.changes or fix.refused:
@@ -126,17 +129,16 @@ class Healer:
         if _is_same(request.request, sent.request):
             return None
         notice = Notice(fix.code, fix.detail, fix.setting, fix.asked, fix.sent or _describe_sent(fix, request))
-        return _Step(kind, learned, fix.lasts, notice, sent), request
+        return _Step(kind, learned, fix.lasts, notice, sent, status), request
 
     def remember(self) -> None:
         """Remember what the repairs taught: the request went through."""
-        for fact in self.learned:
-            remember(fact)
+        self._remember(self._steps)
 
-    @property
-    def learned(self) -> tuple[Learned, ...]:
-        """The facts that the repairs taught, of those that last."""
-        return tuple(step.learned for step in self._steps if step.learned is not None and step.lasts)
+    def _remember(self, steps: Iterable[_Step]) -> None:
+        for step in steps:
+            if step.learned is not None and step.lasts:
+                remember(step.learned)
 
     @property
     def passing(self) -> tuple[Learned, ...]:
