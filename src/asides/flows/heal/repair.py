@@ -1,7 +1,8 @@
 """Try the repairs of a refused request, each kind once, and remember those that helped: `Healer`.
 
 A repair is a fact about the target, or another prompt. The ordinary plan and encoder make the request of it. Not here:
-which change a kind of refusal needs (replayed_state, refused_settings), and trying the same request again (retry).
+which change a kind of refusal needs (replayed_state, refused_thinking, refused_settings), and trying the same request
+again (retry).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import msgspec
 
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import SentRequest
-from asides.flows.heal import refused_settings, replayed_state
+from asides.flows.heal import refused_settings, refused_thinking, replayed_state
 from asides.flows.heal.refused_request import Fix, RefusedRequest, list_placed
 from asides.history.plan import digest_token
 from asides.providers.learned_rules import learn, remember
@@ -147,7 +148,7 @@ class Healer:
 
 
 def _list_fixes(kind: str, refused: RefusedRequest) -> Iterator[Fix]:
-    fixes = {**replayed_state.FIXES, **refused_settings.FIXES}
+    fixes = {**replayed_state.FIXES, **refused_thinking.FIXES, **refused_settings.FIXES}
     if kind == _ANY_STATE:
         return replayed_state.drop_all_thoughts(refused)
     found = next((fix for name, fix in fixes.items() if name == kind), None)
@@ -161,7 +162,7 @@ def _is_same(one: HttpRequest, other: HttpRequest) -> bool:
 def _describe_sent(fix: Fix, request: SentRequest) -> str | None:
     if fix.setting != "thinking":
         return None
-    return refused_settings.describe(request.planned.thinking)
+    return refused_thinking.describe(request.planned.thinking)
 
 
 def select_new_facts(sent: SentRequest, passing: tuple[Learned, ...]) -> tuple[Learned, ...]:
