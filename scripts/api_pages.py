@@ -81,7 +81,7 @@ THEMES = {
     "errors": Theme(
         "Errors",
         "Every error derives from `AsidesError`. [Errors](../errors.md) says what to do about each.",
-        ("asides.values.errors",),
+        ("asides.values.errors", "asides.values.rejections"),
         shows_inherited=False,
     ),
     "providers": Theme(

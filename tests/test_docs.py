@@ -99,6 +99,11 @@ def test_the_table_of_providers_is_current() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_rules_of_the_stage_are_current() -> None:
+    done = _run(_ROOT / "scripts" / "stage_rules.py", "--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_pages_of_the_api_reference_are_current() -> None:
     done = _run(_ROOT / "scripts" / "api_pages.py", "--check")
     assert done.returncode == 0, done.stdout + done.stderr

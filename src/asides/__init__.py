@@ -49,6 +49,7 @@ _NAMES_BY_MODULE = {
     "asides.values.notices": "Notice",
     "asides.values.parts": "File Image Refusal ServerTool Text ToolCall ToolResult UnknownPart",
     "asides.values.recover_policy": "RecoverPolicy",
+    "asides.values.rejections": "RejectionKind",
     "asides.values.reply": "Reply",
     "asides.values.result": "Result RunEnded RunEvent Step StepEnded StepStarted ToolFinished ToolStarted",
     "asides.values.thinking": "Origin Seal Thinking Thought",

@@ -117,6 +117,7 @@ from asides.values.parts import ToolCall as ToolCall
 from asides.values.parts import ToolResult as ToolResult
 from asides.values.parts import UnknownPart as UnknownPart
 from asides.values.recover_policy import RecoverPolicy as RecoverPolicy
+from asides.values.rejections import RejectionKind as RejectionKind
 from asides.values.reply import Reply as Reply
 from asides.values.result import Result as Result
 from asides.values.result import RunEnded as RunEnded
@@ -208,6 +209,7 @@ __all__ = [
     "RecoverPolicy",
     "Refusal",
     "RefusalDelta",
+    "RejectionKind",
     "ReplayRejected",
     "ReplayRule",
     "Reply",

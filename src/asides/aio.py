@@ -20,6 +20,8 @@ from asides.values.reply import Output, Reply
 from asides.values.visibility import Visibility
 
 if TYPE_CHECKING:
+    from asides.flows.call import Call
+    from asides.flows.compact_history import CompactedHistory
     from asides.flows.many import Batch, OnProgress
     from asides.flows.probe.plan_probe import ProbeOptions
     from asides.flows.probe.probe_report import ProbeReport, ProbeStep
@@ -155,6 +157,13 @@ class AsyncClient:
 
         call = build_probe(base_url, options)
         return await run_flow(call, Probe(call).steps, self._transport, on_progress)
+
+    async def compact(self, build: Callable[[CallBuilder], Call]) -> CompactedHistory:
+        """Let a provider compact a history on its own; `build` builds the call. `AsyncConversation` calls this."""
+        from asides.flows.compact_history import compact_history
+
+        call = build(self._call_builder)
+        return await run_flow(call, lambda: compact_history(call), self._transport)
 
     async def close(self) -> None:
         """Close idle connections of this event loop. The client may still be used."""

@@ -116,6 +116,7 @@ class SharedOptions(TypedDict, total=False):
     include: Sequence[str] | None
     reasoning_context: Literal["auto", "current_turn", "all_turns"] | None
     reasoning_mode: Literal["standard", "pro"] | None
+    compaction: Literal["provider"] | int | None
     # provider and endpoint
     base_url: str | None
     api_key: KeyLike | None
@@ -210,6 +211,7 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     include: tuple[str, ...] | None = None
     reasoning_context: Literal["auto", "current_turn", "all_turns"] | None = None
     reasoning_mode: Literal["standard", "pro"] | None = None
+    compaction: Literal["provider"] | int | None = None
     # provider and endpoint
     base_url: str | None = None
     api_key: Any = None

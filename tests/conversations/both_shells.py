@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import pytest
 
+from asides.aio import AsyncClient
+from asides.client import Client
 from asides.conversations.async_ import AsyncConversation
 from asides.conversations.sync import Conversation
 from asides.testing.stage import Stage
@@ -50,6 +52,7 @@ class Shell(Protocol):
     """One way of asking."""
 
     kind: type[Chat]
+    client: type[Client | AsyncClient]
 
     def ask(self, chat: Any, prompt: Any = None, **options: Any) -> Reply: ...
 
@@ -57,11 +60,12 @@ class Shell(Protocol):
         """Read all events, or so many and then leave."""
         ...
 
-    def compact(self, chat: Any, over: int, **options: Any) -> Reply | None: ...
+    def compact(self, chat: Any, over: int = 0, **options: Any) -> Reply | None: ...
 
 
 class SyncShell:
     kind: type[Chat] = Conversation
+    client: type[Client | AsyncClient] = Client
 
     def ask(self, chat: Conversation, prompt: Any = None, **options: Any) -> Reply:
         return chat.ask(prompt, **options)
@@ -80,7 +84,7 @@ class SyncShell:
                 return Streamed(events, error, stream.partial)
         return Streamed(events, None, stream.partial)
 
-    def compact(self, chat: Conversation, over: int, **options: Any) -> Reply | None:
+    def compact(self, chat: Conversation, over: int = 0, **options: Any) -> Reply | None:
         return chat.compact(over, **options)
 
     def __repr__(self) -> str:
@@ -91,6 +95,7 @@ class AsyncShell:
     """Each call in a loop of its own, as scripts do it."""
 
     kind: type[Chat] = AsyncConversation
+    client: type[Client | AsyncClient] = AsyncClient
 
     def ask(self, chat: AsyncConversation, prompt: Any = None, **options: Any) -> Reply:
         return asyncio.run(chat.ask(prompt, **options))
@@ -112,7 +117,7 @@ class AsyncShell:
 
         return asyncio.run(run())
 
-    def compact(self, chat: AsyncConversation, over: int, **options: Any) -> Reply | None:
+    def compact(self, chat: AsyncConversation, over: int = 0, **options: Any) -> Reply | None:
         return asyncio.run(chat.compact(over, **options))
 
     def __repr__(self) -> str:

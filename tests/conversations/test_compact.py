@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,13 +10,16 @@ import pytest
 from asides.conversations.compact import LABEL
 from asides.conversations.store import StoreConflict
 from asides.conversations.store.sqlite import SqliteStore
+from asides.providers.provider import Provider, Quirks, ReplayRule
+from asides.settings import Settings
 from asides.testing.stage import OpenStage, Say
-from asides.values.errors import ConfigError, NoAnswer, UnknownModel
+from asides.values.errors import ConfigError, NoAnswer, ProtocolError, UnknownModel, Unsupported
 from asides.values.messages import Message, assistant, system, user
 from asides.values.parts import File, Image, Text, ToolCall, ToolResult
-from asides.values.thinking import Thought
+from asides.values.thinking import Origin, Seal, Thought
 from asides.values.tools import Tool
 from tests.conversations.both_shells import PLAIN, Shell, both_shells, dialogue, each_model, options
+from tests.loopback import ReceivedRequest, saying, serving, whole_response
 
 LOOK = ToolCall("call_1", "look_up", {"n": 1})
 TOOL = Tool("look_up", "Look it up.", {"type": "object", "properties": {"n": {"type": "integer"}}})
@@ -78,6 +82,25 @@ def test_thinking_that_stays_behind_does_not_count(shell: Shell, stage: OpenStag
     thoughtful = Message("assistant", (Thought("x" * 40_000), Text("One.")))
     chat = shell.kind(PLAIN, messages=["one?", thoughtful, "two?"], **options(PLAIN, theatre))
     assert shell.compact(chat, 500, keep_turns=1) is None
+
+
+@both_shells
+def test_seals_of_finished_turns_go_before_a_summary_is_asked_for(shell: Shell, stage: OpenStage) -> None:
+    theatre = stage(Say(text="never"))
+    model = "anthropic:claude-sonnet-4-5"
+    made = Origin("anthropic", theatre.url, "claude-sonnet-4-5")
+    sealed = Thought("why", "summary", "block", made, (Seal("signature", "x" * 8000, made),))
+    turn: tuple[Any, ...] = ("one?", Message("assistant", (sealed, Text("One."))))
+    last: tuple[Any, ...] = ("two?", Message("assistant", (sealed, LOOK)), TALK[2])
+    given: dict[str, Any] = {"base_url": theatre.url, "api_key": "k", "tools": [TOOL], "thinking": 2048}
+    chat = shell.kind(model, messages=[*turn, *last], **given)
+    before = chat.messages
+    reply = shell.compact(chat, 5000, keep_turns=1)
+    assert reply is None
+    assert theatre.requests == []
+    thought = Thought("why", "summary", "block", made, replayable=False)
+    assert chat.messages[1] == Message("assistant", (thought, Text("One.")))
+    assert chat.messages[2:] == before[2:]
 
 
 @both_shells
@@ -168,3 +191,103 @@ def test_the_last_turn_always_stays() -> None:
 
     with pytest.raises(ConfigError, match="keep_turns"):
         Conversation(PLAIN, messages=TALK).compact(1, keep_turns=0)
+
+
+# --- by the provider --------------------------------------------------------------------------------------------------
+
+ITEM = {"id": "cmp_1", "type": "compaction", "encrypted_content": "b3BhcXVl"}
+COMPACTED = {
+    "id": "resp_9",
+    "object": "response.compaction",
+    "created_at": 1,
+    "output": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "one?"}]}, ITEM],
+    "usage": {"input_tokens": 90, "output_tokens": 10, "total_tokens": 100},
+}
+
+
+ANSWERED = {
+    "id": "resp_10",
+    "object": "response",
+    "status": "completed",
+    "model": "m",
+    "output": [
+        {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "Three.", "annotations": []}],
+        }
+    ],
+}
+
+
+def _responses_row(url: str) -> Provider:
+    quirks = Quirks(compacts=True, encrypted_reasoning=True, path="/responses")
+    replay = (ReplayRule(when="all"),)
+    return Provider(name="mine", dialect="openai_responses", base_url=url, key="optional", quirks=quirks, replay=replay)
+
+
+def _write(document: object) -> bytes:
+    return whole_response(json.dumps(document).encode(), Connection="close")
+
+
+@both_shells
+def test_the_provider_compacts_the_whole_conversation(shell: Shell, tmp_path: Any) -> None:
+    asked: list[tuple[str, dict[str, Any]]] = []
+
+    def answer(request: ReceivedRequest, connection: Any) -> bool:
+        asked.append((request.line, json.loads(request.body)))
+        connection.sendall(_write(COMPACTED if "/responses/compact " in request.line else ANSWERED))
+        return False
+
+    with serving(answer) as server, SqliteStore(tmp_path / "store.db") as store:
+        client: Any = shell.client(providers=[_responses_row(server.url)], settings=Settings())
+        given: dict[str, Any] = {"client": client, "store": store, "name": "talk", "system": "Be brief."}
+        chat = shell.kind("mine:m", **given)
+        chat.extend(["one?", assistant("One."), "two?", assistant("Two.")])
+        reply = shell.compact(chat, by="provider")
+        assert reply is not None
+        assert (reply.usage.total, chat.usage.total) == (100, 100)
+        assert asked[0][1].keys() == {"model", "input", "instructions"}
+        assert [message.role for message in chat.messages] == ["user", "assistant"]
+        assert shell.ask(chat, "three?").text == "Three."
+        assert ITEM in asked[1][1]["input"]
+        saved = store.load("talk")
+        assert saved is not None
+        assert saved.messages == chat.messages
+
+
+@both_shells
+def test_below_the_budget_the_provider_is_not_asked(shell: Shell, stage: OpenStage) -> None:
+    theatre = stage(Say(text="never"))
+    client: Any = shell.client(providers=[_responses_row(theatre.url)], settings=Settings())
+    chat = shell.kind("mine:m", messages=["one?", assistant("One.")], client=client)
+    assert shell.compact(chat, 10_000, by="provider") is None
+    assert theatre.requests == []
+
+
+@both_shells
+def test_a_provider_that_cannot_says_so_and_nothing_changes(shell: Shell, stage: OpenStage) -> None:
+    theatre = stage(Say(text="never"))
+    chat = shell.kind(PLAIN, messages=["one?", assistant("One.")], **options(PLAIN, theatre))
+    before = chat.messages
+    with pytest.raises(Unsupported, match="by='model'"):
+        shell.compact(chat, by="provider")
+    with pytest.raises(ConfigError, match="by is one of"):
+        shell.compact(chat, by="magic")
+    assert chat.messages is before
+    assert theatre.requests == []
+
+
+@both_shells
+def test_a_compaction_that_fails_changes_nothing(shell: Shell) -> None:
+    failed = whole_response(b"{}", status="503 Busy", Connection="close", Retry_After="0")
+    with serving(saying(failed, _write({"output": []}), then=False)) as server:
+        client: Any = shell.client(providers=[_responses_row(server.url)], settings=Settings())
+        chat = shell.kind("mine:m", messages=["one?", assistant("One.")], client=client)
+        before = chat.messages
+        with pytest.raises(ProtocolError, match="no compaction"):
+            shell.compact(chat, by="provider")
+        assert chat.messages is before
+        assert server.connections == 2

@@ -20,7 +20,8 @@ from asides.values.errors import (
     RateLimited,
     TransportError,
 )
-from asides.values.reply import Documents, Reply, compress_documents
+from asides.values.raw_documents import Documents, compress_documents
+from asides.values.reply import Reply
 
 POLICY = Policy(retries=2, backoff=1.0, max_backoff=8.0, max_wait=60.0)
 

@@ -7,8 +7,7 @@ from http.client import HTTPConnection
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from asides.testing.stage import Say, Stage
-from asides.values.parts import ToolCall
+from asides.testing.stage import Stage
 
 PATHS = {
     "anthropic": "/v1/messages",
@@ -16,7 +15,6 @@ PATHS = {
     "openai_responses": "/v1/responses",
     "gemini": "/v1beta/models/{model}:generateContent",
 }
-CALL = ToolCall("call00001", "look_up", {"n": 1})
 
 
 class Answer(NamedTuple):
@@ -43,13 +41,3 @@ def post(stage: Stage, format_name: str, body: dict[str, Any], *, model: str = "
         return Answer(response.status, json.loads(response.read()))
     finally:
         connection.close()
-
-
-def say_call(thinking: str = "I look it up.") -> Say:
-    """A turn of the model that thinks and calls a tool."""
-    return Say(thinking=thinking, text="", tool_calls=[CALL])
-
-
-def say_text(thinking: str = "I know it.", text: str = "It is 42.") -> Say:
-    """A turn of the model that thinks and answers."""
-    return Say(thinking=thinking, text=text)

@@ -94,7 +94,7 @@ def check_laws(items: list[Any], speaker: Speaker, target: str, *, as_request: b
     repaired = found.repaired[list_name(speaker)] if as_request else found.repaired
     lost = count_words(items) - count_words(repaired)
     told = [finding for finding in found.refused if "left out" in finding.repair]
-    assert lost.total() <= len(told), (lost, found.findings)
+    assert lost.total() <= 2 * len(told), (lost, found.findings)
     for word in ("What is it?", "And then?", "It is 42."):
         assert lost[word] < max(count_words(items)[word], 1), "only a copy may go"
     for name, text in list_strings(repaired):

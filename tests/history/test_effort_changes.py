@@ -172,14 +172,32 @@ def test_a_change_of_the_caller_is_read_and_sent_as_it_is(shape: Any, items: lis
     assert sent == [*items, question]
 
 
-@pytest.mark.parametrize("model", ["anthropic:claude-opus-4-5", "gemini:gemini-3-pro-preview", "groq:qwen/qwen3-32b"])
-def test_a_change_that_cannot_be_sent_is_reported(model: str) -> None:
+@pytest.mark.parametrize(
+    ("model", "field"),
+    [
+        ("anthropic:claude-opus-4-6", "'output_config': {'effort': 'low'}"),
+        ("gemini:gemini-3-pro-preview", "'thinkingLevel': 'LOW'"),
+        ("groq:openai/gpt-oss-120b", "'reasoning_effort': 'low'"),
+        ("openai-responses:gpt-5", "'reasoning': {'effort': 'low'"),
+    ],
+)
+def test_the_last_change_counts_for_the_request_where_there_are_no_such_messages(model: str, field: str) -> None:
+    changes = [Message("system", (), effort="max"), user("hi"), assistant("hello"), Message("system", (), effort="low")]
+    explained = asides.explain(model, [*changes, user("and?")], thinking="high")
+    assert "effort_mapped" in [notice.code for notice in explained.notices]
+    assert field in str(explained.body)
+    sent = next(explained.body[name] for name in ("messages", "contents", "input") if name in explained.body)
+    assert len(sent) == 3
+
+
+@pytest.mark.parametrize("model", ["anthropic:claude-3-5-haiku-latest", "openai-chat:gpt-4o"])
+def test_a_model_without_efforts_leaves_them_out(model: str) -> None:
     explained = asides.explain(model, [Message("system", (), effort="low"), user("hi")])
     assert "effort_not_sent" in [notice.code for notice in explained.notices]
     assert "low" not in str(explained.body)
 
 
-# --- one setting for a turn that calls tools ---------------------------------------------------------------------------
+# --- one setting for a turn that calls tools ----------------------------------------------------------------------
 
 OLDER = find_target("anthropic:claude-opus-4-6")
 OPEN = (

@@ -79,6 +79,25 @@ def test_pain_G2_thoughts_of_turns_that_are_over_go_before_any_word() -> None:
     assert (kept.fits, kept.dropped, [notice.code for notice in kept.notices]) == (True, 0, ["history_trimmed"])
 
 
+def test_pain_G2_seals_of_turns_that_are_over_go_before_readable_thoughts() -> None:
+    sealed = Thought("why", "summary", "block", None, (Seal("signature", "x" * 4000),))
+    plain = Thought("because")
+    call = ToolCall("c1", "f", seals=(Seal("thought_signature", "y" * 4000),))
+    first = (user("1"), Message("assistant", (sealed, plain, call)), RESULT, assistant("a"))
+    open_turn = (user("2"), Message("assistant", (sealed, msgspec.structs.replace(call, id="c2"))))
+    result = Message("tool", (ToolResult("c2", "42", "f"),))
+    kept = trim((*first, *open_turn, result), 12_000, by_letters)
+    unsealed = Thought("why", "summary", "block", replayable=False)
+    assert kept.messages[1] == Message("assistant", (unsealed, plain, ToolCall("c1", "f")))
+    assert kept.messages[4:] == (*open_turn, result)
+    assert (kept.dropped, kept.notices[0].detail) == (0, "seals of finished turns were left out")
+    # Then the readable ones; the open turn keeps all of its own.
+    least = trim((*first, *open_turn, result), kept.tokens - 1, by_letters)
+    assert least.messages[1] == Message("assistant", (ToolCall("c1", "f"),))
+    assert least.messages[4:] == (*open_turn, result)
+    assert (least.dropped, least.notices[0].detail) == (0, "thoughts of finished turns were left out")
+
+
 def test_messages_without_parts_go_with_the_thoughts() -> None:
     empty = Message("assistant")
     kept = trim((user("1"), empty, assistant("a"), user("2")), 7, lambda messages: 2 * len(messages))

@@ -5,26 +5,34 @@ at or before the first difference. Over random conversations, every dialect and 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+from unittest import mock
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.dialects import find_dialect
+import asides
+from asides.dialects import find_dialect, find_facts
 from asides.dialects.dialect import DialectFacts
 from asides.history.cache_break import CacheBreak, drop_marks, find_cache_break
 from asides.history.plan import encode_plan, plan
 from asides.providers.provider import Target
 from asides.providers.table import PROVIDERS
+from asides.testing import OpenStage, Say, Stage
+from asides.testing.stage.prompt_cache import CacheUse
 from asides.values.errors import AsidesError
 from asides.values.messages import Message, Prompt, assistant, system, user
 from asides.values.parts import Part, Text, ToolCall, ToolResult
-from asides.values.thinking import Seal, Thinking, Thought
+from asides.values.thinking import Effort, Seal, Thinking, Thought
 from asides.values.tools import Tool
 from tests.laws.test_encode_once import ASKED, LIKELY, TARGETS
+from tests.laws.theatre import HOUSES
 
 LISTS = ("messages", "contents", "input")
 TOOLS = (Tool("look", "Look at it."), Tool("find"))
@@ -213,7 +221,9 @@ def test_a_conversation_that_only_grows_is_never_sent_anew(
             continue
         # A rule by which thoughts go back for a while takes them out when the while is over, and no other does.
         assert (found.reason, when) == ("replay", "since_last_user") or found.reason == "thinking"
-        assert found.reason == "replay" or target.rule.begins_with_thinking or not target.rule.tools_while_thinking
+        # A turn under way keeps its thinking, or has none: it cannot be set otherwise in the middle of it.
+        bound = target.rule.begins_with_thinking or "disabled" in target.rule.forms
+        assert found.reason == "replay" or (asked.mode is not None and bound)
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.provider.name)
@@ -228,3 +238,98 @@ def test_calls_of_another_model_stay_as_they_were_sent_when_their_turn_is_over(t
     assert before is not None
     assert now is not None
     assert now.decode().startswith(cut(before))
+
+
+# --- effort that changes ----------------------------------------------------------------------------------------------
+
+CHANGING = [target for target in EVERY_TARGET if target.rule.effort_updates is not None]
+EFFORTS: tuple[Effort | None, ...] = (None, "low", "medium", "high", "max")
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from([target for target in CHANGING if find_facts(target.dialect).effort_updates]),
+    st.lists(st.tuples(st.sampled_from(EFFORTS), st.integers(0, 2)), min_size=2, max_size=6),
+)
+def test_effort_that_changes_leaves_the_past_as_it_was_sent(
+    target: Target, questions: list[tuple[Effort | None, int]]
+) -> None:
+    messages: tuple[Message, ...] = ()
+    bodies: list[bytes] = []
+    for number, (effort, calls) in enumerate(questions):
+        messages = (*messages, user(f"question {number}"))
+        for step in range(calls + 1):
+            prompt = Prompt(messages, thinking=Thinking(effort=effort), tools=TOOLS, cache=True)
+            planned = plan(prompt, target)
+            body = encode_plan(planned, target, find_dialect(target.dialect))[0].body
+            assert effort in (None, planned.effort) or step
+            if bodies:
+                found = find_cache_break(prompt, target)
+                # Thinking is shown from the first effort on that anybody asked for; nothing else changes.
+                is_first = found is not None and json.loads(bodies[0]).keys() < json.loads(body).keys()
+                assert found is None or (found.reason == "thinking" and is_first)
+                old, new = cut(dump(bodies[-1])), dump(body).decode()
+                assert new.startswith(old)
+            bodies.append(body)
+            last = ToolCall(f"call_{number}_{step}", "look", {}) if step < calls else Text(f"answer {number}")
+            messages = (*messages, Message("assistant", (last,), effort=planned.effort))
+            if isinstance(last, ToolCall):
+                messages = (*messages, Message("tool", (ToolResult(last.id, "there", "look"),)))
+
+
+# --- what a provider's cache reads ------------------------------------------------------------------------------------
+
+QUESTIONS = ("one two three", "four five", "six", "seven eight nine ten")
+
+
+KEYS = {name: "k" for row in PROVIDERS for name in row.key_env}
+
+
+def ask_all(stage: Stage, model: str, base_url: str | None, thinking: Sequence[Any]) -> list[CacheUse]:
+    """Ask the questions in one conversation; returns what the cache did for each."""
+    with asides.Client() as client:
+        chat = asides.Conversation(model, client=client, base_url=base_url, system="Be brief.", cache=True)
+        for question, amount in zip(QUESTIONS, thinking, strict=True):
+            chat.ask(question, thinking=amount, max_tokens=20_000)
+    uses = [request.cache for request in stage.requests]
+    return [use for use in uses if use is not None]
+
+
+def check_uses(uses: list[CacheUse]) -> None:
+    assert len(uses) == len(QUESTIONS)
+    for before, now in pairwise(uses):
+        assert now.read_parts >= before.parts, "the whole request before comes from the cache"
+        assert now.read > 0
+
+
+# One has a rule that takes thoughts out again. A gateway's breakpoints are inside its messages, where the stage's cache
+# compares them.
+CACHED = sorted(name for name, house in HOUSES.items() if house.provider not in ("zai", "openrouter"))
+
+
+@pytest.mark.parametrize("name", CACHED)
+def test_each_request_reads_the_one_before_from_the_cache(name: str, stage: OpenStage) -> None:
+    house = HOUSES[name]
+    open_stage = stage([Say(thinking=f"hm {number}", text=f"answer {number}") for number in range(4)], cache=True)
+    base_url = open_stage.url.removesuffix("/v1") + house.base
+    with mock.patch.dict(os.environ, {"AWS_REGION": "us-east-1", **KEYS}):
+        check_uses(ask_all(open_stage, house.model, base_url, [house.thinking] * 4))
+
+
+@pytest.mark.parametrize(
+    "model", ["openai-responses:gpt-6-astra", "anthropic:claude-opus-5-5", "anthropic:claude-opus-5"]
+)
+def test_effort_that_changes_reads_the_past_from_the_cache(
+    model: str, stage: OpenStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_stage = stage([Say(thinking=f"hm {number}", text=f"answer {number}") for number in range(4)], cache=True)
+    monkeypatch.setenv("ASIDES_STAGE", open_stage.url)
+    check_uses(ask_all(open_stage, model, None, ["high", "low", "low", "max"]))
+
+
+def test_an_effort_of_the_whole_request_that_changes_is_read_anew(stage: OpenStage) -> None:
+    """The other way round: what breaks the law is seen."""
+    open_stage = stage([Say(thinking=f"hm {number}", text=f"answer {number}") for number in range(4)], cache=True)
+    uses = ask_all(open_stage, "anthropic:claude-opus-4-6", open_stage.url, ["high", "off", "high", "off"])
+    with pytest.raises(AssertionError, match="comes from the cache"):
+        check_uses(uses)

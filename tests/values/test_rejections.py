@@ -7,6 +7,7 @@ import json
 import pickle
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -63,6 +64,13 @@ def test_there_are_58_kinds_and_each_is_about_state_or_about_a_setting() -> None
     assert (len(KINDS), len(set(KINDS))) == (58, 58)
     assert set(KINDS) == {*get_args(StateKind), *get_args(SettingKind)}
     assert (len(STATE_KINDS), len(SETTING_KINDS), STATE_KINDS & SETTING_KINDS) == (33, 25, frozenset())
+
+
+def test_the_page_about_errors_tells_every_kind_in_order() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "errors.md").read_text(encoding="utf-8")
+    tables = [page.split(f"<!-- {name} kinds -->")[1].split("\n\n")[0] for name in ("state", "setting")]
+    told = [re.findall(r"^\| `(\w+)` \| \S", table, re.MULTILINE) for table in tables]
+    assert told == [[*get_args(StateKind)], [*get_args(SettingKind)]]
 
 
 def test_every_kind_has_a_body_here() -> None:

@@ -228,10 +228,11 @@ def _describe_hidden_thinking(reply: Reply) -> str | None:
 def _describe_withheld(reply: Reply, visibility: ThinkingVisibility) -> str | None:
     """What is not shown though it was asked for, because of `[visibility]`; None if nothing is."""
     kinds = {part.kind for part in reply.parts if isinstance(part, Thought) and part.text}
-    hidden: list[str] = sorted([kind for kind in kinds if not visibility.allows("user", kind)])
+    hidden = [kind for kind in kinds if not visibility.allows("user", kind)]
     if not hidden:
         return None
-    return f"the {' and '.join(hidden)} thinking of {visibility.model} is not shown: [visibility] does not allow it"
+    kinds = " and ".join(sorted(hidden))
+    return f"the {kinds} thinking of {visibility.model} is not shown: [visibility] does not allow it"
 
 
 def _describe_outcome(reply: Reply) -> str | None:
@@ -343,6 +344,7 @@ def encode_error(error: AsidesError) -> dict[str, Any]:
         fields |= {
             "status": error.status,
             "code": error.code,
+            "kind": error.kind,
             "request_id": error.request_id,
             "retry_after": error.retry_after,
         }

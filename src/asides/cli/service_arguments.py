@@ -77,7 +77,7 @@ def declare_probe(parser: argparse.ArgumentParser) -> None:
     extent.add_argument("--thorough", action="store_true", help="at most 40 requests: every endpoint and more settings")
     parser.add_argument("--max-requests", type=int, metavar="N", help="at most so many requests")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="limit of each reply (default: 512)")
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="for each request (default: 60)")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="for each request (default: 120)")
     parser.add_argument("--dry-run", action="store_true", help="print the requests with their bodies, and send nothing")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("-y", "--yes", action="store_true", help="send without a question")

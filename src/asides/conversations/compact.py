@@ -6,19 +6,22 @@ The model that sums up sees no thinking. Not here: sending the request (sync, as
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 
 import msgspec
 
 from asides.conversations.message_history import MessageHistory
 from asides.history.redact import drop_stored_responses, invalidate_seals
-from asides.history.trim import split_turns
+from asides.history.trim import TokenCounter, lighten, split_turns
 from asides.options import ModelLike, Options
-from asides.values.errors import NoAnswer
+from asides.values.errors import ConfigError, NoAnswer
 from asides.values.messages import Message, Prompt, user
 from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.usage import Usage, estimate_usage
+
+if TYPE_CHECKING:
+    from asides.flows.compact_history import CompactedHistory
 
 LABEL = "[Summary of the earlier conversation]"
 """The first line of every summary, for people and for models."""
@@ -60,6 +63,43 @@ class Compaction:
             raise
         rest = drop_stored_responses(invalidate_seals(self._before[older.stop :], 0, rows=history.rows))
         history.replace((*self._before[: older.start], user(f"{LABEL}\n\n{summary}"), *rest), spent)
+
+
+CompactBy: TypeAlias = Literal["model", "provider"]
+"""Who compacts: a model that writes a summary, or the provider itself."""
+
+
+def check_compact_by(by: CompactBy) -> CompactBy:
+    """Return it unchanged. Raises ConfigError for another word."""
+    if by not in get_args(CompactBy):
+        raise ConfigError(f"by is one of {', '.join(get_args(CompactBy))}, not {by!r}.")
+    return by
+
+
+def replace_compacted(history: MessageHistory, compacted: CompactedHistory) -> None:
+    """Replace the messages by what the provider made of them. The caller holds the history."""
+    messages = history.messages
+    head = messages[: next((place for place, each in enumerate(messages) if each.role != "system"), len(messages))]
+    history.replace((*head, *(each for each in compacted.messages if each.role != "system")), compacted.usage)
+
+
+def build_compacted_reply(compacted: CompactedHistory) -> Reply:
+    """What the provider made, and its usage, as a reply. It has no text."""
+    made = [part for message in compacted.messages if message.role == "assistant" for part in message.parts]
+    return Reply(tuple(made), compacted.usage)
+
+
+def reduce_thinking(history: MessageHistory, over: int, count: TokenCounter) -> bool:
+    """Whether the history costs no more than this many tokens, perhaps after the seals and the readable thoughts of
+    finished turns were dropped. Nothing is dropped if that is not enough. The caller holds the history.
+    """
+    if count(history.messages) <= over:
+        return True
+    lighter = lighten(history.messages, over, count, rows=history.rows)
+    if lighter == history.messages:
+        return False
+    history.replace(drop_stored_responses(lighter))
+    return True
 
 
 def select_summary_options(options: Options) -> Options:

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast, get_args
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, cast, get_args
 
-from asides.conversations.compact import Compaction, find_older_turns, select_summary_options
+from asides.conversations.compact import Compaction, find_older_turns, reduce_thinking, select_summary_options
 from asides.conversations.message_history import (
     MessageHistory,
     MessageLike,
     Question,
-    StoredConversation,
     check_model,
     check_system,
     find_message,
+    open_stored,
     read_question,
     replace_text,
 )
@@ -41,6 +41,8 @@ from asides.values.visibility import ALL_VISIBLE
 if TYPE_CHECKING:
     from asides.aio import AsyncClient
     from asides.client import Client
+    from asides.flows.call import Call
+    from asides.flows.offline import Explanation
 
 AnyClient = TypeVar("AnyClient", bound="Client | AsyncClient")
 
@@ -66,13 +68,14 @@ class ConversationCore(Generic[AnyClient]):
         **options: Any,
     ) -> None:
         self._client = client
+        self._asked: tuple[Turn, ModelLike | None, Options] | None = None
         self._options = reject_unknown(Options(**options))  # type: ignore[typeddict-item]
         if self._options.get("files") is not None:
             raise ConfigError("files= would go with every question again. To do: pass it to ask or stream, once.")
         self._call_builder = CallBuilder() if client is None else client._call_builder
         self._history = MessageHistory(
             self._call_builder,
-            _open_stored(store, name),
+            open_stored(store, name),
             model=check_model(model),
             system=check_system(system),
             keep_thinking=keep_thinking,
@@ -340,7 +343,25 @@ class ConversationCore(Generic[AnyClient]):
     ) -> tuple[Turn, ModelLike | None, Options]:
         """Make a question; returns it with the model and the options. None: the model of the settings."""
         given, name = merge_options(self._options, reject_unknown(options)), self._choose_model(model)
-        return self.turn(prompt, files=given.pop("files", None)), name, given
+        turn = self.turn(prompt, files=given.pop("files", None))
+        last, self._asked = self._asked, (turn, name, given)
+        if last is not None and given.get("cache"):
+            from asides.conversations.last_request import report_break
+
+            turn.notices = report_break(last, self._asked, self._asking_builder)
+        return turn, name, given
+
+    def explain(
+        self, prompt: Question = None, *, model: ModelLike | None = None, **options: Unpack[Options]
+    ) -> Explanation:
+        """The request that `ask` would send with these arguments, and the reasons for its content. Sends nothing, adds
+        nothing, and compares with the latest request of this conversation (`cache_break_at`).
+        """
+        from asides.conversations.last_request import explain_next
+
+        given, name = merge_options(self._options, reject_unknown(options)), self._choose_model(model)
+        turn = self.turn(prompt, files=given.pop("files", None))
+        return explain_next((turn, name, given), self._asked, self._asking_builder)
 
     def _prepare_compaction(
         self, over: int, keep_turns: int, model: ModelLike | None, options: Options
@@ -355,9 +376,21 @@ class ConversationCore(Generic[AnyClient]):
             return None
         # The cost is that of the conversation at its own model. Without one, the model that sums up has to do.
         counting_model = self.model or (None if self._call_builder.settings.model else model)
-        if self._build_token_counter(counting_model)(self.messages) <= over:
+        if reduce_thinking(self._history, over, self._build_token_counter(counting_model)):
             return None
         return Compaction(self._history, older, self._choose_model(model), given)
+
+    def _prepare_provider_compaction(
+        self, over: int, model: ModelLike | None, options: Options
+    ) -> Callable[[CallBuilder], Call] | None:
+        """What builds the call for the provider; None when there is nothing to do. The caller holds the history."""
+        self._history.refresh()
+        given = merge_options(select_summary_options(self._options), reject_unknown(options))
+        name = self._choose_model(model)
+        counting_model = self.model or (None if self._call_builder.settings.model else model)
+        if not self.messages or reduce_thinking(self._history, over, self._build_token_counter(counting_model)):
+            return None
+        return lambda builder: builder.build(name, self, given, stream=False)
 
     def _choose_model(self, model: ModelLike | None) -> ModelLike | None:
         """The model of a question. None: that of the settings, which the client chooses and reports."""
@@ -379,19 +412,3 @@ class ConversationCore(Generic[AnyClient]):
         name = self._choose_model(model) or self._call_builder.settings.model
         call = self._call_builder.build(name, self, self._options, stream=True, needs_key=False)
         return build_token_counter(call.prompt, call.target)
-
-
-def _open_stored(store: Store | None, name: str | None) -> StoredConversation | None:
-    if store is None:
-        if name is not None:
-            raise ConfigError("name= is the name of a conversation in a store. To do: pass store= as well.")
-        return None
-    return StoredConversation(store, _make_name() if name is None else name)
-
-
-def _make_name() -> str:
-    """Make a unique name. Later names sort after it."""
-    import secrets
-    from datetime import UTC, datetime
-
-    return f"{datetime.now(UTC):%Y-%m-%d-%H%M%S}-{secrets.token_hex(3)}"

@@ -332,3 +332,20 @@ def check_system(text: object) -> str | None:
     if text is None or isinstance(text, str):
         return text
     raise ConfigError(f"system is text, not {type(text).__name__}. To do: join its parts into one.")
+
+
+def open_stored(store: Store | None, name: str | None) -> StoredConversation | None:
+    """The place of a conversation in a store; None without a store. Raises ConfigError for a name without a store."""
+    if store is None:
+        if name is not None:
+            raise ConfigError("name= is the name of a conversation in a store. To do: pass store= as well.")
+        return None
+    return StoredConversation(store, _make_name() if name is None else name)
+
+
+def _make_name() -> str:
+    """Make a unique name. Later names sort after it."""
+    import secrets
+    from datetime import UTC, datetime
+
+    return f"{datetime.now(UTC):%Y-%m-%d-%H%M%S}-{secrets.token_hex(3)}"

@@ -10,6 +10,12 @@ from contextlib import suppress
 from typing import Any, Generic, Self, Unpack, overload
 
 from asides.client import Client, Stream, get_shared_client
+from asides.conversations.compact import (
+    CompactBy,
+    build_compacted_reply,
+    check_compact_by,
+    replace_compacted,
+)
 from asides.conversations.core import ConversationCore
 from asides.conversations.message_history import Question
 from asides.conversations.turn import Turn
@@ -82,14 +88,31 @@ class Conversation(ConversationCore[Client]):
         return ConversationStream(turn, self._asking_client.stream(name, turn, **given))
 
     def compact(
-        self, over: int, *, keep_turns: int = 2, model: ModelLike | None = None, **options: Unpack[Options]
+        self,
+        over: int = 0,
+        *,
+        keep_turns: int = 2,
+        by: CompactBy = "model",
+        model: ModelLike | None = None,
+        **options: Unpack[Options],
     ) -> Reply | None:
-        """Have a model sum up the older turns, if the conversation costs more than `over` tokens.
+        """Have a model sum up the older turns, if the conversation costs more than `over` tokens, also without the
+        seals and thoughts of finished turns. They are left out first, and if that is enough, nothing is summed up.
 
         The last `keep_turns` stay as they are; the turns before them become one note, marked as such. The model that
         sums up sees no thinking. Returns None, without asking a model, when there is nothing to do.
+
+        `by="provider"` lets the provider of the model compact the whole conversation instead, where it can: what it
+        returns takes the place of the messages, and only it can read it.
         """
         with self._history.exclusive():
+            if check_compact_by(by) == "provider":
+                build = self._prepare_provider_compaction(over, model, options)
+                if build is None:
+                    return None
+                compacted = self._asking_client.compact(build)
+                replace_compacted(self._history, compacted)
+                return build_compacted_reply(compacted)
             compaction = self._prepare_compaction(over, keep_turns, model, options)
             if compaction is None:
                 return None

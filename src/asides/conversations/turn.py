@@ -9,6 +9,7 @@ from asides.conversations.message_history import MessageHistory
 from asides.history.pair import add_missing_results, finish_turn
 from asides.values.errors import AsidesError, ConfigError
 from asides.values.messages import Message
+from asides.values.notices import Notice
 from asides.values.parts import Refusal, Text
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
@@ -27,6 +28,8 @@ class Turn:
         self._before = history.messages
         self._begun = False
         self._ended = False
+        self.notices: tuple[Notice, ...] = ()
+        """What there is to say about the question before it is asked. It becomes a part of the reply's warnings."""
         self.is_recorded = False
         """Whether the question and the answer are in the conversation now."""
         if not self._before and not question:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from asides.flows.call import NO_STATE, POLICY_OPTIONS, Call, Policy, read_policy, report_target
+from asides.flows.call import NO_STATE, POLICY_OPTIONS, Call, Policy, fit_compaction, read_policy, report_target
 from asides.options import (
     DECODING_OPTIONS,
     LIST_OPTIONS,
@@ -60,7 +60,7 @@ class CallBuilder:
         settings: Settings | None = None,
         visibility: Visibility | Mapping[str, Any] | None = None,
     ) -> None:
-        self._given_visibility = None if visibility is None else read_visibility(visibility)
+        self._own_visibility = None if visibility is None else read_visibility(visibility)
         self._options = reject_unknown(options or Options())
         self._providers = tuple(providers)
         self._given_settings = settings
@@ -111,6 +111,8 @@ class CallBuilder:
 
             read, expected, more = expect_output(given.output, read, target)
             notices += more
+        if read.compaction is not None:
+            read, notices = fit_compaction(read, target, given.on_conflict or "raise", notices)
         self._check_tools(read, target, given)
         notices = (*self.settings.notices, *notices, *choice.notices)
         if read.tools:
@@ -155,7 +157,7 @@ class CallBuilder:
     @property
     def visibility(self) -> Visibility:
         """What each place may see of thinking: that of the client, else that of the settings."""
-        return self.settings.visibility if self._given_visibility is None else self._given_visibility
+        return self.settings.visibility if self._own_visibility is None else self._own_visibility
 
     @cached_property
     def rows(self) -> tuple[Provider, ...]:
@@ -183,9 +185,8 @@ class CallBuilder:
         return self._read_policy(read_options(self.defaults, Options())[0])
 
     def _read_policy(self, given: CallOptions) -> Policy:
-        policy, visibility = read_policy(given), self.visibility
-        is_usual = visibility == DEFAULT_VISIBILITY
-        return policy if is_usual else msgspec.structs.replace(policy, visibility=visibility)
+        policy, own = read_policy(given), self.visibility
+        return policy if own == DEFAULT_VISIBILITY else msgspec.structs.replace(policy, visibility=own)
 
     @cached_property
     def _targets(self) -> KnownTargets:
@@ -290,7 +291,8 @@ _STATE_OPTIONS = {
 }
 CACHE_LIFETIMES = ("5m", "1h", "24h")
 _SAMPLING_OPTIONS = {name: name for name in Sampling.__struct_fields__}
-_PROMPT_OPTIONS = {name: name for name in ("system", "parallel_tool_calls", "max_tokens", "user", "metadata", "cache")}
+_PROMPT_FIELDS = ("system", "parallel_tool_calls", "max_tokens", "user", "metadata", "cache", "compaction")
+_PROMPT_OPTIONS = {name: name for name in _PROMPT_FIELDS}
 _OTHER_PROMPT_OPTIONS = (*THINKING_OPTIONS, "tools", "tool_choice", "output", "stop", "extra", "files")
 _ALL_PROMPT_OPTIONS = frozenset(
     (*_STATE_OPTIONS.values(), *_SAMPLING_OPTIONS, *_PROMPT_OPTIONS, *_OTHER_PROMPT_OPTIONS)
@@ -309,6 +311,7 @@ def read_prompt(
     options that were given.
     """
     stream = stream if given.stream is None else given.stream
+    known: tuple[Notice, ...] = ()
     if isinstance(prompt, Prompt):
         start = prompt if prompt.stream is stream else msgspec.structs.replace(prompt, stream=stream)
     else:
@@ -318,10 +321,11 @@ def read_prompt(
             system=system if isinstance(system, str) else None,
             stream=stream,
         )
+        known = found if isinstance(found := getattr(prompt, "notices", ()), tuple) else ()  # those of a conversation
     if _ALL_PROMPT_OPTIONS.isdisjoint(names):
-        return start, ()
+        return start, known
     changes, notices = _read_prompt_options(start, given)
-    return msgspec.structs.replace(start, **changes), notices
+    return msgspec.structs.replace(start, **changes), (*known, *notices)
 
 
 def _read_prompt_options(start: Prompt, given: CallOptions) -> tuple[dict[str, Any], tuple[Notice, ...]]:

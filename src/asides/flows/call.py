@@ -20,7 +20,7 @@ from asides.providers.credentials import Secret
 from asides.providers.endpoint import RESPONSES
 from asides.providers.find import OWN_STAGE
 from asides.providers.provider import Target
-from asides.values.errors import ConfigError
+from asides.values.errors import ConfigError, Unsupported
 from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
 from asides.values.thinking import Effort
@@ -151,6 +151,24 @@ def report_target(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
     if prompt.state != NO_STATE and target.dialect != RESPONSES:
         notices += (Notice("state_not_sent", "nothing is stored at this endpoint; all is sent each time", "stateful"),)
     return notices
+
+
+def fit_compaction(
+    prompt: Prompt, target: Target, on_conflict: OnConflict, notices: tuple[Notice, ...] = ()
+) -> tuple[Prompt, tuple[Notice, ...]]:
+    """The prompt and the notices for a provider that compacts. Others raise Unsupported, or leave it out."""
+    if isinstance(prompt.compaction, int) and prompt.compaction < 1:
+        raise ConfigError(f"compaction is {prompt.compaction}; give a number of tokens, or 'provider'.")
+    if target.quirks.compacts:
+        return prompt, notices
+    name, dialect = target.provider.name, target.dialect
+    if on_conflict == "raise":
+        raise Unsupported(
+            f"{name} is not known to compact conversations itself ({dialect}). To do: use conversation.compact(), "
+            "endpoint='responses' where the provider has it, or on_conflict='adjust', which leaves it out."
+        )
+    notice = Notice("compaction_not_sent", f"{name} is not known to compact conversations itself", "compaction")
+    return msgspec.structs.replace(prompt, compaction=None), (*notices, notice)
 
 
 # --- the policy ---------------------------------------------------------------------------------------------------

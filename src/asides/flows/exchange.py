@@ -29,8 +29,9 @@ from asides.values.errors import AsidesError, ProtocolError, ProviderError, Repl
 from asides.values.events import Event, Warned, has_content, is_thinking
 from asides.values.fold import Fold
 from asides.values.notices import Notice
+from asides.values.raw_documents import FEW_UNPACKED, PackedDocuments
 from asides.values.redaction import Redact, build_redactor
-from asides.values.reply import FEW_UNPACKED, PackedDocuments, Reply, Revealed
+from asides.values.reply import Reply, Revealed
 from asides.values.usage import ReplyTimer
 
 if TYPE_CHECKING:

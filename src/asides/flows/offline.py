@@ -13,6 +13,7 @@ import msgspec
 
 from asides import dialects
 from asides.flows.build_call import CallBuilder
+from asides.flows.call import Call
 from asides.flows.exchange import ResponseReader
 from asides.flows.retry import decode_error
 from asides.flows.steps import Head
@@ -239,7 +240,11 @@ def explain(
     explains the request to the first, and lists the others.
     """
     builder = CallBuilder(providers=providers, settings=settings)
-    call = builder.build(model, prompt, options, stream=False, needs_key=False)
+    return explain_call(builder.build(model, prompt, options, stream=False, needs_key=False))
+
+
+def explain_call(call: Call, before: SentBefore | None = None) -> Explanation:
+    """Explain the request of a call. `before` is the request before it in its conversation, where that is known."""
     target = recall(call.target, call.prompt.messages)
     planned = plan(call.prompt, target, on_conflict=call.policy.on_conflict)
     dialect = dialects.find_dialect(target.dialect)
@@ -268,14 +273,8 @@ def explain(
         call.why_endpoint,
         tuple(other.model for other in call.fallbacks),
         target.learned,
-        find_cache_break(call.prompt, call.target, before=_find_before(prompt), on_conflict=call.policy.on_conflict),
+        find_cache_break(call.prompt, target, before=before, on_conflict=call.policy.on_conflict),
     )
-
-
-def _find_before(prompt: object) -> SentBefore | None:
-    """What the conversation sent last, if the prompt is one that has asked in this process."""
-    before = getattr(prompt, "sent_before", None)
-    return before if isinstance(before, SentBefore) else None
 
 
 def _hide_query(url: str) -> str:

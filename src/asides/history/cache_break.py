@@ -121,9 +121,19 @@ def _find_before(prompt: Prompt, target: Target) -> SentBefore | None:
     if last == 0:
         return None
     thinking, effort = prompt.thinking, messages[last].effort
-    if effort is not None and thinking.mode != "off" and thinking.budget is None:
+    # Where messages change the effort, a turn without one was asked without one. Elsewhere it may not be known.
+    is_known = effort is not None or _changes_effort(prompt, target)
+    if is_known and thinking.mode != "off" and thinking.budget is None:
         thinking = msgspec.structs.replace(thinking, effort=effort)
     return SentBefore(msgspec.structs.replace(prompt, messages=messages[:last], thinking=thinking), target)
+
+
+def _changes_effort(prompt: Prompt, target: Target) -> bool:
+    if target.rule.effort_updates is None:
+        return False
+    from asides.history.effort_changes import can_change
+
+    return can_change(prompt, target)
 
 
 def _find_maker(message: Message) -> Origin | None:

@@ -17,7 +17,7 @@ from asides.providers.quirks import EffortUpdates
 from asides.values.errors import InvalidThinking
 from asides.values.messages import HAS_BREAKPOINTS, Message, Prompt, find_traits
 from asides.values.notices import Notice
-from asides.values.thinking import Effort, Thinking
+from asides.values.thinking import Effort, Thinking, nearest_effort
 
 
 def place_changes(
@@ -30,12 +30,12 @@ def place_changes(
     form of thinking allows none.
     """
     updates, asked = target.rule.effort_updates, prompt.thinking.effort
+    if not takes_changes(target):
+        return _take_last_change(prompt, target, notices)
     if updates is None or not can_change(prompt, target):
         return prompt, asked
     history = _EffortHistory(prompt.messages, updates, target.rule.efforts or ())
-    if history.first is None and not history.changes and asked is None:
-        return prompt, None
-    if history.turns == 0:
+    if history.turns == 0 or (asked is None and not history.names_effort):
         return prompt, asked
     wanted = asked or updates.default or history.in_force
     if history.in_force != wanted and not history.is_open:
@@ -46,8 +46,8 @@ def place_changes(
         detail = "the default effort of this model is not known, so that of the questions before stays"
         notices.append(Notice("effort_kept", detail, "thinking", "nothing", history.in_force))
     thinking = msgspec.structs.replace(prompt.thinking, effort=history.first)
-    if history.first is None and history.changes and thinking.mode is None:
-        # The first request named no effort. What shows thinking is sent from the first change on, and stays.
+    if history.first is None and thinking.mode is None:
+        # The first request named no effort. What shows thinking is sent from the first one that did on, and stays.
         thinking = msgspec.structs.replace(thinking, mode="auto")
     if history.changes and prompt.thinking.mode == "between_tools":
         thinking = _leave_form(thinking, target, on_conflict, notices)
@@ -58,10 +58,31 @@ def place_changes(
 _WHEN = "effort changes with a question, and the model is in the middle of a turn; it changes with the next one"
 
 
+def takes_changes(target: Target) -> bool:
+    """Whether messages that change the effort can be sent there. A model that nobody knows may take them."""
+    rule = target.rule
+    return find_facts(target.dialect).effort_updates and (rule.effort_updates is not None or rule.thinking == "unknown")
+
+
+def _take_last_change(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[Prompt, Effort | None]:
+    """Ask for the effort of the last message that changes it, where such messages cannot be sent."""
+    changes = [message for message in prompt.messages if message.role == "system" and message.effort]
+    effort, takes = prompt.thinking.effort, target.rule.efforts
+    last = changes[-1].effort if changes else None
+    if last is None or prompt.thinking.mode == "off" or target.rule.thinking == "never" or takes == ():
+        return prompt, effort
+    sent = nearest_effort(last, takes) if takes else last
+    detail = "messages that change the effort do not exist here; the last one counts for the request"
+    notices.append(Notice("effort_mapped", detail, "thinking", last, sent))
+    remaining = tuple(message for message in prompt.messages if message.parts or message not in changes)
+    thinking = msgspec.structs.replace(prompt.thinking, effort=sent)
+    return msgspec.structs.replace(prompt, messages=remaining, thinking=thinking), sent
+
+
 def can_change(prompt: Prompt, target: Target) -> bool:
     """Whether this request may hold messages that change the effort."""
     updates, state = target.rule.effort_updates, prompt.state
-    if updates is None or not find_facts(target.dialect).effort_updates or prompt.thinking.mode == "off":
+    if updates is None or not takes_changes(target) or prompt.thinking.mode == "off":
         return False
     if target.foreign or state.continues or state.resume or state.mode == "pro":
         return False  # the provider has the messages, or refuses the item (openrouter.ai gpt-6-astra, 2026-11-16)
@@ -83,6 +104,8 @@ class _EffortHistory:
         self.in_force: Effort | None = updates.default
         self.changes: dict[int, Effort] = {}
         self.turns = 0
+        self.names_effort = False
+        """Whether any turn was asked with an effort."""
         self.is_open = False
         """Whether the last messages are a question, which may change the effort."""
         self._question = 0
@@ -100,6 +123,7 @@ class _EffortHistory:
 
     def _add_turn(self, effort: Effort | None) -> None:
         self.turns += 1
+        self.names_effort = self.names_effort or effort is not None
         if self.turns == 1:
             self.first = effort
             self.in_force = effort or self.in_force

@@ -21,6 +21,7 @@ from asides.providers.provider import ReplayRule, Target
 from asides.values.errors import Unsupported
 from asides.values.learned import digest_refused
 from asides.values.messages import (
+    CHANGES_EFFORT,
     HAS_CALLS,
     HAS_MEDIA,
     HAS_RESULTS,
@@ -74,10 +75,8 @@ class Plan(msgspec.Struct, frozen=True):
 
 def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -> Plan:
     """Decide which parts of the history go back, and check the request against the model's rules. Nothing is sent."""
-    decisions: list[Decision] = []
-    notices: list[Notice] = []
-    # Most steps look for something that most histories do not have.
-    traits = find_traits(prompt.messages)
+    decisions, notices = list[Decision](), list[Notice]()
+    traits = find_traits(prompt.messages)  # most steps look for something that most histories do not have
     messages = _replay(prompt, target, traits, decisions) if traits & IS_BOUND else prompt.messages
     state = prompt.state
     if traits & (HAS_CALLS | HAS_RESULTS):
@@ -107,7 +106,7 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
     if traits & HAS_THOUGHTS and not target.quirks.thoughts_while_off and target.thinks(checked.thinking) is False:
         checked = drop_open_thoughts(checked, notices)
     effort = checked.thinking.effort
-    if target.rule.effort_updates is not None:
+    if target.rule.effort_updates is not None or traits & CHANGES_EFFORT:
         from asides.history.effort_changes import place_changes
 
         checked, effort = place_changes(checked, target, on_conflict, notices)

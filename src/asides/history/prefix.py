@@ -51,7 +51,9 @@ def bind_prefix(prompt: Prompt) -> tuple[Prompt, str, frozenset[str]]:
 
 def _extend(digest: bytes, message: Message) -> bytes:
     """The digest of what was before and this message: what it says, without marks of a cache."""
-    said = (message.role, [_without_mark(part) for part in message.parts])
+    said: tuple[object, ...] = (message.role, [_without_mark(part) for part in message.parts])
+    if message.role == "system" and message.effort is not None:
+        said = (*said, message.effort)  # a message that changes the effort
     return hashlib.blake2b(digest + msgspec.json.encode(said, enc_hook=repr), digest_size=_SIZE).digest()
 
 

@@ -124,9 +124,10 @@ def trim(
 ) -> TrimmedHistory:
     """Shorten the messages to this many tokens. They stay unchanged if they fit.
 
-    It drops thoughts of finished turns first, then whole turns from the oldest on, then the oldest calls of the last
-    turn with their results. System messages at the start, the last message and the user's message that it belongs to
-    always stay. Seals that become void are marked (`invalidate_seals`); `rows` are providers of the caller.
+    It drops the seals of finished turns first, which are often larger than all else; then their readable thoughts, then
+    whole turns from the oldest on, then the oldest calls of the last turn with their results. What stays of the last
+    turn keeps its thoughts and seals. System messages at the start, the last message and the user's message that it
+    belongs to always stay. Seals that become void are marked (`invalidate_seals`); `rows` are providers of the caller.
     """
     trimmed = _trim(tuple(messages), tokens, count, rows)
     _log.debug(
@@ -159,15 +160,30 @@ def _trim(given: tuple[Message, ...], tokens: int, count: TokenCounter, rows: Se
     place = _find_first_fitting(len(choices), lambda number: measure(number)[1] <= tokens, guess)
     remaining, cost = measure(place)
     dropped = len(given) - len(remaining)
-    notices = [Notice("history_trimmed", _describe(dropped), "messages")] if remaining != given else []
+    notices = [Notice("history_trimmed", _describe(remaining, dropped), "messages")] if remaining != given else []
     if cost > tokens:
         detail = "the last message and the messages it needs cost more than the budget"
         notices.append(Notice("history_over_budget", detail, "messages", str(tokens), str(cost)))
     return TrimmedHistory(remaining, cost, cost <= tokens, dropped, tuple(notices))
 
 
-def _describe(dropped: int) -> str:
-    thoughts = "thoughts of finished turns were left out"
+def lighten(
+    messages: Sequence[Message], tokens: int, count: TokenCounter, *, rows: Sequence[Provider] = ()
+) -> tuple[Message, ...]:
+    """The messages with less thinking, if that is enough for this many tokens: without the seals of finished turns, or
+    also without their readable thoughts. Else the messages as they are.
+    """
+    choices = _Choices(tuple(messages), rows)
+    for number in range(choices.lighter_count):
+        if count(chosen := choices[number]) <= tokens:
+            return chosen
+    return tuple(messages)
+
+
+def _describe(remaining: Sequence[Message], dropped: int) -> str:
+    *finished, _ = split_turns(remaining) or ((),)
+    keeps_thoughts = any(_has_thoughts(message) for turn in finished for message in turn)
+    thoughts = f"{'seals' if keeps_thoughts else 'thoughts'} of finished turns were left out"
     return f"{thoughts}, and {dropped} of the oldest messages" if dropped else thoughts
 
 
@@ -181,25 +197,35 @@ class _Choices:
         self._given = messages
         *finished, last = split_turns(messages[start:]) or ((),)
         self._finished = [bare for turn in finished if (bare := _drop_thoughts(turn))]
+        unsealed = [light for turn in finished if (light := _drop_blobs(turn))]
+        self._unsealed = unsealed if unsealed != self._finished else None
         opening = 0
         while opening < len(last) and begins_turn(last[opening]):
             opening += 1
         self._opening = last[:opening]
         self._units = split_units(last[opening:])
 
+    @property
+    def lighter_count(self) -> int:
+        """How many of the first choices drop only thinking: without seals, and without any."""
+        return 1 if self._unsealed is None else 2
+
     def __len__(self) -> int:
-        return 1 + len(self._finished) + max(0, len(self._units) - 1)
+        return self.lighter_count + len(self._finished) + max(0, len(self._units) - 1)
 
     def guess_choice(self, weigh: Callable[[Message], float], tokens: float) -> int:
         """Guess which choice saves this many tokens compared with the first one, from the weights of the messages."""
         units = self._units[: max(0, len(self._units) - 1)]
         saved = accumulate(sum(map(weigh, group)) for group in (*self._finished, *units))
-        return next((number for number, weight in enumerate(saved, 1) if weight >= tokens), len(self) - 1)
+        first = self.lighter_count
+        return next((number for number, weight in enumerate(saved, first) if weight >= tokens), len(self) - 1)
 
     def __getitem__(self, number: int) -> tuple[Message, ...]:
-        turns_dropped = min(number, len(self._finished))
-        units_dropped = number - turns_dropped
-        finished = [message for turn in self._finished[turns_dropped:] for message in turn]
+        number -= self.lighter_count - 1
+        turns = self._finished if self._unsealed is None or number >= 0 else self._unsealed
+        turns_dropped = min(max(number, 0), len(turns))
+        units_dropped = max(number, 0) - turns_dropped
+        finished = [message for turn in turns[turns_dropped:] for message in turn]
         units = [message for unit in self._units[units_dropped:] for message in unit]
         remaining = (*self._head, *finished, *self._opening, *units)
         if remaining == self._given:
@@ -207,6 +233,28 @@ class _Choices:
         pairs = enumerate(zip(remaining, self._given, strict=False))
         first_change = next((place for place, (now, before) in pairs if now != before), 0)
         return invalidate_seals(remaining, first_change, rows=self._rows)
+
+
+def _drop_blobs(turn: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Drop the seals of a finished turn. A readable thought that had some stays, and does not go back."""
+    if not find_traits(turn) & IS_BOUND:
+        return turn
+    remaining: list[Message] = []
+    for message in turn:
+        if message.role != "assistant":
+            remaining.append(message)
+            continue
+        unsealed = [_unseal(part) if isinstance(part, Thought) else _drop_seals(part) for part in message.parts]
+        parts = tuple(part for part in unsealed if part is not None)
+        if parts:
+            remaining.append(message if parts == message.parts else msgspec.structs.replace(message, parts=parts))
+    return tuple(remaining)
+
+
+def _unseal(thought: Thought) -> Thought | None:
+    if not thought.seals:
+        return thought
+    return msgspec.structs.replace(thought, seals=(), replayable=False) if thought.text.strip() else None
 
 
 def _drop_thoughts(turn: tuple[Message, ...]) -> tuple[Message, ...]:

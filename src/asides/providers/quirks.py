@@ -214,6 +214,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """It reports a reply that ran out of tokens as complete. A reply with nothing but thinking was cut."""
     fields: tuple[tuple[str, str | bool], ...] = ()
     """Request fields that make this host send thinking apart."""
+    compacts: bool = False
+    """Whether it compacts long conversations itself, in the documented form of its dialect."""
     continues: Literal["nothing", "prefix", "final_message"] = "nothing"
     """How a model goes on from thinking that ended without an answer. prefix: an assistant message with the thinking in
     its field and `prefix: true`, at the host's beta address. final_message: an assistant message with the thinking in

@@ -369,7 +369,11 @@ _APART = Quirks(tags=(), encrypted_reasoning=True, seals_per_account=True, cache
 _OPENAI_CHAT = Quirks(tags=(), output_limit="max_completion_tokens", cache_key=True)
 
 _OPENAI_RESPONSES = _responses(
-    models=GPT_RESPONSES_MODELS, quirks=_APART, tier="verified", source=f"{_RESPONSES_GUIDE}: {_KEEP_ITEMS}"
+    models=GPT_RESPONSES_MODELS,
+    # developers.openai.com api/docs/guides/compaction, 2026-11.
+    quirks=msgspec.structs.replace(_APART, compacts=True),
+    tier="verified",
+    source=f"{_RESPONSES_GUIDE}: {_KEEP_ITEMS}",
 )
 
 # Data residency: us.api.openai.com, eu.api.openai.com (platform.openai.com/docs/guides/your-data, 2026-11).
@@ -1532,7 +1536,8 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("ANTHROPIC_BASE_URL",),
         key_env=("ANTHROPIC_API_KEY",),
         headers=(("anthropic-version", "2023-06-01"),),
-        quirks=_messages(auth="x-api-key"),
+        # platform.claude.com build-with-claude/compaction, 2026-11.
+        quirks=msgspec.structs.replace(_messages(auth="x-api-key"), compacts=True),
         models=claude_models(),
         replay=CLAUDE_REPLAY,
         prices="anthropic",

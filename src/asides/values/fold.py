@@ -39,7 +39,8 @@ from asides.values.parts import (
     UnknownPart,
     read_arguments,
 )
-from asides.values.reply import Documents, Reply
+from asides.values.raw_documents import Documents
+from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought, ThoughtKind, ThoughtSource
 from asides.values.usage import ReplyTimer, Usage
 

@@ -35,13 +35,10 @@ Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 # --- what is known about a message ------------------------------------------------------------------------------------
 
 # Traits of a message, as bits: a history has the traits of all its messages.
-HAS_CALLS = 1
-HAS_RESULTS = 2
+HAS_CALLS, HAS_RESULTS = 1, 2
 HAS_OTHERS = 4
 """Parts that are no results."""
-HAS_THOUGHTS = 8
-HAS_WITHHELD = 16
-HAS_PICTURES = 32
+HAS_THOUGHTS, HAS_WITHHELD, HAS_PICTURES = 8, 16, 32
 HAS_MEDIA = 64
 """Pictures or files, in parts or in results."""
 HAS_FILE_IDS = 128
@@ -52,6 +49,7 @@ IS_BOUND = 1024
 """Some parts or seals go back only where they came from, or not at all."""
 IS_PLAIN = 2048
 """A message of a user or a model that is one text and nothing else, as most are."""
+CHANGES_EFFORT = 4096
 
 
 class Context:
@@ -147,8 +145,7 @@ def read_facts(messages: Sequence[Message]) -> list[MessageFacts]:
 
 
 def find_traits(messages: Sequence[Message]) -> int:
-    """Return the traits of all these messages together."""
-    # Few messages differ in their traits.
+    """Return the traits of all these messages together; few messages differ in theirs."""
     return reduce(or_, {facts.traits for facts in read_facts(messages)}, 0)
 
 
@@ -176,6 +173,7 @@ def _collect_facts(message: Message) -> MessageFacts:
         return MessageFacts(HAS_OTHERS | IS_PLAIN if is_plain else HAS_OTHERS)
     is_filled = any(not isinstance(part, Text) or not _is_blank(part.text) for part in parts)
     traits = 0 if not is_user or is_filled else IS_BLANK
+    traits |= CHANGES_EFFORT if message.role == "system" and message.effort is not None else 0
     for part in parts:
         traits |= _find_traits(part)
     calls = tuple([part for part in parts if isinstance(part, ToolCall)]) if traits & HAS_CALLS else ()
@@ -372,6 +370,10 @@ class ProviderState(msgspec.Struct, frozen=True):
         return self.previous_response_id is not None or self.conversation is not None
 
 
+Compaction: TypeAlias = Literal["provider"] | int
+"""Let the provider sum up what comes before: at its own number of tokens, or at this one."""
+
+
 class Prompt(msgspec.Struct, frozen=True):
     """A request before it is encoded. It names no model and no host."""
 
@@ -392,6 +394,8 @@ class Prompt(msgspec.Struct, frozen=True):
     state: ProviderState = ProviderState()
     extra: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     """Fields of the provider, merged into the request body last, so that they win."""
+    compaction: Compaction | None = None
+    """Let the provider compact the conversation. Only for hosts whose row says that they do (`Quirks.compacts`)."""
     begun_thinking: str | None = None
     """The thinking with which the model's turn has begun. It is closed, and the model goes on with its answer. Only for
     hosts whose row says how (`Quirks.continues`)."""

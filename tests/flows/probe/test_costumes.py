@@ -12,7 +12,7 @@ import pytest
 import asides
 from asides.providers.user_rows import read_rows
 from tests.flows.probe.costumes import ANSWER, THOUGHT, Costume, in_field, in_tags, make_chat, refuse, wearing
-from tests.flows.probe.wardrobe import COSTUMES, ONE
+from tests.flows.probe.wardrobe import COSTUMES, MORE, ONE, STOPS
 from tests.loopback import Server
 
 BY_NAME = {costume.name: costume for costume in COSTUMES}
@@ -168,6 +168,33 @@ def _check_pasted(costume: Costume, row: asides.Provider, report: asides.ProbeRe
                 assert (off.text, off.thinking) == (ANSWER, None)
 
 
+@pytest.mark.parametrize("costume", MORE, ids=lambda costume: costume.name)
+def test_the_row_of_more_costumes_separates(costume: Costume) -> None:
+    with wearing(costume) as server:
+        report = probe(costume, server)
+        row = paste(report)
+        assert (row.models[0].thinking == "optional") is (costume.name in STOPS)
+        _check_pasted(costume, row, report, costume.name in STOPS)
+
+
+def test_a_switch_that_no_row_can_say_is_named_for_extra() -> None:
+    costume = Costume(
+        "true or false",
+        make_chat(in_field("reasoning_content")),
+        models=ONE,
+        thinks=lambda body: body.get("thinking") is True,
+    )
+    with wearing(costume) as server:
+        report = probe(costume, server)
+        switch = report.find("switch")
+        assert switch is not None
+        assert 'extra={"thinking":true} does' in switch.text
+        row = paste(report)
+        with asides.Client(providers=[row]) as client:
+            reply = client.ask(f"{row.name}:{report.model}", "What is 47 + 85?", extra={"thinking": True})
+    assert (reply.text, reply.thinking and reply.thinking.text) == (ANSWER, THOUGHT)
+
+
 @pytest.mark.parametrize("name", [name for name, costume in BY_NAME.items() if costume.path.endswith("completions")])
 def test_a_chat_server_gets_at_most_twelve_requests(name: str) -> None:
     with wearing(BY_NAME[name]) as server:
@@ -252,6 +279,14 @@ def test_a_template_that_opens_the_tag_only_while_it_thinks_waits_for_the_close(
         row = paste(report)
         assert row.models[0].starts_inside == "auto"
         _check_pasted(costume, row, report, stops=True)
+
+
+def test_what_the_server_says_about_the_model_is_reported() -> None:
+    with wearing(BY_NAME["ollama"]) as server:
+        finding = probe(BY_NAME["ollama"], server).find("model")
+    assert finding is not None
+    assert finding.value["capabilities"] == ["completion", "thinking"]
+    assert "the server says: completion, thinking" in finding.text
 
 
 def test_thinking_where_no_row_can_read_it_is_reported() -> None:

@@ -68,7 +68,7 @@ def test_a_server_that_is_none_gives_a_clear_line_and_no_row(response: bytes, wo
 def test_a_body_without_an_end_is_cut() -> None:
     def answer(_: ReceivedRequest, connection: socket.socket) -> bool:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
-        for _ in range(64):
+        for _piece in range(64):
             connection.sendall(b"x" * 65536)
         return False
 
@@ -94,7 +94,7 @@ def test_a_server_that_hangs_ends_the_probe_after_its_time() -> None:
 def test_a_server_that_drips_does_not_outlast_its_time() -> None:
     def answer(_: ReceivedRequest, connection: socket.socket) -> bool:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
-        for _ in range(200):
+        for _line in range(200):
             connection.sendall(b": still here\n\n")
             time.sleep(0.05)
         return False

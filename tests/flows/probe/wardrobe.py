@@ -190,7 +190,9 @@ def _check_messages(body: Body) -> None:
                 raise Refusal(400, {"type": "error", "error": {"type": "invalid_request_error", "message": text}})
 
 
-def _answer_ollama(costume: Costume, _path: str, body: Body) -> tuple[str, bytes]:
+def _answer_ollama(costume: Costume, path: str, body: Body) -> tuple[str, bytes]:
+    if path.endswith("/show"):
+        return "application/json", json.dumps({"capabilities": ["completion", "thinking"], "details": {}}).encode()
     message: Body = {"role": "assistant", "content": ANSWER}
     if costume.thinks(body):
         message["thinking"] = THOUGHT
@@ -392,7 +394,7 @@ COSTUMES = [
     Costume(
         "ollama",
         _answer_ollama,
-        path="/api/chat",
+        path="/api/*",
         thinks=lambda body: body.get("think", True) is not False,
         check=_check_ollama,
     ),
@@ -421,3 +423,78 @@ COSTUMES = [
         thinks=_toggle,
     ),
 ]
+
+
+# --- more of them, which only have to be separated --------------------------------------------------------------------
+
+
+def _details(thought: str, text: str) -> Body:
+    entry = {"type": "reasoning.text", "text": thought, "format": "unknown", "index": 0}
+    return {"reasoning": thought, "reasoning_details": [entry], "content": text} if thought else {"content": text}
+
+
+def _check_always_on(body: Body) -> None:
+    if (body.get("thinking") or {}).get("type") == "disabled":
+        raise refuse(400, "invalid thinking: only type=enabled is allowed for this model")
+    if _effort(body, "low") not in ("low", "high", "max"):
+        raise refuse(400, "Invalid request: reasoning_effort must be one of [low high max]")
+
+
+def _check_like_vllm(body: Body) -> None:
+    if _effort(body, "low") not in ("low", "medium", "high"):
+        text = (
+            "1 validation error:\n  {'type': 'literal_error', 'loc': ('body', 'reasoning_effort'), "
+            "'msg': \"Input should be 'low', 'medium' or 'high'\", 'input': 'none'}"
+        )
+        raise Refusal(400, {"object": "error", "message": text, "type": "BadRequestError", "param": None, "code": 400})
+
+
+def _check_without_names(body: Body) -> None:
+    if body.keys() - {"model", "messages", "max_tokens", "stream", "stream_options", "tools", "reasoning_effort"}:
+        raise Refusal(400, "Bad Request")
+
+
+def _break_on_unknown(body: Body) -> None:
+    if body.keys() - {"model", "messages", "max_tokens", "stream", "stream_options", "tools", "chat_template_kwargs"}:
+        raise refuse(500, "internal error")
+
+
+def _check_conflict(body: Body) -> None:
+    if "reasoning_effort" in body and "reasoning" in body:
+        raise refuse(400, 'Only one of "reasoning" and "reasoning_effort" may be provided')
+
+
+def _object(thought: str, text: str) -> Body:
+    return {"reasoning": {"summary": thought, "tokens": 5}, "content": text} if thought else {"content": text}
+
+
+def _by_effort(body: Body) -> bool:
+    return _effort(body) != "none"
+
+
+_TEMPLATE_ON = read_template("enable_thinking", True)
+MORE = [
+    Costume(
+        "details",
+        make_chat(_details),
+        models=ONE,
+        thinks=lambda body: (body.get("reasoning") or {}).get("enabled", True),
+    ),
+    Costume("always on", make_chat(in_field("reasoning_content")), models=ONE, check=_check_always_on),
+    Costume(
+        "no parser", make_chat(in_tags("<think>", "</think>")), models=ONE, check=_check_like_vllm, thinks=_TEMPLATE_ON
+    ),
+    Costume("no names", make_chat(in_field("reasoning")), models=ONE, check=_check_without_names, thinks=_by_effort),
+    Costume("breaks", make_chat(in_field("reasoning")), models=ONE, check=_break_on_unknown, thinks=_TEMPLATE_ON),
+    Costume("conflict", make_chat(in_field("reasoning")), models=ONE, check=_check_conflict, thinks=_by_effort),
+    Costume("object", make_chat(_object), models=ONE, thinks=_toggle),
+    Costume("headings", make_chat(in_tags("Thought process: ", "\n\nFinal answer: ")), models=ONE),
+    Costume(
+        "odd orphan",
+        make_chat(in_tags("", "</cogitate>")),
+        models=ONE,
+        thinks=lambda body: body.get("enable_thinking", True),
+    ),
+    Costume("tokens", make_chat(in_tags("<|thinking|>", "<|answer|>")), models=ONE),
+]
+STOPS = {"details", "no parser", "no names", "breaks", "conflict", "object", "odd orphan"}

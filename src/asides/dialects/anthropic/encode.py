@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from asides.dialects.anthropic.encode_messages import encode_cache, encode_messages
+from asides.dialects.compaction import encode_edits, find_betas
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import (
     build_post,
@@ -109,6 +110,8 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
     if prompt.stream:
         body["stream"] = True
     body |= _encode_metadata(prompt, notices)
+    if prompt.compaction is not None:
+        body |= encode_edits(prompt.compaction, notices)
     extra = dict(prompt.extra)
     # The official SDK takes betas as a list beside the body, which becomes a header.
     given = extra.pop("betas", None) or []
@@ -116,7 +119,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
     shown = body.get("thinking")
     if isinstance(shown, dict) and shown.get("display") == "updates":
         betas.append(UPDATES)
-    return body, list(dict.fromkeys([*encoded.betas, *betas, *map(str, given)]))
+    return body, list(dict.fromkeys([*encoded.betas, *betas, *find_betas(body, prompt.messages), *map(str, given)]))
 
 
 def _choose_limit(prompt: Prompt, target: Target) -> int:

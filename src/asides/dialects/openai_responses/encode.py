@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from asides.dialects.compaction import encode_threshold
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_cache
 from asides.dialects.media import make_data_url, make_image_url, refuse_sound_and_video
@@ -114,6 +115,7 @@ def _encode_state(prompt: Prompt, target: Target) -> dict[str, Any]:
         encoded["conversation"] = state.conversation
     if state.truncation is not None:
         encoded["truncation"] = state.truncation
+    encoded |= {} if prompt.compaction is None else encode_threshold(prompt.compaction)
     asks = quirks.encrypted_reasoning and target.may_think(prompt.thinking) and not state.continues
     include = list(dict.fromkeys((*state.include, ENCRYPTED) if asks else state.include))
     if not quirks.includes_reasoning and ENCRYPTED in include:
@@ -365,7 +367,7 @@ def _simplify_message(item: Wire) -> Wire:
 
 
 def _drop_id(item: Wire) -> Wire:
-    return {name: value for name, value in item.items() if name != "id"}
+    return {name: value for name, value in item.items() if name != "id" or item.get("type") == "compaction"}
 
 
 # --- input parts ------------------------------------------------------------------------------------------------------

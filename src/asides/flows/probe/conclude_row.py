@@ -13,7 +13,7 @@ import msgspec
 
 from asides.dialects import plain_row
 from asides.flows.probe.knowledge import Knowledge, excludes_thinking, list_fields, list_tags
-from asides.flows.probe.spellings import keep_efforts
+from asides.flows.probe.thinking_switches import keep_efforts
 from asides.flows.probe.trials import Setup
 from asides.providers.provider import ModelRule, Provider, ReplayRule
 from asides.providers.quirks import Quirks
@@ -107,6 +107,8 @@ def _choose_asking(known: Knowledge, dialect: str) -> dict[str, Any]:
     switch = known.switch
     if switch is not None:
         quirks = dict(switch.quirks)
+        if not quirks and dialect == "openai_chat":
+            return {"ask_by": "nothing"}  # only `extra=` can
         if known.switch_wish == "off" and "fields" in quirks:
             del quirks["fields"]  # no row can say how to turn it off like this
         if known.effort_counts and switch.with_effort is not None:

@@ -1,6 +1,6 @@
-"""Finds the spelling that turns thinking on or off: all at once first, then half of them, and so on.
+"""Finds the switch that turns thinking on or off: all at once first, then half of them, and so on.
 
-A refusal that names a spelling takes it out. Not here: the spellings themselves (spellings).
+A refusal that names a switch takes it out. Not here: the switches themselves (thinking_switches).
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from asides.flows.probe.knowledge import Knowledge
 from asides.flows.probe.observe import Observation
-from asides.flows.probe.spellings import (
-    Spelling,
+from asides.flows.probe.thinking_switches import (
+    ThinkingSwitch,
     Wish,
     can_combine,
     combine,
     find_named,
-    list_other_spellings,
-    list_spellings,
+    list_other_switches,
+    list_switches,
     read_efforts,
 )
 from asides.flows.steps import Flow
@@ -28,7 +28,12 @@ if TYPE_CHECKING:
 _MANY_LEFT = 7
 _CANNOT_STOP = re.compile(
     r"(?:cannot|can't|can not|not be|unable to|does not support) (?:be )?(?:disabl|turn(?:ed)? off|switch(?:ed)? off)"
-    r"|always (?:on|think)|mandatory",
+    r"|always (?:on|think)|mandatory|only (?:type ?= ?)?\W?enabled\W? is (?:allowed|supported)",
+    re.IGNORECASE,
+)
+_CONFLICT = re.compile(
+    r"only one of|at most one|mutually exclusive|not both|cannot both|together|conflict|in combination"
+    r"|can ?not be used with",
     re.IGNORECASE,
 )
 
@@ -39,8 +44,8 @@ _MOST_SINGLE = 4
 _STRICT_ORDER = ("reasoning_effort", "thinking.type", "chat_template_kwargs.enable_thinking", "enable_thinking")
 
 
-def _rank_for_strict(spelling: Spelling) -> int:
-    return _STRICT_ORDER.index(spelling.name) if spelling.name in _STRICT_ORDER else len(_STRICT_ORDER)
+def _rank_for_strict(switch: ThinkingSwitch) -> int:
+    return _STRICT_ORDER.index(switch.name) if switch.name in _STRICT_ORDER else len(_STRICT_ORDER)
 
 
 class SwitchSearch:
@@ -51,34 +56,43 @@ class SwitchSearch:
         self._known = known
         self._wish: Wish = wish
         self._dialect = probe.setup.dialect
+        self._says_so = False
+        """The server says that thinking cannot be turned off."""
         known.switch_wish = wish
 
     def run(self) -> Flow[None]:
-        """Try the spellings of the dialect until one is found, or all are tried."""
-        left = list_spellings(self._dialect, self._wish)
+        """Try the switches of the dialect until one is found, or all are tried."""
+        left = list_switches(self._dialect, self._wish)
         if not left:
             return
         if not can_combine(self._dialect):
             yield from self._try_each(left)
             return
         yield from self._search(left)
-        others = list_other_spellings(self._dialect, self._wish)
-        if self._known.cannot_switch and self._probe.requests_left >= _MANY_LEFT:
+        others = list_other_switches(self._dialect, self._wish)
+        can_go_on = self._known.switch is None and not self._says_so
+        if self._known.cannot_switch and can_go_on and self._probe.requests_left >= _MANY_LEFT:
             self._known.cannot_switch = False
             yield from self._search(others)
 
-    def _search(self, left: list[Spelling]) -> Flow[None]:
-        """Search among spellings that can stand in one request."""
+    def _search(self, left: list[ThinkingSwitch]) -> Flow[None]:
+        """Search among switches that can stand in one request."""
         single = 0
+        alone: list[ThinkingSwitch] = []
         while left:
-            seen = yield from self._try(left, f"all spellings of {self._wish}")
+            seen = yield from self._try(left, "all switches at once")
             if seen.state != "refused":
                 break
             named = find_named(left, seen.said, self._wish)
+            if len(named) > 1 and _CONFLICT.search(seen.said):
+                # It knows them, and takes only one of them.
+                alone += named[1:]
+                left = [switch for switch in left if switch not in alone]
+                continue
             if not named:
-                yield from self._try_each(left)
+                yield from self._try_each(sorted(left, key=_rank_for_strict))
                 return
-            left = [spelling for spelling in left if spelling not in named]
+            left = [switch for switch in left if switch not in named]
             self._note_refusal(named, seen)
             single += len(named) == 1
             if single >= _STRICT and len(left) > _STRICT:
@@ -91,55 +105,57 @@ class SwitchSearch:
         if seen.state != "answered":
             return
         if not self._works(seen):
-            for spelling in left:
-                self._known.spellings[spelling.name] = "accepted, and changes nothing"
+            for switch in left:
+                self._known.tried[switch.name] = "accepted, and changes nothing"
             self._known.cannot_switch = True
+            if alone:
+                yield from self._try_each(alone)
             return
         yield from self._halve(left)
 
-    def _halve(self, left: list[Spelling]) -> Flow[None]:
-        """Of spellings that work together, find one that works."""
+    def _halve(self, left: list[ThinkingSwitch]) -> Flow[None]:
+        """Of switches that work together, find one that works."""
         first = len(left) == 1
         while len(left) > 1:
-            self._known.switch_text = f"one of {', '.join(spelling.name for spelling in left)} works"
+            self._known.switch_text = f"one of {', '.join(switch.name for switch in left)} works"
             half = left[: (len(left) + 1) // 2]
-            seen = yield from self._try(half, " and ".join(spelling.name for spelling in half))
+            seen = yield from self._try(half, " and ".join(switch.name for switch in half))
             if seen.state == "answered" and self._works(seen):
                 left, first = half, len(half) == 1
                 continue
             if seen.state == "refused":
                 self._note_refusal(find_named(half, seen.said, self._wish) or half, seen)
             elif seen.state == "answered":
-                for spelling in half:
-                    self._known.spellings[spelling.name] = "accepted, and changes nothing"
+                for switch in half:
+                    self._known.tried[switch.name] = "accepted, and changes nothing"
             left, first = left[len(half) :], False
         self._keep(left[0], "seen when it was sent alone" if first else "the only one left of those that work together")
 
-    def _try_each(self, spellings: list[Spelling]) -> Flow[None]:
+    def _try_each(self, switches: list[ThinkingSwitch]) -> Flow[None]:
         accepted = True
         sent: list[Any] = []
-        for spelling in spellings:
-            if spelling.ask(self._wish) in sent:
+        for switch in switches:
+            if switch.ask(self._wish) in sent:
                 continue
             if len(sent) >= _MOST_SINGLE and self._probe.requests_left < _MANY_LEFT + _MOST_SINGLE:
                 accepted = False  # the requests that are left find out more elsewhere
                 break
-            sent.append(spelling.ask(self._wish))
-            seen = yield from self._try([spelling], spelling.name)
+            sent.append(switch.ask(self._wish))
+            seen = yield from self._try([switch], switch.name)
             if seen.state == "answered" and self._works(seen):
-                self._keep(spelling, "seen when it was sent alone")
+                self._keep(switch, "seen when it was sent alone")
                 return
             if seen.state == "refused":
-                self._note_refusal([spelling], seen)
+                self._note_refusal([switch], seen)
             elif seen.state == "answered":
-                self._known.spellings[spelling.name] = "accepted, and changes nothing"
+                self._known.tried[switch.name] = "accepted, and changes nothing"
             else:
                 accepted = False
-        self._known.cannot_switch = accepted
+        self._known.cannot_switch = self._known.cannot_switch or accepted
 
-    def _try(self, spellings: list[Spelling], purpose: str) -> Flow[Observation]:
-        fields: dict[str, Any] = combine(spellings, self._wish)
-        room = max(spelling.room for spelling in spellings) if self._wish == "on" else 0
+    def _try(self, switches: list[ThinkingSwitch], purpose: str) -> Flow[Observation]:
+        fields: dict[str, Any] = combine(switches, self._wish)
+        room = max(switch.room for switch in switches) if self._wish == "on" else 0
         purpose = f"turn thinking {self._wish}: {purpose}"
         return (yield from self._probe.ask(purpose, self._wish, fields=fields, room=room))
 
@@ -151,17 +167,17 @@ class SwitchSearch:
             return shown if before is not None and before.thinks else seen.thinks
         return bool(seen.answer.strip()) and (not shown if showed else not seen.thinks)
 
-    def _keep(self, spelling: Spelling, how: str) -> None:
-        self._known.switch, self._known.switch_text = spelling, how
-        self._known.spellings.pop(spelling.name, None)
+    def _keep(self, switch: ThinkingSwitch, how: str) -> None:
+        self._known.switch, self._known.switch_text, self._known.cannot_switch = switch, how, False
+        self._known.tried.pop(switch.name, None)
 
-    def _note_refusal(self, spellings: list[Spelling], seen: Observation) -> None:
-        for spelling in spellings:
-            self._known.spellings[spelling.name] = f"refused: {seen.detail}"
-            if "reasoning_effort" in spelling.name or spelling.name.startswith("reasoning.effort"):
+    def _note_refusal(self, switches: list[ThinkingSwitch], seen: Observation) -> None:
+        for switch in switches:
+            self._known.tried[switch.name] = f"refused: {seen.detail}"
+            if "reasoning_effort" in switch.name or switch.name.startswith("reasoning.effort"):
                 efforts = read_efforts(seen.said)
                 if efforts:
                     self._known.efforts, self._known.effort_counts = efforts, True
                     self._known.effort_text = f"a refusal lists {' '.join(efforts)} ({seen.detail})"
-        if self._wish == "off" and _CANNOT_STOP.search(seen.said):
-            self._known.switch_text = "the server says that it cannot be turned off"
+        if self._wish == "off" and (seen.kind == "thinking_cannot_disable" or _CANNOT_STOP.search(seen.said)):
+            self._known.cannot_switch = self._says_so = True

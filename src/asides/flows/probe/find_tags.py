@@ -40,7 +40,7 @@ _TOKEN = re.compile(r"<\|[^<>|\n]{1,40}\|>")
 # A heading over the thinking and one over the answer, such as "### Thinking" and "### Answer".
 _HEADINGS = re.compile(
     r"\s*(?P<open>(?:#{1,6} *|\*\*)?(?:my )?(?:thinking|thoughts?|thought process|reasoning|analysis|scratchpad)"
-    r"(?: process)?(?:\*\*)?:?(?:\*\*)?)[ \t]*\n(?P<thought>.+?)\n\s*"
+    r"(?: process)?(?:\*\*)?:?(?:\*\*)?)(?:[ \t]*\n|(?<=:)[ \t]|(?<=:\*\*)[ \t])(?P<thought>.+?)\n\s*"
     r"(?P<close>(?:#{1,6} *|\*\*)?(?:the |my )?(?:final )?(?:answer|response|reply)(?:\*\*)?:?(?:\*\*)?)(?=\s)",
     re.IGNORECASE | re.DOTALL,
 )

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from asides.flows.probe.observe import Observation
-from asides.flows.probe.spellings import Spelling, Wish
+from asides.flows.probe.thinking_switches import ThinkingSwitch, Wish
 from asides.flows.probe.trials import Setup
 from asides.providers.quirks import Tags
 
@@ -35,18 +35,20 @@ class Knowledge:
         self.setup: Setup | None = None
         self.models: tuple[str, ...] = ()
         self.list_detail = ""
+        self.capabilities: tuple[str, ...] = ()
+        """What the server says that the model can do."""
         self.endpoints: list[EndpointSight] = []
         self.replies: list[tuple[str, Observation]] = []
         """Every reply, with what was asked: "default", "on", "off", "effort", "tools", "replay"."""
         self.baseline: Observation | None = None
         self.streamed: Observation | None = None
-        self.switch: Spelling | None = None
+        self.switch: ThinkingSwitch | None = None
         self.switch_wish: Wish = "off"
         self.switch_text = ""
-        self.spellings: dict[str, str] = {}
-        """What became of each spelling that was tried."""
+        self.tried: dict[str, str] = {}
+        """What became of each switch that was tried."""
         self.cannot_switch = False
-        """Every spelling was tried, and none changed anything."""
+        """Every switch was tried, and none changed anything."""
         self.efforts: tuple[str, ...] | None = None
         self.effort_text = ""
         self.effort_counts: bool | None = None

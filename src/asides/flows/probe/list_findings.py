@@ -65,7 +65,11 @@ def _find_models(known: Knowledge) -> ProbeFinding:
     model = known.setup.model if known.setup is not None else ""
     listed = f"{len(known.models)} listed" if known.models else known.list_detail or "no list was asked for"
     text = f"asked {model}; {listed}" if model else listed
-    return ProbeFinding("model", text, {"asked": model or None, "listed": list(known.models[:100])})
+    value: dict[str, Any] = {"asked": model or None, "listed": list(known.models[:100])}
+    if known.capabilities:
+        text += f"; the server says: {_cut(', '.join(known.capabilities))}"
+        value["capabilities"] = list(known.capabilities)
+    return ProbeFinding("model", text, value)
 
 
 def _find_thinking(known: Knowledge) -> ProbeFinding:
@@ -144,22 +148,27 @@ def _find_forms(known: Knowledge) -> ProbeFinding:
 
 def _find_switch(known: Knowledge) -> ProbeFinding:
     outcomes: dict[str, list[str]] = {}
-    for name, text in known.spellings.items():
+    for name, text in known.tried.items():
         outcomes.setdefault(text, []).append(name)
     tried = "; ".join(f"{', '.join(names)}: {_cut(text)}" for text, names in outcomes.items())
     if known.switch is not None:
         thought = known.baseline is not None and known.baseline.thinks
         turned = "shown" if thought and known.switch_wish == "on" else f"turned {known.switch_wish}"
         wish = f"thinking is {turned} by {known.switch.name}"
+        if not (
+            known.switch.quirks or known.switch.rule or known.setup is None or known.setup.dialect != "openai_chat"
+        ):
+            fields = msgspec.json.encode(known.switch.ask(known.switch_wish)).decode()
+            wish += f" (no row can say that; extra={fields} does)"
         return ProbeFinding(
             "switch",
             f"{wish}: {known.switch_text}{f'. Also tried: {tried}' if tried else ''}",
-            {"spelling": known.switch.name, "turns": known.switch_wish, "tried": dict(known.spellings)},
+            {"field": known.switch.name, "turns": known.switch_wish, "tried": dict(known.tried)},
         )
     if known.cannot_switch:
         what = "cannot be turned off" if known.switch_wish == "off" else "was not turned on"
-        text = f"thinking {what} by any spelling that was tried: {tried}"
-        return ProbeFinding("switch", text, {"spelling": None, "tried": dict(known.spellings)})
+        text = f"thinking {what} by any switch that was tried: {tried}"
+        return ProbeFinding("switch", text, {"field": None, "tried": dict(known.tried)})
     seen = f": {known.switch_text}" if known.switch_text else "" if tried else ": not asked"
     return ProbeFinding("switch", f"not known{seen}{f'. Tried: {tried}' if tried else ''}")
 

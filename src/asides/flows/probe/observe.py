@@ -185,14 +185,12 @@ def _look(reply: Reply, documents: Sequence[Any], dialect: str, *, streamed: boo
         repeated = streamed and _are_snapshots(texts)
         text = texts[-1] if repeated else "".join(texts)
         if name == "content":
-            content = text or content
+            content = text if repeated else content
         elif _is_thinking(name, text, content):
             fields.append((name, text))
         else:
             continue
         snapshots = snapshots or repeated
-    if content != reply.text:
-        snapshots = snapshots or _are_snapshots(pieces.get("content", []))
     return Observation(
         "answered",
         status,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from typing import Any, TypedDict
@@ -54,12 +53,11 @@ class ProbeOptions(TypedDict, total=False):
     max_tokens: int | None
     """The limit of each reply (512)."""
     timeout: float | None
-    """Seconds for each request (60)."""
+    """Seconds for each request (120)."""
 
 
 def build_probe(base_url: str, options: ProbeOptions, environ: Mapping[str, str] | None = None) -> ProbeCall:
     """The call of a probe. Raises ConfigError before a byte is sent."""
-    environ = os.environ if environ is None else environ
     if unknown := sorted(options.keys() - ProbeOptions.__annotations__.keys()):
         raise TypeError(
             f"{unknown[0]} is no option of probe; the options are {', '.join(ProbeOptions.__annotations__)}."
@@ -120,7 +118,7 @@ def complete_address(base_url: object) -> str:
 
 def _read_seconds(value: object) -> float:
     if value is None:
-        return 60.0
+        return 120.0
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value <= _LONGEST:
         raise ConfigError(f"timeout is a number of seconds above zero, at most {_LONGEST:g}.")
     return float(value)
@@ -186,7 +184,7 @@ def preview(call: ProbeCall) -> list[ProbeStep]:
         if isinstance(step, Emit):
             steps += [event for event in step.events if event.outcome is None]
         elif isinstance(step, Open):
-            answer = imagined.open(step.request.method, step.request.body)
+            answer = imagined.begin(step.request.method, step.request.body)
         elif isinstance(step, Read):
             answer = imagined.read()
 
@@ -199,7 +197,7 @@ class _ImaginedServer:
         self._model = call.model or "MODEL"
         self._body = b""
 
-    def open(self, method: str, body: bytes) -> Head:
+    def begin(self, method: str, body: bytes) -> Head:
         if method == "GET":
             self._body = msgspec.json.encode({"data": [{"id": self._model}]})
             return Head(200, {})

@@ -74,7 +74,7 @@ class ProbeReport(msgspec.Struct, frozen=True):
         lines = [f"# asides probe {self.base_url}: {self.requests} requests{'' if self.complete else ', not complete'}"]
         lines += [f"# {finding.topic:<{_COLUMN}} {finding.text}" for finding in self.findings]
         if self.problem:
-            lines.append(f"# problem    {self.problem}")
+            lines.append(f"# {'note' if self.state == 'answered' else 'problem':<{_COLUMN}} {self.problem}")
         if self.row is not None and self.row.key_env:
             lines.append(f"# key        set {self.row.key_env[0]}, or run `asides keys set {self.row.name}`")
         lines = [escape_controls(line) for line in lines]

@@ -12,7 +12,7 @@ import msgspec
 
 from asides.dialects import plain_row
 from asides.flows.probe.observe import Observation
-from asides.flows.probe.spellings import is_named
+from asides.flows.probe.thinking_switches import is_named
 from asides.flows.probe.trials import Auth, Setup
 
 _STREAM_NEEDED = re.compile(

@@ -21,7 +21,7 @@ from asides.flows.probe.knowledge import EndpointSight
 from asides.flows.probe.observe import Observation
 from asides.flows.probe.probe_report import ProbeReport
 from asides.flows.probe.repair_request import repair_setup
-from asides.flows.probe.spellings import UNKNOWN_EFFORT, keep_efforts, read_efforts
+from asides.flows.probe.thinking_switches import UNKNOWN_EFFORT, keep_efforts, read_efforts
 from asides.flows.probe.trial_sender import BUSY, ProbeCall, SpentError, StoppedError, TrialSender
 from asides.flows.probe.trials import Auth, Setup
 from asides.flows.steps import Flow
@@ -81,6 +81,7 @@ class Probe(TrialSender):
                 query = call.target.provider.query
                 setup = Setup(dialect, address, model, query, self._auth, max_tokens=call.max_tokens)
                 if (yield from self._try_endpoint(setup)):
+                    yield from self._read_capabilities()
                     return
         known = self.known
         locked = [sight for sight in known.endpoints if sight.detail.startswith(("401", "403"))]
@@ -119,6 +120,13 @@ class Probe(TrialSender):
         known.list_detail = f"no list of models ({seen.detail if document is None else 'it lists none'})"
         return hint
 
+    def _read_capabilities(self) -> Flow[None]:
+        """Ask a server of a dialect that has such a request what the model can do. It costs no tokens."""
+        request = trials.build_capabilities_request(self.setup)
+        if request is not None and self.call.extent != "quick":
+            seen = yield from self.send("what can the model do?", request, self.setup.dialect)
+            self.known.capabilities = trials.read_capabilities(parse_or_none(seen.body))
+
     def _try_endpoint(self, setup: Setup) -> Flow[bool]:
         """Ask a question at an endpoint, with repairs. True when it answers in the dialect it was asked in."""
         known = self.known
@@ -153,7 +161,7 @@ class Probe(TrialSender):
     def _look_at_thinking(self) -> Flow[None]:
         known = self.known
         base = known.baseline
-        if base is not None and base.is_cut and not base.answer.strip():
+        if base is not None and base.is_cut:
             yield from self._allow_more()
         if known.baseline is not None and known.baseline.thinking.strip():
             yield from self._stream("default")
@@ -171,7 +179,7 @@ class Probe(TrialSender):
             yield from self._look_at_effort()
 
     def _allow_more(self) -> Flow[None]:
-        """The reply ran out of tokens before its answer: ask once more, with room for both."""
+        """The reply ran out of tokens, perhaps before the tag that ends its thinking: ask once more, with more."""
         known = self.known
         known.setup = msgspec.structs.replace(self.setup, max_tokens=self.setup.max_tokens * _GROWTH)
         seen = yield from self.ask("ask again with more tokens", "default")

@@ -53,7 +53,7 @@ class ProbeCall(msgspec.Struct, frozen=True):
     extent: Extent = "usual"
     most: int = MOST_REQUESTS["usual"]
     max_tokens: int = 512
-    seconds: float = 60.0
+    seconds: float = 120.0
     """For each request, from its first byte to the last of its answer."""
 
 

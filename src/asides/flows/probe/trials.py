@@ -1,6 +1,6 @@
 """The requests of a probe: addresses to try, questions, a tool, and the second turn. Pure.
 
-Not here: which request comes next (run_probe), and the fields that ask for thinking (spellings).
+Not here: which request comes next (run_probe), and the fields that ask for thinking (thinking_switches).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 from asides.dialects import find_dialect, plain_row
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import build_headers, choose_credential_header, join_url
+from asides.dialects.http_body import build_headers, choose_credential_header, encode_json, join_url
 from asides.providers.provider import ModelRule, Provider, Target
 from asides.providers.quirks import OutputLimit
 from asides.values.messages import Message, OutputSchema, Prompt, Sampling, system, user
@@ -220,6 +220,15 @@ def _encode(prompt: Prompt, row: Provider, rule: ModelRule, setup: Setup) -> Htt
     return find_dialect(setup.dialect).encode(prompt, target)[0]
 
 
+def build_capabilities_request(setup: Setup) -> HttpRequest | None:
+    """The request for what a model can do, in the dialect that has one; None in others."""
+    if setup.dialect != "ollama":
+        return None
+    request = build_check(setup)
+    url = request.url.replace("/api/chat", "/api/show", 1)
+    return msgspec.structs.replace(request, url=url, body=encode_json({"model": setup.model}))
+
+
 # --- lists of models --------------------------------------------------------------------------------------------------
 
 _NO_CHAT = re.compile(
@@ -240,6 +249,12 @@ def read_list(document: Any) -> tuple[tuple[str, ...], str | None]:
     names += [entry for entry in entries if isinstance(entry, str)]
     models = tuple(dict.fromkeys(name for name in names if name))
     return models, _guess_dialect(document, found)
+
+
+def read_capabilities(document: Any) -> tuple[str, ...]:
+    """The capabilities that a server reports: "completion", "tools", "thinking" …"""
+    listed = document.get("capabilities") if isinstance(document, dict) else None
+    return tuple(name for name in listed[:20] if isinstance(name, str)) if isinstance(listed, list) else ()
 
 
 def _guess_dialect(document: Any, entries: Sequence[dict[str, Any]]) -> str | None:

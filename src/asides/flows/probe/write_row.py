@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule
+from asides.providers.provider import ModelRule, Provider, ReplayRule
 from asides.values.notices import escape_controls
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -95,8 +95,15 @@ def write_python(row: Provider) -> str:
     return f"{_write_call(row, 0)}\n"
 
 
+_ALWAYS: tuple[tuple[type[msgspec.Struct], tuple[str, ...]], ...] = (
+    (Provider, ("name",)),
+    (ModelRule, ("models",)),
+    (ReplayRule, ("when",)),
+)
+
+
 def _write_call(struct: msgspec.Struct, depth: int) -> str:
-    always = {Provider: ("name",), ModelRule: ("models",), ReplayRule: ("when",), Quirks: ()}.get(type(struct), ())
+    always = next((names for kind, names in _ALWAYS if isinstance(struct, kind)), ())
     arguments = [f"{name}={_write_literal(value, depth + 1)}" for name, value in _list_changes(struct, *always)]
     head = f"asides.{type(struct).__name__}("
     line = f"{head}{', '.join(arguments)})"

@@ -187,7 +187,7 @@ class _Examination:
         return rules
 
     def _follow_plan(self, turns: list[Turn]) -> None:
-        given = read_settings(self.draft)
+        given = read_settings(self.draft, self.target)
         view = build_messages(turns, self._find_origin)
         messages = tuple(view.messages)
         prompt = given if given is not None else Prompt((), thinking=self._assume_thinking())

@@ -27,7 +27,11 @@ def drop_blanks(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
                     draft.report("empty_content", piece.node, "a text block is blank", "it is left out")
                     draft.remove_piece(piece)
                     turn.pieces.remove(piece)
-        if turn.role in ("tool", "system") or not _is_blank(turn, thoughts_count=draft.format != "openai_chat"):
+        if (
+            turn.role == "system"
+            or (turn.role == "tool" and turn.pieces)
+            or not _is_blank(turn, thoughts_count=draft.format != "openai_chat")
+        ):
             continue
         if turn.role == "user" and is_last and (draft.is_request or len(turns) == 1):
             if _needs_content(turn, shape, target):
@@ -40,7 +44,8 @@ def drop_blanks(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
         what = "an empty message"
         if turn.list_pieces("thought"):
             what = "a message with thinking and nothing else"
-        draft.report("empty_content", turn.nodes[0], f"{what} is refused", "it is left out")
+        if not any(id(value) in draft.changed for value in turn.nodes[0].values()):  # else its last part was left out
+            draft.report("empty_content", turn.nodes[0], f"{what} is refused", "it is left out")
         for node in turn.nodes:
             draft.remove(draft.items, node)
     if not draft.items:

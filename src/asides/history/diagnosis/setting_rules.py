@@ -18,7 +18,7 @@ from asides.history.diagnosis.order_rules import CONTINUE
 from asides.history.diagnosis.shape import Shape
 from asides.history.plan import Plan
 from asides.providers.provider import Quirks, Target
-from asides.values.errors import ConfigError
+from asides.values.errors import ConfigError, InvalidThinking
 from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
 from asides.values.parts import Text
@@ -46,10 +46,13 @@ _PLACES: dict[str, dict[str, tuple[str, ...]]] = {
         "max_tokens": ("generationConfig.maxOutputTokens",),
         "tool_choice": ("toolConfig",),
         "stop": ("generationConfig.stopSequences",),
+        "temperature": ("generationConfig.temperature",),
+        "top_p": ("generationConfig.topP",),
+        "top_k": ("generationConfig.topK",),
+        "presence_penalty": ("generationConfig.presencePenalty",),
+        "frequency_penalty": ("generationConfig.frequencyPenalty",),
     },
 }
-_GEMINI_SAMPLING = {"top_p": "topP", "top_k": "topK", "presence_penalty": "presencePenalty",
-                    "frequency_penalty": "frequencyPenalty"}  # fmt: skip
 _KINDS = {
     "thinking_unsupported": "thinking_unsupported_model",
     "thinking_cannot_stop": "thinking_cannot_disable",
@@ -62,10 +65,15 @@ _KINDS = {
 }
 # Notices that are no faults: values that we choose where the caller chose none.
 _NO_FAULTS = frozenset({"max_tokens_chosen", "unknown_model"})
+# What a program that converts the format of the file translates, too.
+_TRANSLATED = frozenset({"effort_mapped", "budget_chosen", "budget_mapped", "form_adjusted"})
 
 
-def read_settings(draft: Draft) -> Prompt | None:
-    """The settings of a request as a prompt without messages; None if there are none, or they cannot be read."""
+def read_settings(draft: Draft, target: Target) -> Prompt | None:
+    """The settings of a request as a prompt without messages; None if there are none, or they cannot be read.
+
+    An amount of thinking that no model knows is a finding, and left out.
+    """
     if not draft.is_request or draft.fields is None:
         return None
     body = {name: value for name, value in draft.fields.items() if name != draft.list_name}
@@ -82,11 +90,33 @@ def read_settings(draft: Draft) -> Prompt | None:
         dialect = dialects.find_dialect(draft.format)
         served = dialect.read(msgspec.json.encode(body), "/v1beta/models/model:generateContent")
     except ConfigError as problem:
+        place = _find_place(draft, "thinking")
+        if isinstance(problem, InvalidThinking) and target.rule.efforts and _drop_thinking(draft):
+            fact = Fact(target.rule.since, target.rule.source)
+            repair = "it is left out, and the default of the model applies"
+            draft.report_setting("effort_unsupported_value", place, str(problem), repair, fact)
+            return read_settings(draft, target)
         note = f"the settings beside the history were not checked: {problem}"
         if note not in draft.notes:
             draft.notes.append(note)
         return None
     return served.prompt
+
+
+def _find_place(draft: Draft, setting: str) -> str:
+    """The place of a setting in the file."""
+    places = _PLACES.get(draft.format, {}).get(setting, (setting,))
+    return next((place for place in places if _read(draft.fields or {}, place) is not None), setting)
+
+
+def _drop_thinking(draft: Draft) -> bool:
+    """Leave out every setting of thinking; whether there was one."""
+    fields = draft.fields or {}
+    before = msgspec.json.encode(fields)
+    for place in _PLACES.get(draft.format, {}).get("thinking", ()):
+        _write(fields, place, None)
+    draft.changes += 1
+    return msgspec.json.encode(fields) != before
 
 
 def fix_settings(shape: Shape, turns: Sequence[Turn], given: Prompt, planned: Plan, target: Target) -> None:
@@ -97,6 +127,8 @@ def fix_settings(shape: Shape, turns: Sequence[Turn], given: Prompt, planned: Pl
     body = _encode(planned, target, draft)
     for notice in planned.notices:
         if notice.code in _NO_FAULTS or not notice.setting:
+            continue
+        if notice.code in _TRANSLATED and target.dialect != draft.format:
             continue
         kind = _find_kind(notice, target, given)
         fact = Fact(target.rule.since, target.rule.source)
@@ -109,8 +141,9 @@ def fix_settings(shape: Shape, turns: Sequence[Turn], given: Prompt, planned: Pl
         if notice.setting == "messages":
             continue
         repair = f"{notice.setting} is {notice.sent}{asked}" if notice.sent else f"{notice.setting} is changed"
+        place = _find_place(draft, notice.setting)
         if _replace(draft.fields, draft.format, notice.setting, body):
-            draft.report_setting(kind, notice.setting, notice.detail, repair, fact)
+            draft.report_setting(kind, place, notice.detail, repair, fact)
             draft.changes += 1
     if given.max_tokens != planned.prompt.max_tokens and given.max_tokens is not None:
         _replace(draft.fields, draft.format, "max_tokens", body)
@@ -153,8 +186,7 @@ def _encode(planned: Plan, target: Target, draft: Draft) -> Node:
 
 def _replace(fields: Node, format_name: str, setting: str, body: Node) -> bool:
     """Give a setting of the file its value in the encoded request. Returns whether that changes anything."""
-    sampled = f"generationConfig.{_GEMINI_SAMPLING.get(setting, setting)}" if format_name == "gemini" else setting
-    places = _PLACES.get(format_name, {}).get(setting, (sampled,))
+    places = _PLACES.get(format_name, {}).get(setting, (setting,))
     before = msgspec.json.encode(fields)
     if setting == "max_tokens":
         # One of several names; the file keeps its own.
@@ -166,6 +198,8 @@ def _replace(fields: Node, format_name: str, setting: str, body: Node) -> bool:
         old, new = _read(fields, place), _read(body, place)
         if isinstance(old, dict) and isinstance(new, dict):
             known = {"type", "budget_tokens", "thinkingBudget", "thinkingLevel", "effort", "max_tokens", "enabled"}
+            shown = {"display", "includeThoughts", "summary"} - old.keys()  # what is shown is the caller's choice
+            new = {name: value for name, value in new.items() if name not in shown}
             new = {**{name: value for name, value in old.items() if name not in known}, **new}
         _write(fields, place, new)
     return msgspec.json.encode(fields) != before

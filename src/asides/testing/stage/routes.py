@@ -168,15 +168,15 @@ class Routes:
 
     def _reply(self, request: Request, dialect: Dialect, read: ReadRequest, writer: MakeWriter) -> Answer:
         rules = self._rules.find(dialect.name)
-        refusal, served, problem = self._read(request, rules, read)
+        refusal, served, unreadable = self._read(request, rules, read)
         refused = None
         if refusal is not None and (served is not None or isinstance(refusal, DetailedRefusal)):
             plan = _plan_refusal(refusal, dialect)
             refused = _describe_refusal(refusal, plan, request)
             if not self._lenient:
                 return Answer(plan, served, str(refusal), refused)
-        if served is None or problem is not None:
-            answer = _refuse(400, problem or "the request cannot be read.", dialect)
+        if served is None or unreadable is not None:
+            answer = _refuse(400, unreadable or "the request cannot be read.", dialect)
             return msgspec.structs.replace(answer, refusal=refused)
         # Only some dialects have thinking that is dropped in silence.
         dropped = tuple(f"{one.path}: {one.reason}" for one in getattr(rules, "dropped", ()))

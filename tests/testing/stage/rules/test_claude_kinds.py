@@ -163,6 +163,12 @@ SETTINGS = {
         {"model": "claude-sonnet-4-5", "thinking": {"type": "enabled", "budget_tokens": 1023}},
         {"model": "claude-sonnet-4-5", "thinking": {"type": "enabled", "budget_tokens": 1024}},
     ),
+    "no budget": Case(
+        None,
+        "thinking.enabled.budget_tokens: Field required",
+        {"model": "claude-sonnet-4-5", "thinking": {"type": "enabled"}},
+        {"model": "claude-opus-4-6", "thinking": {"type": "adaptive"}},
+    ),
     "a budget as large as the limit": Case(
         "budget_exceeds_max_tokens",
         "`max_tokens` must be greater than `thinking.budget_tokens`.",
@@ -446,6 +452,18 @@ def test_a_changed_signature_is_invalid_and_an_unchanged_one_goes_back(stage: Op
     assert_refused(opened, post(opened, go_on(asked, changed)), "thinking_signature_invalid", words)
 
 
+def test_no_character_of_a_signature_may_change(stage: OpenStage) -> None:
+    opened, other = stage(THINKS), stage(THINKS)
+    asked, blocks = begin(opened, "claude-opus-4-6")
+    signature = blocks[0]["signature"]
+    for place in range(0, len(signature) - 4, 5):
+        changed = signature[:place] + ("A" if signature[place] != "A" else "B") + signature[place + 1 :]
+        answer = post(opened, go_on(asked, [{**blocks[0], "signature": changed}, *blocks[1:]]))
+        assert_refused(opened, answer, "thinking_signature_invalid", "messages.1.content.0: Invalid `signature`")
+    answer = post(other, go_on(asked, blocks))
+    assert_refused(other, answer, "thinking_signature_invalid", "messages.1.content.0: Invalid `signature`")
+
+
 @pytest.mark.parametrize("model", GENERATIONS)
 def test_thinking_without_its_text_needs_the_empty_text(stage: OpenStage, model: str) -> None:
     opened = stage(THINKS)
@@ -525,6 +543,14 @@ def test_thinking_in_a_tool_loop_is_refused_when_it_was_turned_off(stage: OpenSt
     assert post(opened, go_on(asked, blocks[1:], result, thinking=DISABLED)).status == 200
     ended = go_on(asked, blocks, result, assistant(text("42")), HI, thinking=DISABLED)
     assert post(opened, ended).status == 200, "an earlier turn may keep it"
+
+
+def test_thinking_that_a_script_made_unasked_may_stay(stage: OpenStage) -> None:
+    """No real server makes it, so no rule is known for it."""
+    opened = stage(LOOKS)
+    asked, blocks = begin(opened, "claude-haiku-4-5", thinking=None)
+    assert blocks[0]["type"] == "thinking"
+    assert post(opened, go_on(asked, blocks, {"role": "user", "content": [RESULT]})).status == 200
 
 
 def test_thinking_is_bound_to_the_model_in_silence_or_aloud(stage: OpenStage) -> None:

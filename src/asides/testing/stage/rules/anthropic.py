@@ -65,7 +65,12 @@ class MessagesRules:
             return self._summarise(events, read)
         prefix = self._seals.read_prefix(body.get("system") or [], body.get("tools"), read.messages)
         return self._seals.seal(
-            events, model=read.model, account=read.account, prefix=prefix, hidden=read.hides_thinking
+            events,
+            model=read.model,
+            account=read.account,
+            prefix=prefix,
+            hidden=read.hides_thinking,
+            asked=read.thinks,
         )
 
     def _summarise(self, events: list[Event], request: ClaudeRequest) -> list[Event]:

@@ -181,6 +181,7 @@ class ConverseRules:
             prefix=prefix,
             hidden=hides or read.hides_thinking,
             kind="redacted" if hides else "signature",
+            asked=read.thinks,
         )
 
     def _read(self, body: Wire, request: Request) -> ClaudeRequest:

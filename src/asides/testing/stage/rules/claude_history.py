@@ -158,8 +158,6 @@ def _check_thoughts(turns: list[tuple[int, Wire]], request: ClaudeRequest) -> It
         yield from _check_order(turns)
     if leads and request.thinking.get("type") == "enabled":
         yield from _check_turn_start(turns)
-    if not request.thinks and request.thinking.get("type") != "between_tools":
-        yield from _check_final_position(turns)
 
 
 def _check_order(turns: list[tuple[int, Wire]]) -> Iterator[DetailedRefusal]:
@@ -195,16 +193,6 @@ def _find_open_turn(turns: list[tuple[int, Wire]]) -> int:
     return first
 
 
-def _check_final_position(turns: list[tuple[int, Wire]]) -> Iterator[DetailedRefusal]:
-    """Check that the last assistant message has no thought, if nothing but results follows it."""
-    first = _find_open_turn(turns)
-    final = [(place, message) for place, message in turns[first:] if message.get("role") == "assistant"][-1:]
-    for place, message in final:
-        for number, block in enumerate(message["content"]):
-            if block.get("type") in THOUGHTS:
-                yield texts.WHILE_DISABLED.refuse(place=f"messages.{place}.content.{number}")
-
-
 # --- signatures -------------------------------------------------------------------------------------------------------
 
 
@@ -222,6 +210,8 @@ class SealCheck:
     def check(self) -> Iterator[DetailedRefusal]:
         """Yield every rule that the seals of a request break."""
         messages = self._request.messages
+        if not self._request.thinks and self._request.thinking.get("type") != "between_tools":
+            yield from self._check_final_position()
         latest = max((place for place, message in enumerate(messages) if message["role"] == "assistant"), default=-1)
         for place, message in enumerate(messages):
             earlier: list[str] = []
@@ -240,6 +230,17 @@ class SealCheck:
                     yield from self._check_thought(block, where, earlier, place, is_latest=place == latest)
                     drops_rest = any(drop.reason.startswith("prefix") for drop in self.dropped[dropped:])
                 earlier.append(read_seal(block)[1])
+
+    def _check_final_position(self) -> Iterator[DetailedRefusal]:
+        """Check that the last assistant message has no thought, if nothing but results follows it."""
+        turns = [turn for turn in enumerate(self._request.messages) if turn[1].get("role") != "system"]
+        open_turn = [turn for turn in turns[_find_open_turn(turns) :] if turn[1].get("role") == "assistant"]
+        for place, message in open_turn[-1:]:
+            for number, block in enumerate(message["content"]):
+                if block.get("type") in THOUGHTS:
+                    issued = self._seals.read(*read_seal(block))
+                    if issued is None or issued.asked:
+                        yield texts.WHILE_DISABLED.refuse(place=f"messages.{place}.content.{number}")
 
     def _check_thought(
         self, block: Wire, where: str, earlier: list[str], place: int, *, is_latest: bool

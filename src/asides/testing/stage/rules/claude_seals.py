@@ -41,6 +41,8 @@ class Issued(msgspec.Struct, frozen=True, array_like=True):
     system: str
     tools: str
     messages: str
+    asked: bool = True
+    """Whether the request asked for thinking. A script may think unasked, which no real server does."""
 
 
 class Prefix:
@@ -84,8 +86,13 @@ class ClaudeSeals:
         prefix: Prefix,
         hidden: bool = False,
         kind: Literal["signature", "redacted"] = "signature",
+        asked: bool = True,
     ) -> list[Event]:
-        """Seal every thought that the script did not seal; drop its text if the request or the model hides it."""
+        """Seal every thought that the script did not seal; drop its text if the request or the model hides it.
+
+        `asked`: whether the request asked for thinking.
+        """
+        made_for = Issued(model, account, "", "", prefix.system, prefix.tools, prefix.before(None), asked)
         texts: dict[int, list[str]] = {}
         signed = {event.block for event in events if isinstance(event, ThoughtSealed)}
         values: list[str] = []
@@ -94,7 +101,7 @@ class ClaudeSeals:
         for event in events:
             if waiting is not None and getattr(event, "block", None) != waiting:
                 if waiting not in signed:
-                    issued = self._describe(model, account, prefix, "".join(texts[waiting]), values)
+                    issued = self._describe(made_for, "".join(texts[waiting]), values)
                     value = self._write(kind, issued)
                     values.append(unify_base64(value))
                     shown: ThoughtKind = "summary" if kind == "signature" else "hidden"
@@ -109,7 +116,7 @@ class ClaudeSeals:
             if isinstance(event, ThoughtSealed):
                 value = unify_base64(event.seal.value)
                 text = "".join(texts.get(event.block, ()))
-                self._remember(event.seal.kind, value, self._describe(model, account, prefix, text, values))
+                self._remember(event.seal.kind, value, self._describe(made_for, text, values))
                 values.append(value)
             sealed.append(event)
         return sealed
@@ -119,16 +126,9 @@ class ClaudeSeals:
         digest = _digest(self._secret, text)
         return self._write("compaction", Issued(model, account, digest, "", "", "", ""))
 
-    def _describe(self, model: str, account: str, prefix: Prefix, text: str, values: list[str]) -> Issued:
-        return Issued(
-            model,
-            account,
-            _digest(self._secret, text),
-            _digest(self._secret, values),
-            prefix.system,
-            prefix.tools,
-            prefix.before(None),
-        )
+    def _describe(self, made_for: Issued, text: str, earlier: list[str]) -> Issued:
+        sequence = _digest(self._secret, earlier)
+        return msgspec.structs.replace(made_for, text=_digest(self._secret, text), sequence=sequence)
 
     def _write(self, kind: SealKind, issued: Issued) -> str:
         content = msgspec.json.encode([kind, issued])

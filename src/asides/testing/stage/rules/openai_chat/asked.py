@@ -25,10 +25,10 @@ class Asked:
         """The name of the model in lower case, without the maker in front."""
         return self.model.lower().rpartition("/")[2]
 
-    def get(self, *path: str) -> Any:
-        """Return the value at this path; None if there is none."""
+    def get(self, path: str) -> Any:
+        """Return the value at a path such as "thinking.type"; None if there is none."""
         value: Any = self.body
-        for name in path:
+        for name in path.split("."):
             if not isinstance(value, dict):
                 return None
             value = value.get(name)
@@ -42,13 +42,13 @@ class Asked:
     @property
     def switch(self) -> Any:
         """The type of the object `thinking`."""
-        return self.get("thinking", "type")
+        return self.get("thinking.type")
 
     @property
     def template_switch(self) -> Any:
         """Whether the chat template is asked to think; None if it is not told."""
-        options = self.get("chat_template_kwargs") or {}
-        return options.get("enable_thinking", options.get("thinking"))
+        enabled = self.get("chat_template_kwargs.enable_thinking")
+        return self.get("chat_template_kwargs.thinking") if enabled is None else enabled
 
     def thinks(self, *, by_default: bool) -> bool:
         """Return whether the model thinks, if it can be switched."""

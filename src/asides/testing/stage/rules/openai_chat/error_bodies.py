@@ -211,8 +211,8 @@ def write_midstream(fault: Fault, maker: str, model: str) -> bytes:
 
 def wrap_sentence(fault: Fault, inner: bytes, maker: str, model: str) -> bytes:
     """A proxy: the body of its upstream is a part of a sentence."""
-    told = f"litellm.BadRequestError: {maker}Exception - {inner.decode()}. Received Model Group={model}\n"
-    message = f"{told}Available Model Group Fallbacks=None"
+    message = f"litellm.BadRequestError: {maker}Exception - {inner.decode()}. Received Model Group={model}\n"
+    message += "Available Model Group Fallbacks=None"
     return _encode({"error": {"message": message, "type": None, "param": None, "code": str(fault.status)}})
 
 

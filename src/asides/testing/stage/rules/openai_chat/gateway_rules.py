@@ -54,9 +54,9 @@ def check_openrouter_settings(asked: Asked) -> Iterator[Fault]:
     reasoning = asked.body.get("reasoning")
     if asked.effort is not None and (reasoning is not None or asked.body.get("include_reasoning") is not None):
         yield _ONE_SPELLING.fault()
-    if asked.get("reasoning", "effort") is not None and asked.get("reasoning", "max_tokens") is not None:
+    if asked.get("reasoning.effort") is not None and asked.get("reasoning.max_tokens") is not None:
         yield _EFFORT_OR_BUDGET.fault()
-    off = asked.get("reasoning", "enabled") is False or "none" in (asked.get("reasoning", "effort"), asked.effort)
+    off = asked.get("reasoning.enabled") is False or "none" in (asked.get("reasoning.effort"), asked.effort)
     if off and asked.today >= date(2026, 2, 15) and _MANDATORY_MODELS.match(asked.model.lower()):
         yield _MANDATORY.fault()
     if sum(len(str(message.get("content"))) for message in asked.messages) > 2 * _CONTEXT_LIMIT:
@@ -93,10 +93,10 @@ _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
 
 def check_claude_upstream(asked: Asked) -> Iterator[Fault]:
     """Check the budget, and thinking in a final message while it is off."""
-    budget, most = asked.get("reasoning", "max_tokens"), asked.body.get("max_tokens")
+    budget, most = asked.get("reasoning.max_tokens"), asked.body.get("max_tokens")
     if isinstance(budget, int) and isinstance(most, int) and budget >= most:
         yield _BUDGET_TOO_LARGE.fault()
-    off = asked.get("reasoning", "enabled") is False or asked.get("reasoning", "effort") == "none"
+    off = asked.get("reasoning.enabled") is False or asked.get("reasoning.effort") == "none"
     last = asked.messages[-1] if asked.messages else {}
     if off and last.get("role") == "assistant" and last.get("reasoning_details"):
         yield _THINKING_WHILE_OFF.fault(place=len(asked.messages) - 1)
@@ -104,7 +104,7 @@ def check_claude_upstream(asked: Asked) -> Iterator[Fault]:
 
 def check_deepseek_upstream(asked: Asked) -> Iterator[Fault]:
     """Check that turns with calls bring their thinking, in any field that the gateway reads. An empty list counts."""
-    off = asked.get("reasoning", "enabled") is False or asked.get("reasoning", "effort") == "none"
+    off = asked.get("reasoning.enabled") is False or asked.get("reasoning.effort") == "none"
     if off or not re.match(r"deepseek-(?:v[4-9]|flash)", asked.name):
         return
     for place, message in asked.assistants():
@@ -122,7 +122,7 @@ _KIMI_TOOL_CHOICE = HostRule(
 
 def check_kimi_upstream(asked: Asked) -> Iterator[Fault]:
     """Check that no tool is forced while the model thinks."""
-    off = asked.get("reasoning", "enabled") is False or asked.get("reasoning", "effort") == "none"
+    off = asked.get("reasoning.enabled") is False or asked.get("reasoning.effort") == "none"
     refused = ("specified",) if re.match(r"kimi-k[3-9]", asked.name) else ("specified", "required")
     if not off and asked.forced_tool in refused and re.match(r"kimi-k(?:2\.[5-9]|[3-9])", asked.name):
         yield _KIMI_TOOL_CHOICE.fault(choice=asked.forced_tool)
@@ -161,7 +161,7 @@ SIGNATURE_CORRUPTED = HostRule(
 
 def check_google_settings(asked: Asked) -> Iterator[Fault]:
     """Check that thinking is asked for once, and not switched off where that cannot be."""
-    config = asked.get("extra_body", "google", "thinking_config") or asked.get("google", "thinking_config")
+    config = asked.get("extra_body.google.thinking_config") or asked.get("google.thinking_config")
     if asked.effort is not None and config is not None:
         yield _ONE_CONFIG.fault()
     if asked.effort == "none" and re.match(r"gemini-(?:2\.5-pro|[3-9])", asked.name):

@@ -324,10 +324,10 @@ def check_grok_settings(asked: Asked) -> Iterator[Fault]:
     yield from check_grok_effort(asked.model, asked.effort)
     thinks = re.match(r"grok-(?:3-mini|4|5|code)", asked.name) and "non-reasoning" not in asked.name
     refused = {"presence_penalty": "presencePenalty", "frequency_penalty": "frequencyPenalty", "stop": "stop"}
-    for name, told in refused.items():
+    for name, written in refused.items():
         if thinks and asked.body.get(name) is not None:
             rule = _NO_PARAMETER if asked.today >= date(2026, 1, 1) else _NO_ARGUMENT
-            yield rule.fault(model=asked.model, name=told)
+            yield rule.fault(model=asked.model, name=written)
 
 
 def check_grok_effort(model: str, effort: object) -> Iterator[Fault]:
@@ -378,6 +378,6 @@ def check_one_spelling(asked: Asked) -> Iterator[Fault]:
 
 def check_levels(asked: Asked) -> Iterator[Fault]:
     """Check that a level goes only to a model that has levels. Newer servers lower it instead."""
-    effort = asked.effort or asked.get("reasoning", "effort")
+    effort = asked.effort or asked.get("reasoning.effort")
     if effort not in (None, "none") and "gpt-oss" not in asked.name and asked.today < date(2026, 8, 1):
         yield _THINK_VALUE.fault(value=effort)

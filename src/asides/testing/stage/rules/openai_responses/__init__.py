@@ -159,7 +159,7 @@ class ResponsesRules:
         yield from response_settings.check_fields(body)
         may_summarise = "unverified" not in credential
         yield from response_settings.check_reasoning(body, generation, may_summarise=may_summarise)
-        if host.items == "xai":
+        if host.items == "unpaired":
             yield from check_grok_effort(model, (body.get("reasoning") or {}).get("effort"))
         yield from response_settings.check_sampling(body, generation)
         parent = body.get("previous_response_id")
@@ -175,7 +175,7 @@ class ResponsesRules:
     ) -> Iterator[Fault]:
         model = str(body.get("model"))
         resolved = [self._resolve(item) for item in items]
-        if host.items == "xai":
+        if host.items == "unpaired":
             yield from response_hosts.check_xai_items(resolved)
         else:
             is_closed = NAMES.match(model.lower().rpartition("/")[2]) is not None
@@ -189,7 +189,7 @@ class ResponsesRules:
             stored = self._stored_items if retains else {}
             for fault in item_rules.check_stored(resolved, stored, retains=retains):
                 yield response_hosts.describe_expired(fault, _find_unstored(resolved)) if "meta" in model else fault
-        if host.items == "openai":
+        if host.items == "paired":
             yield from item_rules.check_neighbours(resolved, self._follower, self._leader)
         parent = str(body.get("previous_response_id"))
         waiting = set(self._issued[parent].calls) if parent in self._issued else set[str]()
@@ -208,7 +208,7 @@ class ResponsesRules:
         opened = self._sealed.open(token)
         if opened is not None and opened.account == account and opened.model == find_family(model):
             return
-        if host.items == "xai":
+        if host.items == "unpaired":
             yield _NOT_OURS.fault()
             return
         is_named = item.get("id") is not None and self._today >= _ITEMS_SINCE

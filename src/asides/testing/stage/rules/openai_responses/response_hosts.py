@@ -53,8 +53,9 @@ class ResponsesHost(msgspec.Struct, frozen=True, kw_only=True):
     """The first part of the path that chooses it."""
     models: str | None = None
     paths: str | None = None
-    items: Literal["openai", "xai", "text"] = "openai"
-    """The rules for items: OpenAI's · xAI's, which pairs nothing · those of a model whose reasoning is text."""
+    items: Literal["paired", "unpaired", "text"] = "paired"
+    """The rules for items: OpenAI's, where reasoning and its follower belong together · xAI's, which pairs nothing ·
+    those of a model whose reasoning is text."""
     write: WriteBody = error_bodies.write_openai
     wrap: Literal["raw", "sentence", "hidden"] | None = None
     """How it passes on the error of its upstream, which is OpenAI unless the name of the model shows another."""
@@ -127,7 +128,7 @@ HOSTS = (
     ResponsesHost(
         title="Azure", at="as-azure", paths=r"/openai/(?:deployments|responses)", reasons=False, missing_status=400
     ),
-    ResponsesHost(title="xAI", at="as-xai", models=r"grok-", items="xai", write=error_bodies.write_string),
+    ResponsesHost(title="xAI", at="as-xai", models=r"grok-", items="unpaired", write=error_bodies.write_string),
     ResponsesHost(title="DeepSeek", at="as-deepseek", models=r"deepseek-", items="text"),
     ResponsesHost(title="an open model", at="as-vllm", models=r"gpt-oss", items="text"),
 )

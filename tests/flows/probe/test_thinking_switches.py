@@ -8,13 +8,20 @@ from pathlib import Path
 import pytest
 
 from asides.dialects import DIALECTS, find_dialect, plain_row
-from asides.flows.probe.spellings import combine, find_named, is_named, list_spellings, read_efforts
+from asides.flows.probe.thinking_switches import (
+    ThinkingSwitch,
+    combine,
+    find_named,
+    is_named,
+    list_switches,
+    read_efforts,
+)
 from asides.providers.provider import ModelRule, Target
 from asides.values.messages import Prompt, user
 from asides.values.thinking import Thinking
 
 _REAL = Path(__file__).resolve().parents[4] / "shared" / "reference" / "rejections.jsonl"
-OFF = list_spellings("openai_chat", "off")
+OFF = list_switches("openai_chat", "off")
 
 
 @pytest.mark.parametrize(
@@ -42,8 +49,8 @@ OFF = list_spellings("openai_chat", "off")
         ),
     ],
 )
-def test_a_refusal_names_spellings(said: str, names: list[str]) -> None:
-    assert [spelling.name for spelling in find_named(OFF, said, "off")] == names
+def test_a_refusal_names_switches(said: str, names: list[str]) -> None:
+    assert [switch.name for switch in find_named(OFF, said, "off")] == names
 
 
 @pytest.mark.parametrize(
@@ -65,24 +72,21 @@ def test_a_word_of_prose_is_no_field() -> None:
     assert not is_named("max_tokens", "max_tokens_to_sample is gone")
 
 
-@pytest.mark.parametrize("spelling", list_spellings("openai_chat", "on") + OFF, ids=lambda spelling: spelling.name)
-def test_a_row_writes_the_spelling_that_was_tried(spelling: object) -> None:
+@pytest.mark.parametrize("switch", list_switches("openai_chat", "on") + OFF, ids=lambda switch: switch.name)
+def test_a_row_writes_the_switch_that_was_tried(switch: ThinkingSwitch) -> None:
     """What turns thinking off in a probe is what the pasted row sends for `thinking="off"`."""
-    from asides.flows.probe.spellings import Spelling
-
-    assert isinstance(spelling, Spelling)
-    if "ask_by" not in spelling.quirks or spelling.off is None:
+    if "ask_by" not in switch.quirks or switch.off is None:
         return
-    rule = ModelRule(thinking="optional", default="on", ask_by=spelling.quirks["ask_by"], **spelling.rule)
+    rule = ModelRule(thinking="optional", default="on", ask_by=switch.quirks["ask_by"], **switch.rule)
     target = Target(plain_row("openai_chat"), "m", "http://127.0.0.1:1/v1", rule)
     request, _ = find_dialect("openai_chat").encode(Prompt((user("?"),), thinking=Thinking(mode="off")), target)
     body = json.loads(request.body)
-    assert combine([spelling], "off").items() <= body.items()
+    assert combine([switch], "off").items() <= body.items()
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_every_dialect_has_a_spelling(dialect: str) -> None:
-    assert list_spellings(dialect, "on")
+def test_every_dialect_has_a_switch(dialect: str) -> None:
+    assert list_switches(dialect, "on")
 
 
 @pytest.mark.skipif(not _REAL.exists(), reason="the folder with real refusals is not here")

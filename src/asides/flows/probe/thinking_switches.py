@@ -1,6 +1,6 @@
-"""The spellings in which servers are asked to think or to stop, for each dialect, and how refusals name them.
+"""The fields with which servers are asked to think or to stop, for each dialect, and how refusals name them.
 
-Each spelling says what of a row makes our encoders write it. Not here: trying them out (run_probe).
+Each switch says what of a row makes our encoders write it. Not here: trying them out (run_probe).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UNKNOWN_EFFORT = "asides-probe"
 """An effort that no server knows: one that checks efforts refuses it, and most list those that they know."""
 
 
-class Spelling(msgspec.Struct, frozen=True, kw_only=True):
+class ThinkingSwitch(msgspec.Struct, frozen=True, kw_only=True):
     """One way to ask for thinking or for none."""
 
     name: str
@@ -39,7 +39,7 @@ class Spelling(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens that the request must allow beside the answer."""
 
     def ask(self, wish: Wish) -> Fields | None:
-        """The fields that ask for this; None where this spelling cannot."""
+        """The fields that ask for this; None where this switch cannot."""
         return self.on if wish == "on" else self.off
 
 
@@ -47,28 +47,28 @@ _TEMPLATE = "chat_template_kwargs"
 
 # All of these can stand in one request: servers ignore, or name, the fields that they do not know.
 _CHAT = (
-    Spelling(
+    ThinkingSwitch(
         name="thinking.type",
         on={"thinking": {"type": "enabled"}},
         off={"thinking": {"type": "disabled"}},
         quirks={"ask_by": "thinking_toggle"},
         with_effort="thinking_toggle_and_effort",
     ),
-    Spelling(
+    ThinkingSwitch(
         name="enable_thinking",
         on={"enable_thinking": True},
         off={"enable_thinking": False},
         quirks={"ask_by": "enable_thinking"},
         with_effort="enable_thinking_and_effort",
     ),
-    Spelling(
+    ThinkingSwitch(
         name=f"{_TEMPLATE}.enable_thinking",
         on={_TEMPLATE: {"enable_thinking": True}},
         off={_TEMPLATE: {"enable_thinking": False}},
         quirks={"ask_by": "template"},
         with_effort="template_and_effort",
     ),
-    Spelling(
+    ThinkingSwitch(
         name=f"{_TEMPLATE}.thinking",
         on={_TEMPLATE: {"thinking": True}},
         off={_TEMPLATE: {"thinking": False}},
@@ -76,20 +76,20 @@ _CHAT = (
         rule={"template_key": "thinking"},
         with_effort="template_and_effort",
     ),
-    Spelling(
+    ThinkingSwitch(
         name="reasoning_effort",
         on={"reasoning_effort": "high"},
         off={"reasoning_effort": "none"},
         quirks={"ask_by": "reasoning_effort"},
     ),
-    Spelling(
+    ThinkingSwitch(
         name="reasoning.enabled",
         on={"reasoning": {"enabled": True, "effort": "high"}},
         off={"reasoning": {"enabled": False}},
         quirks={"ask_by": "reasoning_object"},
     ),
-    Spelling(name="think", on={"think": True}, off={"think": False}, quirks={"ask_by": "think"}),
-    Spelling(
+    ThinkingSwitch(name="think", on={"think": True}, off={"think": False}, quirks={"ask_by": "think"}),
+    ThinkingSwitch(
         name="include_reasoning",
         on={"include_reasoning": True},
         quirks={"fields": (("include_reasoning", True),)},
@@ -97,7 +97,7 @@ _CHAT = (
 )
 # Tried when none of those above changes anything. No row can say them; `extra=` can.
 _OTHER_CHAT = tuple(
-    Spelling(name=name, on=on, off=off)
+    ThinkingSwitch(name=name, on=on, off=off)
     for name, on, off in (
         ("thinking (true or false)", {"thinking": True}, {"thinking": False}),
         ("reasoning (true or false)", {"reasoning": True}, {"reasoning": False}),
@@ -114,14 +114,14 @@ _BUDGET = 1024
 # No limit is known, and a settings file cannot say that.
 _ANY_BUDGET = 1_000_000
 _MESSAGES = (
-    Spelling(
+    ThinkingSwitch(
         name="thinking.type enabled",
         on={"thinking": {"type": "enabled", "budget_tokens": _BUDGET}},
         off={"thinking": {"type": "disabled"}},
         on_rule={"forms": ("enabled", "disabled"), "budget": (_BUDGET, _ANY_BUDGET)},
         room=_BUDGET,
     ),
-    Spelling(
+    ThinkingSwitch(
         name="thinking.type adaptive",
         on={"thinking": {"type": "adaptive"}},
         off={"thinking": {"type": "disabled"}},
@@ -129,12 +129,12 @@ _MESSAGES = (
     ),
 )
 _RESPONSES = (
-    Spelling(
+    ThinkingSwitch(
         name="reasoning.effort and summary",
         on={"reasoning": {"effort": "high", "summary": "auto"}},
         off={"reasoning": {"effort": "none"}},
     ),
-    Spelling(
+    ThinkingSwitch(
         name="reasoning.effort",
         on={"reasoning": {"effort": "high"}},
         off={"reasoning": {"effort": "minimal"}},
@@ -149,7 +149,7 @@ def _make_config(**config: Any) -> Fields:
 
 
 _CONTENTS = (
-    Spelling(
+    ThinkingSwitch(
         name="thinkingConfig.thinkingBudget",
         on=_make_config(includeThoughts=True, thinkingBudget=_BUDGET),
         off=_make_config(thinkingBudget=0),
@@ -157,23 +157,25 @@ _CONTENTS = (
         on_rule={"budget": (0, _ANY_BUDGET)},
         room=_BUDGET,
     ),
-    Spelling(
+    ThinkingSwitch(
         name="thinkingConfig.thinkingLevel",
         on=_make_config(includeThoughts=True, thinkingLevel="HIGH"),
         quirks={"ask_by": "thinking_level"},
     ),
 )
-_OWN: Mapping[str, tuple[Spelling, ...]] = {
+_OWN: Mapping[str, tuple[ThinkingSwitch, ...]] = {
     "openai_chat": _CHAT,
     "openai_responses": _RESPONSES,
     "anthropic": _MESSAGES,
     "gemini": _CONTENTS,
-    "ollama": (Spelling(name="think", on={"think": True}, off={"think": False}),),
+    "ollama": (ThinkingSwitch(name="think", on={"think": True}, off={"think": False}),),
     "cohere": (
-        Spelling(name="thinking.type", on={"thinking": {"type": "enabled"}}, off={"thinking": {"type": "disabled"}}),
+        ThinkingSwitch(
+            name="thinking.type", on={"thinking": {"type": "enabled"}}, off={"thinking": {"type": "disabled"}}
+        ),
     ),
     "bedrock": (
-        Spelling(
+        ThinkingSwitch(
             name="reasoning_config",
             on={"additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": _BUDGET}}},
             room=_BUDGET,
@@ -182,27 +184,27 @@ _OWN: Mapping[str, tuple[Spelling, ...]] = {
 }
 
 
-def list_spellings(dialect: str, wish: Wish) -> list[Spelling]:
-    """The spellings of a dialect that can say this, the likeliest first."""
-    return [spelling for spelling in _OWN.get(dialect, ()) if spelling.ask(wish) is not None]
+def list_switches(dialect: str, wish: Wish) -> list[ThinkingSwitch]:
+    """The switches of a dialect that can say this, the likeliest first."""
+    return [switch for switch in _OWN.get(dialect, ()) if switch.ask(wish) is not None]
 
 
-def list_other_spellings(dialect: str, wish: Wish) -> list[Spelling]:
-    """Spellings that few servers know, and no row can say."""
+def list_other_switches(dialect: str, wish: Wish) -> list[ThinkingSwitch]:
+    """Switches that few servers know, and no row can say."""
     others = _OTHER_CHAT if dialect == "openai_chat" else ()
-    return [spelling for spelling in others if spelling.ask(wish) is not None]
+    return [switch for switch in others if switch.ask(wish) is not None]
 
 
 def can_combine(dialect: str) -> bool:
-    """Whether all spellings of a dialect can stand in one request."""
+    """Whether all switches of a dialect can stand in one request."""
     return dialect == "openai_chat"
 
 
-def combine(spellings: Iterable[Spelling], wish: Wish) -> Fields:
-    """The fields of several spellings in one request."""
+def combine(switches: Iterable[ThinkingSwitch], wish: Wish) -> Fields:
+    """The fields of several switches in one request."""
     fields: Fields = {}
-    for spelling in spellings:
-        fields = merge_fields(fields, spelling.ask(wish) or {})
+    for switch in switches:
+        fields = merge_fields(fields, switch.ask(wish) or {})
     return fields
 
 
@@ -229,35 +231,35 @@ def is_named(name: str, said: str) -> bool:
     return re.search(bare, said) is not None
 
 
-def find_named(spellings: Sequence[Spelling], said: str, wish: Wish) -> list[Spelling]:
-    """The spellings that a refusal names, by a field or by a value."""
-    by_field = [spelling for spelling in spellings if _is_spelling_named(spelling, spellings, said, wish)]
+def find_named(switches: Sequence[ThinkingSwitch], said: str, wish: Wish) -> list[ThinkingSwitch]:
+    """The switches that a refusal names, by a field or by a value."""
+    by_field = [switch for switch in switches if _is_switch_named(switch, switches, said, wish)]
     if by_field:
         return by_field
     by_value = [
-        spelling
-        for spelling in spellings
-        if any(re.search(rf"[{_QUOTES}]{re.escape(value)}[{_QUOTES}]", said) for value in _list_values(spelling, wish))
+        switch
+        for switch in switches
+        if any(re.search(rf"[{_QUOTES}]{re.escape(value)}[{_QUOTES}]", said) for value in _list_values(switch, wish))
     ]
     if by_value:
         return by_value
-    # At last as a bare word, where only one spelling has it.
+    # At last as a bare word, where only one switch has it.
     loose = [
-        spelling
-        for spelling in spellings
-        if re.search(rf"\b{re.escape(_list_names(spelling, wish)[0])}\b", said, re.IGNORECASE)
+        switch
+        for switch in switches
+        if re.search(rf"\b{re.escape(_list_names(switch, wish)[0])}\b", said, re.IGNORECASE)
     ]
     return loose if len(loose) == 1 else []
 
 
-def _is_spelling_named(spelling: Spelling, others: Sequence[Spelling], said: str, wish: Wish) -> bool:
-    """Whether a refusal names a spelling by its field, or by the name inside it where several share the field."""
-    field, *inner = _list_names(spelling, wish)
+def _is_switch_named(switch: ThinkingSwitch, others: Sequence[ThinkingSwitch], said: str, wish: Wish) -> bool:
+    """Whether a refusal names a switch by its field, or by the name inside it where several share the field."""
+    field, *inner = _list_names(switch, wish)
     if not is_named(field, said):
         return False
     if not inner:
         # The same name right behind another field is meant inside that.
-        for names in (_list_names(other, wish) for other in others if other is not spelling):
+        for names in (_list_names(other, wish) for other in others if other is not switch):
             if field in names[1:]:
                 said = re.sub(rf"{re.escape(names[0])}\W{{1,6}}{re.escape(field)}\b", names[0], said)
         return is_named(field, said)
@@ -266,9 +268,9 @@ def _is_spelling_named(spelling: Spelling, others: Sequence[Spelling], said: str
     return not anyone or any(is_named(name, said) for name in inner)
 
 
-def _list_names(spelling: Spelling, wish: Wish) -> list[str]:
-    """The field of a spelling, and the names inside it."""
-    fields = spelling.ask(wish) or {}
+def _list_names(switch: ThinkingSwitch, wish: Wish) -> list[str]:
+    """The field of a switch, and the names inside it."""
+    fields = switch.ask(wish) or {}
     names = list(fields)
     for value in fields.values():
         if isinstance(value, dict):
@@ -276,9 +278,9 @@ def _list_names(spelling: Spelling, wish: Wish) -> list[str]:
     return names
 
 
-def _list_values(spelling: Spelling, wish: Wish) -> list[str]:
+def _list_values(switch: ThinkingSwitch, wish: Wish) -> list[str]:
     values: list[str] = []
-    for value in (spelling.ask(wish) or {}).values():
+    for value in (switch.ask(wish) or {}).values():
         inner = value.values() if isinstance(value, dict) else [value]
         values += [text for text in inner if isinstance(text, str)]
     return values

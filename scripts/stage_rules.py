@@ -1,0 +1,113 @@
+"""Writes docs/stage-rules.md, the rules of the strict stage, from their data.
+
+    python scripts/stage_rules.py            write it
+    python scripts/stage_rules.py --check    fail when it is not current
+
+Not here: the rules (src/asides/testing/stage/rules), which are the only place to change one.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+from asides.testing.stage.rules import Rule
+from asides.testing.stage.rules.claude_generations import GENERATIONS, Generation
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "stage-rules.md"
+_DIALECTS = {
+    "anthropic": "Claude: Messages, and Bedrock with its own words around them",
+    "bedrock": "Bedrock's Converse itself",
+    "gemini": "Gemini and Vertex",
+    "openai_chat": "Chat completions",
+    "openai_responses": "Responses",
+    "ollama": "Ollama",
+    "cohere": "Cohere",
+}
+_MOST_WORDS = 110
+_INTRODUCTION = """# Rules of the stage
+
+The strict [stage](testing-with-the-stage.md#what-it-refuses) refuses requests by these rules. The kind is the one in
+`error.kind`. Each rule has the words of the real server, the day on which they were seen or documented, and the source.
+This page is generated from the data of the rules (`python scripts/stage_rules.py`). Words in `{…}` change.
+"""
+
+
+def write_page() -> str:
+    """The whole page."""
+    return "\n".join([_INTRODUCTION, *_write_dialects(), *_write_generations()])
+
+
+def _write_dialects() -> Iterator[str]:
+    for name, title in _DIALECTS.items():
+        rules: tuple[Rule, ...] = getattr(import_module(f"asides.testing.stage.rules.{name}"), "RULES", ())
+        if rules:
+            yield f"## {title}\n"
+            yield "| kind | the server says | since | source |\n|---|---|---|---|"
+            for rule in rules:
+                kind = f"`{rule.kind}`" if rule.kind else "none"
+                yield f"| {kind} | {_write_words(rule)} | {rule.since} | {_escape(rule.source)} |"
+            yield ""
+
+
+def _write_words(rule: Rule) -> str:
+    """The words, cut and in code: those of a server contain marks of Markdown."""
+    words = " ".join(rule.text.replace("{{", "{").replace("}}", "}").split())
+    cut = words if len(words) <= _MOST_WORDS else f"{words[:_MOST_WORDS].rstrip()}…"
+    status = "" if rule.status == 400 else f"{rule.status}: "
+    return f"{status}`` {_escape(cut)} ``"
+
+
+def _escape(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _write_generations() -> Iterator[str]:
+    yield "## Claude's generations\n"
+    yield (
+        "What each generation accepts, as the stage checks it: stated independent of asides' own table, so that tests "
+        "compare the two.\n"
+    )
+    yield "| generation | `thinking.type` | effort | sampling | forced tools | begun answers | thinking bound to |"
+    yield "|---|---|---|---|---|---|---|"
+    yield from map(_write_generation, GENERATIONS)
+    yield "\nSources:\n"
+    yield from sorted({f"- {generation.source}" for generation in GENERATIONS})
+    yield ""
+
+
+def _write_generation(generation: Generation) -> str:
+    bound = ["model"]
+    if generation.prefix_bound:
+        bound.append("conversation" if generation.prefix_bound_for_all else "conversation (accounts since 2026-08-31)")
+    if generation.account_bound:
+        bound.append("account")
+    unasked = " (on unasked)" if generation.thinks_unasked else ""
+    cells = (
+        generation.name,
+        ", ".join(generation.types) + unasked if generation.types else "none",
+        ", ".join(generation.efforts) or "none",
+        "yes" if generation.takes_sampling else "no",
+        "yes" if generation.forced_tools else "no",
+        "yes" if generation.prefill else "no",
+        ", ".join(bound) if generation.types else "–",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def main(words: list[str]) -> int:
+    """Write the page, or check it."""
+    page = write_page()
+    if "--check" not in words:
+        PAGE.write_text(page, encoding="utf-8")
+        return 0
+    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page:
+        return 0
+    print(f"{PAGE.name} is not current. To do: python scripts/stage_rules.py")
+    return 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

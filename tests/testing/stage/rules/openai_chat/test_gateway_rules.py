@@ -1,0 +1,136 @@
+"""Gateways, proxies and Google's chat completions: their spellings, and what their upstreams refuse."""
+
+from __future__ import annotations
+
+import pytest
+
+from asides.testing import OpenStage
+from tests.testing.stage.rules.chat_requests import SAID, SO, USER, called, result
+from tests.testing.stage.rules.openai_chat.host_cases import (
+    FORCED,
+    LOOP,
+    LOOP_WITH,
+    Case,
+    asking,
+    messages,
+    try_case,
+    with_tools,
+)
+
+CASES = [
+    Case(
+        "reasoning_params_conflict",
+        "openai/gpt-5",
+        asking(reasoning={"effort": "low"}, reasoning_effort="low"),
+        asking(reasoning={"effort": "low"}),
+        'Only one of "reasoning" and "reasoning_effort"',
+    ),
+    Case(
+        "reasoning_params_conflict",
+        "anthropic/claude-sonnet-4.5",
+        asking(reasoning={"effort": "low", "max_tokens": 2000}),
+        asking(reasoning={"max_tokens": 2000}),
+        'Only one of "reasoning.effort" and "reasoning.max_tokens"',
+    ),
+    Case(
+        "thinking_cannot_disable",
+        "google/gemini-3.7-flash",
+        asking(reasoning={"enabled": False}),
+        asking(reasoning={"effort": "low"}),
+        "Reasoning is mandatory for this endpoint",
+    ),
+    Case(
+        "budget_exceeds_max_tokens",
+        "anthropic/claude-sonnet-4.5",
+        asking(reasoning={"max_tokens": 2000}, max_tokens=2000),
+        asking(reasoning={"max_tokens": 2000}, max_tokens=2001),
+        "`max_tokens` must be greater than `thinking.budget_tokens`",
+    ),
+    Case(
+        "reasoning_content_required",
+        "deepseek/deepseek-v4-pro",
+        messages(*LOOP),
+        messages(USER, called("a", reasoning_details=[]), result("a")),
+        "must be passed back to the API.",
+    ),
+    Case(
+        "tool_result_orphaned",
+        "anthropic/claude-sonnet-4.5",
+        messages(USER, result("a")),
+        messages(*LOOP),
+        "unexpected `tool_use_id` found in `tool_result` blocks: a",
+    ),
+    Case(
+        "tool_choice_with_thinking",
+        "moonshotai/kimi-k2.6",
+        FORCED,
+        with_tools(tool_choice="required", reasoning={"enabled": False}),
+        "tool_choice 'required' is incompatible",
+    ),
+    Case(
+        "reasoning_params_conflict",
+        "gemini-3-pro-preview",
+        asking(reasoning_effort="low", extra_body={"google": {"thinking_config": {"thinking_level": "low"}}}),
+        asking(reasoning_effort="low"),
+        "Expected one of either `reasoning_effort` or custom `thinking_config`",
+    ),
+    Case(
+        "thinking_cannot_disable",
+        "gemini-2.5-pro",
+        asking(reasoning_effort="none"),
+        asking(reasoning_effort="low"),
+        "only works in thinking mode",
+    ),
+    Case(
+        "thought_signature_missing",
+        "gemini-3-pro-preview",
+        messages(*LOOP),
+        messages(*LOOP, SO),
+        "Function call is missing a thought_signature in functionCall parts.",
+    ),
+    Case(
+        "tool_result_missing",
+        "claude-sonnet-4.5",
+        messages(USER, called("a"), SO),
+        messages(*LOOP),
+        "`tool_use` ids were found without `tool_result` blocks immediately after: a",
+        at="as-copilot",
+    ),
+    Case(
+        "opaque_provider_error",
+        "claude-sonnet-4.5",
+        messages(USER, {**SAID, "reasoning_opaque": "x"}, SO),
+        messages(USER, SAID, SO),
+        "400 Bad Request",
+        at="as-copilot",
+    ),
+    Case(
+        "effort_tools_endpoint",
+        "gpt-5.6-terra",
+        with_tools(reasoning_effort="low"),
+        with_tools(reasoning_effort="none"),
+        "use /v1/responses or set",
+        at="as-copilot",
+    ),
+    Case(
+        "reasoning_content_required",
+        "deepseek/deepseek-v4-pro",
+        messages(*LOOP),
+        messages(*LOOP_WITH),
+        "must be passed back",
+        at="as-litellm",
+    ),
+    Case(
+        "reasoning_content_required",
+        "kimi-k2.6",
+        messages(*LOOP),
+        messages(*LOOP_WITH),
+        "reasoning_content is missing",
+        at="as-new-api",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_broken_request_is_refused_and_the_nearest_legal_one_is_not(stage: OpenStage, case: Case) -> None:
+    try_case(stage, case)
