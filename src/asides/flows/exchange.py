@@ -313,7 +313,7 @@ class Exchange:
     def _receive(self, dialect: Dialect, sent: SentRequest, began: float | None) -> Flow[Reply]:
         decoder = dialect.decoder(_choose_decode_target(sent))
         policy = self._call.policy
-        repairs = () if self._healer is None else self._healer.notices
+        repairs = () if self._healer is None else self._healer.begin_response()
         self._reader = reader = ResponseReader(
             decoder,
             sent.target.provider.name,

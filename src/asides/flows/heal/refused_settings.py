@@ -1,161 +1,29 @@
-"""Repairs of the settings of a request: one function for each kind of refusal, smallest change first.
+"""Repairs of the other settings of a request: one function for each kind of refusal, smallest change first.
 
-Each yields fixes in the order in which they are tried. Not here: what goes back of earlier turns (replayed_state).
+Each yields fixes in the order in which they are tried. Not here: thinking (refused_thinking), and what goes
+back of earlier turns (replayed_state).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any, get_args
+from collections.abc import Iterator
+from typing import get_args
 
 import msgspec
 
 from asides.dialects.untaken_fields import has_field
 from asides.flows.heal.refused_request import Fix, ListFixes, RefusedRequest, offer
+from asides.flows.heal.refused_thinking import fix_thinking
 from asides.flows.heal.replayed_state import drop_all_thoughts, send_whole_history
 from asides.providers.provider import Sampled
 from asides.values.rejections import RejectionKind
-from asides.values.thinking import EFFORTS, Effort, Thinking
 
 _SAMPLED: tuple[str, ...] = get_args(Sampled)
-_FORMS = ("enabled", "adaptive", "disabled")
-_LEAST_BUDGET = 1024
 _LIMITS = ("max_tokens", "max_completion_tokens")
 
 
-def describe(thinking: Thinking) -> str:
-    """An amount of thinking in a word."""
-    amount = thinking.effort or (None if thinking.budget is None else str(thinking.budget))
-    return amount or thinking.mode or "nothing"
-
-
-def _fix(refused: RefusedRequest, detail: str, *changes: tuple[str, Any], setting: str = "thinking") -> Fix:
-    asked = describe(refused.planned.thinking) if setting == "thinking" else None
-    return Fix(detail, changes, setting=setting, asked=asked)
-
-
-# --- thinking ---------------------------------------------------------------------------------------------------------
-
-
-def _change_form(refused: RefusedRequest) -> Iterator[Fix]:
-    """Another value of `thinking.type`: one that the refusal lists, or the other one."""
-    rule, text = refused.target.rule, refused.rejection.text.lower()
-    listed = tuple(form for form in (*_FORMS, "between_tools") if form in map(str.lower, refused.rejection.values))
-    sent = refused.body.get("thinking")
-    refused_form = sent.get("type") if isinstance(sent, dict) else None
-    if "prompt mode" in text or "prompt_mode" in text:
-        yield _fix(
-            refused, "this model has no reasoning mode", ("ask_by", "reasoning_effort"), ("thinking", "optional")
-        )
-        return
-    other = "adaptive" if refused_form != "adaptive" else "enabled"
-    forms = listed or tuple(form for form in (other, "disabled") if form != refused_form)
-    detail = (
-        f"this model does not take the thinking type {refused_form}" if refused_form else "another form of thinking"
-    )
-    more: list[tuple[str, Any]] = [("forms", forms)]
-    if other in forms:
-        more.append(("toggle_on", other))
-    if other == "enabled":
-        more.append(("budget", rule.budget or (_LEAST_BUDGET, None)))
-    yield _fix(refused, detail, *more)
-    yield from _stop_asking(refused)
-
-
-def _think_by_budget(refused: RefusedRequest) -> Iterator[Fix]:
-    budget = refused.target.rule.budget or (_LEAST_BUDGET, None)
-    changes = (("forms", ("enabled", "disabled")), ("budget", budget), ("efforts", ()), ("toggle_on", "enabled"))
-    yield _fix(refused, "this model thinks with a budget", *changes)
-    yield from _stop_asking(refused)
-
-
-def _drop_between_tools(refused: RefusedRequest) -> Iterator[Fix]:
-    rule = refused.target.rule
-    forms = tuple(form for form in rule.forms or _FORMS if form != "between_tools")
-    detail = "this model cannot be asked to think only between calls of tools"
-    yield _fix(refused, detail, ("forms", forms if "disabled" in forms else (*forms, "disabled")))
-    yield _fix(refused, detail, ("forms", forms))
-    yield from _stop_asking(refused)
-
-
-def _let_it_think(refused: RefusedRequest) -> Iterator[Fix]:
-    rule, detail = refused.target.rule, "this model cannot stop thinking"
-    forms: tuple[str, ...] = tuple(form for form in rule.forms if form != "disabled")
-    if "between_tools" in refused.rejection.text:
-        yield _fix(refused, detail, ("forms", (*(form for form in forms if form != "between_tools"), "between_tools")))
-    always = ("thinking", "always")
-    if efforts := _list_efforts(refused):
-        yield _fix(refused, detail, always, ("forms", forms), ("efforts", efforts))
-    yield _fix(refused, detail, always, ("forms", forms), ("off_as_effort", False))
-    yield _fix(refused, detail, always, ("forms", forms), ("efforts", ()), ("ask_by", "nothing"))
-
-
-def _stop_asking(refused: RefusedRequest) -> Iterator[Fix]:
-    yield _fix(refused, "this model cannot be asked to think", ("thinking", "never"))
-
-
-# --- efforts ----------------------------------------------------------------------------------------------------------
-
-
-_LISTS = r"(?i)\b(?:supported|allowed|valid|accepted|permitted|one of|please use|use|levels?|values?|types?)\b"
-
-
-def _list_words(refused: RefusedRequest) -> set[str]:
-    """The efforts that a refusal offers, "none" among them: those after the words that announce a list."""
-    words = {value.lower() for value in refused.rejection.values}
-    if words & {*EFFORTS, "none"}:
-        return words
-    for rest in reversed(re.split(_LISTS, refused.rejection.text)[1:]):
-        found = set(re.findall(r"[a-z]+", rest.lower())) & {*EFFORTS, "none"}
-        if found - {describe(refused.planned.thinking)}:
-            return found
-    return set()
-
-
-def _list_efforts(refused: RefusedRequest) -> tuple[Effort, ...]:
-    listed = _list_words(refused)
-    return tuple(effort for effort in EFFORTS if effort in listed)
-
-
-def _drop_effort(refused: RefusedRequest) -> Iterator[Fix]:
-    yield _fix(refused, "this model takes no effort", ("efforts", ()), ("off_as_effort", False))
-    yield from _stop_asking(refused)
-
-
-def _lower_effort(refused: RefusedRequest) -> Iterator[Fix]:
-    """The efforts that the refusal lists; without a list, all but the refused one."""
-    listed, words = _list_efforts(refused), _list_words(refused)
-    detail = "this model takes other efforts"
-    if listed:
-        yield _fix(refused, detail, ("efforts", listed), ("off_as_effort", "none" in words))
-    elif not words:
-        asked = refused.planned.thinking.effort
-        known: Sequence[Effort] = refused.target.rule.efforts or EFFORTS
-        others = tuple(effort for effort in known if effort != asked)
-        # A switch that also takes efforts is turned on instead.
-        if asked is not None and others and "think" not in refused.body:
-            yield _fix(refused, detail, ("efforts", others))
-    yield from _drop_effort(refused)
-
-
-def _limit_effort(refused: RefusedRequest) -> Iterator[Fix]:
-    known: Sequence[Effort] = refused.target.rule.efforts or EFFORTS
-    upto = tuple(effort for effort in known if EFFORTS.index(effort) <= EFFORTS.index("high"))
-    yield _fix(refused, "this effort needs more thinking than was asked for", ("efforts", upto))
-    yield from _drop_effort(refused)
-
-
-def _change_endpoint(refused: RefusedRequest) -> Iterator[Fix]:
-    """The other endpoint, where the row has it; else no effort."""
-    row = refused.target.provider
-    if row.dialect == "openai_chat" and row.with_dialect("openai_responses") is not None:
-        detail = "this model takes tools and an effort only at the Responses endpoint"
-        yield Fix(detail, (("dialect", "openai_responses"),), setting="endpoint", asked="chat", sent="responses")
-    detail = "this model takes no effort beside tools here"
-    yield _fix(refused, detail, ("tools_while_thinking", "off"), ("off_as_effort", True))
-    yield _fix(refused, detail, ("tools_while_thinking", False))
-
+# --- two settings, limits ---------------------------------------------------------------------------------------------
 
 # Of two settings that exclude each other, the one that is left out.
 _EXCLUSIVE = (
@@ -177,35 +45,10 @@ def _drop_one_of_two(refused: RefusedRequest) -> Iterator[Fix]:
     extra = refused.prompt.extra
     for one, other, dropped in _EXCLUSIVE:
         if has_field(refused.body, one) and has_field(refused.body, other) and has_field(refused.body, dropped, extra):
-            yield _fix(refused, f"{one} and {other} exclude each other here", ("untaken", (dropped,)), setting=dropped)
+            yield fix_thinking(
+                refused, f"{one} and {other} exclude each other here", ("untaken", (dropped,)), setting=dropped
+            )
     yield from _drop_named_fields(refused)
-
-
-# --- budgets and limits -----------------------------------------------------------------------------------------------
-
-
-def _raise_budget(refused: RefusedRequest) -> Iterator[Fix]:
-    least = int(refused.rejection.at_least or _LEAST_BUDGET)
-    most = (refused.target.rule.budget or (0, None))[1]
-    yield _fix(refused, f"a thinking budget is at least {least} tokens here", ("budget", (least, most)))
-
-
-def _fit_budget_to_limit(refused: RefusedRequest) -> Iterator[Fix]:
-    budget = refused.target.rule.budget or (_LEAST_BUDGET, None)
-    yield _fix(refused, "the limit of the output includes thinking", ("budget", budget), ("interleaves", "never"))
-
-
-def _limit_budget(refused: RefusedRequest) -> Iterator[Fix]:
-    low, high = refused.rejection.at_least, refused.rejection.at_most
-    least = int(low) if low else (refused.target.rule.budget or (1, None))[0]
-    if low or high:
-        most = int(high) if high else None
-        if most is None or most >= least:
-            yield _fix(refused, "another thinking budget", ("budget", (least, most)))
-    fields = ("thinking_budget", "thinking.budget_tokens", "generationConfig.thinkingConfig.thinkingBudget")
-    for name in fields:
-        if has_field(refused.body, name, refused.prompt.extra):
-            yield _fix(refused, "this model takes no such budget", ("untaken", (name,)))
 
 
 # "199759 + 8192 > 200000" (Anthropic); "maximum context length is 8192 tokens … 5000 in the messages" (OpenAI, vLLM).
@@ -366,31 +209,19 @@ def _try_one_by_one(refused: RefusedRequest) -> Iterator[Fix]:
     thinking = refused.planned.thinking
     is_certain = refused.status is None or refused.status < 500
     if thinking.effort is not None:
-        yield msgspec.structs.replace(_fix(refused, detail, ("efforts", ())), lasts=is_certain)
+        yield msgspec.structs.replace(fix_thinking(refused, detail, ("efforts", ())), lasts=is_certain)
     foreign = [token for token in refused.thoughts if not refused.is_own(token.origin)]
     if foreign:
         yield Fix(detail, refused=refused.digest(foreign), code="thoughts_rejected", setting="messages")
     if thinking.wanted:
-        fix = _fix(refused, detail, ("thinking", "never"), ("replay", "never"))
+        fix = fix_thinking(refused, detail, ("thinking", "never"), ("replay", "never"))
         yield msgspec.structs.replace(fix, lasts=is_certain)
     else:
         yield from drop_all_thoughts(refused)
 
 
 FIXES: dict[RejectionKind, ListFixes] = {
-    "thinking_mode_unsupported": _change_form,
-    "adaptive_unsupported": _think_by_budget,
-    "between_tools_unsupported": _drop_between_tools,
-    "thinking_cannot_disable": _let_it_think,
-    "thinking_unsupported_model": _stop_asking,
-    "effort_unsupported_param": _drop_effort,
-    "effort_unsupported_value": _lower_effort,
-    "effort_thinking_conflict": _limit_effort,
-    "effort_tools_endpoint": _change_endpoint,
     "reasoning_params_conflict": _drop_one_of_two,
-    "budget_too_small": _raise_budget,
-    "budget_exceeds_max_tokens": _fit_budget_to_limit,
-    "budget_out_of_range": _limit_budget,
     "sampling_with_thinking": _drop_sampling_while_thinking,
     "sampling_unsupported": _drop_unsupported_sampling,
     "tool_choice_with_thinking": _free_choice,

@@ -1,18 +1,19 @@
 """Try the repairs of a refused request, each kind once, and remember those that helped: `Healer`.
 
 A repair is a fact about the target, or another prompt. The ordinary plan and encoder make the request of it. Not here:
-which change a kind of refusal needs (replayed_state, refused_settings), and trying the same request again (retry).
+which change a kind of refusal needs (replayed_state, refused_thinking, refused_settings), and trying the same request
+again (retry).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import SentRequest
-from asides.flows.heal import refused_settings, replayed_state
+from asides.flows.heal import refused_settings, refused_thinking, replayed_state
 from asides.flows.heal.refused_request import Fix, RefusedRequest, list_placed
 from asides.history.plan import digest_token
 from asides.providers.learned_rules import learn, remember
@@ -38,6 +39,7 @@ class _Step(msgspec.Struct, frozen=True):
     lasts: bool
     notice: Notice
     before: SentRequest
+    status: int | None
 
 
 class Healer:
@@ -51,9 +53,11 @@ class Healer:
         self._requests: list[HttpRequest] = []
         """The refused request, and those of all repairs."""
 
-    @property
-    def notices(self) -> tuple[Notice, ...]:
-        """A notice of each repair of the request that is under way."""
+    def begin_response(self) -> tuple[Notice, ...]:
+        """The server answers at last: a notice of each repair that it took. A refusal that had a status of its own is
+        over now, and worth remembering though the answer may break off.
+        """
+        self._remember([step for step in self._steps if (step.status or 0) >= 400])
         return tuple(step.notice for step in self._steps)
 
     def repair(self, error: ProviderError, sent: SentRequest, *, may_retry: bool = False) -> SentRequest | None:
@@ -92,7 +96,7 @@ class Healer:
         )
         tried = skipped = self._tried.get(kind, 0)
         for fix in _list_fixes(kind, refused):
-            repaired = self._apply(kind, fix, sent)
+            repaired = self._apply(kind, fix, sent, error.status)
             if repaired is None:
                 continue
             step, request = repaired
@@ -105,7 +109,7 @@ class Healer:
                 return request
         return None
 
-    def _apply(self, kind: str, fix: Fix, sent: SentRequest) -> tuple[_Step, SentRequest] | None:
+    def _apply(self, kind: str, fix: Fix, sent: SentRequest, status: int | None) -> tuple[_Step, SentRequest] | None:
         """The request with a fix; None if that changes nothing, or cannot be sent."""
         target, learned = sent.target, None
         if fix.changes or fix.refused:
@@ -126,17 +130,16 @@ class Healer:
         if _is_same(request.request, sent.request):
             return None
         notice = Notice(fix.code, fix.detail, fix.setting, fix.asked, fix.sent or _describe_sent(fix, request))
-        return _Step(kind, learned, fix.lasts, notice, sent), request
+        return _Step(kind, learned, fix.lasts, notice, sent, status), request
 
     def remember(self) -> None:
         """Remember what the repairs taught: the request went through."""
-        for fact in self.learned:
-            remember(fact)
+        self._remember(self._steps)
 
-    @property
-    def learned(self) -> tuple[Learned, ...]:
-        """The facts that the repairs taught, of those that last."""
-        return tuple(step.learned for step in self._steps if step.learned is not None and step.lasts)
+    def _remember(self, steps: Iterable[_Step]) -> None:
+        for step in steps:
+            if step.learned is not None and step.lasts:
+                remember(step.learned)
 
     @property
     def passing(self) -> tuple[Learned, ...]:
@@ -145,7 +148,7 @@ class Healer:
 
 
 def _list_fixes(kind: str, refused: RefusedRequest) -> Iterator[Fix]:
-    fixes = {**replayed_state.FIXES, **refused_settings.FIXES}
+    fixes = {**replayed_state.FIXES, **refused_thinking.FIXES, **refused_settings.FIXES}
     if kind == _ANY_STATE:
         return replayed_state.drop_all_thoughts(refused)
     found = next((fix for name, fix in fixes.items() if name == kind), None)
@@ -159,7 +162,7 @@ def _is_same(one: HttpRequest, other: HttpRequest) -> bool:
 def _describe_sent(fix: Fix, request: SentRequest) -> str | None:
     if fix.setting != "thinking":
         return None
-    return refused_settings.describe(request.planned.thinking)
+    return refused_thinking.describe(request.planned.thinking)
 
 
 def select_new_facts(sent: SentRequest, passing: tuple[Learned, ...]) -> tuple[Learned, ...]:

@@ -13,11 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import asides
+from asides.flows.heal import refused_settings, refused_thinking, replayed_state
 from asides.providers.find import find_provider
 from asides.providers.learned_rules import MEMORY, forget
 from asides.values.errors import AsidesError, BadRequest, ProviderError
 from asides.values.messages import Message, assistant, user
 from asides.values.parts import ToolCall, ToolResult
+from asides.values.rejections import KINDS
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool
 from tests.loopback import ReceivedRequest, serving, whole_response
@@ -44,6 +46,11 @@ def ask(url: str, model: str, prompt: Any = "?", **options: Any) -> asides.Reply
 
 def codes(reply: asides.Reply) -> list[str]:
     return [notice.code for notice in reply.warnings if notice.code not in ("foreign_address", "unknown_model")]
+
+
+def test_every_kind_has_a_repair_or_a_reason_why_it_has_none() -> None:
+    fixed = [*replayed_state.FIXES, *refused_thinking.FIXES, *refused_settings.FIXES]
+    assert sorted([*fixed, *replayed_state.UNFIXED]) == sorted(KINDS)
 
 
 # --- chains -------------------------------------------------------------------------------------------------------
@@ -281,12 +288,13 @@ def test_thoughts_of_the_current_turn_stay_out_of_requests_that_do_not_think() -
     def refuse(body: Body) -> Any:
         last = [message for message in body["messages"] if message["role"] == "assistant"][-1:]
         is_open = "tool_result" in json.dumps(body["messages"][-1])
-        return anthropic_error(text) if is_open and '"signature"' in json.dumps(last) else None
+        thinks = body.get("thinking", {}).get("type") in ("enabled", "adaptive")
+        return anthropic_error(text) if is_open and not thinks and '"signature"' in json.dumps(last) else None
 
     thought = Thought("t", source="block", seals=(Seal("signature", "s1"),))
     call = ToolCall("call_1", "look", {"at": "sky"})
     history = [user("?"), assistant(thought, call), Message("tool", (ToolResult("call_1", "blue", "look"),))]
-    options: dict[str, Any] = {"tools": [LOOK], "thinking": "off"}
+    options: dict[str, Any] = {"tools": [LOOK]}
     with refusing(refuse) as served:
         # Planned where it is known.
         ask(served.url, "anthropic:claude-opus-4-8", history, **options)

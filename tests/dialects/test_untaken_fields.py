@@ -1,0 +1,68 @@
+"""Fields that a host refuses are left out of an encoded request; those of the caller stay."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from asides.dialects.dialect import HttpRequest
+from asides.dialects.untaken_fields import drop_fields, has_field
+
+
+def request(body: dict[str, Any]) -> HttpRequest:
+    return HttpRequest("POST", "http://127.0.0.1:9/v1", {}, json.dumps(body).encode(), None)
+
+
+@pytest.mark.parametrize(
+    ("body", "name", "left"),
+    [
+        ({"model": "m", "user": "u"}, "user", {"model": "m"}),
+        ({"reasoning": {"effort": "low", "max_tokens": 9}}, "reasoning.max_tokens", {"reasoning": {"effort": "low"}}),
+        # An object that gets empty goes too.
+        ({"a": 1, "reasoning": {"summary": "auto"}}, "reasoning.summary", {"a": 1}),
+        # Every object of a list.
+        (
+            {"messages": [{"role": "a", "x": 1}, {"role": "b", "x": 2}]},
+            "messages.x",
+            {"messages": [{"role": "a"}, {"role": "b"}]},
+        ),
+        # Some servers name the type of an object as if it were a field.
+        (
+            {"messages": [{"content": [{"type": "tool_use", "text": "t", "id": "i"}]}]},
+            "messages.content.tool_use.text",
+            {"messages": [{"content": [{"type": "tool_use", "id": "i"}]}]},
+        ),
+        # An entry of a list by its type.
+        (
+            {"a": 1, "context_management": {"edits": [{"type": "clear_thinking_20251015"}]}},
+            "context_management.edits.clear_thinking_20251015",
+            {"a": 1},
+        ),
+    ],
+)
+def test_a_field_is_dropped_with_a_notice(body: dict[str, Any], name: str, left: dict[str, Any]) -> None:
+    dropped, notices = drop_fields(request(body), [name], {})
+    assert json.loads(dropped.body) == left
+    assert [(notice.code, notice.setting) for notice in notices] == [("setting_dropped", name)]
+    assert has_field(body, name)
+
+
+def test_what_is_not_there_changes_nothing() -> None:
+    given = request({"model": "m", "reasoning": {"effort": "low"}})
+    assert drop_fields(given, ["user", "reasoning.summary", "model.name"], {}) == (given, [])
+
+
+@pytest.mark.parametrize("name", ["model", "messages", "input", "contents", "tools", "stream", "response_format"])
+def test_what_was_said_and_asked_for_stays(name: str) -> None:
+    body = {name: [1], "a": 1}
+    assert not has_field(body, name)
+    assert drop_fields(request(body), [name], {})[1] == []
+
+
+def test_a_field_of_the_caller_stays_unless_it_controls_earlier_thinking() -> None:
+    given = {"top_a": 1, "thinking": {"block_binding": {}}}
+    kept, notices = drop_fields(request({**given, "model": "m"}), ["top_a", "thinking.block_binding"], given)
+    assert json.loads(kept.body) == {"top_a": 1, "model": "m"}
+    assert len(notices) == 1

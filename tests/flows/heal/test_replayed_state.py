@@ -1,0 +1,304 @@
+"""Refusals of what goes back of earlier turns."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from asides.values.messages import Message, assistant, user
+from asides.values.parts import Text, ToolResult
+from asides.values.thinking import Seal, Thought
+from tests.flows.heal.healing import (
+    CHAT,
+    CLAUDE,
+    GPT,
+    LOOK,
+    NEW_CLAUDE,
+    OTHER_CLAUDE,
+    Ask,
+    Case,
+    ask,
+    ask_async,
+    called,
+    check_healed_once,
+    encrypted,
+    if_has,
+    show,
+    show_second,
+    signed,
+)
+from tests.strict_servers import Body, Refuse, anthropic_error, google_error, openai_error
+
+SIGNATURE = anthropic_error("messages.1.content.0: Invalid `signature` in `thinking` block")
+
+
+BOUND = (
+    "messages.{}.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation. "
+    'Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "drop_block".'
+)
+
+
+MODIFIED = (
+    "messages.{}.content.[]: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be "
+    "modified. These blocks must remain as they were in the original response."
+)
+
+
+WRONG_ACCOUNT = (
+    "The encrypted content gAAA... could not be verified. Reason: Encrypted content organization_id did not match the "
+    "target organization."
+)
+
+
+def _refuse_named(number: int, words: str, signature: str) -> Refuse:
+    """Refuse the block with this signature, at its place."""
+
+    def refuse(body: Body) -> Any:
+        for place, message in enumerate(body["messages"]):
+            for at, block in enumerate(message["content"] if isinstance(message["content"], list) else []):
+                if block.get("signature") == signature:
+                    return anthropic_error(words.replace("{}", str(place)).replace("[]", str(at)))
+        return None
+
+    return refuse
+
+
+def _refuse_items(body: Body) -> Any:
+    for item in body["input"]:
+        if item.get("encrypted_content") == "gAAAbwXBV":
+            return openai_error(
+                "The encrypted content gAAA...wXBV could not be verified.", code="invalid_encrypted_content"
+            )
+    return None
+
+
+def _refuse_orphan(body: Body) -> Any:
+    if any(item.get("id") == "rs_b" for item in body["input"]):
+        return openai_error(
+            "Item 'rs_b' of type 'reasoning' was provided without its required following item.", "input"
+        )
+    return None
+
+
+def _refuse_missing(body: Body) -> Any:
+    if any(item.get("id") == "msg_a" for item in body["input"]):
+        text = "Item 'msg_a' of type 'message' was provided without its required 'reasoning' item: 'rs_a'."
+        return openai_error(text, "input")
+    return None
+
+
+def _refuse_id(body: Body) -> Any:
+    for item in body["input"]:
+        if item.get("type") == "reasoning" and "id" in item:
+            text = f"Item with id '{item['id']}' not found. Items are not persisted when `store` is set to false."
+            return 404, openai_error(text, "input")
+    return None
+
+
+def _need_thinking(body: Body) -> Any:
+    missing = [each for each in body["messages"] if each["role"] == "assistant" and "reasoning_content" not in each]
+    text = "The `reasoning_content` in the thinking mode must be passed back to the API."
+    return openai_error(text, code="invalid_request_error") if missing else None
+
+
+def _need_a_word(body: Body) -> Any:
+    missing = [each for each in body["messages"] if each.get("tool_calls") and not each.get("reasoning_content")]
+    text = "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1"
+    return openai_error(text) if missing else None
+
+
+def _refuse_user_after_tool(body: Body) -> Any:
+    roles = [message["role"] for message in body["messages"]]
+    said = {"object": "error", "message": "Unexpected role 'user' after role 'tool'", "code": "3230"}
+    return said if any(pair == ("tool", "user") for pair in pairwise(roles)) else None
+
+
+def _refuse_row_of_roles(body: Body) -> Any:
+    roles = [message["role"] for message in body["messages"]]
+    text = "Conversation roles must alternate user/assistant/user/assistant/..."
+    return openai_error(text) if any(one == two for one, two in pairwise(roles)) else None
+
+
+def _refuse_late_system(body: Body) -> Any:
+    roles = [message["role"] for message in body["messages"]]
+    return openai_error("System message must be at the beginning.") if "system" in roles[1:] else None
+
+
+def _refuse_unsigned(body: Body) -> Any:
+    parts = [part for content in body["contents"] for part in content["parts"]]
+    text = "Function call is missing a thought_signature in functionCall parts. This is required for tools to work."
+    return (
+        google_error(text) if any("functionCall" in part and "thoughtSignature" not in part for part in parts) else None
+    )
+
+
+def _refuse_seals(body: Body) -> Any:
+    return google_error("Corrupted thought signature.") if "bad-seal" in show(body) else None
+
+
+TWO = signed(1, 2)
+
+
+CASES = [
+    Case(
+        "thinking_signature_invalid",
+        CLAUDE,
+        if_has("s1", said=SIGNATURE),
+        {"thinking": 2000},
+        TWO,
+        "thoughts_rejected",
+        lambda served: "s1" not in show_second(served) and "ok" in show_second(served),
+    ),
+    Case(
+        "thinking_prefix_mismatch",
+        NEW_CLAUDE,
+        _refuse_named(3, BOUND, "s2"),
+        {"thinking": "high"},
+        signed(1, 2, 3),
+        "thoughts_rejected",
+        lambda served: (
+            "s1" in show_second(served) and "s2" not in show_second(served) and "s3" not in show_second(served)
+        ),
+    ),
+    Case(
+        "thinking_block_modified",
+        CLAUDE,
+        _refuse_named(
+            3,
+            MODIFIED,
+            "s2",
+        ),
+        {"thinking": 2000},
+        TWO,
+        "thoughts_rejected",
+        lambda served: "s1" in show_second(served) and "s2" not in show_second(served),
+    ),
+    Case(
+        "thinking_signature_missing",
+        OTHER_CLAUDE,
+        lambda body: (
+            anthropic_error("messages.1.content.0.thinking.signature: Field required")
+            if '"signature": ""' in show(body)
+            else None
+        ),
+        {"thinking": "high"},
+        [user("?"), assistant(Thought("unsigned", source="block"), "ok")],
+        "thoughts_rejected",
+    ),
+    Case(
+        "encrypted_reasoning_invalid",
+        GPT,
+        _refuse_items,
+        {},
+        encrypted("a", "b"),
+        "thoughts_rejected",
+        lambda served: "gAAAbwXBV" not in show_second(served),
+    ),
+    Case("reasoning_item_orphaned", GPT, _refuse_orphan, {}, encrypted("a", "b"), "thoughts_rejected"),
+    Case("reasoning_item_missing", GPT, _refuse_missing, {}, encrypted("a", "b")),
+    Case("item_not_persisted", GPT, _refuse_id, {}, encrypted("a", "b")),
+    Case(
+        "encrypted_reasoning_unsupported",
+        GPT,
+        lambda body: (
+            openai_error("Encrypted content is not supported with this model", "include")
+            if body.get("include")
+            else None
+        ),
+    ),
+    Case(
+        "encrypted_reasoning_wrong_account",
+        GPT,
+        if_has(
+            "gAAAa",
+            said=openai_error(WRONG_ACCOUNT, code="invalid_encrypted_content"),
+        ),
+        {},
+        encrypted("a", "b"),
+        "thoughts_rejected",
+    ),
+    Case(
+        "reasoning_item_id_invalid",
+        GPT,
+        lambda body: (
+            openai_error(
+                "Invalid 'input[1].id': 'rs_a'. Expected an ID that begins with 'rs'.", "input[1].id", "invalid_value"
+            )
+            if '"id": "rs_' in show(body)
+            else None
+        ),
+        {},
+        encrypted("a"),
+    ),
+    Case(
+        "thought_signature_missing",
+        "gemini:gemini-2.5-pro",
+        _refuse_unsigned,
+        {"tools": [LOOK]},
+        called(),
+        "signature_stand_in",
+        ends_with=None,
+    ),
+    Case(
+        "thought_signature_invalid",
+        "gemini:gemini-3-pro-preview",
+        _refuse_seals,
+        {"tools": [LOOK]},
+        called(Seal("thought_signature", "bad-seal")),
+        "thoughts_rejected",
+        lambda served: "skip_thought_signature_validator" in show_second(served),
+        ends_with=None,
+    ),
+    Case("reasoning_content_required", CHAT, _need_thinking, {"thinking": "high"}, [user("?"), assistant("ok")]),
+    Case(
+        "reasoning_content_required with a word",
+        CHAT,
+        _need_a_word,
+        {"tools": [LOOK]},
+        called(),
+        ends_with=None,
+        repairs=2,
+    ),
+    Case(
+        "reasoning_field_rejected",
+        "vllm:m",
+        lambda body: (
+            openai_error("'messages.1' : property 'reasoning' is unsupported")
+            if '"reasoning": "hm' in show(body)
+            else None
+        ),
+        {"tools": [LOOK]},
+        called(thought=Thought("hm", via="reasoning_content")),
+        "thoughts_rejected",
+    ),
+    Case("tool_turn_order", CHAT, _refuse_user_after_tool, {"tools": [LOOK]}, called(), "turn_added"),
+    Case("role_alternation", CHAT, _refuse_row_of_roles, {}, [user("One."), user("Two.")], "messages_merged"),
+    Case(
+        "system_position",
+        CHAT,
+        _refuse_late_system,
+        {},
+        [user("One."), Message("system", (Text("Be brief."),))],
+        "system_moved",
+    ),
+    Case(
+        "empty_content",
+        CHAT,
+        lambda body: (
+            openai_error("Invalid request content: Each message must have at least one content element.")
+            if any(message.get("content") == "" for message in body["messages"])
+            else None
+        ),
+        {"tools": [LOOK]},
+        [*called()[:2], Message("tool", (ToolResult("call_1", "", "look"),))],
+    ),
+]
+
+
+@pytest.mark.parametrize("asking", [ask, ask_async])
+@pytest.mark.parametrize("case", CASES, ids=[re.sub(r"\W+", "-", case.kind) for case in CASES])
+def test_a_refusal_is_healed_once_in_the_whole_conversation(case: Case, asking: Ask) -> None:
+    check_healed_once(case, asking)
