@@ -12,7 +12,8 @@ from typing import Any, Literal, TypeAlias, cast
 import msgspec
 
 from asides.dialects import find_dialect, find_facts
-from asides.history.plan import Decision, Plan, encode_plan, is_same_host, plan
+from asides.history.plan import Decision, Plan, encode_plan, plan
+from asides.history.replay import is_same_host
 from asides.providers.provider import Target
 from asides.values.errors import AsidesError
 from asides.values.messages import Message, Prompt, ProviderState

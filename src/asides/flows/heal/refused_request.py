@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from asides.dialects.dialect import HttpRequest
-from asides.history.plan import digest_token, is_same_host
+from asides.history.replay import digest_token, is_same_host
 from asides.providers.provider import Target
 from asides.values.messages import Message, Prompt
 from asides.values.parts import Part, ServerTool, Text, ToolCall, UnknownPart

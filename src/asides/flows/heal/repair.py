@@ -15,7 +15,7 @@ from asides.dialects.dialect import HttpRequest
 from asides.flows.call import SentRequest
 from asides.flows.heal import refused_settings, refused_thinking, replayed_state
 from asides.flows.heal.refused_request import Fix, RefusedRequest, list_placed
-from asides.history.plan import digest_token
+from asides.history.replay import digest_token
 from asides.providers.learned_rules import learn, remember
 from asides.providers.provider import Target
 from asides.values.errors import ConfigError, ProviderError, ReplayRejected
