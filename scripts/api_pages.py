@@ -75,8 +75,9 @@ THEMES = {
     ),
     "conversations": Theme(
         "Conversations",
-        "Histories that can always be sent. [Conversations](../conversations.md) is the guide.",
-        ("asides.conversations.",),
+        "Histories that can always be sent. [Conversations](../conversations.md) is the guide, and [Repair a stuck "
+        "conversation](../doctor.md) that of histories that cannot.",
+        ("asides.conversations.", "asides.history."),
     ),
     "errors": Theme(
         "Errors",

@@ -15,6 +15,9 @@ from pathlib import Path
 
 from asides.testing.stage.rules import Rule
 from asides.testing.stage.rules.claude_generations import GENERATIONS, Generation
+from asides.testing.stage.rules.openai_chat.hosts import HOSTS as CHAT_HOSTS
+from asides.testing.stage.rules.openai_responses.response_hosts import HOSTS as RESPONSES_HOSTS
+from asides.testing.stage.rules.openai_responses.response_hosts import OPENAI
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "stage-rules.md"
 _DIALECTS = {
@@ -37,7 +40,7 @@ This page is generated from the data of the rules (`python scripts/stage_rules.p
 
 def write_page() -> str:
     """The whole page."""
-    return "\n".join([_INTRODUCTION, *_write_dialects(), *_write_generations()])
+    return "\n".join([_INTRODUCTION, *_write_dialects(), *_write_hosts(), *_write_generations()])
 
 
 def _write_dialects() -> Iterator[str]:
@@ -62,6 +65,23 @@ def _write_words(rule: Rule) -> str:
 
 def _escape(text: str) -> str:
     return text.replace("|", "\\|")
+
+
+def _write_hosts() -> Iterator[str]:
+    yield "## Hosts of chat completions and Responses\n"
+    yield (
+        "The first part of the path chooses the host: `http://127.0.0.1:PORT/as-groq/v1`. Without it, the path of the "
+        "real host or the name of the model does. For other names, only the rules of all hosts hold.\n"
+    )
+    yield "| path | host | models (a pattern) | Responses |\n|---|---|---|---|"
+    in_responses = {host.at: host.title for host in (*RESPONSES_HOSTS, OPENAI)}
+    for host in CHAT_HOSTS:
+        models = f"`` {_escape(host.models)} ``" if host.models and len(host.models) <= _MOST_WORDS else ""
+        models = "names with the maker in front" if host.upstreams and host.models else models
+        yield f"| `/{host.at}/v1` | {host.title} | {models} | {'yes' if host.at in in_responses else ''} |"
+    only = sorted(set(in_responses) - {host.at for host in CHAT_HOSTS})
+    yield from (f"| `/{at}/v1` | {in_responses[at]} | | only |" for at in only)
+    yield ""
 
 
 def _write_generations() -> Iterator[str]:

@@ -110,6 +110,7 @@ _EXAMPLES: dict[str, Any] = {
     "user": "u",
     "metadata": {"a": "b"},
     "extra": {"a": 0},
+    "cache": True,
     "stream": True,
     "output": "json",
     "store": False,

@@ -17,7 +17,7 @@ from asides.transports.async_ import AsyncStream, run_flow
 from asides.transports.protocols import AsyncTransport
 from asides.values.model_info import ModelInfo
 from asides.values.reply import Output, Reply
-from asides.values.visibility import Visibility
+from asides.values.visibility import Visibility, read_visibility
 
 if TYPE_CHECKING:
     from asides.flows.call import Call
@@ -48,7 +48,9 @@ class AsyncClient:
         visibility: Visibility | Mapping[str, Any] | None = None,
         **defaults: Unpack[Options],
     ) -> None:
-        self._call_builder = CallBuilder(defaults, providers=providers, settings=settings, visibility=visibility)
+        self._call_builder = CallBuilder(defaults, providers=providers, settings=settings)
+        if visibility is not None:
+            self._call_builder.visibility = read_visibility(visibility)
         self._transport: AsyncTransport = AiohttpTransport() if transport is None else transport
 
     @overload

@@ -18,7 +18,7 @@ from asides.transports.sync import Stream, run_flow
 from asides.transports.urllib3 import Urllib3Transport
 from asides.values.model_info import ModelInfo
 from asides.values.reply import Output, Reply
-from asides.values.visibility import Visibility
+from asides.values.visibility import Visibility, read_visibility
 
 if TYPE_CHECKING:
     from asides.flows.call import Call
@@ -49,7 +49,9 @@ class Client:
         visibility: Visibility | Mapping[str, Any] | None = None,
         **defaults: Unpack[Options],
     ) -> None:
-        self._call_builder = CallBuilder(defaults, providers=providers, settings=settings, visibility=visibility)
+        self._call_builder = CallBuilder(defaults, providers=providers, settings=settings)
+        if visibility is not None:
+            self._call_builder.visibility = read_visibility(visibility)
         self._transport: Transport = Urllib3Transport() if transport is None else transport
 
     @overload

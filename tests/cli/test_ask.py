@@ -256,3 +256,13 @@ def test_the_json_of_a_run_that_was_stopped_has_its_steps(stage: OpenStage, tool
     fields = json.loads(out.read_text(encoding="utf-8"))
     assert (code, fields["error"]["type"]) == (130, "Interrupted")
     assert fields["steps"][0]["results"][0]["text"] == "blue"
+
+
+def test_recover_asks_again_and_says_so(stage: OpenStage, capsys: pytest.CaptureFixture[str]) -> None:
+    starved, answer = Say(thinking="plan A", stop="length"), Say(thinking="plan B", text="42")
+    theatre = stage(starved, answer, starved)
+    code, out, err = ask(capsys, theatre, "-t", "--recover", "--thinking", "high", "--max-tokens", "50", "?")
+    assert (code, out) == (0, "42\n")
+    assert err.index("plan A") < err.index("plan B") < err.index("asked again with less thinking")
+    assert [request.json["reasoning_effort"] for request in theatre.requests] == ["high", "medium"]
+    assert ask(capsys, theatre, "--max-tokens", "50", "?").out == ""

@@ -14,7 +14,7 @@ import pytest
 
 from asides.cli.exit_codes import Exit
 from asides.testing.stage import OpenStage, Say
-from tests.cli.children import asides, command, environment, here
+from tests.cli.children import asides, at_terminal, command, environment, here
 from tests.flows.probe.costumes import ANSWER, THOUGHT, wearing
 from tests.flows.probe.wardrobe import COSTUMES
 from tests.loopback import ReceivedRequest, saying, serving, whole_response
@@ -129,6 +129,26 @@ def test_a_probe_through_the_stage_fixture(capsys: pytest.CaptureFixture[str], s
     opened = stage(Say(text="<think>plan</think>42"))
     ended = here(capsys, "probe", opened.url)
     assert tomllib.loads(ended.out)["providers"]["probed"]["quirks"]["tags"] == ["think"]
+
+
+@pytest.mark.parametrize(("keys", "sent"), [("n\n", 0), ("\x04", 0), ("y\n", 6)])
+def test_a_person_is_asked_before_anything_is_sent(keys: str, sent: int) -> None:
+    with wearing(BY_NAME["toggle"]) as server:
+        with at_terminal("probe", server.url, "--quick") as terminal:
+            terminal.wait_for("send them? [y]es, [n]o")
+            assert server.heard == []
+            terminal.type(keys)
+            assert terminal.end() == Exit.DONE
+        assert len(server.heard) == sent
+    assert ("nothing was sent." in terminal.text) is (sent == 0)
+
+
+def test_yes_asks_nobody() -> None:
+    with wearing(BY_NAME["toggle"]) as server:
+        with at_terminal("probe", server.url, "--quick", "--yes") as terminal:
+            assert terminal.end() == Exit.DONE
+        assert len(server.heard) == 6
+    assert "send them?" not in terminal.text
 
 
 def test_ctrl_c_ends_clean_with_what_is_known() -> None:

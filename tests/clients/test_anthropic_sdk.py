@@ -157,7 +157,7 @@ def test_a_tool_loop_with_its_thinking_is_accepted(client: Any, streamed: bool) 
 def test_a_changed_thought_is_refused(client: Any) -> None:
     content = client.messages.create(**ASKED).to_dict()["content"]
     content[0]["thinking"] += " And more."
-    with pytest.raises(anthropic.BadRequestError, match="signature"):
+    with pytest.raises(anthropic.BadRequestError, match="in the latest assistant message cannot be modified"):
         client.messages.create(
             **{**ASKED, "messages": [*QUESTION, {"role": "assistant", "content": content}, *QUESTION]}
         )

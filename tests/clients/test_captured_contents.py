@@ -76,12 +76,14 @@ def test_a_captured_request_is_read_whole(file: Path) -> None:
 
 @pytest.mark.parametrize("file", CAPTURES, ids=lambda file: f"{file.parent.name}/{file.name[:2]}")
 def test_a_captured_request_is_accepted(file: Path) -> None:
-    """The signatures are those of another server: for Gemini the placeholder stands in, for Bedrock thoughts go."""
+    """The signatures are those of another server: for Gemini the placeholder stands in, for Bedrock thoughts go, and
+    with them the budget, which demands them."""
     captured = load(file)
     body: Wire = captured["body"]
     if find_name(captured["path"]) == "bedrock":
         for message in body["messages"]:
             message["content"] = [block for block in message["content"] if "reasoningContent" not in block]
+        body.get("additionalModelRequestFields", {}).pop("thinking", None)
     text = SIGNATURE.sub(r'\1"skip_thought_signature_validator"', json.dumps(body))
     log = RequestLog()
     routes = Routes(lambda _: Say("fine"), log, key=None, models=("m",))

@@ -23,7 +23,7 @@ RIGHTLY_REFUSED = re.compile(
     r"Invalid `signature` in `thinking` block"
     r"|The encrypted content for item \S+ could not be verified"
     r"|threads are not supported here"
-    r"|a thinking budget of -1 tokens"
+    r"|thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"
     r"|/v1/responses takes POST, not GET"
 )
 NOT_SENT = ("content-length", "host", "connection", "accept-encoding", "transfer-encoding")

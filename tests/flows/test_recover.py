@@ -377,6 +377,7 @@ def look() -> str:
     return "a cat"
 
 
+_NO_SCHEMA = asides.ModelRule(thinking="never", max_output=50_000)
 CALL = Say(tool_calls=(asides.ToolCall("call_1", "look", {}),), usage=asides.Usage(10, 5, 0, None, 15))
 
 
@@ -424,6 +425,21 @@ def test_a_typed_answer_of_an_agent_is_recovered(serve: Open) -> None:
         assert events.result.output == City("Paris", 2)
     assert "".join(texts) == CITY.text
     assert len(server.bodies) == 2
+
+
+def test_an_answer_that_is_a_call_and_was_cut_is_recovered(serve: Open) -> None:
+    cut = asides.ToolCall("call_1", "final_answer", {}, raw_arguments='{"name": "Pa')
+    whole = asides.ToolCall("call_2", "final_answer", {"name": "Paris", "people": 2})
+    server = serve(
+        Say(tool_calls=(cut,), stop="length"), Say(tool_calls=(whole,)), structured_output="nothing", rule=_NO_SCHEMA
+    )
+    agent = asides.Agent("mine:m", output=City, tools=[look], client=server.client(), max_tokens=100, recover=True)
+    with agent.stream("?") as events:
+        names = [event.name for event in events if isinstance(event, asides.ToolCallDelta) and event.name]
+        result = events.result
+    offered = [tool["function"]["name"] for tool in server.bodies[0]["tools"]]
+    assert "final_answer" in offered, offered
+    assert (result.output, names, len(server.bodies)) == (City("Paris", 2), ["final_answer"], 2)
 
 
 def test_a_react_agent_is_recovered(serve: Open) -> None:

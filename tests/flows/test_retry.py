@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import asides
 from asides.flows.call import Policy
 from asides.flows.retry import GiveUp, Retry, clean_error, decide_retry, read_retry_after
 from asides.providers.credentials import Secret
 from asides.providers.find import find_target
+from asides.testing import OpenStage, Raw
 from asides.values.errors import (
     AsidesError,
     AuthError,
@@ -18,6 +22,7 @@ from asides.values.errors import (
     IdleTimeout,
     Overloaded,
     RateLimited,
+    ReplayRejected,
     TransportError,
 )
 from asides.values.raw_documents import Documents, compress_documents
@@ -140,3 +145,16 @@ def test_documents_without_a_secret_stay_compressed_in_the_reply_of_an_error() -
         clean_error(error, target, Secret("sk-canary-3141592653"))
         assert (error.partial.payloads is documents) is (b"canary" not in document)
         assert b"canary" not in b"".join(error.partial.payloads)
+
+
+@pytest.mark.parametrize("status", [400, 404, 429, 502, 529])
+def test_a_refusal_with_a_kind_is_not_tried_again_whatever_its_status(stage: OpenStage, status: int) -> None:
+    words = "messages.1.content.0: Invalid `signature` in `thinking` block"
+    raw = f'{{"type":"error","error":{{"type":"invalid_request_error","message":"{words}"}}}}'
+    wrapped = json.dumps({"error": {"message": "Provider returned error", "code": status, "metadata": {"raw": raw}}})
+    server = stage(Raw(text=wrapped, status=status, headers={"content-type": "application/json"}))
+    with pytest.raises(ReplayRejected) as caught:
+        asides.ask("openai-compatible:made-up", "Hello", base_url=server.url, retries=2)
+    assert (caught.value.status, caught.value.kind) == (status, "thinking_signature_invalid")
+    assert f"Provider returned error: {words}" in str(caught.value)
+    assert len(server.requests) == 1

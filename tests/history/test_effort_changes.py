@@ -240,3 +240,21 @@ def test_a_display_that_the_model_does_not_have_is_refused_or_replaced() -> None
     body, _, headers = send(SONNET, asked)
     assert body["thinking"]["display"] == "updates"
     assert headers["anthropic-beta"] == "thinking-display-updates-2026-08-18"
+
+
+def test_a_turn_that_began_with_thinking_goes_on_with_it_where_nobody_says() -> None:
+    body, planned, _ = send(OLDER, Prompt(OPEN, tools=(Tool("look"),)))
+    assert body["thinking"] == {"type": "adaptive"}
+    assert body["messages"][1]["content"][0]["type"] == "thinking"
+    assert [notice.code for notice in planned.notices] == ["thinking_kept"]
+    over = Prompt((*OPEN, assistant("done"), user("and?")), tools=(Tool("look"),))
+    assert "thinking" not in send(OLDER, over)[0]
+    assert "thinking" not in send(OLDER, Prompt(OPEN, stop=("x",)))[0], "not beside what thinking may exclude"
+
+
+def test_a_model_with_a_budget_goes_on_with_the_least_one() -> None:
+    target = find_target("anthropic:claude-opus-4-5")
+    thought = Thought("hm", "summary", "block", target.origin, (asides.Seal("signature", "c2VhbA", target.origin),))
+    history = (OPEN[0], assistant(thought, ToolCall("c1", "look", {})), OPEN[2])
+    assert send(target, Prompt(history))[0]["thinking"] == {"type": "enabled", "budget_tokens": 1024}
+    assert "thinking" not in send(target, Prompt(history, max_tokens=1000))[0]

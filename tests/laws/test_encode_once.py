@@ -23,7 +23,8 @@ from asides.history.plan import encode_plan, plan
 from asides.providers.find import find_target
 from asides.providers.provider import Target
 from asides.values.errors import AsidesError
-from asides.values.messages import Context, Message, Prompt, ProviderState, assistant, read_facts, system, user
+from asides.values.message_facts import Context
+from asides.values.messages import Message, Prompt, ProviderState, assistant, read_facts, system, user
 from asides.values.notices import Notice
 from asides.values.parts import Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thinking, Thought

@@ -52,6 +52,20 @@ REFUSALS: list[tuple[RejectionKind, int, Any]] = [
     ("thinking_signature_invalid", 400, {"message": "invalid thinking signature"}),
     (
         "thinking_signature_invalid",
+        429,
+        {
+            "error": {
+                "message": "All 1 attempts failed. Last error: HTTP 400: "
+                + json.dumps(
+                    google(json.dumps(claude("messages.3.content.0: Invalid `signature` in `thinking` block")))
+                ),
+                "type": "overloaded_error",
+            },
+            "type": "error",
+        },
+    ),
+    (
+        "thinking_signature_invalid",
         400,
         claude("messages.1.content.0: Invalid `signature` in `thinking` block: signature is malformed"),
     ),
@@ -315,6 +329,7 @@ REFUSALS: list[tuple[RejectionKind, int, Any]] = [
         google("Please ensure that function call turn comes immediately after a user turn."),
     ),
     ("tool_turn_order", 400, {"object": "error", "message": "Unexpected role 'user' after role 'tool'"}),
+    ("tool_turn_order", 400, {"object": "error", "message": "Unexpected role RoleEnum.tool"}),
     ("tool_arguments_invalid", 400, claude("invalid params, invalid function arguments json string (2013)")),
     ("tool_arguments_invalid", 400, claude("messages.1.content.1.tool_use.input: Input should be a valid dictionary")),
     (
@@ -473,6 +488,16 @@ REFUSALS: list[tuple[RejectionKind, int, Any]] = [
         400,
         claude('"output_config.effort" value "xhigh" is not supported for this model'),
     ),
+    (
+        "effort_unsupported_value",
+        400,
+        openai('reasoning_effort "medium" is not supported by model claude-x; supported values: [high]'),
+    ),
+    (
+        "effort_unsupported_param",
+        400,
+        openai('reasoning_effort "high" was provided, but model gpt-4o does not support reasoning effort'),
+    ),
     ("effort_unsupported_value", 400, openai("Invalid reasoning effort: 'ultra'. Must be one of: low, high.")),
     ("effort_unsupported_value", 400, google("thinking_level MINIMAL is not supported by this model.")),
     (
@@ -612,6 +637,23 @@ REFUSALS: list[tuple[RejectionKind, int, Any]] = [
         {"code": "x", "error": "This model's maximum prompt length is 131072 but the request contains 140000 tokens."},
     ),
     ("context_length", 400, openai("prompt token count of 130000 exceeds the limit of 128000", None, "x")),
+    (
+        "context_length",
+        400,
+        openai("The input (516368 tokens) is longer than the model's context length (262144 tokens)."),
+    ),
+    ("context_length", 400, openai("Input length 131393 exceeds the maximum allowed input length of 131040 tokens.")),
+    ("context_length", 400, openai("Prompt has 5,958 tokens, but the configured context size is 2,560 tokens")),
+    ("context_length", 400, openai("Please reduce the length of the messages or completion.")),
+    ("context_length", 400, {"error": "prompt too long; exceeded max context length by 100918 tokens"}),
+    ("context_length", 400, claude("invalid params, context window exceeds limit (2013)")),
+    (
+        "context_length",
+        400,
+        openai(
+            "Prompt contains 145000 tokens and 0 draft tokens, too large for model with 128000 maximum context length"
+        ),
+    ),
     ("opaque_provider_error", 400, "400 Bad Request\n"),
     ("opaque_provider_error", 400, openai("Provider returned error")),
     ("opaque_provider_error", 502, {"error": {"message": "Upstream request failed", "type": "upstream_error"}}),
@@ -667,6 +709,8 @@ ORDINARY: list[tuple[int, Any]] = [
             }
         },
     ),
+    (429, {"message": "Too many tokens, please wait before trying again."}),
+    (400, {"message": "Throttling error: Too many tokens, please wait before trying again."}),
     (529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
     (
         503,
@@ -701,6 +745,8 @@ ORDINARY: list[tuple[int, Any]] = [
     (400, openai("The response was filtered due to the prompt triggering Azure OpenAI's content management policy.")),
     (400, openai("Your request was rejected as a result of our safety system.", code="content_policy_violation")),
     (400, openai("Invalid image url.")),
+    (400, openai("Invalid request", code="invalid_api_key")),
+    (400, openai("This model does not support the image_url parameter.")),
     (400, openai("this model does not support images")),
     (400, openai("Failed to parse tool call arguments as JSON", code="tool_use_failed")),
     (400, openai('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set')),
@@ -717,6 +763,144 @@ ORDINARY: list[tuple[int, Any]] = [
     (400, claude('messages.3.content.0.text: invalid value "I was thinking of a block, and its signature is invalid"')),
     (400, claude("messages.1.content.0.text.cache_control: A maximum of 4 blocks with cache_control may be provided.")),
 ]
+
+# Sentences of other servers, each in OpenAI's envelope.
+_SENTENCES: list[tuple[RejectionKind, str]] = [
+    ("reasoning_params_conflict", "DeepSeek thinking options type cannot be disabled when reasoning_effort is set"),
+    (
+        "reasoning_field_rejected",
+        (
+            "The reasoning_content is an intermediate result for display purposes only and will not be included "
+            "in the context for inference. Please remove the reasoning_content from your message to reduce "
+            "network traffic."
+        ),
+    ),
+    (
+        "prefill_unsupported",
+        (
+            "The last message of deepseek-reasoner must be a user message, or an assistant message with prefix "
+            "mode on (refer to https://api-docs.deepseek.com/guides/chat_prefix_completion)."
+        ),
+    ),
+    (
+        "role_alternation",
+        (
+            "The first message (except the system message) of deepseek-reasoner must be a user message, but an "
+            "assistant message detected."
+        ),
+    ),
+    (
+        "role_alternation",
+        "After the (optional) system message(s), user or tool message(s) should alternate with assistant message(s).",
+    ),
+    (
+        "reasoning_params_conflict",
+        (
+            "Unable to submit request because Thinking_config.include_thoughts is only enabled when thinking is "
+            "enabled. Learn more: https://cloud.google.com"
+        ),
+    ),
+    (
+        "effort_unsupported_value",
+        (
+            "[{'type': 'literal_error', 'loc': ('body', 'reasoning_effort'), 'msg': \"Input should be "
+            "'low', 'medium' or 'high'\", 'input': 'xhigh', 'ctx': {'expected': \"'low', "
+            "'medium' or 'high'\"}}]"
+        ),
+    ),
+    (
+        "effort_unsupported_value",
+        (
+            "1 validation error for ChatCompletionRequest\nreasoning_effort\n  Input should be 'low', 'medium' "
+            "or 'high' [type=literal_error, input_value='none', input_type=str]"
+        ),
+    ),
+    (
+        "unknown_param",
+        (
+            "Malformed input request: #: extraneous key [reasoning_config] is not permitted, please reformat "
+            "your input and try again."
+        ),
+    ),
+    ("effort_unsupported_param", "Malformed input request: #: extraneous key [reasoning_effort] is not permitted"),
+    ("reasoning_field_rejected", "Unknown parameter: 'messages[2].reasoning'."),
+    ("reasoning_field_rejected", "Unknown parameter: 'input[2].reasoning_content'."),
+    ("reasoning_field_rejected", "unknown variant `thinking`, expected `text` or `image_url`"),
+    (
+        "reasoning_field_rejected",
+        (
+            "Invalid value: 'thinking'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', "
+            "'audio', and 'file'."
+        ),
+    ),
+    ("system_position", "Unsupported value: 'messages[0].role' does not support 'system' with this model."),
+    (
+        "unknown_param",
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+    ),
+    ("unknown_param", "Value error, current model does not support parameter `enable_thinking`."),
+    ("reasoning_field_rejected", "Extra inputs are not permitted, field: 'messages[2].reasoning_content', value: 'x'"),
+    ("context_length", "The decoder prompt (length 9000) is longer than the maximum model length of 8192."),
+    ("role_alternation", "Cannot have 2 or more assistant messages at the end of the list."),
+    ("tool_arguments_invalid", "Can only get item pairs from a mapping."),
+    ("effort_unsupported_value", 'invalid think value: "xx" (must be "high", "medium", "low", true, or false)'),
+    (
+        "binding_control_unavailable",
+        "Unexpected value(s) `thinking-binding-controls-2026-08-01` for the `anthropic-beta` header.",
+    ),
+    (
+        "summary_not_allowed",
+        (
+            "Unsupported value: 'reasoning.summary' does not support 'concise' with this model. Supported values "
+            "are: 'detailed'."
+        ),
+    ),
+    ("thinking_cannot_disable", "Reasoning is mandatory for this endpoint and cannot be disabled."),
+    ("thinking_unsupported_model", "thinking is not supported for this model"),
+    ("sampling_unsupported", "Model grok-4 does not support parameter stop."),
+    (
+        "empty_content",
+        (
+            "Invalid 'input[3].content': empty array. Expected an array with minimum length 1, but got an empty "
+            "array instead."
+        ),
+    ),
+    ("reasoning_content_required", "The thinking block must be passed back to the API."),
+    ("thinking_text_missing", "messages.1.content.0: the `thinking` block is empty"),
+    (
+        "effort_thinking_conflict",
+        '"thinking.type" value "disabled" is not supported with "output_config.effort" value "max" for this model',
+    ),
+    ("sampling_unsupported", '"temperature" must be 1.0 for this model'),
+    ("sampling_unsupported", '"top_p" must be >= 0.99 for this model'),
+    ("budget_too_small", '"thinking.budget_tokens" must be greater than or equal to 1024'),
+    ("thinking_mode_unsupported", '"thinking.type" must be one of: "enabled", "disabled", "adaptive"'),
+    ("effort_unsupported_value", '"output_config.effort" must be one of: "low", "medium"'),
+]
+REFUSALS.extend((kind, 400, openai(sentence)) for kind, sentence in _SENTENCES)
+
+_OTHER_SENTENCES = [
+    "Json mode response is not supported when enable_thinking is true",
+    "This model does not support enable_search.",
+    "Range of max_tokens should be [1, 8192]",
+    "model does not support tools",
+    "No endpoints found that support tool use.",
+    "invalid request signature",
+    "Your organization must be verified to stream this model. Please go to: https://platform.openai.com/settings",
+    "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.",
+    "The model's response was blocked",
+    "Invalid value for 'tool_choice': no tools were given",
+    "messages: at least one message is required",
+    "Internal error encountered.",
+    "Invalid file data",
+    "The requested model is not supported in this region",
+    "This token has no access to model claude-opus-5",
+    "tools.0.custom.input_schema: JSON schema is invalid.",
+    "tools: Tool names must be unique.",
+    "Invalid base64 image data",
+    "unsupported country, region, or territory",
+]
+ORDINARY.extend((400, openai(sentence)) for sentence in _OTHER_SENTENCES)
 
 
 def encode(body: Any) -> bytes:

@@ -23,6 +23,7 @@ from asides.values.errors import (
     ProviderError,
     RateLimited,
     ReplayRejected,
+    UnsupportedInput,
     from_status,
 )
 from asides.values.rejections import (
@@ -134,6 +135,7 @@ def test_ordinary_errors_have_no_kind_in_any_dialect() -> None:
         (404, openai("Item with id 'rs_1' not found. Items are not persisted when `store` is false."), ReplayRejected),
         (500, openai("Unexpected reasoning effort high. Supported types are xhigh and low"), BadRequest),
         (413, claude("prompt is too long: 210000 tokens > 200000 maximum"), ContextTooLong),
+        (400, openai("This model does not support the image_url parameter."), UnsupportedInput),
     ],
 )
 def test_the_class_follows_the_kind_and_without_one_the_status(

@@ -227,12 +227,11 @@ def _describe_hidden_thinking(reply: Reply) -> str | None:
 
 def _describe_withheld(reply: Reply, visibility: ThinkingVisibility) -> str | None:
     """What is not shown though it was asked for, because of `[visibility]`; None if nothing is."""
-    kinds = {part.kind for part in reply.parts if isinstance(part, Thought) and part.text}
-    hidden = [kind for kind in kinds if not visibility.allows("user", kind)]
+    thoughts = [part for part in reply.parts if isinstance(part, Thought) and part.text]
+    hidden = sorted({str(thought.kind) for thought in thoughts if not visibility.allows("user", thought.kind)})
     if not hidden:
         return None
-    kinds = " and ".join(sorted(hidden))
-    return f"the {kinds} thinking of {visibility.model} is not shown: [visibility] does not allow it"
+    return f"the {' and '.join(hidden)} thinking of {visibility.model} is not shown: [visibility] does not allow it"
 
 
 def _describe_outcome(reply: Reply) -> str | None:

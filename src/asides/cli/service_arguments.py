@@ -37,9 +37,9 @@ def declare_doctor(parser: argparse.ArgumentParser) -> None:
     )
     about.add_argument(
         "--format",
-        choices=("auto", "openai", "anthropic", "responses", "gemini", "asides"),
         default="auto",
-        help="the format of the file (default: detected)",
+        metavar="FORMAT",
+        help="the format of the file: openai, anthropic, responses, gemini or asides (default: detected)",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print only what would be refused")
     parser.epilog = "Exit code: 0 if the history was sound, 1 if it was not, with --fix too; 2 if it cannot be read."

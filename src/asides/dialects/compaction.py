@@ -10,17 +10,21 @@ there. Not here: summaries that a model writes for us (conversations/compact).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from asides.dialects.dialect import HttpRequest
 from asides.providers.provider import Target
 from asides.values.errors import ProtocolError
-from asides.values.messages import IS_BOUND, Compaction, Message, find_traits
+from asides.values.message_facts import IS_BOUND
+from asides.values.messages import Message, find_traits
 from asides.values.notices import Notice
 from asides.values.parts import ServerTool
 from asides.values.usage import Usage, normalise_usage
+
+Compaction: TypeAlias = Literal["provider"] | int
+"""At the provider's own number of tokens, or at this one."""
 
 _COMPACT_EDIT = "compact_20260112"
 _LEAST_TRIGGER = 50_000

@@ -16,7 +16,8 @@ from asides import __version__
 from asides.dialects.dialect import HttpRequest
 from asides.providers.provider import Target
 from asides.values.errors import ConfigError, Unsupported
-from asides.values.messages import HAS_BREAKPOINTS, OutputSchema, Prompt, find_traits
+from asides.values.message_facts import HAS_BREAKPOINTS
+from asides.values.messages import OutputSchema, Prompt, find_traits
 from asides.values.notices import Notice
 from asides.values.tools import Tool
 

@@ -15,15 +15,8 @@ import msgspec
 
 from asides.dialects.http_body import encode_json
 from asides.values.errors import Unsupported
-from asides.values.messages import (
-    HAS_MEDIA,
-    IS_PLAIN,
-    Context,
-    Message,
-    MessageFacts,
-    Prompt,
-    read_facts,
-)
+from asides.values.message_facts import HAS_MEDIA, IS_PLAIN, Context, MessageFacts
+from asides.values.messages import Message, Prompt, read_facts
 from asides.values.notices import Notice
 from asides.values.parts import Part, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal

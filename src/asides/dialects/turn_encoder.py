@@ -24,7 +24,8 @@ from asides.dialects.message_encoder import (
     read_system,
     report_effort,
 )
-from asides.values.messages import Context, ContextOwner, Message, Prompt, find_context, read_facts
+from asides.values.message_facts import Context, ContextOwner, find_context
+from asides.values.messages import Message, Prompt, read_facts
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Thought

@@ -40,7 +40,7 @@ from asides.values.messages import Message, Prompt, Sampling, user
 from asides.values.notices import Notice
 from asides.values.thinking import Thinking, read_thinking
 from asides.values.tools import Tool, check_tools, read_tool, read_tool_choice, report_fields
-from asides.values.visibility import DEFAULT_VISIBILITY, Visibility, read_visibility
+from asides.values.visibility import DEFAULT_VISIBILITY, Visibility
 from asides.wire.inline_tags import DEFAULT_TAGS
 
 if TYPE_CHECKING:
@@ -53,14 +53,8 @@ class CallBuilder:
     """Builds calls from the options of a client and, below them, the settings."""
 
     def __init__(
-        self,
-        options: Options | None = None,
-        *,
-        providers: Sequence[Provider] = (),
-        settings: Settings | None = None,
-        visibility: Visibility | Mapping[str, Any] | None = None,
+        self, options: Options | None = None, *, providers: Sequence[Provider] = (), settings: Settings | None = None
     ) -> None:
-        self._own_visibility = None if visibility is None else read_visibility(visibility)
         self._options = reject_unknown(options or Options())
         self._providers = tuple(providers)
         self._given_settings = settings
@@ -154,10 +148,10 @@ class CallBuilder:
         """The settings, read with the first call."""
         return load_settings() if self._given_settings is None else self._given_settings
 
-    @property
+    @cached_property
     def visibility(self) -> Visibility:
-        """What each place may see of thinking: that of the client, else that of the settings."""
-        return self.settings.visibility if self._own_visibility is None else self._own_visibility
+        """What each place may see of thinking. A client may set another than that of the settings."""
+        return self.settings.visibility
 
     @cached_property
     def rows(self) -> tuple[Provider, ...]:

@@ -29,6 +29,7 @@ from asides.values.events import (
     Warned,
 )
 from asides.values.fold import Fold
+from asides.values.learned import Learned
 from asides.values.notices import Notice
 from asides.values.recover_policy import RecoverPolicy
 from asides.values.reply import Reply
@@ -70,7 +71,7 @@ class RecoveringExchange:
     """
 
     __slots__ = (
-        *("_current", "_echo", "_ended", "_first", "_fold", "_get_call", "_held", "_held_blocks", "_holds"),
+        *("_current", "_echo", "_ended", "_first", "_fold", "_get_call", "_held", "_held_blocks", "_holds", "_learned"),
         *(
             "_next_block",
             "_offset",
@@ -112,6 +113,7 @@ class RecoveringExchange:
         self._started: ReplyStarted | None = None
         self._ended = ReplyEnded()
         self._echo: _Echo | None = None
+        self._learned: list[Learned] = []
         self.emitted = False
         """Whether the caller got an event."""
         self.requests = 0
@@ -193,6 +195,8 @@ class RecoveringExchange:
                     except TransportError as problem:
                         error = problem
                 step = advance(flow, value, error)
+            # A refusal of any attempt is worth remembering.
+            self._learned += [each for each in step.result.learned if each not in self._learned]
             return step.result
         finally:
             flow.close()
@@ -252,7 +256,8 @@ class RecoveringExchange:
         """The reply of the last attempt, with what all of them have in common."""
         folded = self._fold.reply(received.payloads, streamed=received.streamed)
         names = ("parts", "usage", "stop", "warnings", "model", "id", "origin", "complete", "stored", "timing")
-        return msgspec.structs.replace(received, **{name: getattr(folded, name) for name in names})
+        changes = {name: getattr(folded, name) for name in names}
+        return msgspec.structs.replace(received, **changes, learned=tuple(self._learned) or received.learned)
 
 
 class _Later:

@@ -102,7 +102,7 @@ class _RequestCheck:
     def _check_amount(self, thinking: Thinking) -> Thinking:
         rule = self.rule
         if not thinking.asked:
-            return thinking
+            return self._continue_thinking(thinking) if rule.default == "off" and "disabled" in rule.forms else thinking
         if thinking.mode == "off":
             # "off" wins over an effort or a budget beside it (requirements, I4).
             thinking = msgspec.structs.replace(thinking, effort=None, budget=None)
@@ -142,6 +142,26 @@ class _RequestCheck:
             )
             return msgspec.structs.replace(thinking, mode=None, effort=least)
         return self._fit_form(self._fit_effort(thinking))
+
+    def _continue_thinking(self, thinking: Thinking) -> Thinking:
+        """Keep thinking on in a turn that began with it, where the request does not say and the default is off: its
+        thoughts would be refused. Not beside settings that thinking excludes.
+        """
+        prompt, rule = self.prompt, self.rule
+        if prompt.stop or prompt.sampling != _NO_SAMPLING or prompt.tool_choice not in _FREE_CHOICES:
+            return thinking
+        adaptive = "adaptive" in rule.forms
+        has_room = prompt.max_tokens is None or prompt.max_tokens > ANSWER_ROOM
+        if not has_open_thoughts(prompt.messages) or not (
+            adaptive or (has_room and not lacks_thinking(prompt.messages))
+        ):
+            return thinking
+        detail = "the turn under way has thoughts, which have to go back with thinking on"
+        self.notices.append(Notice("thinking_kept", detail, "thinking", "nothing", "auto" if adaptive else "on"))
+        if adaptive:
+            return msgspec.structs.replace(thinking, mode="auto")
+        least, _ = rule.budget or (1024, None)
+        return msgspec.structs.replace(thinking, budget=least)
 
     def _keep_thinking(self, thinking: Thinking) -> Thinking:
         """Keep thinking on until a turn that calls tools is over. With thinking off its thoughts would be refused

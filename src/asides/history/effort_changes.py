@@ -15,7 +15,8 @@ from asides.history.pair import begins_turn
 from asides.providers.provider import Target
 from asides.providers.quirks import EffortUpdates
 from asides.values.errors import InvalidThinking
-from asides.values.messages import HAS_BREAKPOINTS, Message, Prompt, find_traits
+from asides.values.message_facts import HAS_BREAKPOINTS
+from asides.values.messages import Message, Prompt, find_traits
 from asides.values.notices import Notice
 from asides.values.thinking import Effort, Thinking, nearest_effort
 

@@ -140,17 +140,25 @@ def ends_with_assistant(messages: Sequence[Message]) -> bool:
     return any(isinstance(part, Text) for part in parts) and not any(isinstance(part, ServerTool) for part in parts)
 
 
-def has_open_thoughts(messages: Sequence[Message]) -> bool:
-    """Whether the current turn calls tools, is not over, and has thoughts that go back."""
+def find_open_turn(messages: Sequence[Message]) -> int:
+    """The place where a turn under way begins, which calls tools; the number of messages if there is none."""
+    count = len(messages)
     if not messages or not any(isinstance(part, ToolResult) for part in messages[-1].parts):
-        return False
-    for message in reversed(messages):
-        if message.role == "assistant":
-            if any(isinstance(part, Thought) for part in message.parts):
-                return True
-        elif any(not isinstance(part, ToolResult) for part in message.parts):
-            return False
-    return False
+        return count
+    start = count
+    while start and not _begins_turn(messages[start - 1]):
+        start -= 1
+    return start
+
+
+def _begins_turn(message: Message) -> bool:
+    return message.role != "assistant" and any(not isinstance(part, ToolResult) for part in message.parts)
+
+
+def has_open_thoughts(messages: Sequence[Message]) -> bool:
+    """Whether a turn under way has thoughts that go back."""
+    turn = messages[find_open_turn(messages) :]
+    return any(isinstance(part, Thought) for message in turn for part in message.parts)
 
 
 def lacks_thinking(messages: Sequence[Message]) -> bool:

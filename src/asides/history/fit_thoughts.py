@@ -10,7 +10,8 @@ from operator import is_
 
 import msgspec
 
-from asides.values.messages import HAS_THOUGHTS, Message, Prompt, find_traits, read_facts
+from asides.values.message_facts import HAS_THOUGHTS
+from asides.values.messages import Message, Prompt, find_traits, read_facts
 from asides.values.notices import Notice
 from asides.values.parts import Refusal, Text, ToolResult
 from asides.values.thinking import Thought

@@ -14,7 +14,9 @@ import msgspec
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider, settle
 from asides.values.errors import UnknownProvider
-from asides.values.messages import HAS_OTHERS, Message, read_facts
+from asides.values.message_facts import HAS_OTHERS, IS_BLANK
+from asides.values.messages import Message, read_facts
+from asides.values.notices import Notice
 from asides.values.parts import Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
@@ -193,6 +195,15 @@ def find_results(message: Message) -> tuple[ToolResult, ...]:
 def begins_turn(message: Message) -> bool:
     """Whether this is a user message without tool results. A message with results belongs to the turn of its calls."""
     return message.role == "user" and not find_results(message)
+
+
+def drop_blank_messages(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:
+    """Drop empty user messages, which some hosts refuse. The last one stays, since it is the question."""
+    blank = [bool(facts.traits & IS_BLANK) for facts in read_facts(messages[:-1])]
+    filled = (*(message for message, drop in zip(messages, blank, strict=False) if not drop), *messages[-1:])
+    if len(filled) < len(messages):
+        notices.append(Notice("blank_message_dropped", "empty messages were left out", "messages"))
+    return filled
 
 
 # --- the message of a reply -----------------------------------------------------------------------------------------

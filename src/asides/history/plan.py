@@ -15,12 +15,18 @@ from asides.dialects import find_facts, is_made_elsewhere, plain_row
 from asides.dialects.dialect import Dialect, HttpRequest
 from asides.history.check import OnConflict, check_request
 from asides.history.fit_thoughts import drop_open_thoughts, fit_thoughts
-from asides.history.pair import add_missing_results, drop_orphan_results, is_paired, make_ids_unique
+from asides.history.pair import (
+    add_missing_results,
+    drop_blank_messages,
+    drop_orphan_results,
+    is_paired,
+    make_ids_unique,
+)
 from asides.history.redact import withhold_broken_turns
 from asides.providers.provider import ReplayRule, Target
 from asides.values.errors import Unsupported
 from asides.values.learned import digest_refused
-from asides.values.messages import (
+from asides.values.message_facts import (
     CHANGES_EFFORT,
     HAS_CALLS,
     HAS_MEDIA,
@@ -30,14 +36,10 @@ from asides.values.messages import (
     IS_BLANK,
     IS_BOUND,
     Context,
-    Message,
     MessageFacts,
-    Prompt,
-    ProviderState,
     find_context,
-    find_traits,
-    read_facts,
 )
+from asides.values.messages import Message, Prompt, ProviderState, find_traits, read_facts
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolResult, UnknownPart
 from asides.values.thinking import Effort, Origin, Seal, Thought
@@ -88,7 +90,7 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
         messages, state = _resume(messages, state, target, decisions)
         messages = make_ids_unique(messages)
     if traits & IS_BLANK:
-        messages = _drop_blank_messages(messages, notices)
+        messages = drop_blank_messages(messages, notices)
     if traits & HAS_MEDIA and (target.facts.refuses_files or not target.facts.pictures):
         from asides.history.fit_media import replace_refused
 
@@ -129,15 +131,6 @@ def _bind_seals(planned: Plan, history: tuple[Message, ...]) -> Plan:
             for decision in decisions
         )
     return msgspec.structs.replace(planned, prompt=bound, decisions=decisions, prefix=prefix)
-
-
-def _drop_blank_messages(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:
-    """Drop empty user messages, which some hosts refuse. The last one stays, since it is the question."""
-    blank = [bool(facts.traits & IS_BLANK) for facts in read_facts(messages[:-1])]
-    filled = (*(message for message, drop in zip(messages, blank, strict=False) if not drop), *messages[-1:])
-    if len(filled) < len(messages):
-        notices.append(Notice("blank_message_dropped", "empty messages were left out", "messages"))
-    return filled
 
 
 # --- which parts go back ----------------------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from asides.history.pair import begins_turn
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider
 from asides.values.errors import UnknownProvider
-from asides.values.messages import HAS_THOUGHTS, HAS_WITHHELD, Message, find_traits, read_facts
+from asides.values.message_facts import HAS_THOUGHTS, HAS_WITHHELD
+from asides.values.messages import Message, find_traits, read_facts
 from asides.values.parts import Part, Refusal, ToolResult, UnknownPart
 from asides.values.thinking import Origin, Seal, Thought
 from asides.values.visibility import Visible

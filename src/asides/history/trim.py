@@ -17,7 +17,8 @@ from asides.history.pair import begins_turn
 from asides.history.plan import Plan, encode_plan, plan
 from asides.history.redact import invalidate_seals
 from asides.providers.provider import Provider, Target
-from asides.values.messages import HAS_MEDIA, HAS_THOUGHTS, IS_BOUND, Message, Prompt, find_traits, read_facts
+from asides.values.message_facts import HAS_MEDIA, HAS_THOUGHTS, IS_BOUND
+from asides.values.messages import Message, Prompt, find_traits, read_facts
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, Text, ToolResult
 from asides.values.thinking import Thought

@@ -29,7 +29,7 @@ from asides.providers.quirks import (
     fits_glob,
 )
 from asides.values.learned import Learned
-from asides.values.messages import ContextOwner
+from asides.values.message_facts import ContextOwner
 from asides.values.thinking import Effort, Origin, Thinking, ThoughtKind
 
 __all__ = [
@@ -161,8 +161,6 @@ class ReplayRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     when: ReplayWhen = "never"
     other_models: bool = False
     """Whether thoughts of other models of the host go back too."""
-    refuses: bool = False
-    """Where no thought goes back, the host refuses one that does, and does not only ignore it."""
     since: str = ""
     source: str = ""
 

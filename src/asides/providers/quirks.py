@@ -46,7 +46,7 @@ template_and_effort         the same, and `reasoning_effort` beside it
 prompt_mode                 `prompt_mode: "reasoning"` for the models that always think, else `reasoning_effort`
 thinking_budget             `thinkingConfig: {thinkingBudget: 1024}`; -1 leaves it to the model, off is 0
 thinking_level              `thinkingConfig: {thinkingLevel: "LOW"}`
-think                       `think: true`, false, or an effort
+think                       `think: true`, false, or an effort; in chat completions true or false
 max_reasoning_effort        `reasoningConfig: {type: "enabled", maxReasoningEffort: "low"}`
 reasoning_config            `reasoning_config: "low"`
 nothing                     a request cannot ask for thinking
@@ -151,6 +151,12 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     replay_field: str | None = None
     """The field for thinking that came in an unknown field or was imported. None: an imported thought keeps its field,
     and `reasoning_content` is for unknown ones."""
+    refuses_thinking: tuple[str, ...] = ()
+    """The models, as globs, that refuse thinking in the history; others that need none ignore it."""
+    message_fields: tuple[str, ...] = ()
+    """The only fields that it accepts in a message of the model; () = any."""
+    blank_content: bool = True
+    """Whether a message with tool calls may have blank content beside them. We send none in any case."""
     empty_thinking: bool = False
     """Turns that must carry thinking carry the field even when it is empty."""
     tool_call_ids: Literal["any", "nine_alphanumerics"] = "any"

@@ -57,8 +57,8 @@ from asides.values.errors import UnknownProvider
 from asides.values.thinking import Effort
 
 
-def _replay(when: ReplayWhen, since: str, source: str, models: str = "*", *, refuses: bool = False) -> ReplayRule:
-    return ReplayRule(models=models, when=when, refuses=refuses, since=since, source=source)
+def _replay(when: ReplayWhen, since: str, source: str, models: str = "*") -> ReplayRule:
+    return ReplayRule(models=models, when=when, since=since, source=source)
 
 
 # --- OpenAI's models, at OpenAI and at Azure --------------------------------------------------------------------------
@@ -510,6 +510,8 @@ PROVIDERS: tuple[Provider, ...] = (
             ask_by="thinking_toggle_and_effort",
             empty_thinking=True,
             replay_field="reasoning_content",
+            # api-docs.deepseek.com/zh-cn/guides/reasoning_model, 2025-01.
+            refuses_thinking=("deepseek-r1*",),
             structured_output="json_object",
             pictures=False,
             # Content is text (and pictures, for one model): api-docs.deepseek.com api/create-chat-completion, 2026-11.
@@ -521,9 +523,7 @@ PROVIDERS: tuple[Provider, ...] = (
         models=DEEPSEEK_MODELS,
         replay=(
             # R1 answered 400 to any reasoning_content. It had no tools, so `tool_turns` below sends it none either.
-            _replay(
-                "never", "2025-01", "api-docs.deepseek.com/zh-cn/guides/reasoning_model", "deepseek-r1*", refuses=True
-            ),
+            _replay("never", "2025-01", "api-docs.deepseek.com/zh-cn/guides/reasoning_model", "deepseek-r1*"),
             _replay("tool_turns", "2025-12", f"{DEEPSEEK_GUIDE} (V3.2); recorded", "deepseek-reasoner*"),
             _replay("tool_turns", "2026-04-24", f"{DEEPSEEK_GUIDE}; recorded"),
         ),
@@ -546,6 +546,8 @@ PROVIDERS: tuple[Provider, ...] = (
             ask_by="thinking_toggle",
             output_limit="max_completion_tokens",
             empty_thinking=True,
+            # A turn with tool calls omits empty content: MoonshotAI/kimi-cli kosong/chat_provider/kimi.py, 2026-07.
+            blank_content=False,
             replay_field="reasoning_content",
             structured_output="json_object",
         ),
@@ -673,6 +675,8 @@ PROVIDERS: tuple[Provider, ...] = (
             tags=("think", "[think]"),
             stream_usage=False,
             replay_as="content_list",
+            # 422 extra_forbidden (reports through litellm, 2026).
+            message_fields=("role", "content", "tool_calls", "prefix"),
             tool_call_ids="nine_alphanumerics",
             # 400, code 3051: "Cannot use json response type with tools" (draive#39, workflowai, 2026).
             output_with_tools=False,
@@ -698,6 +702,8 @@ PROVIDERS: tuple[Provider, ...] = (
         quirks=Quirks(
             tags=("think",),
             replay_field="reasoning",
+            # 400: "reasoning is not supported with this model" (2026-06).
+            refuses_thinking=("*qwen*", "*deepseek*", "*llama*", "*kimi*"),
             output_with_tools=False,
             server_tools=("browser_search", "code_interpreter"),
         ),
@@ -738,8 +744,7 @@ PROVIDERS: tuple[Provider, ...] = (
         ),
         replay=(
             _replay("tool_turns", "2026-06-15", "agentjido/req_llm#772; tensorzero#6353", "*gpt-oss*"),
-            # 400: "reasoning is not supported with this model".
-            _replay("never", "2026-08", f"{_GROQ}: not required", refuses=True),
+            _replay("never", "2026-08", f"{_GROQ}: not required"),
         ),
         prices="groq",
         docs="https://console.groq.com/docs/reasoning",

@@ -267,8 +267,7 @@ class Fold:
         self, number: int, block: _Block, started: ReplyStarted, warnings: list[Notice], complete: bool
     ) -> Part | None:
         text = "".join(block.pieces)
-        seals = () if block.seals is None else tuple(block.seals)
-        kind = block.kind
+        kind, seals = block.kind, () if block.seals is None else tuple(block.seals)
         if kind == "text":
             return Text(text, seals) if text or seals else None
         if kind == "thought":

@@ -14,6 +14,23 @@ import msgspec
 
 from asides.values.json_form import JsonForm
 from asides.values.learned import Learned
+from asides.values.message_facts import (
+    CHANGES_EFFORT,
+    HAS_BREAKPOINTS,
+    HAS_CALLS,
+    HAS_FILE_IDS,
+    HAS_MEDIA,
+    HAS_OTHERS,
+    HAS_PICTURES,
+    HAS_RESULTS,
+    HAS_THOUGHTS,
+    HAS_WITHHELD,
+    IS_BLANK,
+    IS_BOUND,
+    IS_PLAIN,
+    FactsSlot,
+    MessageFacts,
+)
 from asides.values.parts import (
     ContentLike,
     File,
@@ -34,98 +51,7 @@ Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 # --- what is known about a message ------------------------------------------------------------------------------------
 
-# Traits of a message, as bits: a history has the traits of all its messages.
-HAS_CALLS, HAS_RESULTS = 1, 2
-HAS_OTHERS = 4
-"""Parts that are no results."""
-HAS_THOUGHTS, HAS_WITHHELD, HAS_PICTURES = 8, 16, 32
-HAS_MEDIA = 64
-"""Pictures or files, in parts or in results."""
-HAS_FILE_IDS = 128
-HAS_BREAKPOINTS = 256
-IS_BLANK = 512
-"""A user message without content."""
-IS_BOUND = 1024
-"""Some parts or seals go back only where they came from, or not at all."""
-IS_PLAIN = 2048
-"""A message of a user or a model that is one text and nothing else, as most are."""
-CHANGES_EFFORT = 4096
-
-
-class Context:
-    """What a form of a message depends on besides the message: a target and some settings. Compared by identity."""
-
-    __slots__ = ("known",)
-
-    def __init__(self) -> None:
-        self.known: dict[Any, Any] = {}
-        """Answers about other values that hold in this context."""
-
-
-class ContextOwner:
-    """A target, or what else has contexts of its own. They end with it, unless messages have forms for them; a context
-    refers neither to its owner nor to the secrets that an address may hold.
-    """
-
-    __slots__ = ("_contexts",)
-    _contexts: dict[tuple[object, ...], Context]
-
-
-_set_contexts = ContextOwner.__dict__["_contexts"].__set__
-
-
-def find_context(owner: ContextOwner, *settings: object) -> Context:
-    """The context of this very owner and these settings: the same one each time."""
-    try:
-        contexts = owner._contexts  # pyright: ignore[reportPrivateUsage]
-    except AttributeError:
-        contexts = {}
-        _set_contexts(owner, contexts)
-    context = contexts.get(settings)
-    # Of two threads, one stores its context; a form for the other one is not found again.
-    return contexts.setdefault(settings, Context()) if context is None else context
-
-
-class NoForm:
-    """The form of a message that has none yet: it fits no context."""
-
-    context = Context()
-    message = None
-    wires = ()
-
-
-NO_FORM = NoForm()
-
-
-class MessageFacts(msgspec.Struct, gc=False, eq=False):
-    """Facts about the parts of one message, and its forms for the targets that it was last sent to.
-
-    A message never changes, so they are found once; those of one that may change are found each time. The garbage
-    collector sees neither these nor the slot that holds them, so that long histories cost it nothing: nothing here may
-    refer to the message itself.
-    """
-
-    traits: int
-    calls: tuple[ToolCall, ...] = ()
-    results: tuple[ToolResult, ...] = ()
-    planned: Any = NO_FORM
-    """How the plan of a history sends the message. The form before it was made for another context."""
-    planned_before: Any = NO_FORM
-    encoded: Any = NO_FORM
-    """The message on the wire."""
-    encoded_before: Any = NO_FORM
-    chained: tuple[bytes, bytes] = (b"", b"")
-    """The digest of all before the message, and that of all up to it (history/prefix)."""
-
-
-class _FactsSlot:
-    """A place for the facts beside the fields: it is not compared, copied, saved or shown."""
-
-    __slots__ = ("_facts",)
-    _facts: MessageFacts
-
-
-_set_facts = _FactsSlot.__dict__["_facts"].__set__
+_set_facts = FactsSlot.__dict__["_facts"].__set__
 
 
 def read_facts(messages: Sequence[Message]) -> list[MessageFacts]:
@@ -221,7 +147,7 @@ _PARTS = frozenset(get_args(Part))
 _ROLES = frozenset(get_args(Role))
 
 
-class Message(msgspec.Struct, JsonForm, _FactsSlot, frozen=True):
+class Message(msgspec.Struct, JsonForm, FactsSlot, frozen=True):
     """One turn of one speaker: its parts in order.
 
     `Message("user", "hello")` and `Message("user", ["What is this?", Image("a.png")])` are read as they say. What
@@ -370,10 +296,6 @@ class ProviderState(msgspec.Struct, frozen=True):
         return self.previous_response_id is not None or self.conversation is not None
 
 
-Compaction: TypeAlias = Literal["provider"] | int
-"""Let the provider sum up what comes before: at its own number of tokens, or at this one."""
-
-
 class Prompt(msgspec.Struct, frozen=True):
     """A request before it is encoded. It names no model and no host."""
 
@@ -394,7 +316,7 @@ class Prompt(msgspec.Struct, frozen=True):
     state: ProviderState = ProviderState()
     extra: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     """Fields of the provider, merged into the request body last, so that they win."""
-    compaction: Compaction | None = None
+    compaction: Literal["provider"] | int | None = None
     """Let the provider compact the conversation. Only for hosts whose row says that they do (`Quirks.compacts`)."""
     begun_thinking: str | None = None
     """The thinking with which the model's turn has begun. It is closed, and the model goes on with its answer. Only for
@@ -403,6 +325,5 @@ class Prompt(msgspec.Struct, frozen=True):
     """Ask the provider to cache the beginning that requests share; a text is the lifetime."""
 
     def __repr__(self) -> str:
-        return (
-            f"Prompt(messages={len(self.messages)}, tools={[tool.name for tool in self.tools]}, stream={self.stream})"
-        )
+        tools = [tool.name for tool in self.tools]
+        return f"Prompt(messages={len(self.messages)}, tools={tools}, stream={self.stream})"

@@ -68,7 +68,7 @@ _ITEMS = rf"{_ITEM}(?:(?:\s?,\s?(?:and |or )?|\s?\|\s?|\s(?:and|or)\s){_ITEM}){{
 _LISTED = (
     r"(?i)(?:(?:supported|allowed|valid|accepted|permitted) (?:values|levels|types|efforts|options)(?: are| is)?:?"
     r"|(?:must|should) be one of:?|expected (?:one of|tags):?|supported:|allowed:|please use|restricted to"
-    rf"|(?:must|should) be(?= [\"'`])) {{0,2}}[\[(]?({_ITEMS})"
+    rf"|(?:(?:must|should) be|expected)(?= [\"'`])) {{0,2}}[\[(]?({_ITEMS})"
 )
 _AT_MOST_LEVEL = r"(?i)use effort [\"'`]?(\w{2,12})[\"'`]? or (?:below|lower)"
 _ONLY = (

@@ -34,9 +34,11 @@ prefill_unsupported: prefill pre-fill end with a user last role
   2026-07-07 https://github.com/smallmain/vscode-unify-chat-provider/issues/249
     not support (?:assistant )?(?:message )?pre-?fill|pre-?fill\w{0,4} .{0,40}not (?:supported|allowed)
     (?:conversation|messages|request) must end with a user (?:message|role|turn)
-  2024-07 https://docs.mistral.ai/capabilities/completion
+  2026 public file ids 62600978471, 54946366066 (Expected last role User or Tool)
     expected last role user
     last message (?:must|should) (?:be|have) .{0,24}user
+  2026-11 generalised from the wordings above
+    last message .{0,40}must be a user message
 
 stream_required: stream incremental_output
   2025-07-22 https://github.com/infiniflow/ragflow/issues/8972
@@ -45,15 +47,17 @@ stream_required: stream incremental_output
     when stream ?= ?false
   2026-04-12 https://help.aliyun.com/zh/model-studio/error-code
     only supports? (?:the )?stream|enable the stream parameter|incremental_output parameter must be
-  2026-05-23 https://github.com/openai/codex (backend-api: Stream must be set to true)
+  2026-05-23 public file id 63091743464 (Stream must be set to true)
     stream(?:ing)?(?: mode| parameter)? (?:is required|must be (?:set to )?(?:true|enabled))
     not support non-?stream|requires? stream(?:ing|=true)|must be streamed
+  2026-11 generalised from the wordings above
+    non-?streaming (?:is|are|requests? (?:is|are)|calls? (?:is|are)) not supported
 
 summary_not_allowed: summar
   2026-04-03 https://github.com/continuedev/continue/issues/12031
     verified to generate reasoning summar
-  2026-06 https://github.com/openai/codex (Unsupported parameter: 'reasoning.summary')
-    reasoning[._ ]summar\w{0,4}\b.{0,60}(?:not (?:supported|allowed|available)|unsupported|verif)
+  2026 public file ids 59690958133, 69041139169 (Unsupported parameter: 'reasoning.summary')
+    reasoning[._ ]summar\w{0,4}\b.{0,60}(?:not (?:support|allowed|available)|unsupported|verif)
     (?:unsupported|unknown|invalid) \w{1,12}.{0,20}reasoning[._]summary
     \[param=(?:reasoning|\*{3})?\.summary\].{0,160}(?:not supported|unsupported)
 
@@ -69,7 +73,8 @@ thinking_cannot_disable: disabl thinking reasoning turn
   2025-07-17 https://github.com/CherryHQ/cherry-studio/issues/8251
     (?:reasoning|thinking) is (?:mandatory|always (?:on|enabled))
   2026-09-14 https://github.com/sam-dumont/immich-video-memory-generator/issues/919
-    (?:thinking|reasoning).{0,60}(?:cannot|can not|may not|must not) be (?:disabled|turned off|switched off)
+    (?:thinking|reasoning).{0,60}(?:cannot|can not|may not|must not) be (?:disabled|turned off
+      |switched off)(?! (?:when|while|if) )
     (?:not support|cannot|not allow)\w{0,3} (?:disabling|turning off|disable|turn off) .{0,12}(?:thinking|reasoning)
     (?:disabling|turning off) (?:thinking|reasoning) is not
   2025-06-27 https://github.com/CherryHQ/cherry-studio/issues/7593
@@ -102,7 +107,7 @@ thinking_mode_unsupported: thinking reasoning
   2026-04-13 https://github.com/earendil-works/pi/issues/3096
     (?:reasoning )?prompt mode is not enabled
 
-reasoning_params_conflict: one both and exclusive combination together
+reasoning_params_conflict: one both and exclusive combination together disabled thoughts reasoning_format with
   2025-02-26 https://github.com/danny-avila/LibreChat/issues/6076
     only one of .{0,60}(?:reasoning|thinking|effort)
     (?:either|set only) .{0,12}one of .{0,24}(?:reasoning|thinking|effort)
@@ -114,18 +119,26 @@ reasoning_params_conflict: one both and exclusive combination together
     invalid combination of .{0,40}(?:reasoning|thinking|effort)
     (?:reasoning|thinking)\S{0,30} (?:cannot be used|is not supported|not allowed) (?:together )?with .{0,6}
       (?:reasoning|thinking|include_reasoning)
+  2026-11 generalised from the wordings above
+    cannot be disabled (?:when|while|if) .{0,24}(?:effort|reasoning)
+    include_?thoughts is only enabled when thinking
+    reasoning_format.{0,80}(?:must be|cannot|not allowed|when)
 
-budget_exceeds_max_tokens: budget
+budget_exceeds_max_tokens: budget reasoning.max_tokens
   2025-08-09 https://github.com/vercel/ai/issues/7927
     max_(?:completion_|output_)?tokens must be (?:greater|larger|more|higher) than .{0,16}budget
     budget(?:_tokens)?.{0,40}(?:less|smaller|lower) than .{0,20}max_?(?:completion_?|output_?)?tokens
     budget(?:_tokens)?.{0,40}exceeds? .{0,20}max_?(?:completion_?|output_?)?tokens
+  2026-11 generalised from the wordings above
+    reasoning\.max_tokens.{0,40}(?:less|smaller|lower) than .{0,6}max_tokens
 
-budget_too_small: budget
+budget_too_small: budget reasoning.max_tokens
   2026-03-26 https://github.com/tingly-dev/tingly-box/pull/569
     budget_?tokens.{0,40}(?:greater than or equal to|at least|>=|minimum|no less than)
     (?:minimum|at least) .{0,20}budget_?tokens|budget_?tokens .{0,30}too (?:small|low)
     thinking budget .{0,30}(?:at least|>=|minimum)
+  2026-11 generalised from the wordings above
+    reasoning\.max_tokens.{0,40}(?:at least|>=|greater than or equal)
 
 budget_out_of_range: budget trigger
   2026-01-31 https://github.com/lbjlaq/Antigravity-Manager/issues/1384
@@ -141,19 +154,23 @@ tool_choice_with_thinking: tool_choice toolchoice forces forced
     tool_?choice.{0,100}(?:thinking|reasoning)|(?:thinking|reasoning).{0,100}tool_?choice
     thinking .{0,60}forces? tool use
 
-tool_choice_unsupported: tool_choice toolchoice forced tool
+tool_choice_unsupported: tool_choice toolchoice forced function
   2026-09 https://platform.claude.com/docs/en/api/errors
     tool_?choice.{0,100}(?:not support|unsupported|only .{0,12}auto)|not support .{0,40}tool_?choice
   2026-04-12 https://help.aliyun.com/zh/model-studio/error-code
     tool_?choice is one of the strings that should be
     (?:forced tool (?:use|choice|calling)) .{0,20}not (?:supported|available)
+  2026-11 generalised from the wordings above
+    function calling .{0,20}mode:? any.{0,30}(?:not supported|unsupported)
 
-sampling_with_thinking: temperature top_
+sampling_with_thinking: temperature top max_tokens maxtokens
   2025-09-25 https://github.com/quarkiverse/quarkus-langchain4j/issues/1812
     (?:temperature|top_[pk]).{0,80}(?:when|while|if|with|in) .{0,20}(?:thinking|reasoning)
     (?:thinking|reasoning) .{0,60}(?:requires?|only|not) .{0,40}(?:temperature|top_[pk])\b
   2026-06-12 https://github.com/MoonshotAI/kimi-code/issues/686
     invalid (?:temperature|top_[pk]): only \S{1,8} is allowed
+  2026-11 generalised from the wordings above
+    (?:temperature|top_?p|max_?tokens).{0,60}must be unset .{0,40}(?:effort|reasoning)
 
 sampling_unsupported: temperature top penalty logprobs logit_bias logitbias stop
   2025-03-14 https://github.com/langchain4j/langchain4j/issues/2699
@@ -175,8 +192,10 @@ effort_unsupported_param: effort thinking_level thinking level
       (?: supplied)?:? .{0,24}effort
     effort: extra inputs|property \S{0,24}effort is (?:unsupported|not supported)
     effort is not (?:supported|available|permitted|allowed)(?: (?:with|for|by|on|in) .{0,60})?\.?$
-  2026-10 https://ai.google.dev/gemini-api/docs/thinking
+  2026-09-16 public file ids 71214650857, 68309263746 (Thinking level is not supported)
     thinking[_ ]?level is not supported
+  2026-11 generalised from the wordings above
+    extraneous key \[?\w{0,20}effort|effort is not enabled
 
 effort_unsupported_value: effort think supported values are
   2026-07-30 https://platform.claude.com/docs/en/build-with-claude/effort
@@ -192,6 +211,8 @@ effort_unsupported_value: effort think supported values are
     think value .{0,20}(?:not supported|invalid)|invalid think value
   2025-12-17 https://github.com/jenslys/opencode-gemini-auth/issues/14
     thinking[_ ]?level.{0,40}(?:not support|invalid|unsupported|must be)
+  2026-11 generalised from the wordings above
+    ^\[param=[^\]]{0,40}effort\].{0,240}(?:invalid|unsupported|not support|must be)
 
 thinking_unsupported_model: thinking reasoning
   2025-07-16 https://github.com/ollama/ollama/issues/11439
@@ -200,23 +221,26 @@ thinking_unsupported_model: thinking reasoning
   2026-09-08 https://github.com/UKGovernmentBEIS/inspect_ai/issues/5301
     reasoning config value is invalid|reasoning_?config is not supported
 
-context_length: token context prompt input length window long
+context_length: token context prompt input length window long exceed
   2025-06-11 https://github.com/continuedev/continue/issues/6080
     exceeds? (?:the )?(?:\w{1,12} )?context|context.{0,4}(?:length|window|size|limit).{0,60}exceed
     context[_ ]length[_ ]exceeded|context ?window ?exceeded|prompt_tokens_exceeded
     prompt (?:is )?too (?:long|large)|(?:input|message|prompt|conversation)(?: \w{1,10})? (?:is )?too long
   2026-09-08 https://openrouter.ai/docs/api-reference/errors (This endpoint's maximum context length is)
     maximum context|context (?:length|window|size) (?:is|of) (?:only )?\d|too many (?:input |prompt )?tokens
-  2025-12 https://docs.x.ai (This model's maximum prompt length is)
-    maximum (?:prompt|input) length|(?:larger|longer|more tokens) than .{0,20}context
-  2025-05 https://ai.google.dev/gemini-api/docs/tokens (The input token count exceeds the maximum)
-    (?:input|prompt) token count.{0,40}exceeds|token (?:length|limit|count) exceed|exceed(?:s|ed)? (?:the )?
-      (?:model |max |maximum )?(?:token limit|message tokens)
-    exceeded model token limit
+  2026 public file ids 57401114903, 54664768448 (xAI: maximum prompt length)
+    maximum (?:prompt|input) length|(?:larger|longer|more tokens|greater) than .{0,20}context
+  2026 public file ids 56160601652, 60896935358 (Gemini, Mistral, vLLM and others)
+    (?:input|prompt) token count.{0,40}exceeds|token (?:length|limit|count) exceed
+    exceed(?:s|ed)? (?:the )?(?:model |max |maximum )?(?:allowed )?(?:token limit|message tokens|input length)
+    exceeded model token limit|reduce the length of the messages|too large for model with
+    prompt has \S{1,12} tokens, but|in request more than max tokens
   2026-04-12 https://help.aliyun.com/zh/model-studio/error-code
     range of input length should be
+  2026-11 generalised from the wordings above
+    longer than the maximum model length|exceed_context_size
 
-unknown_param: not permitted unknown unrecognized unsupported unexpected not supported not allowed illegal not support
+unknown_param: not extraneous beta unknown unrecognized unsupported unexpected illegal
   2025-07-25 https://github.com/anthropics/claude-code/issues/4378
     extra (?:inputs|fields) (?:are )?not permitted
   2026-02-11 https://github.com/musistudio/claude-code-router/pull/1204
@@ -232,4 +256,6 @@ unknown_param: not permitted unknown unrecognized unsupported unexpected not sup
     additional properties (?:are )?not allowed|not support (?:the )?(?:parameter|field|argument)
       |argument not supported
     (?:parameter|argument|field) \S{1,60} is (?:not (?:supported|allowed|permitted|recognized)|unsupported|unknown)
+    not support (?:the )?\S{2,40} (?:parameter|field|argument)|extraneous key|invalid beta flag
+    unexpected values? ?(?:\(s\))? .{0,90}anthropic-beta
 """

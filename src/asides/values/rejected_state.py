@@ -53,14 +53,14 @@ thinking_signature_invalid: signature redacted_thinking thinking
     (?:thinking|reasoningtext|reasoning)(?: blocks?|\.| content)? ?signature.{0,60}(?:not match|not recogni|malformed)
     (?:invalid|corrupted) (?:redacted_)?(?:thinking|reasoning)(?: block)? (?:signature|data)
     signature.{0,40}(?:failed|could not be|cannot be) (?:verif|validat)\w{0,8}.{0,60}thinking
-  2025-06 https://github.com/anthropics/claude-code/issues/10627
+  2026 public file id 70082394857
     ^\S{0,40} \S{0,120} (?:messages\S{0,40} )?invalid (?:redacted_)?thinking block\.?$
 
 thinking_text_missing: thinking reasoningtext
   2026-06-30 https://github.com/LibreChat-AI/agents/pull/279
     thinking\.thinking:? (?:field required|missing|input should be|none|is required)
     content\S{0,20}\.thinking: field required
-  2026-05-30 https://github.com/anthropics/claude-code/issues/63203
+  2026-05-30 public file ids 55217549297, 54604720532 (each thinking block must contain thinking)
     thinking blocks? must contain (?:non-whitespace |non-empty )?(?:thinking|text)
     thinking block (?:is|was|cannot be|must not be) empty
   2026-06-22 https://github.com/danny-avila/LibreChat/pull/13888
@@ -157,16 +157,18 @@ encrypted_reasoning_unsupported: encrypted
     (?:not support|unsupported|invalid value|unknown|unrecognized).{0,60}(?:reasoning\.)?encrypted_content
     encrypted_content.{0,60}(?:not (?:supported|available|allowed|enabled)|unsupported|only (?:supported|available))
 
-previous_response_missing: previous
+previous_response_missing: previous response
   2026 https://developers.openai.com/api/docs/guides/websocket-mode
     previous_response_not_found
     previous[_ ]response.{0,160}(?:not (?:be )?found|does not exist|has expired)
+  2026-11 generalised from the wordings above
+    \bresponse(?: with)? id ?=? ?\S{0,90} (?:was |is )?not found
 
 previous_response_forbidden: previous
   2026-06-12 https://github.com/can1357/oh-my-pi/issues/2341
     previous[_ ]response.{0,120}(?:cannot|can not|zero data retention|not (?:allowed|supported|available|permitted
       |enabled)|unsupported)
-  2026-05-23 https://github.com/openai/codex (backend-api: Unsupported parameter)
+  2026 public file ids 54605383806, 52293534638 (Unsupported parameter: previous_response_id)
     (?:unsupported|unknown|unrecognized) \w{1,12}.{0,20}previous_response_id
     previous_response_id.{0,20}(?:extra|not permitted)
 
@@ -212,6 +214,11 @@ reasoning_field_rejected: reasoning thinking
       |reasoning_details|reasoning_text|thinking_blocks)
     (?:reasoning_?content|reasoning_details|reasoning_text|thinking_blocks)\b.{0,40}(?:not (?:supported|permitted
       |allowed|accepted)|unsupported|unexpected)
+  2026-11 generalised from the wordings above
+    remove (?:the )?reasoning_content|reasoning_content is an intermediate result
+    (?:unknown|unrecognized|unsupported) \w{1,12}:? messages\S{0,40}(?:reasoning|thinking)
+    (?:unknown variant|invalid value:|messages\S{0,40} input tag) (?:redacted_)?(?:thinking|reasoning(?:_text
+      |_content)?)\b
 
 tool_result_missing: tool function
   2025-10-16 https://github.com/github/copilot-cli/issues/330
@@ -220,15 +227,14 @@ tool_result_missing: tool function
     no tool (?:output|result)s? found for
   2026-01-21 https://github.com/google-gemini/gemini-cli/issues/17208
     number of function response parts
-  2024-02 https://community.openai.com (An assistant message with tool_calls must be followed by tool messages)
+  2026-03-03 https://github.com/TurixAI/TuriX-CUA/issues/15
     must be followed by tool messages|not have response messages
     tool_call_ids? .{0,40}(?:not have|without|no|missing) .{0,12}(?:response|result|output)
-  2025-01 https://api-docs.deepseek.com
     insufficient tool messages
-  2025-02 https://docs.aws.amazon.com/bedrock/latest/userguide/tool-use.html
+  2026-02-24 https://github.com/agno-agi/agno/issues/6698
     expected toolresult blocks
     number of toolresult blocks .{0,80}(?:less|fewer|does not match|not equal)
-  2024-07 https://docs.mistral.ai/capabilities/function_calling
+  2025-01-19 https://github.com/camel-ai/camel/issues/1467
     not the same number of (?:function|tool) calls and responses
   2026-11 generalised from the wordings above
     (?:tool|function) calls?.{0,60}(?:missing|without|have no|has no) (?:a |its |their |any )?
@@ -242,77 +248,89 @@ tool_result_orphaned: tool
     no tool call found for
   2026-02-11 https://github.com/MiniMax-AI/MiniMax-M2/issues/76
     tool results? tool id.{0,80}not found
-  2025-07 https://platform.moonshot.ai/docs/api/tool-use
+  2026 public file ids 55070442772, 37433675532 (tool_call_id  is not found)
     tool_call_id.{0,80}(?:is |was )?not found
-  2024-02 https://community.openai.com (messages with role tool must be a response)
+  2025-03-08 https://github.com/FoundationAgents/OpenManus/issues/227
     role tool must be a response to
     tool messages? .{0,60}(?:must follow|must be preceded|must respond|without a preceding|no preceding)
-  2025-02 https://docs.aws.amazon.com/bedrock/latest/userguide/tool-use.html
+  2026 public file ids 52488420009, 68676815633
     toolresult blocks.{0,80}exceeds the number of tooluse
-  2024-07 https://docs.mistral.ai/capabilities/function_calling
+  2026-11 generalised from the wordings above
     unexpected tool call id .{0,60}tool results?
+    tool call id.{0,80}(?:is |was )?not found
 
 tool_turn_order: turn role tool
   2025-10 https://github.com/google-gemini/gemini-cli/issues/11814
     function (?:call|response) turn (?:comes?|must come|should come) immediately after
-  2025-02 https://docs.mistral.ai/capabilities/function_calling
+  2025-07-22 https://github.com/charmbracelet/crush/issues/279
     unexpected role \w{1,12} after role tool|unexpected role tool after role
+  2024-03-15 https://github.com/mistralai/mistral-inference/issues/135
+    unexpected role (?:roleenum\.)?tool\b
+  2026-11 generalised from the wordings above
     tool (?:messages?|results?|calls?) must (?:immediately|directly) (?:follow|precede|come)
 
-tool_arguments_invalid: arguments input
+tool_arguments_invalid: arguments input mapping
   2026-06-19 https://github.com/earendil-works/pi/issues/5468
     invalid function arguments json
-  2025-06 https://docs.anthropic.com (tool_use.input: Input should be a valid dictionary)
+  2026 public file ids 38299035841, 59668364003 (tool_use.input: Input should be a valid dictionary)
     tool_use\.input:? .{0,30}(?:should be a valid dict|must be an? (?:object|dict)|field required)
-  2025-02 https://docs.aws.amazon.com/bedrock/latest/userguide/tool-use.html
+  2026 public file ids 61653306717, 71312136836
     tooluse\.input is invalid
   2026-11 generalised from the wordings above
     (?:function|tool|tool_calls?)[\w.\[\] ]{0,40}arguments.{0,40}(?:invalid|not valid|not a valid|must be (?:a )?valid
       |must be a).{0,20}(?:json|object|dict)
     (?:invalid|malformed) (?:json|json string) (?:in|for) (?:the )?(?:function|tool)[\w ]{0,20}arguments
+    can only get item pairs from a mapping
+    failed to parse tool call arguments as json: .{0,4}json\.exception
 
-empty_content: blank empty content non-empty parts
+empty_content: blank empty content non-empty parts token
   2025-02-25 https://github.com/aws-samples/bedrock-engineer/issues/8
     text field in the contentblock .{0,60}is blank
   2025-12-11 https://github.com/anthropics/claude-code/issues/13709
     content field in the message .{0,60}is empty
   2026-05-22 https://github.com/NousResearch/hermes-agent/issues/30310
     at least one content element
-  2025-06 https://docs.anthropic.com (text content blocks must be non-empty)
+  2026-06-28 public file ids 66002800245, 62552372820 (text content blocks must be non-empty)
     text content blocks must (?:be non-empty|contain non-whitespace|contain text)
     must have non-empty content
-  2025-07 https://platform.moonshot.ai (message at position N with role assistant must not be empty)
+  2026-07-21 https://github.com/MoonshotAI/kimi-code/issues/1985
     (?:messages?|role \w{1,12})\b.{0,60}(?:content.{0,30})?(?:cannot|must not|can not|should not) be (?:an )?empty
-  2025-01 https://api-docs.deepseek.com (content or tool_calls must be set)
+  2026 public file ids 54306954570, 56556184935 (content or tool_calls must be set)
     content (?:or|and) tool_calls must (?:be set|not both be)
-  2026-05 https://platform.xiaomimimo.com (assistant must provide content or tool_calls)
+  2026 public file id 65793198923 (assistant must provide content or tool_calls)
     must (?:provide|have|contain|include) (?:either |at least one of )?content (?:or|and/or) tool_?calls
-  2025-01 https://ai.google.dev/gemini-api/docs/troubleshooting
+  2026 https://github.com/anomalyco/opencode/issues/17519
     must include at least one parts field|parts(?: field)? (?:must|should|cannot) (?:not )?be empty
       |must have a text parameter
+  2026-11 generalised from the wordings above
+    content: empty (?:array|string)|content.{0,12}expected a string, (?:but )?got null
+      |message must be at least 1 token long
 
-role_alternation: alternat successive consecutive interleave start with a user
+role_alternation: alternat successive consecutive interleave start first assistant
   2025-12-05 https://github.com/suitenumerique/conversations/issues/197
     roles must alternate|must alternate between
-  2025-01 https://api-docs.deepseek.com (does not support successive user or assistant messages)
+  2025 public file ids 8219422258, 29333786488 (does not support successive user or assistant messages)
     not support successive|successive (?:user|assistant)
-  2024-12 https://cloud.google.com/vertex-ai/generative-ai/docs
+  2026 public file ids 70115240043, 23348037627 (multiturn requests alternate)
     multi-?turn requests alternate
-  2025-02 https://docs.aws.amazon.com/bedrock/latest/userguide/conversation-inference.html
+  2026 public file ids 3605024985, 52457604151 (A conversation must alternate)
     conversation must start with a user message|first message must use the user role
   2026-11 generalised from the wordings above
     (?:consecutive|adjacent|successive) .{0,20}(?:user|assistant|messages|role).{0,40}(?:not (?:allowed|supported)
       |same role|must)
+    (?:should|must) alternate|first message.{0,60}must be a user|2 or more assistant messages at the end
 
 system_position: system
   2026-04-21 https://github.com/nashsu/llm_wiki/issues/45
     system messages? must (?:be|come|appear) .{0,12}(?:beginning|first|start)
   2026-05-23 https://github.com/BigPizzaV3/CodexPlusPlus/issues/267
     invalid message role: system|role:? system is (?:not (?:supported|allowed)|invalid)
-  2025-06 https://docs.anthropic.com (Unexpected role "system")
+  2026-11 generalised from the wordings above (Anthropic: Unexpected role "system")
     unexpected role:? system
   2024-03 https://huggingface.co/google/gemma-7b-it (chat template)
     system role (?:is )?not supported
     system messages? (?:are|is) only (?:allowed|supported)|only the first message (?:can|may) (?:be
       |have) .{0,12}system
+  2026-11 generalised from the wordings above
+    \.role does not support system
 """

@@ -228,7 +228,8 @@ def match_wording(text: str) -> Wording | None:
     """Find the wording of a flattened text."""
     for wording in WORDINGS:
         if any(map(text.__contains__, wording.needles)) and re.search(wording.pattern, text):
-            return None if wording.kind == "context_length" and re.search(_RATE, text) else wording
+            other = _MISTAKEN.get(wording.kind)
+            return None if other is not None and re.search(other, text) else wording
     return None
 
 
@@ -238,7 +239,10 @@ _LONGEST_WRAPPER = 120
 _LONGEST = 4000
 # Ciphertexts.
 _LONG_WORD = r"(\S{80})\S{80,}(\S{20})"
-_RATE = r"tokens per (?:min|day|hour)|\btpm\b|rate.?limit|quota"
+# What reads like a kind and is none: too many tokens in a time, and not in a request; input that a model does not take.
+_RATE = r"tokens per (?:min|day|hour)|\btpm\b|rate.?limit|quota|throttl|please wait|too many requests"
+_MEDIA = r"\b(?:image|picture|audio|video|pdf|vision)"
+_MISTAKEN: dict[RejectionKind, str] = {"unknown_param": _MEDIA, "context_length": _RATE}
 _QUOTES = str.maketrans("", "", "\"'`´‘’“”«»\\")
 # A quoted sentence is the user's own: what servers quote themselves are names and values.
 _SENTENCE = (
@@ -272,20 +276,26 @@ def _hide_sentence(found: re.Match[str]) -> str:
 
 # Of these words alone a refusal says nothing.
 _EMPTY_WORDS = frozenset(
-    "a again an and api argument bad body capierror check code contains error errors failed format from has http in "
-    "incorrect invalid invalid_argument is message midstream no none null of openai_error param parameter parameters "
-    "params please provider request requests response returned status the to try unknown upstream was while with your "
-    "bad_request bad_response_status_code processing process unable".split()
+    (
+        "a again an and api api_error argument bad bad_request bad_response_status_code be body capierror check "
+        "code complete completed contains could details docs documentation encountered error errors failed for "
+        "format from has http in incorrect invalid invalid_argument is issue message midstream no none not null "
+        "occurred of openai_error param parameter parameters params please problem process processed processing "
+        "provider request requests response returned see something sorry status the to try unable unexpected "
+        "unknown upstream was we went while with wrong your "
+    ).split()
 )
+# Codes that say enough.
+_TELLING_CODE = r"key|auth|quota|rate|model|balance|billing|credit|permission|not_found|filter|policy|safety|overload"
 _HIDES = r"upstream (?:request failed|error)|midstream error"
 
 
 def _judge_silence(sayings: list[Saying], status: int | None) -> RejectionKind | None:
     """The kind of a refusal without any known wording: opaque if the server refuses and does not say why."""
+    if any(saying.code == PAGE or re.search(_TELLING_CODE, saying.code.lower()) for saying in sayings):
+        return None
     texts = [saying.text.lower() for saying in sayings]
-    if any(saying.code == PAGE for saying in sayings) or not all(
-        _EMPTY_WORDS.issuperset(re.findall(r"[^\W\d]+", text)) for text in texts
-    ):
+    if not all(_EMPTY_WORDS.issuperset(re.findall(r"[^\W\d]+", text)) for text in texts):
         return None
     hides = any(re.search(_HIDES, text) for text in texts) and (status is None or status < 400 or status in (500, 502))
     return "opaque_provider_error" if hides or status in (400, 422) else None

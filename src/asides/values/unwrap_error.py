@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-DEPTH = 12
-"""So many levels are opened, objects and texts alike: four wrappers inside each other."""
+DEPTH = 20
+"""So many levels are opened, objects and texts alike: wrappers inside each other have two or three levels each."""
 PAGE = "page"
 """The code of a saying without text: a web page, as proxies and load balancers send."""
 _MOST_SAYINGS = 16
@@ -82,7 +82,7 @@ def _read(value: Any, code: str, param: str, depth: int, found: list[Saying]) ->
         return
     if isinstance(value, str):
         _read_text(value, code, param, depth, found)
-    elif isinstance(value, list):
+    elif isinstance(value, (list, tuple)):
         for item in value[:_MOST_ITEMS]:
             _read(item, code, param, depth, found)
     elif isinstance(value, dict):
@@ -124,7 +124,7 @@ def _read_codes(fields: Mapping[str, Any]) -> str:
 def _read_place(fields: Mapping[str, Any]) -> str:
     """The path that pydantic (`loc`) and zod (`path`) give beside a message."""
     place = fields.get("loc") or fields.get("path")
-    if not isinstance(place, list):
+    if not isinstance(place, (list, tuple)):
         return ""
     names = [str(name) for name in place[:_MOST_ITEMS] if isinstance(name, (str, int))]
     return ".".join(names[1:] if names[:1] == ["body"] else names)[:200]

@@ -84,6 +84,11 @@ GOLDEN: dict[AskBy, tuple[tuple[dict[str, Any], list[str]], ...]] = {
         ({"reasoning_effort": "high"}, []),
         ({"reasoning_effort": "medium"}, ["budget_mapped"]),
     ),
+    "think": (
+        ({"think": False}, []),
+        ({"think": True}, ["effort_not_sent"]),
+        ({"think": True}, ["budget_not_sent"]),
+    ),
     "nothing": (
         ({}, ["off_not_sent"]),
         ({}, ["effort_not_sent"]),
@@ -93,7 +98,7 @@ GOLDEN: dict[AskBy, tuple[tuple[dict[str, Any], list[str]], ...]] = {
 
 
 # How other dialects ask; a row that mixes them up is one that cannot be asked.
-FOREIGN: set[AskBy] = {"thinking_budget", "thinking_level", "think", "max_reasoning_effort", "reasoning_config"}
+FOREIGN: set[AskBy] = {"thinking_budget", "thinking_level", "max_reasoning_effort", "reasoning_config"}
 
 
 def test_the_golden_table_has_every_form_of_asking() -> None:

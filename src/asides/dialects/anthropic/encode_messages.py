@@ -16,7 +16,8 @@ from asides.dialects.media import read_text_file, refuse_sound_and_video, split_
 from asides.dialects.message_encoder import Wire, find_entry
 from asides.dialects.turn_encoder import BlockFormat, encode_turns
 from asides.values.errors import Unsupported
-from asides.values.messages import HAS_FILE_IDS, Message, Prompt, find_traits
+from asides.values.message_facts import HAS_FILE_IDS
+from asides.values.messages import Message, Prompt, find_traits
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought

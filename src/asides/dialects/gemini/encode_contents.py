@@ -27,7 +27,8 @@ from asides.dialects.message_encoder import (
 )
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
-from asides.values.messages import ContextOwner, Message, Prompt, find_context, read_facts
+from asides.values.message_facts import ContextOwner, find_context
+from asides.values.messages import Message, Prompt, read_facts
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought

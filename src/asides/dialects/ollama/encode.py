@@ -34,7 +34,8 @@ from asides.dialects.message_encoder import (
 )
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
-from asides.values.messages import ContextOwner, Message, OutputSchema, Prompt, find_context, read_facts
+from asides.values.message_facts import ContextOwner, find_context
+from asides.values.messages import Message, OutputSchema, Prompt, read_facts
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Effort, Thought, join_thoughts, nearest_effort

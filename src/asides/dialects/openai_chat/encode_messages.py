@@ -32,7 +32,8 @@ from asides.dialects.message_encoder import (
 from asides.providers.provider import ReplayAs, Target
 from asides.providers.quirks import THINKING_FIELDS
 from asides.values.errors import Unsupported
-from asides.values.messages import Context, Message, Prompt, find_context
+from asides.values.message_facts import Context, find_context
+from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought

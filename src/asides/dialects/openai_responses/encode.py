@@ -33,7 +33,8 @@ from asides.dialects.openai_chat.encode_messages import RETENTIONS
 from asides.dialects.openai_responses.tool_items import CLIENT_CALLS, encode_output
 from asides.providers.provider import Quirks, Target
 from asides.values.errors import ConfigError, Unsupported
-from asides.values.messages import Message, OutputSchema, Prompt, find_context, read_facts
+from asides.values.message_facts import find_context
+from asides.values.messages import Message, OutputSchema, Prompt, read_facts
 from asides.values.notices import Notice
 from asides.values.parts import (
     File,

@@ -155,6 +155,31 @@ def _find_fault(entries: list[Node], usual: dict[str, set[str]]) -> str:
     return ""
 
 
+def fix_messages(draft: Draft, turns: Sequence[Turn], target: Target) -> None:
+    """Leave out what the host refuses in a message of the model: fields that it does not know, blank content."""
+    quirks = target.quirks
+    fact = Fact(target.provider.since, target.provider.docs)
+    for turn in turns:
+        message = turn.nodes[0]
+        if turn.role != "assistant":
+            continue
+        known = (*quirks.message_fields, *THOUGHT_FIELDS)
+        for name in [name for name in message if quirks.message_fields and name not in known]:
+            if message[name]:
+                continue  # it may be somebody's words
+            detail = f"this host does not take the field {name}"
+            draft.report("unknown_param", message, detail, "it is left out", field=name, fact=fact)
+            del message[name]
+            draft.touch(message)
+        if not quirks.blank_content and message.get("tool_calls") and "content" in message:
+            content = message["content"]
+            if content is None or content == [] or (isinstance(content, str) and not content.strip()):
+                detail = "a message with tool calls has no blank content beside them here"
+                draft.report("empty_content", message, detail, "it is left out", field="content", fact=fact)
+                del message["content"]
+                draft.touch(message)
+
+
 # --- fields -----------------------------------------------------------------------------------------------------------
 
 

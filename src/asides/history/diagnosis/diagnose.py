@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from asides.history.diagnosis import order_rules, tool_rules
-from asides.history.diagnosis.chat_rules import fix_details
-from asides.history.diagnosis.draft import FORMATS, Draft, Turn, open_draft
+from asides.history.diagnosis.chat_rules import fix_details, fix_messages
+from asides.history.diagnosis.draft import Draft, Turn, open_draft
 from asides.history.diagnosis.findings import Diagnosis, Finding
 from asides.history.diagnosis.plan_rules import PlanRules
 from asides.history.diagnosis.setting_rules import add_tools, fix_settings, read_settings
@@ -157,8 +157,18 @@ class _Examination:
                 if self.draft.changes != count:
                     turns = self.shape.read()
             if self.draft.changes == before:
+                self._add_notes(turns)
                 return
         raise ConfigError("the history cannot be repaired: each repair makes another one necessary. To do: report it.")
+
+    def _add_notes(self, turns: list[Turn]) -> None:
+        """Say what no file can show."""
+        thinks = any(turn.list_pieces("thought") for turn in turns)
+        if thinks and self.target.rule.prefix_bound and self.draft.format == "anthropic":
+            self.draft.notes.append(
+                "this model binds its thinking to everything before it, and no file shows whether the past was "
+                "changed. If it is refused: --other-account (other_account=True) leaves all thinking out"
+            )
 
     def _list_rules(self) -> list[Callable[[list[Turn]], None]]:
         shape, target = self.shape, self.target
@@ -182,6 +192,8 @@ class _Examination:
         ]
         if self.draft.format == "openai_chat":
             rules.insert(0, lambda turns: fix_details(self.draft, turns))
+        if self.draft.format == target.dialect == CHAT:
+            rules.insert(0, lambda turns: fix_messages(self.draft, turns, target))
         if not is_ours:
             rules.insert(rules.index(fix_pairs), lambda turns: tool_rules.fix_ids(shape, turns, target))
         return rules
@@ -257,6 +269,3 @@ def _is_alias(named: str, model: str) -> bool:
     rest = longer.removeprefix(shorter)
     date = rest.lstrip("-@")
     return one == other or (rest != longer and date.isdecimal() and len(date) >= _SHORTEST_DATE)
-
-
-FORMAT_NAMES = tuple(FORMATS)

@@ -7,7 +7,6 @@ and the settings beside it. Not here: the parts of a format (read_*), and the ru
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -23,8 +22,9 @@ Path: TypeAlias = tuple[str | int, ...]
 PieceKind: TypeAlias = Literal["text", "thought", "call", "result", "other"]
 TurnRole: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
+CHAT: HistoryFormat = "openai_chat"
 FORMATS: dict[str, HistoryFormat] = {
-    "openai": "openai_chat",
+    CHAT.partition("_")[0]: CHAT,
     "openai_chat": "openai_chat",
     "chat": "openai_chat",
     "anthropic": "anthropic",
@@ -257,7 +257,7 @@ def open_draft(history: Any, format_name: str | None, preferred: str) -> Draft:
     """Copy a history and find its parts. `preferred` is the format of plain text, which looks the same in all."""
     chosen = None if format_name in (None, "auto") else _read_format(format_name)
     document = _copy(history)
-    if isinstance(document, list) and any(_unwrap(line) is not line for line in document if isinstance(line, dict)):
+    if isinstance(document, list) and any(_is_wrapped(line) for line in document):
         draft = _open_lines(document)
     elif isinstance(document, list):
         draft = Draft(document, document, None, "messages")
@@ -304,8 +304,14 @@ def _copy(history: Any) -> Any:
         return msgspec.json.decode(to_document(tuple(history), keep_thinking=True))
     with refuse_unwritable():
         msgspec.json.encode(history)
-    value = list(history) if isinstance(history, tuple) else dict(history) if isinstance(history, Mapping) else history
-    return deepcopy(value)
+        return _clone(history)
+
+
+def _clone(value: Any) -> Any:
+    """Copy plain JSON. An object that is there twice becomes two: each has its own place."""
+    if isinstance(value, Mapping):
+        return {name: _clone(inner) for name, inner in value.items()}
+    return [_clone(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
 def _open_object(document: Node) -> Draft:
@@ -328,14 +334,18 @@ def _open_lines(document: list[Any]) -> Draft:
     return draft
 
 
+def _is_wrapped(line: object) -> bool:
+    return isinstance(line, dict) and (inner := _unwrap(line)) is not None and inner is not line
+
+
 def _unwrap(line: Node) -> Node | None:
     """The message in a line of a session file: the line itself, or the object in it; None for other lines."""
     message, payload = line.get("message"), line.get("payload")
     if isinstance(message, dict) and isinstance(message.get("role"), str):
         return message
     if line.get("type") == "response_item" and isinstance(payload, dict):
-        return payload if payload.get("type") in _LINE_ITEMS else None
-    is_item = line.get("type") in _LINE_ITEMS or "parts" in line
+        return payload if str(payload.get("type")) in _LINE_ITEMS else None
+    is_item = str(line.get("type")) in _LINE_ITEMS or "parts" in line
     return line if isinstance(line.get("role"), str) or is_item else None if "type" in line else line
 
 

@@ -6,6 +6,7 @@ out. Not here: the decisions (history/plan).
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import Any
 
 from asides.history.diagnosis.chat_rules import FieldRules
@@ -96,8 +97,9 @@ class PlanRules:
             unsigned = isinstance(part, Thought) and self.target.dialect in ("anthropic", "bedrock")
             if unsigned and why.endswith("sealed"):
                 return "thinking_signature_missing", "refused"
-            rule = self.target.provider.replay_rule(self.target.family or self.target.model)
-            return ("reasoning_field_rejected", "refused") if rule.refuses else (None, "ignored")
+            name = (self.target.family or self.target.model).lower()
+            refuses = any(fnmatchcase(name, glob) for glob in self.target.quirks.refuses_thinking)
+            return ("reasoning_field_rejected", "refused") if refuses else (None, "ignored")
         if decision.what == "part":
             return None, "ignored"
         if kind == "encrypted_reasoning_invalid" and _OTHER_ACCOUNT in why:

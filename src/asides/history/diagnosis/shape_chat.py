@@ -14,6 +14,8 @@ from asides.history.diagnosis.shape import CANCELLED, Shape, make_piece, read_pa
 DETAILS = "reasoning_details"
 THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", DETAILS)
 """The fields of a message that hold thinking."""
+# The object in `extra_content` has the name of the only host that signs calls of this dialect.
+_CARRIER = next(iter(msgspec.json.decode(b'{"google": null}')))
 _BESIDE_THOUGHT = ("extra_content", "thought_signature")
 _ROLES: dict[str, TurnRole] = {
     "system": "system",
@@ -127,9 +129,8 @@ class ChatShape(Shape):
 def sign_with_placeholder(carrier: Any) -> Node:
     """The object that carries the signature of a call, with the documented placeholder."""
     outer: Node = dict(carrier) if isinstance(carrier, dict) else {}
-    google = outer.get("google")
-    inner: Node = dict(google) if isinstance(google, dict) else {}
-    return {**outer, "google": {**inner, "thought_signature": STAND_IN}}
+    inner = outer.get(_CARRIER)
+    return {**outer, _CARRIER: {**(inner if isinstance(inner, dict) else {}), "thought_signature": STAND_IN}}
 
 
 def _find_kind(part: Node) -> PieceKind:

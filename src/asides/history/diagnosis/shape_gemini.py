@@ -80,9 +80,9 @@ class GeminiShape(Shape):
         if problem:
             self.refuse(item, problem.partition(": ")[2] or problem)
         kind: PieceKind = "other"
-        if find_field(part, CALLS) is not None:
+        if isinstance(find_field(part, CALLS), dict) and role == "assistant":
             kind = "call"
-        elif find_field(part, RESULTS) is not None:
+        elif isinstance(find_field(part, RESULTS), dict) and role == "user":
             kind = "result"
         elif isinstance(part.get("text"), str):
             kind = "thought" if part.get("thought") and role == "assistant" else "text"

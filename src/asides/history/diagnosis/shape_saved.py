@@ -11,6 +11,7 @@ from asides.history.diagnosis.draft import Node, Piece, PieceKind, Turn
 from asides.history.diagnosis.shape import CANCELLED, Shape, make_piece
 from asides.history.document import VERSION, from_document, read_message
 from asides.values.errors import ConfigError
+from asides.values.messages import Message
 
 _KINDS: dict[str, PieceKind] = {
     "text": "text",
@@ -33,10 +34,7 @@ class SavedShape(Shape):
         """Read the turns as they are now."""
         turns: list[Turn] = []
         for item in self.draft.items:
-            try:
-                message, _ = read_message(msgspec.json.encode(item))
-            except ConfigError as problem:
-                self.refuse(item, str(problem))
+            message = self._read_message(item)
             holder: list[Any] = item.setdefault("parts", [])
             pieces = [
                 make_piece(_KINDS.get(str(node.get("type")), "other"), node, holder, (part,))
@@ -45,9 +43,15 @@ class SavedShape(Shape):
             turns.append(Turn(message.role, [item], pieces))
         return turns
 
-    def find_learned(self) -> list[Any]:
+    def find_learned(self) -> list[Message]:
         """The messages themselves, with what they know about their models."""
-        return [read_message(msgspec.json.encode(item))[0] for item in self.draft.items]
+        return [self._read_message(item) for item in self.draft.items]
+
+    def _read_message(self, item: Node) -> Message:
+        try:
+            return read_message(msgspec.json.encode(item))[0]
+        except ConfigError as problem:
+            self.refuse(item, str(problem))
 
     # --- changes ----------------------------------------------------------------------------------------------------
 

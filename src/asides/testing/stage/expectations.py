@@ -128,9 +128,10 @@ def _search(canary: str, value: Searched, place: str) -> list[str]:
     if isinstance(value, Mapping):
         inside = [found for name, inner in value.items() for found in _search(canary, inner, f"{place}[{name!r}]")]
         return [*(f"{place}: a name" for name in value if canary in str(name)), *inside]
-    if not isinstance(value, Iterable):
+    given: Any = value
+    if not isinstance(given, Iterable):
         raise TypeError(
-            f"{place} is a {type(value).__name__}. To do: give text, bytes, a Path, or a list or dict of them."
+            f"{place} is a {type(given).__name__}. To do: give text, bytes, a Path, or a list or dict of them."
         )
     return [found for number, inner in enumerate(value) for found in _search(canary, inner, f"{place}[{number}]")]
 

@@ -67,7 +67,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     status: int = 400
 
-    def refuse(self, write: Callable[[int, str], bytes] | None = None, **names: object) -> DetailedRefusal:
+    def refuse(self, write: Callable[[int, str], bytes] | None = None, /, **names: object) -> DetailedRefusal:
         """Return the refusal of a request. `write` writes the body; None: the dialect's ordinary one."""
         text = self.text.format(**names)
         return DetailedRefusal(text, write and write(self.status, text), status=self.status, kind=self.kind)

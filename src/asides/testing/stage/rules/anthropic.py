@@ -14,14 +14,23 @@ import msgspec
 
 from asides.dialects.anthropic.server.write_reply import write_error
 from asides.testing.stage.http_requests import Request
-from asides.testing.stage.rules import DetailedRefusal, RequestRules, Wire, claude_texts, read_account, read_credential
+from asides.testing.stage.rules import (
+    DetailedRefusal,
+    RequestRules,
+    Wire,
+    anthropic_hosts,
+    claude_texts,
+    read_account,
+    read_credential,
+)
+from asides.testing.stage.rules.anthropic_hosts import find_host
 from asides.testing.stage.rules.claude_history import Dropped, SealCheck, check_history
 from asides.testing.stage.rules.claude_seals import ClaudeSeals
 from asides.testing.stage.rules.claude_settings import ClaudeRequest, check_settings
 from asides.values.events import Event, PartArrived, ReplyEnded, ReplyStarted, StopReason, TextDelta, UsageReported
 from asides.values.parts import ServerTool
 
-RULES = claude_texts.RULES
+RULES = (*claude_texts.RULES, *anthropic_hosts.RULES)
 # The error and its code are those of anthropic-python 2.8, types/thread_unsupported_request_error.py, 2026-11: clients
 # send the whole conversation without `thread` after it.
 _NO_THREADS = "thread: threads are not supported here. Send the full conversation without `thread`."
@@ -51,6 +60,9 @@ class MessagesRules:
         return next(self._check(self._read(body, request)), None)
 
     def _check(self, request: ClaudeRequest) -> Iterator[DetailedRefusal]:
+        if (check_host := find_host(request.model)) is not None:
+            yield from check_host(request)
+            return
         yield from check_settings(request)
         yield from check_history(request)
         check = SealCheck(request, self._seals)

@@ -10,6 +10,7 @@ from tests.testing.stage.rules.openai_chat.host_cases import (
     FORCED,
     LOOP,
     LOOP_WITH,
+    ON,
     Case,
     asking,
     messages,
@@ -17,7 +18,24 @@ from tests.testing.stage.rules.openai_chat.host_cases import (
     with_tools,
 )
 
+THINKING_BLOCKS = [{"type": "thinking", "thinking": "mull", "signature": "s"}]
 CASES = [
+    Case(
+        "thinking_must_lead",
+        "claude-sonnet-4-5",
+        messages(*LOOP, thinking=ON),
+        messages(USER, called("a", thinking_blocks=THINKING_BLOCKS), result("a"), thinking=ON),
+        "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`.",
+        at="as-litellm",
+    ),
+    Case(
+        "reasoning_params_conflict",
+        "gemini-main",
+        asking(thinking=ON, thinking_level="low"),
+        asking(thinking_level="low"),
+        "Cannot specify both 'thinking' and 'thinking_level'",
+        at="as-litellm",
+    ),
     Case(
         "reasoning_params_conflict",
         "openai/gpt-5",

@@ -18,6 +18,14 @@ from tests.testing.stage.rules.openai_chat.host_cases import (
 
 FORCED_BUT_OFF = with_tools(tool_choice="required", thinking=OFF)
 CASES = [
+    Case(
+        "stream_required",
+        "any",
+        asking(enable_thinking=True),
+        asking(enable_thinking=True, stream=True),
+        "can not be support when `stream=False`",
+        at="as-modelscope",
+    ),
     Case("tool_choice_with_thinking", "deepseek-v4-pro", FORCED, FORCED_BUT_OFF, "does not support this tool_choice"),
     Case(
         "tool_choice_with_thinking",

@@ -15,6 +15,15 @@ from tests.testing.stage.rules.openai_chat.host_cases import (
 
 CASES = [
     Case(
+        "role_alternation",
+        "mistral-7b-instruct",
+        messages(USER, SO),
+        messages(USER, SAID, SO),
+        "After the optional system message, conversation roles must alternate",
+        at="as-vllm",
+        date="2024-07-27",
+    ),
+    Case(
         "tool_result_missing",
         "gpt-5",
         messages(USER, called("a"), SO),

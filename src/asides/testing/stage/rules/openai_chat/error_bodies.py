@@ -149,6 +149,17 @@ def write_messages_api(fault: Fault) -> bytes:
     return _encode({"type": "error", "error": {"type": _BAD_REQUEST, "message": fault.text}})
 
 
+def write_bytes_repr(fault: Fault) -> bytes:
+    """The same as Python shows bytes, which a proxy quotes."""
+    return repr(write_messages_api(fault)).encode()
+
+
+def write_numbered_flat(fault: Fault) -> bytes:
+    """The fields of an engine beside each other, as until 2025."""
+    flat = {"object": "error", "message": fault.text, "type": "BadRequestError", "param": None, "code": fault.status}
+    return _encode(flat)
+
+
 def write_numbered(fault: Fault) -> bytes:
     """OpenAI's object with the status as its code."""
     error = {"message": fault.text, "type": "BadRequestError", "param": None, "code": fault.status}

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from datetime import date
 
+from asides.testing.stage.rules import find_turn_start
 from asides.testing.stage.rules.openai_chat.asked import Asked
 from asides.testing.stage.rules.openai_chat.error_bodies import Fault, HostRule, write_issues, write_nothing
 
@@ -63,6 +64,43 @@ def check_openrouter_settings(asked: Asked) -> Iterator[Fault]:
         count = sum(len(str(message.get("content")).split()) for message in asked.messages)
         if count > _CONTEXT_LIMIT:
             yield _CONTEXT.fault(limit=_CONTEXT_LIMIT, count=count)
+
+
+# --- LiteLLM's own, and Claude behind it ------------------------------------------------------------------------------
+
+_ONE_LEVEL = HostRule(
+    kind="reasoning_params_conflict",
+    text="litellm.UnsupportedParamsError: Cannot specify both 'thinking' and 'thinking_level'. Received Model "
+    "Group={model}",
+    since="2026-04-22",
+    source="a public file that quotes the proxy; unsure: the middle of the sentence",
+)
+_MUST_LEAD = HostRule(
+    kind="thinking_must_lead",
+    text="messages.{place}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When "
+    "`thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set "
+    "of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. To avoid "
+    "this requirement, disable `thinking`. Please consult our documentation at "
+    "https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking",
+    since="2025-09-10",
+    source="openai/openai-agents-python#1704",
+)
+
+
+def check_litellm_settings(asked: Asked) -> Iterator[Fault]:
+    """Check that thinking is asked for once."""
+    if "thinking" in asked.body and "thinking_level" in asked.body:
+        yield _ONE_LEVEL.fault(model=asked.model)
+
+
+def check_claude_loop(asked: Asked) -> Iterator[Fault]:
+    """Check that the calls of the open turn bring their thinking, while it is enabled."""
+    start = find_turn_start(asked.messages)
+    for place, message in asked.assistants():
+        if asked.switch == "enabled" and place > start and message.get("tool_calls"):
+            if not message.get("thinking_blocks"):
+                yield _MUST_LEAD.fault(place=place)
+            return
 
 
 # --- what its upstreams refuse ----------------------------------------------------------------------------------------
@@ -146,7 +184,7 @@ SIGNATURE_MISSING = HostRule(
     kind="thought_signature_missing",
     text="Function call is missing a thought_signature in functionCall parts. This is required for tools to work "
     "correctly, and missing thought_signature may lead to degraded model performance. Additional data, function call "
-    "`default_api:{name}` , position {position}. Please refer to "
+    "default_api:{name} , position {position}. Please refer to "
     "https://ai.google.dev/gemini-api/docs/thought-signatures for more details.",
     since="2025-11-18",
     source="niki914/zafiro#100: the body is a list",

@@ -121,6 +121,12 @@ _ONLY_STREAMED = HostRule(
     since="2025-03",
     source="errors of the live service in public reports, such as langgenius/dify#15484",
 )
+_NO_STREAM = HostRule(
+    kind="stream_required",
+    text="enable thinking can not be support when `stream=False`.",
+    since="2025-10-23",
+    source="musistudio/claude-code-router#948",
+)
 _BUDGET = HostRule(
     kind="budget_out_of_range",
     text="<400> InternalError.Algo.InvalidParameter: The thinking_budget parameter must be a positive integer and not "
@@ -167,6 +173,12 @@ def check_qwen_settings(asked: Asked) -> Iterator[Fault]:
         yield _BUDGET.fault(most=most)
     if thinks and asked.forced_tool:
         yield _FORCED_IN_THINKING.fault()
+
+
+def check_modelscope_settings(asked: Asked) -> Iterator[Fault]:
+    """Check that thinking that is asked for is streamed."""
+    if asked.body.get("enable_thinking") is True and asked.body.get("stream") is not True:
+        yield _NO_STREAM.fault()
 
 
 # --- MiniMax ----------------------------------------------------------------------------------------------------------

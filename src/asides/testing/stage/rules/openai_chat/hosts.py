@@ -57,7 +57,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     fails_midstream: bool = False
     """Whether an upstream finds its faults only after a stream was opened."""
     upstreams: tuple[Host, ...] = ()
-    """To whom it passes them on; () if to any host of the table, by the name of the model."""
+    """To whom it passes them on; if its own models do not show it, also to any host of the table."""
 
     def check(self, asked: Asked) -> Iterator[Fault]:
         """Yield the rules that a request breaks here."""
@@ -109,6 +109,14 @@ _MAKERS = (
     Host(title="Z.AI", models=r"z-ai/glm", pairs=message_rules.ZAI_PAIRS, write=error_bodies.write_code_only),
 )
 
+_CLAUDE_BEHIND_A_PROXY = Host(
+    title="Anthropic",
+    models=r"claude-",
+    checks=(gateway_rules.check_claude_loop,),
+    pairs=message_rules.CLAUDE_PAIRS,
+    write=error_bodies.write_bytes_repr,
+)
+
 # --- all hosts --------------------------------------------------------------------------------------------------------
 
 PLAIN = Host(title="a host of chat completions")
@@ -128,8 +136,10 @@ HOSTS = (
     Host(
         title="LiteLLM",
         at="as-litellm",
+        checks=(gateway_rules.check_litellm_settings,),
         pairs=None,
         wrap=error_bodies.wrap_sentence,
+        upstreams=(_CLAUDE_BEHIND_A_PROXY,),
     ),
     # A relay that tells only the sentence (MoonshotAI/kimi-agent-sdk#169, 2026-04-23).
     Host(
@@ -253,6 +263,12 @@ HOSTS = (
         write=error_bodies.write_with_request_id,
     ),
     Host(
+        title="ModelScope",
+        at="as-modelscope",
+        checks=(host_settings.check_modelscope_settings,),
+        write=error_bodies.write_with_request_id,
+    ),
+    Host(
         title="MiniMax",
         at="as-minimax",
         models=r"minimax-",
@@ -303,11 +319,11 @@ def find_upstream(host: Host, model: str) -> Host:
     """Return the host to which a request is passed on; itself if it passes nothing on."""
     if host.wrap is None:
         return host
-    if host.upstreams:
+    if host.models is not None:
         return _find_by_model(host.upstreams, model)
     own = tuple(other for other in HOSTS if other.wrap is None)
     # A proxy names the maker in front of the model.
-    return _find_by_model(own, model.rpartition("/")[2])
+    return _find_by_model((*host.upstreams, *own), model.rpartition("/")[2])
 
 
 def _find_by_model(hosts: tuple[Host, ...], model: str) -> Host:

@@ -16,7 +16,7 @@ import msgspec
 
 from asides.testing.stage.rules import Wire, find_pairing_faults
 from asides.testing.stage.rules.openai_chat.asked import Asked, Check
-from asides.testing.stage.rules.openai_chat.error_bodies import Fault, HostRule, write_body_code
+from asides.testing.stage.rules.openai_chat.error_bodies import Fault, HostRule, write_body_code, write_numbered_flat
 
 _INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
 
@@ -271,6 +271,13 @@ _ALTERNATION = HostRule(
     since="2025-12-05",
     source="suitenumerique/conversations#197",
 )
+_ALTERNATION_2024 = HostRule(
+    kind="role_alternation",
+    text="After the optional system message, conversation roles must alternate user/assistant/user/assistant/...",
+    write=write_numbered_flat,
+    since="2024-07-27",
+    source="vllm-project/vllm#6862",
+)
 _SUCCESSIVE = HostRule(
     kind="role_alternation",
     text="{model} does not support successive user or assistant messages (messages[{before}] and messages[{place}] in "
@@ -284,7 +291,7 @@ _SUCCESSIVE = HostRule(
 def check_alternation(asked: Asked) -> Iterator[Fault]:
     """Check that people and the model take turns, where the template demands it."""
     if re.search(r"gemma|mistral-7b|mixtral|llama-?2", asked.name) and next(_find_successive(asked.messages), None):
-        yield _ALTERNATION.fault()
+        yield (_ALTERNATION if asked.today >= date(2025, 7, 1) else _ALTERNATION_2024).fault()
 
 
 def check_interleaved(asked: Asked) -> Iterator[Fault]:

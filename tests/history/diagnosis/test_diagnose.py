@@ -12,7 +12,7 @@ import pytest
 from asides.history.diagnosis.diagnose import diagnose
 from asides.testing.stage import Say, Stage
 from asides.values.parts import ToolCall
-from tests.history.naive_client import post
+from tests.history.diagnosis.naive_client import post
 
 _SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
 _LISTS = {"anthropic": "messages", "openai_chat": "messages", "openai_responses": "input", "gemini": "contents"}

@@ -20,9 +20,9 @@ from asides.providers.find import find_target
 from asides.testing.stage import Stage
 from asides.values.errors import ConfigError
 from asides.values.messages import Prompt
-from tests.history.damage import damage
-from tests.history.naive_client import post
-from tests.history.test_diagnose_stuck import (
+from tests.history.diagnosis.damage import damage
+from tests.history.diagnosis.naive_client import post
+from tests.history.diagnosis.test_diagnose import (
     CLAUDE,
     DEEPSEEK,
     GEMINI,
@@ -157,3 +157,47 @@ def test_what_is_repaired_is_accepted(name: str) -> None:
 
 def _send(stage: Stage, speaker: Speaker, body: dict[str, Any]) -> int:
     return post(stage, speaker.format, body, model=speaker.model).status
+
+
+# --- anything at all --------------------------------------------------------------------------------------------------
+
+_KEYS = st.sampled_from([
+    "role", "content", "type", "text", "thinking", "signature", "data", "id", "name", "input", "tool_use_id", "parts",
+    "functionCall", "functionResponse", "args", "response", "thought", "thoughtSignature", "tool_calls", "function",
+    "arguments", "tool_call_id", "reasoning_content", "reasoning", "reasoning_details", "extra_content", "call_id",
+    "output", "summary", "encrypted_content", "message", "payload", "index", "function_call", "model",
+])  # fmt: skip
+_WORDS = st.sampled_from([
+    "user", "assistant", "model", "tool", "system", "text", "thinking", "redacted_thinking", "tool_use", "tool_result",
+    "message", "reasoning", "function_call", "function_call_output", "item_reference", "reasoning.text", "{}", "", " ",
+    "rs_1", "fc_1", "x",
+])  # fmt: skip
+_VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 2) | st.floats(allow_nan=False, allow_infinity=False) | _WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+_ITEMS = st.lists(st.dictionaries(_KEYS, _VALUES, max_size=5) | _VALUES, min_size=1, max_size=4)
+_BODIES = st.dictionaries(
+    st.sampled_from(["messages", "input", "contents", "system", "tools", "thinking", "model", "asides", "store"]),
+    _ITEMS | _VALUES,
+    max_size=5,
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    history=_ITEMS | _BODIES,
+    target=st.sampled_from(TARGETS),
+    format_name=st.sampled_from(["auto", "openai", "anthropic", "responses", "gemini", "asides"]),
+)
+def test_whatever_is_read_is_repaired_or_refused_with_an_error(history: Any, target: str, format_name: str) -> None:
+    try:
+        found = diagnose(history, target, format_name=format_name)
+    except ConfigError as problem:
+        if "cannot be repaired" in str(problem):
+            raise AssertionError from problem
+        return
+    again = diagnose(found.repaired, target, format_name=found.format)
+    assert again.sound, (found.findings, again.refused)
+    assert again.repaired == found.repaired

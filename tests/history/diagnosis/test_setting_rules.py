@@ -1,0 +1,85 @@
+"""The settings beside a history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from asides.history.diagnosis.diagnose import diagnose
+
+ASK = [{"role": "user", "content": "q"}]
+TOOL = {"name": "f", "input_schema": {"type": "object"}}
+CLAUDE_5 = "anthropic:claude-opus-5-5"
+CLAUDE_4 = "anthropic:claude-haiku-4-5"
+BUDGET = {"type": "enabled", "budget_tokens": 2000}
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "kinds", "repaired"),
+    [
+        (CLAUDE_5, {"thinking": BUDGET}, ["thinking_mode_unsupported"],
+         {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}}),
+        (CLAUDE_5, {"thinking": {"type": "disabled"}}, ["thinking_cannot_disable"],
+         {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}}),
+        (CLAUDE_5, {"temperature": 0.5}, ["sampling_unsupported"], {}),
+        (CLAUDE_5, {"output_config": {"effort": "turbo"}}, ["effort_unsupported_value"], {}),
+        (CLAUDE_4, {"thinking": {"type": "adaptive"}}, ["adaptive_unsupported"],
+         {"thinking": {"type": "enabled", "budget_tokens": 4904}}),
+        (CLAUDE_4, {"thinking": {**BUDGET, "budget_tokens": 9}}, ["budget_too_small"],
+         {"thinking": {"type": "enabled", "budget_tokens": 1024}}),
+        (CLAUDE_4, {"thinking": {**BUDGET, "budget_tokens": 9500}}, ["budget_exceeds_max_tokens"],
+         {"thinking": {"type": "enabled", "budget_tokens": 4904}}),
+        (CLAUDE_4, {"thinking": BUDGET, "top_k": 3}, ["sampling_with_thinking"], {"thinking": BUDGET}),
+        (CLAUDE_4, {"thinking": BUDGET, "tools": [TOOL], "tool_choice": {"type": "any"}},
+         ["tool_choice_with_thinking"], {"thinking": BUDGET, "tools": [TOOL], "tool_choice": {"type": "auto"}}),
+        (CLAUDE_4, {"thinking": BUDGET, "x": 1}, [], {"thinking": BUDGET, "x": 1}),
+    ],
+)  # fmt: skip
+def test_a_setting_gets_the_value_of_our_request(model: str, given: Any, kinds: list[str], repaired: Any) -> None:
+    request = {"model": model.partition(":")[2], "max_tokens": 9000, "messages": ASK}
+    found = diagnose({**request, **given}, model, format_name="anthropic")
+    assert [finding.kind for finding in found.refused] == kinds
+    assert found.repaired == {**request, **repaired}
+
+
+def test_settings_of_other_formats() -> None:
+    chat = {"model": "gpt-5", "messages": ASK, "reasoning_effort": "none", "temperature": 0.2}
+    found = diagnose(chat, "openai:gpt-5")
+    assert found.repaired == {"model": "gpt-5", "messages": ASK, "reasoning_effort": "minimal"}
+    assert [finding.path for finding in found.refused] == ["reasoning_effort", "temperature"]
+    gemini = {
+        "contents": [{"role": "user", "parts": [{"text": "x"}]}],
+        "generationConfig": {"thinkingConfig": {"thinkingBudget": 0}, "seed": 1},
+    }
+    found = diagnose(gemini, "google:gemini-3.5-flash")
+    assert found.repaired["generationConfig"]["seed"] == 1
+    assert [finding.path for finding in found.refused] == ["generationConfig.thinkingConfig"]
+    responses = {"model": "gpt-5", "input": ASK, "reasoning": {"effort": "xhigh", "summary": "auto"}}
+    found = diagnose(responses, "openai:gpt-5")
+    assert found.repaired["reasoning"] == {"effort": "high", "summary": "auto"}
+
+
+def test_an_answer_to_be_continued_is_followed_by_the_user() -> None:
+    request = {"model": "m", "max_tokens": 9, "messages": [*ASK, {"role": "assistant", "content": "It"}]}
+    found = diagnose(request, "anthropic:claude-opus-4-6", format_name="anthropic")
+    assert [finding.kind for finding in found.refused] == ["prefill_unsupported"]
+    assert found.repaired["messages"][-1] == {"role": "user", "content": "Continue."}
+    assert diagnose(request, CLAUDE_4, format_name="anthropic").sound
+    assert diagnose(request["messages"], "anthropic:claude-opus-4-6").sound, "a saved history ends so"
+
+
+def test_tools_of_the_history_are_declared() -> None:
+    use = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]}
+    returned = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "1"}]}
+    request = {"model": "claude-haiku-4-5", "max_tokens": 9, "messages": [*ASK, use, returned]}
+    found = diagnose(request, CLAUDE_4)
+    assert found.repaired == {**request, "tools": [TOOL]}
+    assert [finding.path for finding in found.refused] == ["tools"]
+
+
+def test_settings_that_cannot_be_read_are_a_note() -> None:
+    request = {"model": "m", "max_tokens": "many", "messages": ASK}
+    found = diagnose(request, CLAUDE_4, format_name="anthropic")
+    assert found.repaired == request
+    assert found.notes[0].startswith("the settings beside the history were not checked: max_tokens")
