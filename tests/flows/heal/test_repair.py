@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -529,3 +530,32 @@ def test_law_whatever_servers_say_the_requests_are_few_and_end(
         seen = [json.dumps(body, sort_keys=True) for body in served.bodies]
         assert max(map(seen.count, seen)) <= 1 + retries
     assert not MEMORY
+
+
+# --- real bodies ------------------------------------------------------------------------------------------------------
+
+_BODIES = Path(__file__).resolve().parents[4] / "shared" / "reference" / "rejections.jsonl"
+
+
+@pytest.mark.skipif(not _BODIES.exists(), reason="the collected bodies are not here")
+def test_every_collected_body_leads_to_few_requests_and_an_end() -> None:
+    """A server that always says the same is asked at most four times, and whatever it says, nothing else is raised."""
+    rows = [json.loads(line) for line in _BODIES.read_text(encoding="utf-8").splitlines()]
+    said: list[Any] = []
+
+    def refuse(_: Body) -> Any:
+        return said[-1]
+
+    thought = Thought("hm", source="block", seals=(Seal("signature", "s1"),))
+    history = [user("?"), assistant(thought, "ok"), user("!"), user("!")]
+    options: dict[str, Any] = {"thinking": "high", "tools": [LOOK], "temperature": 0.3, "on_conflict": "adjust"}
+    with refusing(refuse) as served:
+        for row in rows:
+            said.append((row["status"], row["body"]))
+            for model in (CHAT, CLAUDE, GPT):
+                forget()
+                before = served.count()
+                with pytest.raises(ProviderError):
+                    ask(served.url, model, history, **options)
+                assert 1 <= served.count() - before <= 4, row["id"]
+                assert not MEMORY

@@ -95,17 +95,16 @@ def _stop_asking(refused: RefusedRequest) -> Iterator[Fix]:
 # --- efforts ----------------------------------------------------------------------------------------------------------
 
 
-_LISTS = r"(?i)\b(?:supported|allowed|valid|accepted|permitted|one of|please use|use|levels?|values?|types?)\b"
+_LISTS = r"(?i)\b(?:supported|allowed|valid|accepted|permitted|one of|must be|should be|expected|choose from|use)\b"
 
 
 def _list_words(refused: RefusedRequest) -> set[str]:
     """The efforts that a refusal offers, "none" among them: those after the words that announce a list."""
-    words = {value.lower() for value in refused.rejection.values}
-    if words & {*EFFORTS, "none"}:
+    offered = {*EFFORTS, "none"} - {describe(refused.planned.thinking)}
+    if words := offered.intersection(value.lower() for value in refused.rejection.values):
         return words
     for rest in reversed(re.split(_LISTS, refused.rejection.text)[1:]):
-        found = set(re.findall(r"[a-z]+", rest.lower())) & {*EFFORTS, "none"}
-        if found - {describe(refused.planned.thinking)}:
+        if found := offered.intersection(re.findall(r"[a-z]+", rest.lower())):
             return found
     return set()
 
@@ -116,23 +115,22 @@ def _list_efforts(refused: RefusedRequest) -> tuple[Effort, ...]:
 
 
 def _drop_effort(refused: RefusedRequest) -> Iterator[Fix]:
+    if listed := _list_efforts(refused):
+        changes = (("efforts", listed), ("off_as_effort", "none" in _list_words(refused)))
+        yield fix_thinking(refused, "this model takes other efforts", *changes)
     yield fix_thinking(refused, "this model takes no effort", ("efforts", ()), ("off_as_effort", False))
     yield from _stop_asking(refused)
 
 
 def _lower_effort(refused: RefusedRequest) -> Iterator[Fix]:
     """The efforts that the refusal lists; without a list, all but the refused one."""
-    listed, words = _list_efforts(refused), _list_words(refused)
-    detail = "this model takes other efforts"
-    if listed:
-        yield fix_thinking(refused, detail, ("efforts", listed), ("off_as_effort", "none" in words))
-    elif not words:
+    if not _list_words(refused):
         asked = refused.planned.thinking.effort
         known: Sequence[Effort] = refused.target.rule.efforts or EFFORTS
         others = tuple(effort for effort in known if effort != asked)
         # A switch that also takes efforts is turned on instead.
         if asked is not None and others and "think" not in refused.body:
-            yield fix_thinking(refused, detail, ("efforts", others))
+            yield fix_thinking(refused, "this model takes other efforts", ("efforts", others))
     yield from _drop_effort(refused)
 
 
