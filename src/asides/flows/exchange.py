@@ -378,12 +378,8 @@ class Exchange:
         if call.policy.thinking_encrypted:
             revealed.append("thinking_encrypted")
         fields = (
-            ("revealed", tuple(revealed)),
-            ("expected", call.expected),
-            ("priced_by", call.target.provider.prices),
-            ("learned", learned),
-            ("prefix", sent.prefix),
-            ("effort", sent.effort),
+            *(("revealed", tuple(revealed)), ("expected", call.expected), ("priced_by", call.target.provider.prices)),
+            *(("learned", learned), ("prefix", sent.prefix), ("effort", sent.effort)),
             ("visibility", call.policy.visibility),
         )
         return {name: value for name, value in fields if value}

@@ -74,7 +74,8 @@ def test_tools_of_the_history_are_declared() -> None:
     returned = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "1"}]}
     request = {"model": "claude-haiku-4-5", "max_tokens": 9, "messages": [*ASK, use, returned]}
     found = diagnose(request, CLAUDE_4)
-    assert found.repaired == {**request, "tools": [TOOL]}
+    declared = {"name": "f", "input_schema": {"type": "object", "properties": {}}}
+    assert found.repaired == {**request, "tools": [declared]}
     assert [finding.path for finding in found.refused] == ["tools"]
 
 

@@ -44,7 +44,6 @@ DETAILS_TEXT_FIELD = "reasoning"
 _SIGNATURE = "thought_signature"
 
 # developers.openai.com guides/prompt-caching, 2026-11-16. Without the field some minutes, an hour at most.
-RETENTIONS = ("24h",)
 
 _BRIDGE = "Noted."
 _STAND_IN_CARRIER = f'{{"google":{{"{_SIGNATURE}":"{STAND_IN}"}}}}'.encode()
@@ -64,7 +63,7 @@ def encode_messages(prompt: Prompt, target: Target, notices: list[Notice], *, re
     encoder = _MessageEncoder(prompt, target, notices)
     context = encoder.find_context() if reuse else None
     if not target.quirks.cache_control:
-        report_cache(prompt, notices, takes_lifetime=target.quirks.cache_key and prompt.cache in RETENTIONS)
+        report_cache(prompt, notices, has_key=target.quirks.cache_key)
     messages = put_system_first(prompt)
     encode = build_flat_encoder(
         system=encoder.encode_system,
