@@ -46,6 +46,20 @@ def drop_open_thoughts(prompt: Prompt, notices: list[Notice]) -> Prompt:
     return _drop_from(prompt, list(range(start, end)), detail, notices)
 
 
+def add_stand_ins(prompt: Prompt, text: str, notices: list[Notice]) -> Prompt:
+    """Add a thought to each turn that calls tools and has lost its own, for hosts that want one back."""
+    messages = tuple(
+        msgspec.structs.replace(message, parts=(Thought(text, source="block"), *message.parts))
+        if facts.calls and not facts.traits & HAS_THOUGHTS
+        else message
+        for message, facts in zip(prompt.messages, read_facts(prompt.messages), strict=True)
+    )
+    if all(map(is_, messages, prompt.messages)):
+        return prompt
+    notices.append(Notice("thinking_stand_in", "a stand-in was sent for thinking that is gone", "messages"))
+    return msgspec.structs.replace(prompt, messages=messages)
+
+
 def _is_results(message: Message) -> bool:
     return message.role in ("tool", "user") and all(isinstance(part, ToolResult) for part in message.parts)
 

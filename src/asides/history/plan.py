@@ -10,7 +10,7 @@ import msgspec
 from asides.dialects import find_facts
 from asides.dialects.dialect import Dialect, HttpRequest
 from asides.history.check import OnConflict, check_request
-from asides.history.fit_thoughts import drop_open_thoughts, fit_thoughts
+from asides.history.fit_thoughts import add_stand_ins, drop_open_thoughts, fit_thoughts
 from asides.history.pair import (
     add_missing_results,
     drop_blank_messages,
@@ -84,6 +84,9 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
     checked = check_request(sendable, target, on_conflict, notices)
     if traits & HAS_THOUGHTS and not target.quirks.thoughts_while_off and target.thinks(checked.thinking) is False:
         checked = drop_open_thoughts(checked, notices)
+    lost = target.quirks.missing_thinking
+    if lost and traits & HAS_CALLS and find_facts(target.dialect).thinks_in_blocks and target.thinks(checked.thinking):
+        checked = add_stand_ins(checked, lost, notices)
     effort = checked.thinking.effort
     if target.rule.effort_updates is not None or traits & CHANGES_EFFORT:
         from asides.history.effort_changes import place_changes

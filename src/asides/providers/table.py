@@ -364,7 +364,8 @@ _OLLAMA_AS_RESPONSES = _responses(
 # decrypt the provided encrypted_content" (xAI: sub2api#4535, 2026-07-18); at Azure in one resource (openai/codex#3573,
 # 2025-09-14).
 # prompt_cache_key: developers.openai.com guides/prompt-caching; docs.x.ai prompt-caching/best-practices, 2026-11-16.
-_APART = Quirks(tags=(), encrypted_reasoning=True, seals_per_account=True, cache_key=True)
+# Items of reasoning go back without raw text: "Expected an array with maximum length 0" (2026).
+_APART = Quirks(tags=(), encrypted_reasoning=True, seals_per_account=True, raw_items=False, cache_key=True)
 
 _OPENAI_CHAT = Quirks(tags=(), output_limit="max_completion_tokens", cache_key=True)
 
@@ -1630,7 +1631,8 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.deepseek.com/anthropic",
         key_env=("DEEPSEEK_API_KEY",),
         headers=(("anthropic-version", "2023-06-01"),),
-        quirks=_messages(auth="x-api-key", clone=True),
+        # "The `content[].thinking` in the thinking mode must be passed back to the API" (2026-08). Unsigned is fine.
+        quirks=msgspec.structs.replace(_messages(auth="x-api-key", clone=True), missing_thinking="."),
         models=(_clone("*", "optional", ("enabled", "adaptive", "disabled"), efforts=("low", "high", "max")),),
         replay=(_replay("all", "2026-08", "api-docs.deepseek.com anthropic_api; unsure: earlier turns"),),
         prices="deepseek",

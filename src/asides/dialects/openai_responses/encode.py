@@ -285,7 +285,7 @@ class _ItemEncoder:
 
     def can_go_back(self, item: Wire) -> bool:
         is_known = self.quirks.item_ids and (self.stored or not self.quirks.encrypted_reasoning)
-        if item.get("encrypted_content") or (is_known and self.quirks.raw_items):
+        if item.get("encrypted_content") or is_known:
             return True
         # Its id alone means nothing to an endpoint that has stored nothing: "Item with id … not found".
         add_notice(self.notices, "reasoning_not_sent", "a thought has no encrypted content, and nothing is stored")
