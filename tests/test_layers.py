@@ -413,7 +413,6 @@ _TESTED_ELSEWHERE: dict[str, str] = {
     "cli/service_arguments.py": "declarations, which the tests of each command parse",
     "conversations/async_.py": "with its twin: both_shells.py, test_turn.py and test_turn_endings.py run both",
     "conversations/sync.py": "with its twin: both_shells.py, test_turn.py and test_turn_endings.py run both",
-    "dialects/anthropic/encode_messages.py": "with the rest of a request: test_encode.py",
     "dialects/openai_responses/input_parts.py": "with the rest of a request: test_encode.py",
     "dialects/model_list_formats.py": "one list for each dialect, all in dialects/test_model_lists.py",
     "flows/call.py": "values, no behaviour",
