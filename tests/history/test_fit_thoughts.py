@@ -48,6 +48,11 @@ def test_thoughts_among_those_of_another_reply_are_left_out() -> None:
     assert count_thoughts(fit_thoughts(Prompt(messages), [], joins=False, leads=False)) == [0, 1, 1]
 
 
+def test_a_turn_of_nothing_but_thinking_does_not_cost_the_next_one_its_own() -> None:
+    messages = (user("?"), assistant(HM), assistant(HM, Text("One."), CALL), RESULT)
+    assert count_thoughts(fit_thoughts(Prompt(messages), [], joins=True, leads=True)) == [0, 1, 0]
+
+
 def test_a_turn_of_nothing_but_thinking_is_gone_with_it() -> None:
     messages = (user("?"), assistant(HM, "One."), assistant(HM))
     assert len(fit_thoughts(Prompt(messages), [], joins=True, leads=False).messages) == 2

@@ -66,14 +66,14 @@ def _is_results(message: Message) -> bool:
 
 def _find_joined(messages: Sequence[Message]) -> Iterator[int]:
     """Find the turns that follow another one with thoughts directly. A provider refuses thoughts among those of another
-    reply: "cannot be modified".
+    reply: "cannot be modified". Thoughts that nothing follows do not count: they cannot go back at all.
     """
     before = False
     for number, (message, facts) in enumerate(zip(messages, read_facts(messages), strict=True)):
         has_thoughts = bool(facts.traits & HAS_THOUGHTS)
         if message.role != "assistant":
             before = False
-        elif before and has_thoughts:
+        elif has_thoughts and (before or all(isinstance(part, Thought) or _is_blank(part) for part in message.parts)):
             yield number
         else:
             before = before or has_thoughts

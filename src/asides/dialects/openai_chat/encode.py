@@ -195,6 +195,7 @@ class _ThinkingEncoder:
     def __init__(self, thinking: Thinking, target: Target, notices: list[Notice]) -> None:
         self.thinking = thinking
         self.rule = target.rule
+        self.has_learned = bool(target.learned)
         self.budget_in = target.facts.budget_in
         self.toggle_on = target.quirks.toggle_on
         self.ask_by: AskBy = target.facts.ask_by
@@ -382,7 +383,7 @@ class _ThinkingEncoder:
         """Add an effort if thinking is asked for without an amount and an effort is the only field for it."""
         if self.rule.thinking == "always" or self.rule.default == "on":
             return
-        if self.rule.efforts == ():
+        if self.rule.efforts == () and (self.rule.default is None or self.has_learned):
             self._report("on_not_sent", "this model takes no effort; it decides itself whether to think", "on")
             return
         sent = nearest_effort(_DEFAULT_EFFORT, self.rule.efforts or (_DEFAULT_EFFORT,))
