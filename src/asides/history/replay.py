@@ -193,9 +193,8 @@ class _Replayer:
 
     def _is_other_account(self, origin: Origin) -> bool:
         """Whether it is known to come from another account, where that counts."""
-        target = self._target
-        is_bound = target.rule.account_bound or target.quirks.seals_per_account
-        return is_bound and bool(origin.account and target.account) and origin.account != target.account
+        own = self._target.account if self._target.facts.account_bound else ""
+        return bool(own and origin.account) and origin.account != own
 
     def _was_refused(self, token: Seal | Thought | ServerTool | UnknownPart) -> bool:
         refused = self._target.refused

@@ -1,7 +1,7 @@
 """A history under repair: `Draft` holds a copy of the document, the places of its parts in the file, and the findings.
 
 Rules change the copy and report each change; unknown fields stay. `open_draft` finds the list of messages, its format
-and the settings beside it. Not here: the parts of a format (read_*), and the rules.
+and the settings beside it. Not here: the parts of a format (shape_*), and the rules.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ import msgspec
 from asides.history.diagnosis.findings import FACTS, Effect, Fact, Finding, HistoryFormat
 from asides.history.import_export import detect_format, refuse_unwritable
 from asides.values.errors import ConfigError
-from asides.values.messages import Message
+from asides.values.messages import Message, Role
 from asides.values.parts import Part, is_too_deep
 
 Node: TypeAlias = dict[str, Any]
 Path: TypeAlias = tuple[str | int, ...]
 PieceKind: TypeAlias = Literal["text", "thought", "call", "result", "other"]
-TurnRole: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 CHAT: HistoryFormat = "openai_chat"
 FORMATS: dict[str, HistoryFormat] = {
@@ -72,7 +71,7 @@ class Piece(msgspec.Struct, eq=False):
 class Turn(msgspec.Struct, eq=False):
     """One message of the file; in a list of items, all items of a turn of the model."""
 
-    role: TurnRole
+    role: Role
     nodes: list[Node]
     pieces: list[Piece]
     model: str = ""

@@ -13,6 +13,7 @@ from asides.history.diagnosis.chat_rules import FieldRules
 from asides.history.diagnosis.draft import Draft, Piece
 from asides.history.diagnosis.findings import Effect, Fact
 from asides.history.diagnosis.shape import PlanView
+from asides.history.diagnosis.shape_anthropic import BLOCK_DIALECTS
 from asides.history.diagnosis.shape_chat import THOUGHT_FIELDS
 from asides.history.diagnosis.shape_gemini import SIGNATURES
 from asides.history.plan import Decision, Plan
@@ -45,7 +46,7 @@ class PlanRules:
         self.target = target
         self.view = view
         # A format that is not the model's own is converted by another program, which sends no foreign state.
-        blocks = draft.format == "anthropic" and target.dialect in ("anthropic", "bedrock")
+        blocks = draft.format == "anthropic" and target.dialect in BLOCK_DIALECTS
         self.native = blocks or draft.format in (target.dialect, "asides")
 
     def apply(self, planned: Plan, thinking: Any) -> None:
@@ -94,7 +95,7 @@ class PlanRules:
         if why.startswith(_NOT_SENT_BY_US) or why.startswith(_OTHER_LANGUAGE) or not self.native:
             return None, "ignored"
         if why.startswith(_BY_RULE):
-            unsigned = isinstance(part, Thought) and self.target.dialect in ("anthropic", "bedrock")
+            unsigned = isinstance(part, Thought) and self.target.dialect in BLOCK_DIALECTS
             if unsigned and why.endswith("sealed"):
                 return "thinking_signature_missing", "refused"
             name = (self.target.family or self.target.model).lower()
