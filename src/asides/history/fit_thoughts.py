@@ -26,7 +26,7 @@ def fit_thoughts(prompt: Prompt, notices: list[Notice], *, joins: bool, leads: b
         prompt = _drop_from(prompt, list(_find_joined(prompt.messages)), detail, notices)
     if leads:
         detail = "a turn that does not begin with its thinking goes back without it"
-        prompt = _drop_from(prompt, list(_find_unled(prompt.messages)), detail, notices)
+        prompt = _drop_from(prompt, list(_find_without_lead(prompt.messages)), detail, notices)
     return prompt
 
 
@@ -35,7 +35,7 @@ def drop_open_thoughts(prompt: Prompt, notices: list[Notice]) -> Prompt:
     cannot hold them there.
     """
     end = len(prompt.messages)
-    while end and _is_results(prompt.messages[end - 1]):
+    while end and _is_result_message(prompt.messages[end - 1]):
         end -= 1
     start = end
     while start and prompt.messages[start - 1].role == "assistant":
@@ -60,7 +60,7 @@ def add_stand_ins(prompt: Prompt, text: str, notices: list[Notice]) -> Prompt:
     return msgspec.structs.replace(prompt, messages=messages)
 
 
-def _is_results(message: Message) -> bool:
+def _is_result_message(message: Message) -> bool:
     return message.role in ("tool", "user") and all(isinstance(part, ToolResult) for part in message.parts)
 
 
@@ -79,7 +79,7 @@ def _find_joined(messages: Sequence[Message]) -> Iterator[int]:
             before = before or has_thoughts
 
 
-def _find_unled(messages: Sequence[Message]) -> Iterator[int]:
+def _find_without_lead(messages: Sequence[Message]) -> Iterator[int]:
     """Find the turns with thoughts that do not begin with one; turns in a row are one message."""
     leads: bool | None = None
     for number, message in enumerate(messages):

@@ -368,7 +368,7 @@ def _detect(draft: Draft, preferred: str) -> HistoryFormat:
         return "asides" if ours else "gemini"
     if draft.list_name == "contents":
         return "gemini"
-    if (found := detect_format([_without_odd_blocks(item) for item in items])) is not None:
+    if (found := detect_format([_replace_odd_blocks(item) for item in items])) is not None:
         return found
     if draft.list_name in ("input", "output"):
         return "openai_responses"
@@ -377,8 +377,8 @@ def _detect(draft: Draft, preferred: str) -> HistoryFormat:
     return "openai_responses" if preferred == "openai_responses" and fields == {} else "openai_chat"
 
 
-def _without_odd_blocks(item: Node) -> Node:
-    """The message without blocks that are broken, which must not decide on its format."""
+def _replace_odd_blocks(item: Node) -> Node:
+    """The message with a plain block for each broken one: those must not decide on its format."""
     content = item.get("content")
     if not isinstance(content, list):
         return item

@@ -88,7 +88,7 @@ def _list_open_thoughts(turns: Sequence[Turn]) -> list[Piece]:
     """
     found: list[Piece] = []
     for turn in reversed(turns):
-        if _begins(turn):
+        if _begins_turn(turn):
             break
         found += turn.list_pieces("thought")
     return found
@@ -283,7 +283,7 @@ def _sign_calls(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
     draft = shape.draft
     if turns and turns[-1].role == "assistant" and not draft.is_request:
         return  # the next question ends this turn
-    start = max((number for number, turn in enumerate(turns) if _begins(turn)), default=-1)
+    start = max((number for number, turn in enumerate(turns) if _begins_turn(turn)), default=-1)
     for turn in turns[start + 1 :]:
         call = next(iter(turn.list_pieces("call")), None) if turn.role == "assistant" else None
         if call is None or _has_signature(call.node, draft.format):
@@ -298,7 +298,7 @@ def _sign_calls(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
         draft.touch(call.node)
 
 
-def _begins(turn: Turn) -> bool:
+def _begins_turn(turn: Turn) -> bool:
     return turn.role == "user" and any(piece.kind != "result" for piece in turn.pieces)
 
 

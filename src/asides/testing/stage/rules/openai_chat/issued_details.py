@@ -19,7 +19,7 @@ from asides.dialects.message_encoder import STAND_IN
 from asides.dialects.openai_chat.encode_messages import DETAILS
 from asides.dialects.openai_chat.wire import read_signature
 from asides.testing.stage.rules import Wire, find_turn_start, list_call_ids
-from asides.testing.stage.rules.openai_chat.asked import Asked
+from asides.testing.stage.rules.openai_chat.chat_request import ChatRequest
 from asides.testing.stage.rules.openai_chat.error_bodies import Fault, HostRule
 from asides.testing.stage.rules.openai_chat.gateway_rules import SIGNATURE_CORRUPTED, SIGNATURE_MISSING
 from asides.values.events import Event, ReplyEnded, ThinkingDelta, ThoughtSealed, ToolCallDelta, UsageReported, Warned
@@ -186,7 +186,7 @@ class IssuedDetails:
 
     # --- checking -----------------------------------------------------------------------------------------------------
 
-    def check(self, asked: Asked, form: StateForm | None, *, exact: bool) -> Iterator[Fault]:
+    def check(self, asked: ChatRequest, form: StateForm | None, *, exact: bool) -> Iterator[Fault]:
         """Yield what is wrong with the state that came back: not issued here, changed, or incomplete.
 
         `exact`: thinking in a plain field is that of its own turn.
