@@ -62,7 +62,7 @@ _UNVERIFIED = HostRule(
     since="2026-05-08",
     source="smallmain/vscode-unify-chat-provider#178",
 )
-_UNDECRYPTED = HostRule(
+UNDECRYPTED = HostRule(
     kind="encrypted_reasoning_invalid",
     text="Could not decrypt the provided encrypted_content. Ensure the value is the unmodified encrypted_content from "
     "a previous response.",
@@ -237,7 +237,7 @@ class IssuedDetails:
                 rule = _MODIFIED if is_ours and is_latest else _INVALID_SIGNATURE
                 return rule.fault(place=place, number=number)
             case "summary_and_token":
-                rule = _UNDECRYPTED if re.match(r"(?:x-ai/)?grok", model.lower()) else _UNVERIFIED
+                rule = UNDECRYPTED if re.match(r"(?:x-ai/)?grok", model.lower()) else _UNVERIFIED
                 return rule.fault(name=entry.get("id"))
             case "token":
                 return SIGNATURE_CORRUPTED.fault()
