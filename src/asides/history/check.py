@@ -1,6 +1,6 @@
 """Check a request against its model's rule. A contradiction raises, or is adjusted with a notice. Pure.
 
-Not here: which parts of the history go back (plan), and how a setting is fitted to a rule (fit_request).
+Not here: which parts of the history go back (replay), and how a setting is fitted to a rule (fit_request).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Fit messages to hosts that demand more of them: roles that take turns, one system message, nothing blank, and tools
 beside the calls of a history. Pure.
 
-Not here: calls and their results (pair), and which thoughts go back (plan).
+Not here: calls and their results (pair), and which thoughts go back (replay).
 """
 
 from __future__ import annotations

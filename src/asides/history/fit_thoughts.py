@@ -1,6 +1,6 @@
 """Leave out thoughts in places where a provider refuses them, though their seals are valid. Pure.
 
-Not here: which thoughts go back at all (plan), and whether the request thinks (check).
+Not here: which thoughts go back at all (replay), and whether the request thinks (check).
 """
 
 from __future__ import annotations

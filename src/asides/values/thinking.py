@@ -1,7 +1,7 @@
 """Thoughts, seals and their origin; `Thinking`, the request for an amount of thinking; and how it is read from the
 forms that callers use (`read_thinking`).
 
-Not here: how a provider encodes the request (dialects), and which thoughts go back to it (history/plan).
+Not here: how a provider encodes the request (dialects), and which thoughts go back to it (history/replay).
 """
 
 from __future__ import annotations
