@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from asides.values.errors import from_status
 from asides.values.notices import escape_controls
 from asides.values.rejections import KINDS, classify, read_rejection
-from asides.values.unwrap_error import list_sayings
+from asides.values.unwrap_error import list_error_messages
 from tests.values.rejection_bodies import (
     DIALECTS,
     ORDINARY,
@@ -94,7 +94,7 @@ def test_what_a_server_echoes_of_the_request_is_no_message() -> None:
     body = {
         "error": {"message": "no", "input": "secret", "request": {"message": "secret"}, "failed_generation": "secret"}
     }
-    assert [saying.text for saying in list_sayings(encode(body))] == ["no"]
+    assert [message.text for message in list_error_messages(encode(body))] == ["no"]
 
 
 # --- hostile bodies -----------------------------------------------------------------------------------------------

@@ -372,7 +372,7 @@ class Exchange:
         if learned:
             from asides.flows.heal.repair import select_new_facts
 
-            learned = select_new_facts(sent, () if self._healer is None else self._healer.passing)
+            learned = select_new_facts(sent, () if self._healer is None else self._healer.temporary)
         if call.target.shows_raw:
             revealed.append("thinking_raw")
         if call.policy.thinking_encrypted:

@@ -17,6 +17,9 @@ from asides.values.notices import Notice
 from asides.values.parts import Part, Text, ToolResult
 from asides.values.tools import Tool
 
+SYSTEM_JOINED = "system messages have one place here; they were joined at the front"
+BLANKS_FILLED = "blank messages were left out, or got a word"
+NEIGHBOURS_JOINED = "messages of one role in a row were joined"
 BLANK = "(empty)"
 """The text that replaces a blank one, where a host refuses that."""
 
@@ -49,17 +52,17 @@ def _apply_rules(prompt: Prompt, rules: Sequence[MessageRule], notices: list[Not
         texts = [system, *(message.text for message in messages if message.role == "system")]
         system = "\n\n".join(text for text in texts if text and text.strip())
         messages = tuple(message for message in messages if message.role != "system")
-        _report(notices, "system_moved", "system messages have one place here; they were joined at the front")
+        _report(notices, "system_moved", SYSTEM_JOINED)
     if "filled" in rules:
         filled = tuple(new for message in messages for new in _fill(message))
         if filled != messages:
             messages = filled
-            _report(notices, "blank_message_dropped", "blank messages were left out, or got a word")
+            _report(notices, "blank_message_dropped", BLANKS_FILLED)
     if "alternate" in rules:
         merged = _merge_neighbours(messages)
         if len(merged) < len(messages):
             messages = merged
-            _report(notices, "messages_merged", "messages of one role in a row were joined")
+            _report(notices, "messages_merged", NEIGHBOURS_JOINED)
     if messages is prompt.messages:
         return prompt
     return msgspec.structs.replace(prompt, system=system, messages=messages)

@@ -198,7 +198,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Whether it may be asked for summaries of reasoning."""
     includes_reasoning: bool = True
     """Whether `include` may ask for encrypted reasoning, where `encrypted_reasoning` says that it comes."""
-    seals_per_account: bool = False
+    account_bound: bool = False
     """Its seals are valid only in the account that made them, whatever the model."""
     stores: bool = True
     """Whether a conversation can continue from a stored response. False: the whole history goes each time."""

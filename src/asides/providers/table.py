@@ -365,7 +365,7 @@ _OLLAMA_AS_RESPONSES = _responses(
 # 2025-09-14).
 # prompt_cache_key: developers.openai.com guides/prompt-caching; docs.x.ai prompt-caching/best-practices, 2026-11-16.
 # Items of reasoning go back without raw text: "Expected an array with maximum length 0" (2026).
-_APART = Quirks(tags=(), encrypted_reasoning=True, seals_per_account=True, raw_items=False, cache_key=True)
+_APART = Quirks(tags=(), encrypted_reasoning=True, account_bound=True, raw_items=False, cache_key=True)
 
 _OPENAI_CHAT = Quirks(tags=(), output_limit="max_completion_tokens", cache_key=True)
 
@@ -480,7 +480,7 @@ PROVIDERS: tuple[Provider, ...] = (
                     *(msgspec.structs.replace(rule, effort_updates=None) for rule in GPT_RESPONSES_MODELS),
                     *HOSTED,
                 ),
-                quirks=Quirks(tags=(), auth="api-key", encrypted_reasoning=True, seals_per_account=True),
+                quirks=Quirks(tags=(), auth="api-key", encrypted_reasoning=True, account_bound=True),
                 tier="verified",
                 source=f"learn.microsoft.com azure/ai-foundry/openai/how-to/responses: {_KEEP_ITEMS}",
             ),
@@ -1186,7 +1186,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("GOOGLE_GEMINI_BASE_URL",),
         key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         # "Corrupted thought signature": signatures are valid in one project (massgen/MassGen#665, 2025-11-20).
-        quirks=Quirks(tags=(), auth="x-goog-api-key", ask_by="thinking_level", path="", seals_per_account=True),
+        quirks=Quirks(tags=(), auth="x-goog-api-key", ask_by="thinking_level", path="", account_bound=True),
         models=GEMINI_MODELS,
         replay=GEMINI_REPLAY,
         also=(_GEMINI_AS_CHAT,),
@@ -1208,7 +1208,7 @@ PROVIDERS: tuple[Provider, ...] = (
         addressing="regional",
         key_env=("GOOGLE_ACCESS_TOKEN", "GOOGLE_OAUTH_ACCESS_TOKEN", "CLOUDSDK_AUTH_ACCESS_TOKEN"),
         cloud="google-cloud",
-        quirks=Quirks(tags=(), ask_by="thinking_level", path="", seals_per_account=True),
+        quirks=Quirks(tags=(), ask_by="thinking_level", path="", account_bound=True),
         models=GEMINI_MODELS,
         replay=GEMINI_REPLAY,
         prices="google",
@@ -1224,7 +1224,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("GEMINI_COMPATIBLE_BASE_URL",),
         key_env=("GEMINI_COMPATIBLE_API_KEY",),
         key="optional",
-        quirks=Quirks(auth="x-goog-api-key", ask_by="thinking_level", path="", seals_per_account=True),
+        quirks=Quirks(auth="x-goog-api-key", ask_by="thinking_level", path="", account_bound=True),
         models=GEMINI_MODELS,
         replay=GEMINI_REPLAY,
         docs="https://ai.google.dev/api/generate-content",

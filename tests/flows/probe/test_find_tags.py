@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.flows.probe.find_tags import TagSight, find_tags, suggests_thinking
+from asides.flows.probe.find_tags import FoundTags, find_tags, suggests_thinking
 from asides.wire.inline_tags import separate
 
 PLAN = "a plan of mine"
@@ -65,7 +65,7 @@ def test_tags_are_found_or_left(text: str, tag: object, inside: bool) -> None:
 
 
 def test_a_tag_that_was_cut_off_counts_where_it_is_named_like_thinking() -> None:
-    assert find_tags("<inner_monologue>a plan", cut=True) == TagSight(
+    assert find_tags("<inner_monologue>a plan", cut=True) == FoundTags(
         ("<inner_monologue>", "</inner_monologue>"), "a plan", ""
     )
     assert find_tags("<inner_monologue>a plan") is None

@@ -29,6 +29,7 @@ from asides.dialects.message_encoder import (
     put_system_first,
     simplify_content,
 )
+from asides.dialects.openai_chat.wire import Signed
 from asides.providers.provider import ReplayAs, Target
 from asides.providers.quirks import THINKING_FIELDS
 from asides.values.errors import Unsupported
@@ -46,7 +47,6 @@ _SIGNATURE = "thought_signature"
 # developers.openai.com guides/prompt-caching, 2026-11-16. Without the field some minutes, an hour at most.
 
 _BRIDGE = "Noted."
-_STAND_IN_CARRIER = f'{{"google":{{"{_SIGNATURE}":"{STAND_IN}"}}}}'.encode()
 
 _AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 _NINE_ALPHANUMERICS = re.compile(r"[A-Za-z0-9]{9}")
@@ -173,7 +173,7 @@ class _MessageEncoder:
         refusal = "".join(part.text for part in message.parts if isinstance(part, Refusal))
         calls = [self.encode_tool_call(call) for call in message.tool_calls]
         if calls and self.signs_calls and "extra_content" not in calls[0]:
-            calls[0]["extra_content"] = msgspec.Raw(_STAND_IN_CARRIER)
+            calls[0]["extra_content"] = add_signature({}, STAND_IN)
             detail = "a call has no signature of this model; the documented stand-in was sent"
             add_notice(self.notices, "signature_stand_in", detail)
         fields = self.encode_thoughts(message, calls=bool(calls))
@@ -295,6 +295,14 @@ def _join_texts(thoughts: list[Thought]) -> str:
 
 def _is_detail(seal: Seal) -> bool:
     return seal.kind.startswith(DETAILS)
+
+
+def add_signature(extra_content: Any, signature: str) -> dict[str, Any]:
+    """Return an `extra_content` object with this thought signature; all else in it stays."""
+    (name,) = Signed.__struct_fields__  # that of the only host that signs calls of this dialect
+    outer: dict[str, Any] = extra_content if isinstance(extra_content, dict) else {}
+    inner = outer.get(name)
+    return {**outer, name: {**(inner if isinstance(inner, dict) else {}), _SIGNATURE: signature}}
 
 
 def _encode_carrier(seal: Seal) -> Wire:

@@ -142,7 +142,7 @@ class Healer:
                 remember(step.learned)
 
     @property
-    def passing(self) -> tuple[Learned, ...]:
+    def temporary(self) -> tuple[Learned, ...]:
         """The facts that hold for this request alone, as far as is known."""
         return tuple(step.learned for step in self._steps if step.learned is not None and not step.lasts)
 
@@ -165,16 +165,16 @@ def _describe_sent(fix: Fix, request: SentRequest) -> str | None:
     return refused_thinking.describe(request.planned.thinking)
 
 
-def select_new_facts(sent: SentRequest, passing: tuple[Learned, ...]) -> tuple[Learned, ...]:
+def select_new_facts(sent: SentRequest, temporary: tuple[Learned, ...]) -> tuple[Learned, ...]:
     """What the message of a reply has to know of its target: facts that no message before it has, and that are not
-    `passing`. Of the refused seals and thoughts, those of this conversation.
+    `temporary`. Of the refused seals and thoughts, those of this conversation.
     """
     known = [fact for message in sent.prompt.messages for fact in message.learned]
     digests = {digest for fact in known for digest in fact.refused}
     tokens = {digest_token(placed.token) for placed in list_placed(sent.prompt.messages)} - digests
     new: list[Learned] = []
     for fact in sent.target.learned:
-        if fact in known or fact in passing:
+        if fact in known or fact in temporary:
             continue
         refused = tuple(digest for digest in fact.refused if digest in tokens)
         changes = (

@@ -53,7 +53,7 @@ _THINKING_WORDS = re.compile(
 _USUAL_ENDS = re.compile(r"\A(?:end|close|stop|finish|/)|(?:end|close|stop)\Z|of_thought|_end", re.IGNORECASE)
 
 
-class TagSight(msgspec.Struct, frozen=True):
+class FoundTags(msgspec.Struct, frozen=True):
     """Thinking that was seen in tags inside a text."""
 
     tag: str | tuple[str, str]
@@ -67,7 +67,9 @@ class TagSight(msgspec.Struct, frozen=True):
     """The tag was closed and opened again and again."""
 
     def __repr__(self) -> str:
-        return f"TagSight({self.tag!r}, starts_inside={self.starts_inside}, thinking=<{len(self.thinking)} characters>)"
+        return (
+            f"FoundTags({self.tag!r}, starts_inside={self.starts_inside}, thinking=<{len(self.thinking)} characters>)"
+        )
 
 
 def suggests_thinking(name: str) -> bool:
@@ -75,14 +77,14 @@ def suggests_thinking(name: str) -> bool:
     return _THINKING_WORDS.search(name) is not None
 
 
-def find_tags(text: str, *, cut: bool = False) -> TagSight | None:
+def find_tags(text: str, *, cut: bool = False) -> FoundTags | None:
     """Find thinking in tags; None when there is none. `cut`: the text ended before its end, so a tag may be open."""
     if not text.strip():
         return None
     return _find_known(text) or _find_pair(text, cut=cut) or _find_orphan(text) or _find_headings(text)
 
 
-def _find_known(text: str) -> TagSight | None:
+def _find_known(text: str) -> FoundTags | None:
     """Thinking in one of our grammars: those that servers leave in, then those for few models."""
     every = (*map(str, ANY_TAGS), *(name for name in GRAMMARS if name not in ANY_TAGS))
     names = [name for name in every if may_hold_tags(text, (name,))]
@@ -94,7 +96,7 @@ def _find_known(text: str) -> TagSight | None:
             if position == "anywhere" and name not in ANY_TAGS:
                 continue
             fragmented = len(re.findall(r"</[^<>]{1,40}>\s*<[^<>/]{1,40}>", text)) >= _FRAGMENTS
-            return TagSight(
+            return FoundTags(
                 name,
                 found.thinking,
                 found.text,
@@ -105,7 +107,7 @@ def _find_known(text: str) -> TagSight | None:
     return None
 
 
-def _find_pair(text: str, *, cut: bool) -> TagSight | None:
+def _find_pair(text: str, *, cut: bool) -> FoundTags | None:
     """Thinking between an opening mark at the beginning and its closing mark, with an answer behind it."""
     body = text.lstrip()
     for opening, closing in _OPENINGS:
@@ -116,11 +118,11 @@ def _find_pair(text: str, *, cut: bool) -> TagSight | None:
         if close is None:
             if cut and suggests_thinking(found["name"]):
                 tag = (found[0], closing.format(name=found["name"]))
-                return TagSight(tag, body[found.end() :], "")
+                return FoundTags(tag, body[found.end() :], "")
             continue
         thinking, _, answer = body[found.end() :].partition(close)
         if thinking.strip() and (answer.strip() or suggests_thinking(found["name"])):
-            return TagSight((found[0], close), thinking, answer.lstrip())
+            return FoundTags((found[0], close), thinking, answer.lstrip())
     return None
 
 
@@ -137,7 +139,7 @@ def _find_close(body: str, opening: re.Match[str], usual: str) -> str | None:
     return later[0] if _USUAL_ENDS.search(inner) or suggests_thinking(inner) or suggests_thinking(opening[0]) else None
 
 
-def _find_orphan(text: str) -> TagSight | None:
+def _find_orphan(text: str) -> FoundTags | None:
     """Thinking before a closing mark that nothing opened: the template of the model had opened it."""
     for closing, opening in _ORPHANS:
         found = re.search(closing, text)
@@ -150,12 +152,12 @@ def _find_orphan(text: str) -> TagSight | None:
         # The splitter knows code, in which a mark is only quoted.
         read = separate(text, ((opened, found[0]),))
         if read.thinking:
-            return TagSight((opened, found[0]), read.thinking, read.text, starts_inside=True)
+            return FoundTags((opened, found[0]), read.thinking, read.text, starts_inside=True)
     return None
 
 
-def _find_headings(text: str) -> TagSight | None:
+def _find_headings(text: str) -> FoundTags | None:
     found = _HEADINGS.match(text)
     if found is None or not text[found.end() :].strip():
         return None
-    return TagSight((found["open"], found["close"]), found["thought"], text[found.end() :].lstrip())
+    return FoundTags((found["open"], found["close"]), found["thought"], text[found.end() :].lstrip())

@@ -12,7 +12,7 @@ import msgspec
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Policy
 from asides.flows.probe import trials
-from asides.flows.probe.conclude_row import build_row
+from asides.flows.probe.infer_row import infer_row
 from asides.flows.probe.knowledge import Knowledge
 from asides.flows.probe.list_findings import list_findings
 from asides.flows.probe.observe import Observation, observe, report_failure
@@ -90,7 +90,7 @@ class TrialSender:
             None if setup is None else setup.dialect,
             self._sent,
             list_findings(known),
-            build_row(known, call.name, call.key_env, base_url=address, query=call.query),
+            infer_row(known, call.name, call.key_env, base_url=address, query=call.query),
             self.complete,
             known.problem,
             known.state,

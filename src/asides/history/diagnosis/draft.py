@@ -1,7 +1,7 @@
 """A history under repair: `Draft` holds a copy of the document, the places of its parts in the file, and the findings.
 
 Rules change the copy and report each change; unknown fields stay. `open_draft` finds the list of messages, its format
-and the settings beside it. Not here: the parts of a format (read_*), and the rules.
+and the settings beside it. Not here: the parts of a format (shape_*), and the rules.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ import msgspec
 from asides.history.diagnosis.findings import FACTS, Effect, Fact, Finding, HistoryFormat
 from asides.history.import_export import detect_format, refuse_unwritable
 from asides.values.errors import ConfigError
-from asides.values.messages import Message
+from asides.values.messages import Message, Role
 from asides.values.parts import Part, is_too_deep
 
 Node: TypeAlias = dict[str, Any]
 Path: TypeAlias = tuple[str | int, ...]
 PieceKind: TypeAlias = Literal["text", "thought", "call", "result", "other"]
-TurnRole: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 CHAT: HistoryFormat = "openai_chat"
 FORMATS: dict[str, HistoryFormat] = {
@@ -72,7 +71,7 @@ class Piece(msgspec.Struct, eq=False):
 class Turn(msgspec.Struct, eq=False):
     """One message of the file; in a list of items, all items of a turn of the model."""
 
-    role: TurnRole
+    role: Role
     nodes: list[Node]
     pieces: list[Piece]
     model: str = ""
@@ -369,7 +368,7 @@ def _detect(draft: Draft, preferred: str) -> HistoryFormat:
         return "asides" if ours else "gemini"
     if draft.list_name == "contents":
         return "gemini"
-    if (found := detect_format([_without_odd_blocks(item) for item in items])) is not None:
+    if (found := detect_format([_replace_odd_blocks(item) for item in items])) is not None:
         return found
     if draft.list_name in ("input", "output"):
         return "openai_responses"
@@ -378,8 +377,8 @@ def _detect(draft: Draft, preferred: str) -> HistoryFormat:
     return "openai_responses" if preferred == "openai_responses" and fields == {} else "openai_chat"
 
 
-def _without_odd_blocks(item: Node) -> Node:
-    """The message without blocks that are broken, which must not decide on its format."""
+def _replace_odd_blocks(item: Node) -> Node:
+    """The message with a plain block for each broken one: those must not decide on its format."""
     content = item.get("content")
     if not isinstance(content, list):
         return item

@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 
 from asides.dialects.openai_responses.import_items import import_items
-from asides.history.diagnosis.draft import Node, Piece, PieceKind, Turn, TurnRole
+from asides.history.diagnosis.draft import Node, Piece, PieceKind, Turn
 from asides.history.diagnosis.shape import CANCELLED, Shape, make_piece, read_part
+from asides.values.messages import Role
 
-_ROLES: dict[str, TurnRole] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 _KINDS: dict[str, PieceKind] = {
     "reasoning": "thought",
     "function_call": "call",
@@ -37,7 +38,7 @@ class ResponsesShape(Shape):
             del kind
         return turns
 
-    def _read_item(self, item: Node) -> tuple[str, TurnRole, list[Piece]]:
+    def _read_item(self, item: Node) -> tuple[str, Role, list[Piece]]:
         kind = item.get("type", "item_reference" if item.keys() == {"id"} else "message")
         if not isinstance(kind, str):
             self.refuse(item, "type is not text.")
