@@ -101,9 +101,10 @@ class _MessageEncoder:
         self.lost_in_calls = self.lost_elsewhere = quirks.missing_thinking
         if quirks.empty_thinking and quirks.missing_thinking is None:
             self.lost_in_calls = ""
-        takes_field = self.replay_as in ("field", "details") and _wants_thinking_back(prompt, target)
-        if self.lost_in_calls is not None and not takes_field:
-            self.lost_in_calls = self.lost_elsewhere = None
+        if self.lost_in_calls is not None:
+            takes_field = self.replay_as in ("field", "details") and _wants_thinking_back(prompt, target)
+            if not takes_field:
+                self.lost_in_calls = self.lost_elsewhere = None
         self.lost_field = quirks.replay_field or THINKING_FIELDS[0]
         if self.replay_as == "details":
             self.lost_field = DETAILS_TEXT_FIELD
