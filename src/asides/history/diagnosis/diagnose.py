@@ -61,7 +61,9 @@ def diagnose(
     _Examination(draft, target, made_by, read_thinking(thinking)[0]).run()
     name = f"{target.provider.name}:{target.model}"
     repaired = draft.finish()
-    return Diagnosis(name, draft.format, tuple(draft.findings), repaired, tuple(draft.notes))
+    # In the order of the file, with the settings at the end. Findings about one message stay in the order of the rules.
+    findings = sorted(draft.findings, key=lambda found: (found.message is None, found.message or 0))
+    return Diagnosis(name, draft.format, tuple(findings), repaired, tuple(draft.notes))
 
 
 # --- the model --------------------------------------------------------------------------------------------------------
