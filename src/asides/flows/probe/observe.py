@@ -36,7 +36,8 @@ _OTHER_FIELDS = frozenset(
 _WITH_FIELDS = ("openai_chat", "ollama")
 _SNAPSHOTS = 3
 _LEAST_WORDS = 2
-_LONGEST_NAME = 64
+# A field that a row can name.
+_NAME = re.compile(r'[^"\\\x00-\x1f\x7f-\x9f]{1,64}')
 _ABSENT = (404, 405, 410, 501)
 _MODEL_WORDS = re.compile(r"model|deployment|engine|snapshot", re.IGNORECASE)
 _MOST_TEXT = 8192
@@ -151,6 +152,8 @@ def _read(head: Head, body: bytes, dialect: str) -> Observation:
         if error.partial is None or not error.partial.parts:
             return Observation("unreadable", head.status, quote_message(str(error).partition(" To do:")[0]))
         reply = error.partial
+    if not reply.parts and not reply.usage.thinking and reply.stop.reason != "length":
+        return Observation("unreadable", head.status, "the reply is empty")
     return _look(reply, documents, spoken, streamed=reader.decoder.streamed, status=head.status)
 
 
@@ -225,7 +228,7 @@ def _collect_pieces(documents: Iterable[Any]) -> tuple[dict[str, list[str]], set
                 if isinstance(value, str) and value:
                     pieces.setdefault(name, []).append(value)
                 continue
-            if name in _OTHER_FIELDS or len(name) > _LONGEST_NAME or not isinstance(value, (str, list, dict)):
+            if name in _OTHER_FIELDS or not _NAME.fullmatch(name) or not isinstance(value, (str, list, dict)):
                 continue
             if text := read_thought_text(value):
                 pieces.setdefault(name, []).append(text)
@@ -261,7 +264,7 @@ def _find_elsewhere(documents: Iterable[Any]) -> tuple[str, ...]:
             holders.append(("choices[0].", choices[0]))
         for before, holder in holders:
             for name, value in holder.items():
-                if isinstance(value, str) and value.strip() and len(name) <= _LONGEST_NAME and suggests_thinking(name):
+                if isinstance(value, str) and value.strip() and _NAME.fullmatch(name) and suggests_thinking(name):
                     found[f"{before}{name}"] = None
     return tuple(found)
 
