@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -107,3 +109,18 @@ def test_names(name: str, is_thinking: bool) -> None:
 def test_any_text_is_read(text: str, cut: bool) -> None:
     found = find_tags(text, cut=cut)
     assert found is None or found.thinking.strip()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "thinking:\n" + "\n" * 1_000_000,
+        "thinking:\n" + "\n x" * 300_000,
+        "<" * 1_000_000,
+        "thinking:" + " " * 1_000_000,
+    ],
+)
+def test_a_text_without_end_takes_little_time(text: str) -> None:
+    begun = time.process_time()
+    find_tags(text)
+    assert time.process_time() - begun < 10

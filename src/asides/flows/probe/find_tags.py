@@ -42,11 +42,13 @@ _TOKEN = re.compile(r"<\|[^<>|\n]{1,40}\|>")
 # A heading over the thinking and one over the answer, such as "### Thinking" and "### Answer".
 _HEADINGS = re.compile(
     r"\s*(?P<open>(?:#{1,6} *|\*\*)?(?:my )?(?:thinking|thoughts?|thought process|reasoning|analysis|scratchpad)"
-    r"(?: process)?(?:\*\*)?:?(?:\*\*)?)(?:[ \t]*\n|(?<=:)[ \t]|(?<=:\*\*)[ \t])(?P<thought>.+?)\n\s*"
+    r"(?: process)?(?:\*\*)?:?(?:\*\*)?)(?:[ \t]*\n|(?<=:)[ \t]|(?<=:\*\*)[ \t])(?P<thought>.+?)\n[ \t]*"
     r"(?P<close>(?:#{1,6} *|\*\*)?(?:the |my )?(?:final )?(?:answer|response|reply)(?:\*\*)?:?(?:\*\*)?)(?=\s)",
     re.IGNORECASE | re.DOTALL,
 )
 _FRAGMENTS = 2
+# Some thousand tokens. A server that sends more than it was asked for gets no more time.
+_LONGEST = 32 * 1024
 _THINKING_WORDS = re.compile(
     r"think|thought|reasoning|analys|scratch|monolog|reflect|ponder|deliberat|rationale|inner|\bcot\b|cot_|_cot|muse|musing"
     r"|chain|internal",
@@ -81,6 +83,8 @@ def suggests_thinking(name: str) -> bool:
 
 def find_tags(text: str, *, cut: bool = False) -> FoundTags | None:
     """Find thinking in tags; None when there is none. `cut`: the text ended before its end, so a tag may be open."""
+    if len(text) > _LONGEST:
+        text, cut = text[:_LONGEST], True
     if not text.strip():
         return None
     # A known tag inside doubled brackets is another tag.
