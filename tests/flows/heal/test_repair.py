@@ -500,6 +500,37 @@ def test_a_host_without_messages_that_change_the_effort_is_learned_once(text: st
         assert served.count() == 5
 
 
+@pytest.mark.parametrize("change", ["fork", "edit", "trim", "truncate", "compact"])
+def test_what_a_conversation_learned_outlives_the_message_that_knew_it(change: str) -> None:
+    text = "Unsupported value: 'high'. Supported values are: 'low' and 'medium'."
+    with refusing(
+        lambda body: openai_error(text, "reasoning_effort") if body.get("reasoning_effort") == "high" else None
+    ) as served:
+        options: dict[str, Any] = {"base_url": served.url, "api_key": KEY, "retries": 0, "stream": False}
+        chat = asides.Conversation(CHAT, thinking="high", **options)
+        chat.append("Before.")
+        chat.append(assistant("I see."))
+        for _ in range(3):
+            chat.ask("?")
+        match change:
+            case "fork":
+                chat = chat.fork(2)
+            case "edit":
+                for place in range(len(chat)):
+                    chat.edit(place, "Edited.")
+            case "trim":
+                chat.trim_to(20)
+            case "truncate":
+                chat.truncate(2)
+            case _:
+                chat.compact(keep_turns=1)
+        saved = chat.to_json()
+        forget()
+        before = served.count()
+        asides.Conversation.from_json(saved, thinking="high", **options).ask("And now?")
+        assert served.count() - before == 1
+
+
 # --- fallbacks, many, typed output, agents ----------------------------------------------------------------------------
 
 

@@ -84,7 +84,7 @@ def test_fields_and_blank_content_that_a_host_refuses_go(content: str | None) ->
     assert [finding.kind for finding in found.refused] == ["empty_content"]
     assert found.repaired == [ASK, message, RESULT]
     assert diagnose([ASK, {**message, "content": content}, RESULT], "deepseek:deepseek-flash").sound
-    said = {"role": "assistant", "content": "x", "refusal": None, "annotations": []}
+    said: dict[str, Any] = {"role": "assistant", "content": "x", "refusal": None, "annotations": []}
     found = diagnose([ASK, said, ASK], "mistral:mistral-large-latest")
     assert [finding.path for finding in found.refused] == ["messages[1].refusal", "messages[1].annotations"]
     assert found.repaired == [ASK, {"role": "assistant", "content": "x"}, ASK]
