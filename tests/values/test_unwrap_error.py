@@ -53,6 +53,13 @@ def test_wrappers_in_wrappers_hide_no_kind() -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize("escapes", [False, True])
+def test_quotes_in_a_body_that_was_written_as_python_bytes_hide_no_kind(escapes: bool) -> None:
+    body = json.dumps(claude('messages: Unexpected role "system". The API accepts a top-level `system` parameter.'))
+    shown = repr(body.encode()) if escapes else f"b'{body}'"
+    assert classify(f"litellm.BadRequestError: AnthropicException - {shown}") == "system_position"
+
+
 def test_wrappers_give_no_kind_to_ordinary_errors() -> None:
     wrong = [
         (name, found, body)

@@ -78,7 +78,7 @@ class TrialSender:
         self._failures = 0
         self._answered = 0
         self.absent = 0
-        """Requests that found nothing at their address. They cost no tokens, and count only if the caller gave a limit."""
+        """Requests that found nothing at their address. They cost no tokens; only a limit of the caller counts them."""
         self.complete = False
 
     @property
