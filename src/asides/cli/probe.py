@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from asides.cli.exit_codes import Exit
-from asides.cli.render import print_json
+from asides.cli.render import name_options, print_json
 from asides.cli.terminal import Terminal
 from asides.client import Client
 from asides.flows.probe.plan_probe import ProbeOptions, build_probe, preview
@@ -59,9 +59,9 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         return Exit.INTERRUPTED
     _print_report(report, arguments, terminal)
     if report.row is None:
-        terminal.print_error(f"no row: {escape_controls(report.problem)}.")
+        terminal.print_error(f"no row: {escape_controls(name_options(report.problem))}.")
     elif report.problem:
-        terminal.print_note(f"({escape_controls(report.problem)})")
+        terminal.print_note(f"({escape_controls(name_options(report.problem))})")
     return _CODES[report.state]
 
 
@@ -92,7 +92,8 @@ def _warn(arguments: Namespace, call: ProbeCall, terminal: Terminal) -> None:
 
 def _confirm(call: ProbeCall, terminal: Terminal) -> bool:
     terminal.print_info(
-        f"at most {call.most} small requests go to {escape_controls(call.base_url)}, each with at most "
+        f"at most {call.most} small requests go to {escape_controls(call.base_url)}"
+        f"{'' if call.counts_all else ', beside those that find nothing at their address'}, each with at most "
         f"{call.max_tokens} tokens of output or somewhat more; they may cost a little. --dry-run shows them. "
         "send them? [y]es, [n]o"
     )
@@ -105,7 +106,9 @@ def _describe(step: ProbeStep, most: int) -> str:
     if step.outcome is not None:
         return f"       {escape_controls(_cut(step.outcome))}"
     body = "" if step.body is None else f" {_write_body(step.body)}"
-    return escape_controls(f"{step.number:2}/{most} {step.purpose}: {step.method} {step.url}{_cut(body)}")
+    return escape_controls(
+        f"{step.number:2}/{max(most, step.number)} {step.purpose}: {step.method} {step.url}{_cut(body)}"
+    )
 
 
 def _write_body(body: Any) -> str:

@@ -261,7 +261,11 @@ def _describe_outcome(reply: Reply) -> str | None:
 
 def describe_error(error: AsidesError) -> str:
     """An error message for the command line. It names options where the library names Python arguments."""
-    text = " ".join(str(error).split())
+    return name_options(" ".join(str(error).split()))
+
+
+def name_options(text: str) -> str:
+    """A text of the library with the options of the command line in place of Python arguments."""
     for argument, option in _OPTIONS:
         text = argument.sub(option, text)
     return text

@@ -24,9 +24,19 @@ BLANK = "(empty)"
 """The text that replaces a blank one, where a host refuses that."""
 
 
-def fit_messages(prompt: Prompt, facts: DialectFacts, rules: Sequence[MessageRule], notices: list[Notice]) -> Prompt:
-    """Fit the messages of a prompt to a dialect and a host."""
-    if not prompt.tools and facts.tools_field and facts.tools_field not in prompt.extra:
+def fit_messages(
+    prompt: Prompt,
+    facts: DialectFacts,
+    rules: Sequence[MessageRule],
+    notices: list[Notice],
+    *,
+    calls_need_tools: bool = False,
+) -> Prompt:
+    """Fit the messages of a prompt to a dialect and a host. `calls_need_tools`: the model refuses calls without tools,
+    also where the dialect does not.
+    """
+    field = facts.tools_field or ("tools" if calls_need_tools else "")
+    if not prompt.tools and field and field not in prompt.extra:
         prompt = _add_called_tools(prompt, facts, notices)
     return _apply_rules(prompt, rules, notices) if rules else prompt
 

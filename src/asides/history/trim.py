@@ -257,7 +257,7 @@ def _drop_thoughts(turn: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def _reduce_parts(turn: tuple[Message, ...], reduce: Callable[[Part], Part | None]) -> tuple[Message, ...]:
-    """Reduce the parts of the model's messages. None drops a part; a message without parts is dropped too."""
+    """Reduce the parts of the model's messages. Drop a part that becomes None, and a message without parts."""
     remaining: list[Message] = []
     for message in turn:
         if message.role != "assistant":

@@ -546,7 +546,9 @@ PROVIDERS: tuple[Provider, ...] = (
             tags=(),
             ask_by="thinking_toggle",
             output_limit="max_completion_tokens",
-            empty_thinking=True,
+            # "thinking is enabled but reasoning_content is missing in assistant tool call message"
+            # (MoonshotAI/kimi-agent-sdk#169, 2026-04-23).
+            empty_thinking=".",
             # A turn with tool calls omits empty content: MoonshotAI/kimi-cli kosong/chat_provider/kimi.py, 2026-07.
             blank_content=False,
             replay_field="reasoning_content",
@@ -573,9 +575,16 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("DASHSCOPE_BASE_URL",),
         own_hosts=("dashscope.aliyuncs.com", "dashscope-us.aliyuncs.com"),
         key_env=("DASHSCOPE_API_KEY", "ALIBABA_API_KEY"),
+        # "enable_thinking must be set to false for non-streaming calls" (infiniflow/ragflow#8972, 2025-07-22).
         # Models refused JSON while they think (presenton/presenton#184, 2025-08). Newer ones accept it, but their
         # answer then contradicts their thinking (QwenLM/Qwen#2329, 2026-09-02).
-        quirks=Quirks(tags=(), ask_by="enable_thinking", structured_output="json_object", output_while_thinking=False),
+        quirks=Quirks(
+            tags=(),
+            ask_by="enable_thinking",
+            structured_output="json_object",
+            output_while_thinking=False,
+            stream_only=True,
+        ),
         models=QWEN_MODELS,
         replay=(_replay("never", "2026-10-29", "help.aliyun.com deep-thinking: not required"),),
         docs="https://www.alibabacloud.com/help/en/model-studio/deep-thinking",
@@ -1601,7 +1610,7 @@ PROVIDERS: tuple[Provider, ...] = (
         headers=(("anthropic-version", "2023-06-01"),),
         quirks=_messages(auth="x-api-key", clone=True, tags=None),
         # Other models may answer under these names, in tags of their own.
-        models=tuple(msgspec.structs.replace(rule, tags=None) for rule in claude_models("*")),
+        models=tuple(msgspec.structs.replace(rule, tags=None, effort_updates=None) for rule in claude_models("*")),
         replay=(_replay("all", "2026-11", "the language of Messages: whole turns go back"),),
         docs="https://platform.claude.com/docs/en/api/messages",
         since="2026-11",

@@ -162,7 +162,9 @@ def _read_text(text: str, code: str, param: str, depth: int, found: list[ErrorMe
     elif isinstance(inner := _parse(text), (dict, list, str)):
         _read(inner, code, param, depth + 1, found)
     elif string := re.match(_STRING, text):
-        _read_text(_unescape(string[2]), code, param, depth + 1, found)
+        # JSON in quotes that nobody escaped is read as it is: its own escapes belong to it.
+        inside = string[2].strip()
+        _read_text(inside if _parse(inside) is not None else _unescape(inside), code, param, depth + 1, found)
     else:
         first = re.search(_OBJECT, text)
         after = text.lower().find(_BEDROCK)

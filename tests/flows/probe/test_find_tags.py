@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,7 +34,17 @@ PLAN = "a plan of mine"
         (f"[REASONING]{PLAN}[/REASONING]42", ("[REASONING]", "[/REASONING]"), False),
         (f"<|cot_start|>{PLAN}<|cot_end|>42", ("<|cot_start|>", "<|cot_end|>"), False),
         (f"{{{{plan}}}}{PLAN}{{{{/plan}}}}42", ("{{plan}}", "{{/plan}}"), False),
-        (f"【思考】{PLAN}【/思考】42", None, False),
+        (f"【思考】{PLAN}【/思考】42", ("【思考】", "【/思考】"), False),
+        (f"【答案】{PLAN}【/答案】42", None, False),
+        (f"[[ponder]]{PLAN}[[/ponder]]42", ("[[ponder]]", "[[/ponder]]"), False),
+        (f"<<think>>{PLAN}<</think>>42", ("<<think>>", "<</think>>"), False),
+        (f"{{cot}}{PLAN}{{/cot}}42", ("{cot}", "{/cot}"), False),
+        (f"(thinking){PLAN}(/thinking)42", ("(thinking)", "(/thinking)"), False),
+        (f"«musing»{PLAN}«/musing»42", ("«musing»", "«/musing»"), False),
+        (f"[BEGIN_REASONING]{PLAN}[END_REASONING]42", ("[BEGIN_REASONING]", "[END_REASONING]"), False),
+        (f"<thought_start>{PLAN}<thought_end>42", ("<thought_start>", "<thought_end>"), False),
+        ("(Note) the sum is 132, see (b).", None, False),
+        ("{a} and {b} are sets; {/a} is none.", None, False),
         (f"{PLAN}\n</ponder>\n42", ("<ponder>", "</ponder>"), True),
         (f"### Thinking\n{PLAN}\n### Answer\n42", ("### Thinking", "### Answer"), False),
         (f"**Reasoning:**\n{PLAN}\n\n**Final answer:** 42", ("**Reasoning:**", "**Final answer:**"), False),
@@ -97,3 +109,18 @@ def test_names(name: str, is_thinking: bool) -> None:
 def test_any_text_is_read(text: str, cut: bool) -> None:
     found = find_tags(text, cut=cut)
     assert found is None or found.thinking.strip()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "thinking:\n" + "\n" * 1_000_000,
+        "thinking:\n" + "\n x" * 300_000,
+        "<" * 1_000_000,
+        "thinking:" + " " * 1_000_000,
+    ],
+)
+def test_a_text_without_end_takes_little_time(text: str) -> None:
+    begun = time.process_time()
+    find_tags(text)
+    assert time.process_time() - begun < 10

@@ -456,3 +456,17 @@ def test_a_message_that_names_its_model_needs_no_origin() -> None:
         found = diagnose(items, CLAUDE.name)
         assert {finding.kind for finding in found.refused} == {"thinking_signature_invalid", "thinking_must_lead"}
         assert diagnose(items, "anthropic:claude-opus-4-5").sound
+
+
+def test_findings_are_in_the_order_of_the_file() -> None:
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{"}}
+    messages = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "b", "content": "1"},
+        {"role": "assistant", "content": ""},
+        {"role": "user", "content": "q"},
+    ]
+    request = {"model": "deepseek-v4-pro", "messages": messages, "temperature": 0.5}
+    found = diagnose(request, "deepseek:deepseek-v4-pro").refused
+    assert [finding.message for finding in found] == [1, 1, 1, 2, 3, None]

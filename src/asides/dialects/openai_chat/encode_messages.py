@@ -100,7 +100,7 @@ class _MessageEncoder:
         # The text for thinking that is gone, in turns with calls or in all turns; None: the field is left out.
         self.lost_in_calls = self.lost_elsewhere = quirks.missing_thinking
         if quirks.empty_thinking and quirks.missing_thinking is None:
-            self.lost_in_calls = ""
+            self.lost_in_calls = "" if quirks.empty_thinking is True else quirks.empty_thinking
         if self.lost_in_calls is not None:
             takes_field = self.replay_as in ("field", "details") and _wants_thinking_back(prompt, target)
             if not takes_field:
@@ -279,8 +279,10 @@ class _MessageEncoder:
 
 
 def _wants_thinking_back(prompt: Prompt, target: Target) -> bool:
-    """Whether the model will think, as far as is known, and takes earlier thinking back."""
-    if target.thinks(prompt.thinking) is False:
+    """Whether the model will think, as far as is known, and takes earlier thinking back. A host that refused a history
+    without it thinks though it was told not to.
+    """
+    if target.thinks(prompt.thinking) is False and target.quirks.missing_thinking is None:
         return False
     return target.provider.replay_rule(target.family or target.model).when != "never"
 

@@ -229,7 +229,9 @@ def _give_thinking_back(refused: RefusedRequest) -> Iterator[Fix]:
     think.
     """
     replay = () if refused.replay == "all" else (("replay", "all"),)
-    for filler in ("", "."):
+    # Where a field counts as missing, one without text may too (Kimi; rejections of 2026-04).
+    fillers = (".", "") if "missing" in refused.rejection.text.lower() else ("", ".")
+    for filler in fillers:
         detail = "this provider wants earlier thinking back; it was sent, or a stand-in where it is gone"
         yield Fix(detail, (*replay, ("missing_thinking", filler)), setting="messages", sent=repr(filler))
     detail = "this provider wants earlier thinking back, which is gone; it does not think in this turn"
@@ -248,6 +250,12 @@ def _keep_thinking_back(refused: RefusedRequest) -> Iterator[Fix]:
 # --- messages ---------------------------------------------------------------------------------------------------------
 
 
+NO_EFFORT_MESSAGES = Fix(
+    "messages that change the effort do not exist here; the request names it",
+    (("effort_updates", None),),
+    setting="messages",
+)
+"""Tried when a message of the system is refused, or a field of it: changes nothing where none was sent."""
 _MERGE = (
     Fix(NEIGHBOURS_JOINED, (("message_rules", ("alternate",)),), code="messages_merged", setting="messages"),
     Fix(
@@ -267,12 +275,13 @@ _ORDER = (
     Fix("the calls of a turn follow each other here", (("call_order", "grouped"),), setting="messages"),
 )
 _PUT_SYSTEM_FIRST = offer(
+    NO_EFFORT_MESSAGES,
     Fix(
         SYSTEM_JOINED,
         (("message_rules", ("system_first",)),),
         code="system_moved",
         setting="messages",
-    )
+    ),
 )
 
 

@@ -17,18 +17,20 @@ _ANSWER_NAMES = frozenset(
     "a abbr answer article b blockquote body br code dd details div dl dt em figure final footer h1 h2 h3 h4 h5 h6 head"
     " header hr html i img kbd li link main mark math meta nav ol output p pre q reply response result s script section"
     " small span strong style sub summary sup svg table tbody td text th thead time title tool_call tr u ul var"
-    " xml".split()
+    " xml 答案 回答".split()
 )
-_NAME = r"[A-Za-z][\w:.-]{0,40}"
+_NAME = r"[^\W\d_][\w:.-]{0,40}"
+_LEFT = r"[<\[{(◁【«⟦]{1,3}\|?"
+_RIGHT = r"\|?[>\]})▷】»⟧]{1,3}"
 # Opening marks at the beginning of a text, each with the form of its closing mark. {name} is the name as written.
 _OPENINGS: tuple[tuple[str, str], ...] = (
-    (rf"<(?P<name>{_NAME})(?:\s[^<>`\n]{{0,100}})?>", "</{name}>"),
-    (rf"<\|(?P<name>{_NAME})\|>", "<|/{name}|>"),
-    (rf"\[(?P<name>{_NAME})\]", "[/{name}]"),
-    (rf"\{{\{{(?P<name>{_NAME})\}}\}}", "{{{{/{name}}}}}"),
-    (rf"◁(?P<name>{_NAME})▷", "◁/{name}▷"),
-    (rf"【(?P<name>{_NAME})】", "【/{name}】"),
+    (rf"<(?P<name>{_NAME})\s[^<>`\n]{{0,100}}>", "</{name}>"),
+    (rf"(?P<left>{_LEFT})(?P<name>{_NAME})(?P<right>{_RIGHT})", "{left}/{name}{right}"),
 )
+_DOUBLED = re.compile(r"\s*([<\[{(◁【«⟦])\1")
+# The name of a mark that says where it stands, and the same for the end.
+_BEGIN = re.compile(r"\A(?:begin|start|open)(?=[ _:.-])|(?<=[_:.-])(?:begin|start|open)\Z", re.IGNORECASE)
+_ENDS = {"begin": "end", "start": "end", "open": "close"}
 # Closing marks without an opening one, and the form of the opening mark.
 _ORPHANS: tuple[tuple[str, str], ...] = (
     (rf"</(?P<name>{_NAME})>", "<{name}>"),
@@ -40,11 +42,13 @@ _TOKEN = re.compile(r"<\|[^<>|\n]{1,40}\|>")
 # A heading over the thinking and one over the answer, such as "### Thinking" and "### Answer".
 _HEADINGS = re.compile(
     r"\s*(?P<open>(?:#{1,6} *|\*\*)?(?:my )?(?:thinking|thoughts?|thought process|reasoning|analysis|scratchpad)"
-    r"(?: process)?(?:\*\*)?:?(?:\*\*)?)(?:[ \t]*\n|(?<=:)[ \t]|(?<=:\*\*)[ \t])(?P<thought>.+?)\n\s*"
+    r"(?: process)?(?:\*\*)?:?(?:\*\*)?)(?:[ \t]*\n|(?<=:)[ \t]|(?<=:\*\*)[ \t])(?P<thought>.+?)\n[ \t]*"
     r"(?P<close>(?:#{1,6} *|\*\*)?(?:the |my )?(?:final )?(?:answer|response|reply)(?:\*\*)?:?(?:\*\*)?)(?=\s)",
     re.IGNORECASE | re.DOTALL,
 )
 _FRAGMENTS = 2
+# Some thousand tokens. A server that sends more than it was asked for gets no more time.
+_LONGEST = 32 * 1024
 _THINKING_WORDS = re.compile(
     r"think|thought|reasoning|analys|scratch|monolog|reflect|ponder|deliberat|rationale|inner|\bcot\b|cot_|_cot|muse|musing"
     r"|chain|internal",
@@ -79,9 +83,13 @@ def suggests_thinking(name: str) -> bool:
 
 def find_tags(text: str, *, cut: bool = False) -> FoundTags | None:
     """Find thinking in tags; None when there is none. `cut`: the text ended before its end, so a tag may be open."""
+    if len(text) > _LONGEST:
+        text, cut = text[:_LONGEST], True
     if not text.strip():
         return None
-    return _find_known(text) or _find_pair(text, cut=cut) or _find_orphan(text) or _find_headings(text)
+    # A known tag inside doubled brackets is another tag.
+    doubled = _find_pair(text, cut=cut) if _DOUBLED.match(text) else None
+    return doubled or _find_known(text) or _find_pair(text, cut=cut) or _find_orphan(text) or _find_headings(text)
 
 
 def _find_known(text: str) -> FoundTags | None:
@@ -114,11 +122,11 @@ def _find_pair(text: str, *, cut: bool) -> FoundTags | None:
         found = re.match(opening, body)
         if found is None or found["name"].lower() in _ANSWER_NAMES:
             continue
-        close = _find_close(body, found, closing.format(name=found["name"]))
+        usual = closing.format(**found.groupdict())
+        close = _find_close(body, found, usual)
         if close is None:
             if cut and suggests_thinking(found["name"]):
-                tag = (found[0], closing.format(name=found["name"]))
-                return FoundTags(tag, body[found.end() :], "")
+                return FoundTags((found[0], usual), body[found.end() :], "")
             continue
         thinking, _, answer = body[found.end() :].partition(close)
         if thinking.strip() and (answer.strip() or suggests_thinking(found["name"])):
@@ -127,9 +135,13 @@ def _find_pair(text: str, *, cut: bool) -> FoundTags | None:
 
 
 def _find_close(body: str, opening: re.Match[str], usual: str) -> str | None:
-    """The mark that closes the block: the usual one for its opening, or, of tokens, the next token."""
+    """The mark that closes the block: the usual one, one that says "end" for "begin", or, of tokens, the next token."""
     if usual in body[opening.end() :]:
         return usual
+    ending = _BEGIN.sub(_write_end, opening["name"], count=1)
+    paired = opening[0].replace(opening["name"], ending, 1)
+    if paired != opening[0] and paired in body[opening.end() :]:
+        return paired
     if not opening[0].startswith("<|"):
         return None
     later = _TOKEN.search(body, opening.end())
@@ -137,6 +149,12 @@ def _find_close(body: str, opening: re.Match[str], usual: str) -> str | None:
         return None
     inner = later[0][2:-2]
     return later[0] if _USUAL_ENDS.search(inner) or suggests_thinking(inner) or suggests_thinking(opening[0]) else None
+
+
+def _write_end(word: re.Match[str]) -> str:
+    """The word for the end, in the letters of the word for the beginning."""
+    end = _ENDS[word[0].lower()]
+    return end.upper() if word[0].isupper() else end.capitalize() if word[0].istitle() else end
 
 
 def _find_orphan(text: str) -> FoundTags | None:

@@ -152,6 +152,8 @@ def _read(head: Head, body: bytes, dialect: str) -> Observation:
         if error.partial is None or not error.partial.parts:
             return Observation("unreadable", head.status, quote_message(str(error).partition(" To do:")[0]))
         reply = error.partial
+    if not reply.parts and not reply.usage.thinking and reply.stop.reason != "length":
+        return Observation("unreadable", head.status, "the reply is empty")
     return _observe_reply(reply, documents, spoken, streamed=reader.decoder.streamed, status=head.status)
 
 

@@ -76,7 +76,7 @@ def _fix_blocks(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
             _lead_with_thinking(shape, kept)
     if draft.is_request and _is_off(asked, target):
         for piece in _list_open_thoughts(turns):
-            if any(each is piece.node for each in piece.holder or ()):
+            if not draft.is_removed(piece.node):
                 detail = "the current turn has thinking, and the request turns thinking off"
                 draft.report("thinking_present_while_disabled", piece.node, detail, "the block is left out")
                 draft.remove_piece(piece)
@@ -159,8 +159,8 @@ class _ItemRules:
         self.continues = fields.get("previous_response_id") is not None or fields.get("conversation") is not None
         self.may_be_stored = self.continues or (shape.draft.is_request and fields.get("store") is not False)
         self.seen: set[str] = set()
-        self.items: list[Node] = []
-        """The items so far that have an id."""
+        self.items: dict[str, Node] = {}
+        """The items so far that have an id, by that."""
         self.followed: set[str] = set()
         """The ids of reasoning items that have a follower somewhere in the file."""
 
@@ -195,7 +195,7 @@ class _ItemRules:
                 detail = "the item is elsewhere too, with what follows it"
                 self.draft.report("reasoning_item_duplicate", piece.node, detail, "this copy is left out")
                 self.draft.remove_piece(piece)
-        turn.pieces = [piece for piece in turn.pieces if any(each is piece.node for each in piece.holder or ())]
+        turn.pieces = [piece for piece in turn.pieces if not self.draft.is_removed(piece.node)]
 
     def _keep(self, piece: Piece) -> bool:
         """Repair an item; whether it stays."""
@@ -228,13 +228,13 @@ class _ItemRules:
             if kind == "reasoning":
                 self.draft.report("reasoning_item_duplicate", item, "an earlier item has its id", "it is left out")
                 return False
-            if any(item == each for each in self.items if each.get("id") == given):
+            if item == self.items.get(str(given)):
                 self.draft.report("reasoning_item_duplicate", item, "the item is there twice", "it is left out")
                 return False
             self.draft.report("reasoning_item_duplicate", item, "an earlier item has its id", "it has no id")
         else:
             self.seen.add(str(given))
-            self.items.append(dict(item))
+            self.items[str(given)] = dict(item)
             return True
         if has_state:
             del item["id"]
