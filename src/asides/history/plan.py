@@ -189,7 +189,7 @@ def encode_plan(
     prompt = planned.prompt
     try:
         encoded = dialect.encode(prompt, target)
-        return _drop_untaken(encoded, prompt, target) if target.quirks.untaken else encoded
+        return _drop_refused_fields(encoded, prompt, target) if target.quirks.refused_fields else encoded
     except Unsupported:
         from asides.history.fit_media import replace_media
 
@@ -208,17 +208,17 @@ def encode_plan(
         )
         if fit == prompt.messages:
             raise
-        request, notices = _drop_untaken(
+        request, notices = _drop_refused_fields(
             dialect.encode(msgspec.structs.replace(prompt, messages=fit), target), prompt, target
         )
         detail = f"{target.provider.name}:{target.model} takes no such files; a note replaces them"
         return request, (*notices, Notice("files_dropped", detail, "messages"))
 
 
-def _drop_untaken(
+def _drop_refused_fields(
     encoded: tuple[HttpRequest, tuple[Notice, ...]], prompt: Prompt, target: Target
 ) -> tuple[HttpRequest, tuple[Notice, ...]]:
-    from asides.dialects.untaken_fields import drop_fields
+    from asides.dialects.refused_fields import drop_fields
 
-    request, notices = drop_fields(encoded[0], target.quirks.untaken, prompt.extra)
+    request, notices = drop_fields(encoded[0], target.quirks.refused_fields, prompt.extra)
     return request, (*encoded[1], *notices)

@@ -31,7 +31,7 @@ LEARNABLE_QUIRKS = frozenset(
     {
         *("stream_usage", "empty_thinking", "call_order", "after_results", "encrypted_reasoning", "toggle_on"),
         *("summaries", "includes_reasoning", "stores", "item_ids", "raw_items", "thoughts_while_off", "stream_only"),
-        *("missing_thinking", "message_rules", "untaken", "calls_need_tools"),
+        *("missing_thinking", "message_rules", "refused_fields", "calls_need_tools"),
     }
 )
 """The quirks of a host that a refusal can teach."""
@@ -48,7 +48,7 @@ _MOST_TARGETS = 256
 MEMORY: OrderedDict[tuple[str, str], tuple[Learned, ...]] = OrderedDict()
 """The facts of the process, for each address and account."""
 # Lists that facts add to; other values replace those of the row.
-_ADDED_TO = frozenset({"untaken", "message_rules", "forbids", "refuses"})
+_ADDED_TO = frozenset({"refused_fields", "message_rules", "forbids", "refuses"})
 _S = TypeVar("_S", bound=msgspec.Struct)
 _TARGETS: dict[tuple[int, tuple[Learned, ...]], tuple[Target, Target]] = {}
 

@@ -218,7 +218,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The models, as globs, that refuse a history with calls in a request without tools, whatever the dialect:
     "Requests which have `tool_use` or `tool_result` blocks in messages must define tools" (Claude behind OpenRouter and
     LiteLLM, 2026-11)."""
-    untaken: tuple[str, ...] = ()
+    refused_fields: tuple[str, ...] = ()
     """Fields of a request that it refuses, so they are left out: "a.b" is the field b of the object a, or of all
     objects in the list a. Fields that the caller gives with `extra=` stay."""
     hides_truncation: bool = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from asides.dialects.untaken_fields import has_field
+from asides.dialects.refused_fields import has_field
 from asides.flows.heal.refused_request import Fix, ListFixes, RefusedRequest
 from asides.values.refusal_details import find_efforts
 from asides.values.rejections import RejectionKind
@@ -169,7 +169,7 @@ def _limit_budget(refused: RefusedRequest) -> Iterator[Fix]:
     fields = ("thinking_budget", "thinking.budget_tokens", "generationConfig.thinkingConfig.thinkingBudget")
     for name in fields:
         if has_field(refused.body, name, refused.prompt.extra):
-            yield fix_thinking(refused, "this model takes no such budget", ("untaken", (name,)))
+            yield fix_thinking(refused, "this model takes no such budget", ("refused_fields", (name,)))
 
 
 FIXES: dict[RejectionKind, ListFixes] = {

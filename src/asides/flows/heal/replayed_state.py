@@ -105,7 +105,7 @@ def _drop_while_off(refused: RefusedRequest) -> Iterator[Fix]:
 
 
 _DROP_CONTROL = offer(
-    Fix("block_binding is not known here", (("untaken", ("thinking.block_binding",)),), setting="thinking")
+    Fix("block_binding is not known here", (("refused_fields", ("thinking.block_binding",)),), setting="thinking")
 )
 
 
@@ -240,8 +240,8 @@ def _give_thinking_back(refused: RefusedRequest) -> Iterator[Fix]:
 
 def _keep_thinking_back(refused: RefusedRequest) -> Iterator[Fix]:
     if "signature" in refused.rejection.text.lower():
-        untaken = ("messages.content.reasoningContent.reasoningText.signature",)
-        yield Fix("this model takes no signatures back", (("untaken", untaken),), setting="messages")
+        fields = ("messages.content.reasoningContent.reasoningText.signature",)
+        yield Fix("this model takes no signatures back", (("refused_fields", fields),), setting="messages")
     detail = "this provider takes no earlier thinking back; it was left out"
     yield Fix(detail, (("replay", "never"),), code="thoughts_rejected", setting="messages")
     yield from drop_all_thoughts(refused)
