@@ -9,6 +9,8 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import Any
 
+import msgspec
+
 from asides.history.diagnosis.chat_rules import FieldRules
 from asides.history.diagnosis.draft import Draft, Piece
 from asides.history.diagnosis.findings import Effect, Fact
@@ -24,7 +26,9 @@ from asides.values.thinking import Thought
 _BY_RULE = "replay rule"
 _NOT_SENT_BY_US = ("its text was not saved", "the reply broke off")
 _OTHER_LANGUAGE = "it was made in another dialect"
-_OTHER_ACCOUNT = "another account"
+_OTHER_ACCOUNT = "another account made it"
+ANOTHER = "https://another-account.invalid"
+"""The address in the origin of thinking of which the caller says that another account made it."""
 
 _KINDS = {
     "signature": "thinking_signature_invalid",
@@ -68,6 +72,8 @@ class PlanRules:
         part = self._find_part(decision)
         if decision.what == "thought" and piece.kind != "thought":
             return  # tags in a text, which is the author's
+        if _is_of_another_account(part):
+            decision = msgspec.structs.replace(decision, why=_OTHER_ACCOUNT)
         kind, effect = self._judge(decision, part)
         fact = Fact(decision.since, decision.source)
         if effect == "ignored":
@@ -117,6 +123,11 @@ class PlanRules:
         for name in _CONTAINERS.get(self.draft.format, ()):
             node.pop(name, None)
         self.draft.touch(node)
+
+
+def _is_of_another_account(part: Any) -> bool:
+    origins = (getattr(part, "origin", None), *(seal.origin for seal in getattr(part, "seals", ())))
+    return any(origin is not None and origin.endpoint == ANOTHER for origin in origins)
 
 
 def _name_field(piece: Piece) -> str:
