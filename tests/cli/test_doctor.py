@@ -239,3 +239,20 @@ def test_what_the_model_only_ignores_is_told_and_stays(tmp_path: Path, capsys: p
     assert "sound\nmessages[1].reasoning_content: ignored\n  the thought does not go back: replay rule" in out
     assert main(["doctor", str(path), "--to", "deepseek:deepseek-reasoner", "-q"]) == 0
     assert "ignored" not in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_not_replaced_by_a_file(stuck: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert main(["doctor", str(stuck), "--to", CLAUDE, "--fix", str(pipe)]) == 2
+    assert "a device or a pipe" in capsys.readouterr().err
+    assert pipe.is_fifo()
+
+
+def test_a_file_in_utf_16_comes_out_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "history.json"
+    for history, code in ((REPAIRED, 0), (UNSIGNED, 1)):
+        path.write_text(json.dumps(history), encoding="utf-16")
+        assert main(["doctor", str(path), "--to", CLAUDE, "--fix", "-"]) == code
+        assert json.loads(capsys.readouterr().out) == REPAIRED

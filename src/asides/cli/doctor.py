@@ -16,8 +16,8 @@ from asides.cli.terminal import Terminal
 from asides.cli.trust import read_settings
 from asides.conversations.serialise import write_file
 from asides.history.diagnosis.diagnose import diagnose
-from asides.history.diagnosis.draft import parse_history
 from asides.history.diagnosis.findings import Diagnosis, Finding
+from asides.history.diagnosis.open_history import decode_history, parse_history
 from asides.values.errors import ConfigError
 
 _STREAM = "-"
@@ -44,7 +44,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         content = data if found.repaired == history else _encode(found.repaired, data, is_lines=is_lines)
         if arguments.fix == _STREAM:
             _print_to_stderr(found, arguments, terminal)
-            terminal.write_answer(content.decode())
+            terminal.write_answer(decode_history(content).decode())
             terminal.end_answer()
             return _choose_code(found)
         _write(arguments.fix, arguments.file, content, data)

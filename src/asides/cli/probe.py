@@ -92,7 +92,8 @@ def _warn(arguments: Namespace, call: ProbeCall, terminal: Terminal) -> None:
 
 def _confirm(call: ProbeCall, terminal: Terminal) -> bool:
     terminal.print_info(
-        f"at most {call.most} small requests go to {escape_controls(call.base_url)}, each with at most "
+        f"at most {call.most} small requests go to {escape_controls(call.base_url)}"
+        f"{'' if call.counts_all else ', beside those that find nothing at their address'}, each with at most "
         f"{call.max_tokens} tokens of output or somewhat more; they may cost a little. --dry-run shows them. "
         "send them? [y]es, [n]o"
     )
@@ -105,7 +106,9 @@ def _describe(step: ProbeStep, most: int) -> str:
     if step.outcome is not None:
         return f"       {escape_controls(_cut(step.outcome))}"
     body = "" if step.body is None else f" {_write_body(step.body)}"
-    return escape_controls(f"{step.number:2}/{most} {step.purpose}: {step.method} {step.url}{_cut(body)}")
+    return escape_controls(
+        f"{step.number:2}/{max(most, step.number)} {step.purpose}: {step.method} {step.url}{_cut(body)}"
+    )
 
 
 def _write_body(body: Any) -> str:

@@ -6,6 +6,7 @@ Not here: the format of the document (history/document), and stores (store).
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -82,13 +83,26 @@ def write_file(path: str | os.PathLike[str], content: bytes) -> None:
     it. A link stays a link; the file that it points to is replaced.
     """
     place = _expand_home(path)
+    target = Path(os.path.realpath(place))
+    if _is_device(target):
+        raise ConfigError(
+            f"the conversation cannot be saved to {place}, which is a device or a pipe: a file would replace it. "
+            "To do: name a file."
+        )
     try:
-        replace_file(Path(os.path.realpath(place)), content)
+        replace_file(target, content)
     except (OSError, ValueError) as problem:
         raise ConfigError(
             f"the conversation cannot be saved to {place}: {_describe(problem)}. To do: name a file in a "
             "folder that can be written to."
         ) from None
+
+
+def _is_device(target: Path) -> bool:
+    try:
+        return stat.S_IFMT(target.stat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR)
+    except (OSError, ValueError):
+        return False
 
 
 def replace_file(target: Path, content: bytes, prepare: Callable[[Path], None] | None = None) -> None:

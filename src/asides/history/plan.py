@@ -20,6 +20,7 @@ from asides.history.pair import (
 )
 from asides.history.replay import Decision, is_same_host, replay
 from asides.providers.provider import Target
+from asides.providers.quirks import fits_glob
 from asides.values.errors import Unsupported
 from asides.values.message_facts import (
     CHANGES_EFFORT,
@@ -80,7 +81,13 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
     if target.quirks.message_rules or (traits & HAS_CALLS and not prompt.tools):
         from asides.history.fit_messages import fit_messages
 
-        sendable = fit_messages(sendable, find_facts(target.dialect), target.quirks.message_rules, notices)
+        sendable = fit_messages(
+            sendable,
+            find_facts(target.dialect),
+            target.quirks.message_rules,
+            notices,
+            calls_need_tools=any(fits_glob(target.model.lower(), glob) for glob in target.quirks.calls_need_tools),
+        )
     checked = check_request(sendable, target, on_conflict, notices)
     if traits & HAS_THOUGHTS and not target.quirks.thoughts_while_off and target.thinks(checked.thinking) is False:
         checked = drop_open_thoughts(checked, notices)

@@ -161,6 +161,11 @@ class Thinking(msgspec.Struct, frozen=True):
         return self.asked and self.mode != "off"
 
 
+def turn_off(thinking: Thinking) -> Thinking:
+    """The same request with thinking turned off."""
+    return msgspec.structs.replace(thinking, mode="off", effort=None, budget=None)
+
+
 # --- reading a request ------------------------------------------------------------------------------------------------
 
 ThinkingSetting: TypeAlias = "Thinking | str | int | bool | Mapping[str, Any] | None"

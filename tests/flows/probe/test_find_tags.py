@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.flows.probe.find_tags import TagSight, find_tags, suggests_thinking
+from asides.flows.probe.find_tags import FoundTags, find_tags, suggests_thinking
 from asides.wire.inline_tags import separate
 
 PLAN = "a plan of mine"
@@ -75,7 +77,7 @@ def test_tags_are_found_or_left(text: str, tag: object, inside: bool) -> None:
 
 
 def test_a_tag_that_was_cut_off_counts_where_it_is_named_like_thinking() -> None:
-    assert find_tags("<inner_monologue>a plan", cut=True) == TagSight(
+    assert find_tags("<inner_monologue>a plan", cut=True) == FoundTags(
         ("<inner_monologue>", "</inner_monologue>"), "a plan", ""
     )
     assert find_tags("<inner_monologue>a plan") is None
@@ -107,3 +109,18 @@ def test_names(name: str, is_thinking: bool) -> None:
 def test_any_text_is_read(text: str, cut: bool) -> None:
     found = find_tags(text, cut=cut)
     assert found is None or found.thinking.strip()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "thinking:\n" + "\n" * 1_000_000,
+        "thinking:\n" + "\n x" * 300_000,
+        "<" * 1_000_000,
+        "thinking:" + " " * 1_000_000,
+    ],
+)
+def test_a_text_without_end_takes_little_time(text: str) -> None:
+    begun = time.process_time()
+    find_tags(text)
+    assert time.process_time() - begun < 10

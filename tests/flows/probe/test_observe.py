@@ -109,3 +109,16 @@ def test_a_failure_is_a_line() -> None:
 @given(st.integers(100, 599), st.binary(max_size=300), st.sampled_from(DIALECTS))
 def test_anything_is_read(status: int, body: bytes, dialect: str) -> None:
     assert observe(Head(status, {}), body, dialect).status == status
+
+
+def test_a_field_that_no_row_can_name_is_left_alone() -> None:
+    seen = observe(
+        _OK, chat(content="42", **{'x"]\n[a]': "a plan", "back\\slash": "a plan", "\x1b[2J": "a plan"}), "openai_chat"
+    )
+    assert (seen.state, seen.fields) == ("answered", ())
+
+
+def test_a_reply_without_anything_in_it_is_none() -> None:
+    assert observe(_OK, b'{"choices": [{"message": "x"}]}', "openai_chat").state == "unreadable"
+    cut = b'{"choices": [{"message": {"content": ""}, "finish_reason": "length"}]}'
+    assert observe(_OK, cut, "openai_chat").state == "answered"

@@ -72,3 +72,10 @@ def test_nothing_is_known_before_an_endpoint_answers() -> None:
     with pytest.raises(StoppedError):
         _ = sender.setup
     assert (sender.report.row, sender.report.requests, sender.requests_left) == (None, 0, 12)
+
+
+def test_a_given_limit_counts_requests_that_find_nothing() -> None:
+    for options, left in (({}, 12), ({"max_requests": 12}, 9)):
+        sender = make_sender(**options)
+        sender._sent = sender.absent = 3
+        assert sender.requests_left == left

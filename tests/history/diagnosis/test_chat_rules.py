@@ -27,7 +27,7 @@ RESULT = {"role": "tool", "tool_call_id": "call00001", "content": "1"}
         ("deepseek:deepseek-flash", {}, {"reasoning_content": ""}, "reasoning_content_required"),
         ("deepseek:deepseek-flash", {"reasoning": "t"}, {"reasoning_content": "t"}, "reasoning_field_rejected"),
         ("deepseek:deepseek-r1", {"reasoning_content": "t"}, {}, "reasoning_field_rejected"),
-        ("moonshot:kimi-k2-thinking", {}, {"reasoning_content": ""}, "reasoning_content_required"),
+        ("moonshot:kimi-k2-thinking", {}, {"reasoning_content": "."}, "reasoning_content_required"),
         ("groq:openai/gpt-oss-120b", {"reasoning_content": "t"}, {"reasoning": "t"}, "reasoning_field_rejected"),
         ("groq:qwen/qwen3-32b", {"reasoning": "t"}, {}, "reasoning_field_rejected"),
         ("cerebras:gpt-oss-120b", {"reasoning_content": "t"}, {"reasoning": "t"}, "reasoning_field_rejected"),

@@ -1,57 +1,17 @@
-"""Opening a history: where the list is, which format it has, and the places of its parts."""
+"""The copy under repair: the places of its parts, the lines around messages, and the time that it takes."""
 
 from __future__ import annotations
 
+import json
+import time
 from typing import Any
 
 import pytest
 
 from asides.history.diagnosis.diagnose import diagnose
-from asides.history.diagnosis.draft import open_draft, parse_history, write_path
-from asides.values.errors import ConfigError
-from asides.values.messages import Message, user
+from asides.history.diagnosis.draft import write_path
 
 _CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-
-
-@pytest.mark.parametrize(
-    ("history", "format_name", "is_request"),
-    [
-        ([{"role": "user", "content": "x"}], "openai_chat", False),
-        ([{"role": "assistant", "tool_calls": [_CALL]}], "openai_chat", False),
-        ({"messages": [{"role": "user", "content": "x"}], "system": "s"}, "anthropic", False),
-        ({"messages": [{"role": "user", "content": "x"}], "model": "m"}, "openai_chat", True),
-        ([{"role": "assistant", "content": [{"type": "thinking", "signature": "s"}]}], "anthropic", False),
-        ([{"type": "reasoning", "summary": []}], "openai_responses", False),
-        ({"input": [{"role": "user", "content": "x"}], "store": False}, "openai_responses", True),
-        ({"output": [{"type": "reasoning", "summary": []}], "model": "m"}, "openai_responses", False),
-        ([{"role": "user", "parts": [{"text": "x"}]}], "gemini", False),
-        ({"contents": [{"role": "user", "parts": [{"text": "x"}]}], "generationConfig": {}}, "gemini", True),
-        ({"asides": 1, "messages": [{"role": "user", "parts": []}], "model": "m"}, "asides", False),
-        ([{"role": "user", "parts": [{"type": "text", "text": "x"}]}], "asides", False),
-        ([user("x")], "asides", False),
-        ([{"type": "user", "message": {"role": "user", "content": "x"}}], "openai_chat", False),
-    ],
-)
-def test_the_format_is_detected(history: Any, format_name: str, is_request: bool) -> None:
-    draft = open_draft(history, None, "openai_chat")
-    assert (draft.format, draft.is_request) == (format_name, is_request)
-
-
-def test_plain_text_has_the_format_of_the_model() -> None:
-    history = [{"role": "user", "content": "x"}]
-    assert open_draft(history, None, "anthropic").format == "anthropic"
-    assert open_draft(history, "openai", "anthropic").format == "openai_chat"
-    with pytest.raises(ConfigError, match="the format 'xml' is not known"):
-        open_draft(history, "xml", "anthropic")
-
-
-def test_lines_are_read_and_the_broken_one_is_named() -> None:
-    assert parse_history(b'\xef\xbb\xbf{"a": 1}\n\n{"b": 2}\n') == ([{"a": 1}, {"b": 2}], True)
-    with pytest.raises(ConfigError, match="line 2 is not"):
-        parse_history(b'{"a": 1}\n{"b": \n')
-    with pytest.raises(ConfigError, match="nested too deeply"):
-        parse_history(b"[" * 500 + b"]" * 500)
 
 
 def test_lines_around_messages_keep_their_places() -> None:
@@ -87,12 +47,50 @@ def test_the_places_are_those_of_the_file() -> None:
     assert write_path(("a", 1, "b", "c", 2)) == "a[1].b.c[2]"
 
 
-def test_our_own_messages_are_taken() -> None:
-    found = diagnose([user("x"), Message("assistant", "y")], "anthropic:claude-opus-4-6")
-    assert (found.format, found.sound) == ("asides", True)
+def test_lines_around_a_message_that_moves_are_there_once() -> None:
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    lines: list[Any] = [
+        {"type": "response_item", "payload": {"type": "message", "role": "user", "content": "x"}},
+        {"type": "response_item", "payload": call},
+        {"type": "response_item", "payload": {"type": "message", "role": "user", "content": "y"}},
+        {"type": "event_msg", "payload": {"type": "token_count"}},
+        "a line that is no object",
+        {"type": "response_item", "payload": {"type": "function_call_output", "call_id": "c", "output": "1"}},
+    ]
+    found = diagnose(lines, "openai:gpt-5")
+    assert [finding.kind for finding in found.refused] == ["tool_turn_order"]
+    assert sorted(map(json.dumps, found.repaired)) == sorted(map(json.dumps, lines))
+    assert found.repaired[-1] == lines[2]
 
 
-@pytest.mark.parametrize("history", [3, None, "text", [None], [[]], {"messages": []}, {"messages": ["x"]}])
-def test_what_is_no_history_gets_a_clear_error(history: Any) -> None:
-    with pytest.raises(ConfigError, match="To do"):
-        diagnose(history, "anthropic:claude-opus-4-6")
+def _make_long(count: int) -> dict[str, tuple[str, list[Any]]]:
+    chat: list[Any] = []
+    items: list[Any] = [{"role": "user", "content": "x"}]
+    contents: list[Any] = []
+    for number in range(count):
+        call = {"id": f"a{number}", "type": "function", "function": {"name": "f", "arguments": "{"}}
+        chat += [{"role": "user", "content": "x"}, {"role": "assistant", "content": None, "tool_calls": [call]}]
+        chat.append({"role": "tool", "tool_call_id": f"b{number}", "content": "1"})
+        items.append({"type": "reasoning", "id": f"rs_{number}", "summary": [], "encrypted_content": "x"})
+        items.append({"type": "function_call", "call_id": "same", "name": "f", "arguments": "{}", "id": f"fc_{number}"})
+        items += [{"role": "user", "content": "x"}]
+        contents.append({"role": "user", "parts": [{"text": "x"}]})
+        contents.append({"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]})
+    return {
+        "chat": ("deepseek:deepseek-reasoner", chat),
+        "items": ("openai:gpt-5", items),
+        "contents": ("google:gemini-3-pro-preview", contents),
+    }
+
+
+@pytest.mark.parametrize("name", ["chat", "items", "contents"])
+def test_the_time_grows_with_the_length_and_not_with_its_square(name: str) -> None:
+    def measure(count: int) -> float:
+        model, history = _make_long(count)[name]
+        begun = time.process_time()
+        assert not diagnose(history, model).sound
+        return time.process_time() - begun
+
+    measure(10)
+    # Eight times as long takes eight times as long; with a square it takes up to 64 times.
+    assert measure(3200) < 24 * measure(400)

@@ -15,7 +15,7 @@ import msgspec
 from asides.dialects.untaken_fields import has_field
 from asides.flows.heal.refused_request import Fix, ListFixes, RefusedRequest, offer
 from asides.flows.heal.refused_thinking import fix_thinking
-from asides.flows.heal.replayed_state import drop_all_thoughts, send_whole_history
+from asides.flows.heal.replayed_state import NO_EFFORT_MESSAGES, drop_all_thoughts, send_whole_history
 from asides.providers.provider import Sampled
 from asides.values.rejections import RejectionKind
 
@@ -187,6 +187,8 @@ _ROOTS = ("", "options.", "generationConfig.", "inferenceConfig.", "additionalMo
 def _drop_named_fields(refused: RefusedRequest) -> Iterator[Fix]:
     """Leave the field out that the refusal names, if the request has it and the caller did not give it themselves."""
     yield from _change_limit(refused)
+    if re.search(r"(?i)effort|output_config|\bsystem\b", refused.rejection.text):
+        yield NO_EFFORT_MESSAGES
     rejection, extra = refused.rejection, refused.prompt.extra
     paths = [".".join(str(step) for step in path if isinstance(step, str)) for path in rejection.where]
     names = [*paths, *rejection.names]

@@ -5,12 +5,12 @@ Not here: other settings of the request (refused_settings), and what goes back o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from asides.dialects.untaken_fields import has_field
 from asides.flows.heal.refused_request import Fix, ListFixes, RefusedRequest
+from asides.values.refusal_details import find_efforts
 from asides.values.rejections import RejectionKind
 from asides.values.thinking import EFFORTS, Effort, Thinking
 
@@ -95,28 +95,19 @@ def _stop_asking(refused: RefusedRequest) -> Iterator[Fix]:
 # --- efforts ----------------------------------------------------------------------------------------------------------
 
 
-_LISTS = r"(?i)\b(?:supported|allowed|valid|accepted|permitted|one of|must be|should be|expected|choose from|use)\b"
-
-
-def _list_words(refused: RefusedRequest) -> set[str]:
-    """The efforts that a refusal offers, "none" among them: those after the words that announce a list."""
-    offered = {*EFFORTS, "none"} - {describe(refused.planned.thinking)}
-    if words := offered.intersection(value.lower() for value in refused.rejection.values):
-        return words
-    for rest in reversed(re.split(_LISTS, refused.rejection.text)[1:]):
-        if found := offered.intersection(re.findall(r"[a-z]+", rest.lower())):
-            return found
-    return set()
+def _list_offered(refused: RefusedRequest) -> tuple[str, ...]:
+    """The efforts that the refusal offers, "none" among them."""
+    return find_efforts(refused.rejection.text, describe(refused.planned.thinking))
 
 
 def _list_efforts(refused: RefusedRequest) -> tuple[Effort, ...]:
-    listed = _list_words(refused)
+    listed = _list_offered(refused)
     return tuple(effort for effort in EFFORTS if effort in listed)
 
 
 def _drop_effort(refused: RefusedRequest) -> Iterator[Fix]:
     if listed := _list_efforts(refused):
-        changes = (("efforts", listed), ("off_as_effort", "none" in _list_words(refused)))
+        changes = (("efforts", listed), ("off_as_effort", "none" in _list_offered(refused)))
         yield fix_thinking(refused, "this model takes other efforts", *changes)
     yield fix_thinking(refused, "this model takes no effort", ("efforts", ()), ("off_as_effort", False))
     yield from _stop_asking(refused)
@@ -124,7 +115,7 @@ def _drop_effort(refused: RefusedRequest) -> Iterator[Fix]:
 
 def _lower_effort(refused: RefusedRequest) -> Iterator[Fix]:
     """The efforts that the refusal lists; without a list, all but the refused one."""
-    if not _list_words(refused):
+    if not _list_offered(refused):
         asked = refused.planned.thinking.effort
         known: Sequence[Effort] = refused.target.rule.efforts or EFFORTS
         others = tuple(effort for effort in known if effort != asked)

@@ -42,11 +42,13 @@ _TOKEN = re.compile(r"<\|[^<>|\n]{1,40}\|>")
 # A heading over the thinking and one over the answer, such as "### Thinking" and "### Answer".
 _HEADINGS = re.compile(
     r"\s*(?P<open>(?:#{1,6} *|\*\*)?(?:my )?(?:thinking|thoughts?|thought process|reasoning|analysis|scratchpad)"
-    r"(?: process)?(?:\*\*)?:?(?:\*\*)?)(?:[ \t]*\n|(?<=:)[ \t]|(?<=:\*\*)[ \t])(?P<thought>.+?)\n\s*"
+    r"(?: process)?(?:\*\*)?:?(?:\*\*)?)(?:[ \t]*\n|(?<=:)[ \t]|(?<=:\*\*)[ \t])(?P<thought>.+?)\n[ \t]*"
     r"(?P<close>(?:#{1,6} *|\*\*)?(?:the |my )?(?:final )?(?:answer|response|reply)(?:\*\*)?:?(?:\*\*)?)(?=\s)",
     re.IGNORECASE | re.DOTALL,
 )
 _FRAGMENTS = 2
+# Some thousand tokens. A server that sends more than it was asked for gets no more time.
+_LONGEST = 32 * 1024
 _THINKING_WORDS = re.compile(
     r"think|thought|reasoning|analys|scratch|monolog|reflect|ponder|deliberat|rationale|inner|\bcot\b|cot_|_cot|muse|musing"
     r"|chain|internal",
@@ -55,7 +57,7 @@ _THINKING_WORDS = re.compile(
 _USUAL_ENDS = re.compile(r"\A(?:end|close|stop|finish|/)|(?:end|close|stop)\Z|of_thought|_end", re.IGNORECASE)
 
 
-class TagSight(msgspec.Struct, frozen=True):
+class FoundTags(msgspec.Struct, frozen=True):
     """Thinking that was seen in tags inside a text."""
 
     tag: str | tuple[str, str]
@@ -69,7 +71,9 @@ class TagSight(msgspec.Struct, frozen=True):
     """The tag was closed and opened again and again."""
 
     def __repr__(self) -> str:
-        return f"TagSight({self.tag!r}, starts_inside={self.starts_inside}, thinking=<{len(self.thinking)} characters>)"
+        return (
+            f"FoundTags({self.tag!r}, starts_inside={self.starts_inside}, thinking=<{len(self.thinking)} characters>)"
+        )
 
 
 def suggests_thinking(name: str) -> bool:
@@ -77,8 +81,10 @@ def suggests_thinking(name: str) -> bool:
     return _THINKING_WORDS.search(name) is not None
 
 
-def find_tags(text: str, *, cut: bool = False) -> TagSight | None:
+def find_tags(text: str, *, cut: bool = False) -> FoundTags | None:
     """Find thinking in tags; None when there is none. `cut`: the text ended before its end, so a tag may be open."""
+    if len(text) > _LONGEST:
+        text, cut = text[:_LONGEST], True
     if not text.strip():
         return None
     # A known tag inside doubled brackets is another tag.
@@ -86,7 +92,7 @@ def find_tags(text: str, *, cut: bool = False) -> TagSight | None:
     return doubled or _find_known(text) or _find_pair(text, cut=cut) or _find_orphan(text) or _find_headings(text)
 
 
-def _find_known(text: str) -> TagSight | None:
+def _find_known(text: str) -> FoundTags | None:
     """Thinking in one of our grammars: those that servers leave in, then those for few models."""
     every = (*map(str, ANY_TAGS), *(name for name in GRAMMARS if name not in ANY_TAGS))
     names = [name for name in every if may_hold_tags(text, (name,))]
@@ -98,7 +104,7 @@ def _find_known(text: str) -> TagSight | None:
             if position == "anywhere" and name not in ANY_TAGS:
                 continue
             fragmented = len(re.findall(r"</[^<>]{1,40}>\s*<[^<>/]{1,40}>", text)) >= _FRAGMENTS
-            return TagSight(
+            return FoundTags(
                 name,
                 found.thinking,
                 found.text,
@@ -109,7 +115,7 @@ def _find_known(text: str) -> TagSight | None:
     return None
 
 
-def _find_pair(text: str, *, cut: bool) -> TagSight | None:
+def _find_pair(text: str, *, cut: bool) -> FoundTags | None:
     """Thinking between an opening mark at the beginning and its closing mark, with an answer behind it."""
     body = text.lstrip()
     for opening, closing in _OPENINGS:
@@ -120,11 +126,11 @@ def _find_pair(text: str, *, cut: bool) -> TagSight | None:
         close = _find_close(body, found, usual)
         if close is None:
             if cut and suggests_thinking(found["name"]):
-                return TagSight((found[0], usual), body[found.end() :], "")
+                return FoundTags((found[0], usual), body[found.end() :], "")
             continue
         thinking, _, answer = body[found.end() :].partition(close)
         if thinking.strip() and (answer.strip() or suggests_thinking(found["name"])):
-            return TagSight((found[0], close), thinking, answer.lstrip())
+            return FoundTags((found[0], close), thinking, answer.lstrip())
     return None
 
 
@@ -151,7 +157,7 @@ def _write_end(word: re.Match[str]) -> str:
     return end.upper() if word[0].isupper() else end.capitalize() if word[0].istitle() else end
 
 
-def _find_orphan(text: str) -> TagSight | None:
+def _find_orphan(text: str) -> FoundTags | None:
     """Thinking before a closing mark that nothing opened: the template of the model had opened it."""
     for closing, opening in _ORPHANS:
         found = re.search(closing, text)
@@ -164,12 +170,12 @@ def _find_orphan(text: str) -> TagSight | None:
         # The splitter knows code, in which a mark is only quoted.
         read = separate(text, ((opened, found[0]),))
         if read.thinking:
-            return TagSight((opened, found[0]), read.thinking, read.text, starts_inside=True)
+            return FoundTags((opened, found[0]), read.thinking, read.text, starts_inside=True)
     return None
 
 
-def _find_headings(text: str) -> TagSight | None:
+def _find_headings(text: str) -> FoundTags | None:
     found = _HEADINGS.match(text)
     if found is None or not text[found.end() :].strip():
         return None
-    return TagSight((found["open"], found["close"]), found["thought"], text[found.end() :].lstrip())
+    return FoundTags((found["open"], found["close"]), found["thought"], text[found.end() :].lstrip())

@@ -1,6 +1,6 @@
 """Reads the answer to one request of a probe as far as it can be read: `observe(…) → Observation`. It never raises.
 
-Not here: what follows from many observations (conclude), and the requests (trials).
+Not here: what follows from many observations (infer_row), and the requests (trials).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from asides.dialects import find_dialect, plain_row
 from asides.dialects.detect import detect_dialect
 from asides.flows.exchange import ResponseReader
-from asides.flows.probe.find_tags import TagSight, find_tags, suggests_thinking
+from asides.flows.probe.find_tags import FoundTags, find_tags, suggests_thinking
 from asides.flows.retry import decode_error
 from asides.flows.steps import Head
 from asides.providers.provider import ModelRule, Target
@@ -63,7 +63,7 @@ class Observation(msgspec.Struct, frozen=True):
     """Those of them that were objects or lists, not text."""
     elsewhere: tuple[str, ...] = ()
     """Paths outside of messages with text that is named like thinking. No row can name them."""
-    tags: TagSight | None = None
+    tags: FoundTags | None = None
     snapshots: bool = False
     """The pieces of a field repeated all that came before."""
     streamed: bool = False
@@ -152,7 +152,9 @@ def _read(head: Head, body: bytes, dialect: str) -> Observation:
         if error.partial is None or not error.partial.parts:
             return Observation("unreadable", head.status, quote_message(str(error).partition(" To do:")[0]))
         reply = error.partial
-    return _look(reply, documents, spoken, streamed=reader.decoder.streamed, status=head.status)
+    if not reply.parts and not reply.usage.thinking and reply.stop.reason != "length":
+        return Observation("unreadable", head.status, "the reply is empty")
+    return _observe_reply(reply, documents, spoken, streamed=reader.decoder.streamed, status=head.status)
 
 
 def _make_target(dialect: str) -> Target:
@@ -177,7 +179,7 @@ def _read_refusal(error: ProviderError, status: int, body: bytes, dialect: str) 
 # --- a reply ----------------------------------------------------------------------------------------------------------
 
 
-def _look(reply: Reply, documents: Sequence[Any], dialect: str, *, streamed: bool, status: int) -> Observation:
+def _observe_reply(reply: Reply, documents: Sequence[Any], dialect: str, *, streamed: bool, status: int) -> Observation:
     pieces, objects = _collect_pieces(documents if dialect in _WITH_FIELDS else ())
     fields: list[tuple[str, str]] = []
     snapshots = False

@@ -101,6 +101,7 @@ def build_probe(base_url: str, options: ProbeOptions, environ: Mapping[str, str]
         dialect=_read_dialect(options.get("dialect")),
         extent=extent,
         most=most,
+        counts_all=options.get("max_requests") is not None,
         max_tokens=_read_count("max_tokens", options.get("max_tokens"), 512),
         seconds=seconds,
     )

@@ -12,7 +12,7 @@ import msgspec
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Policy
 from asides.flows.probe import trials
-from asides.flows.probe.conclude_row import build_row
+from asides.flows.probe.infer_row import infer_row
 from asides.flows.probe.knowledge import Knowledge
 from asides.flows.probe.list_findings import list_findings
 from asides.flows.probe.observe import Observation, observe, report_failure
@@ -52,6 +52,8 @@ class ProbeCall(msgspec.Struct, frozen=True):
     dialect: str | None = None
     extent: Extent = "usual"
     most: int = MOST_REQUESTS["usual"]
+    counts_all: bool = False
+    """Requests that find nothing at their address count too: the caller has given the limit."""
     max_tokens: int = 512
     seconds: float = 120.0
     """For each request, from its first byte to the last of its answer."""
@@ -76,7 +78,7 @@ class TrialSender:
         self._failures = 0
         self._answered = 0
         self.absent = 0
-        """Requests that found nothing at their address. They cost no tokens, and do not count."""
+        """Requests that found nothing at their address. They cost no tokens; only a limit of the caller counts them."""
         self.complete = False
 
     @property
@@ -90,7 +92,7 @@ class TrialSender:
             None if setup is None else setup.dialect,
             self._sent,
             list_findings(known),
-            build_row(known, call.name, call.key_env, base_url=address, query=call.query),
+            infer_row(known, call.name, call.key_env, base_url=address, query=call.query),
             self.complete,
             known.problem,
             known.state,
@@ -99,7 +101,7 @@ class TrialSender:
     @property
     def requests_left(self) -> int:
         """How many more may be sent."""
-        return self.call.most + self.absent - self._sent
+        return self.call.most + (0 if self.call.counts_all else self.absent) - self._sent
 
     @property
     def setup(self) -> Setup:

@@ -13,8 +13,9 @@ import msgspec
 
 from asides.history.diagnosis import order_rules, tool_rules
 from asides.history.diagnosis.chat_rules import fix_details, fix_messages
-from asides.history.diagnosis.draft import Draft, Turn, open_draft
+from asides.history.diagnosis.draft import Draft, Turn
 from asides.history.diagnosis.findings import Diagnosis, Finding
+from asides.history.diagnosis.open_history import open_draft
 from asides.history.diagnosis.plan_rules import ANOTHER, PlanRules
 from asides.history.diagnosis.setting_rules import add_tools, fix_settings, read_settings
 from asides.history.diagnosis.shape import Shape, build_messages

@@ -102,6 +102,7 @@ FACTS: dict[str, Fact] = {
     "thinking_present_while_disabled": Fact("2025-05", f"{_CLAUDE_THINKING}; the API's error"),
     "reasoning_item_orphaned": Fact("2025-06", f"{_REASONING}; continue#8933; vercel/ai#7099"),
     "reasoning_item_missing": Fact("2025-06", f"{_REASONING}; continue#12620"),
+    "half_character": Fact("2025-06", "claude-code#2108: no low surrogate in string; opencode#13985"),
     "item_not_persisted": Fact("2025-06", f"{_REASONING}; opencode#7724; vercel/ai#7543"),
     "encrypted_reasoning_invalid": Fact("2025-12", f"{_REASONING}; openai/codex#8145"),
     "encrypted_reasoning_wrong_account": Fact("2025-12", f"{_REASONING}; openai/codex#8145"),

@@ -315,7 +315,7 @@ def add_tools(draft: Draft, turns: Sequence[Turn], target: Target) -> None:
     """Declare the tools that the history calls, where the request declares none and the model refuses that."""
     fields = draft.fields
     names = list(dict.fromkeys(call.name for turn in turns for call in turn.list_pieces("call")))
-    refuses = target.dialect in ("anthropic", "bedrock") and draft.is_request
+    refuses = bool(dialects.find_facts(target.dialect).tools_field) and draft.is_request
     if not refuses or not names or fields is None or fields.get("tools"):
         return
     draft.report_setting(None, "tools", _NO_TOOLS, _TOOLS_DECLARED, FACTS["tools_undefined"])

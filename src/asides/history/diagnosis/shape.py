@@ -80,9 +80,9 @@ class Shape:
 
     def find_item(self, turns: Sequence[Turn], place: int) -> int:
         """The place in the list of the file at which the turn at this place begins."""
-        places = {id(item): number for number, item in enumerate(self.draft.items)}
-        nodes = (node for turn in turns[place:] for node in turn.nodes)
-        return next((places[id(node)] for node in nodes if id(node) in places), len(self.draft.items))
+        nodes = (node for number in range(place, len(turns)) for node in turns[number].nodes)
+        node = next((node for node in nodes if not self.draft.is_removed(node)), None)
+        return len(self.draft.items) if node is None else self.draft.find_item(node)
 
 
 def read_part(read: Callable[[], Sequence[Message]]) -> tuple[tuple[Part, ...], str]:

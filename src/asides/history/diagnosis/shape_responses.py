@@ -7,10 +7,12 @@ from typing import Any
 import msgspec
 
 from asides.dialects.openai_responses.import_items import import_items
-from asides.history.diagnosis.draft import Node, Piece, PieceKind, Turn, TurnRole
+from asides.dialects.openai_responses.tool_items import CLIENT_CALLS
+from asides.history.diagnosis.draft import Node, Piece, PieceKind, Turn
 from asides.history.diagnosis.shape import CANCELLED, Shape, make_piece, read_part
+from asides.values.messages import Role
 
-_ROLES: dict[str, TurnRole] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 _KINDS: dict[str, PieceKind] = {
     "reasoning": "thought",
     "function_call": "call",
@@ -26,18 +28,23 @@ class ResponsesShape(Shape):
     def read(self) -> list[Turn]:
         """Read the turns as they are now. All items of the model in a row are one turn."""
         turns: list[Turn] = []
+        provided: set[str] = set()
         for item in self.draft.items:
-            kind, role, pieces = self._read_item(item)
+            role, piece = self._read_item(item)
+            given = item.get("call_id")
+            if isinstance(given, str) and item.get("type") in CLIENT_CALLS:
+                provided.add(given)
+            if piece.kind == "result" and given in provided:
+                piece.kind = "other"  # of a tool of the provider, which the client ran
             last = turns[-1] if turns else None
             if last is not None and last.role == role and role in ("assistant", "tool"):
                 last.nodes.append(item)
-                last.pieces += pieces
+                last.pieces.append(piece)
             else:
-                turns.append(Turn(role, [item], pieces))
-            del kind
+                turns.append(Turn(role, [item], [piece]))
         return turns
 
-    def _read_item(self, item: Node) -> tuple[str, TurnRole, list[Piece]]:
+    def _read_item(self, item: Node) -> tuple[Role, Piece]:
         kind = item.get("type", "item_reference" if item.keys() == {"id"} else "message")
         if not isinstance(kind, str):
             self.refuse(item, "type is not text.")
@@ -45,13 +52,10 @@ class ResponsesShape(Shape):
         if problem:
             self.refuse(item, problem.partition(": ")[2] or problem)
         if kind == "message":
-            role = _ROLES[str(item.get("role"))]
-            pieces = [make_piece("text", item, self.draft.items, parts)]
-        else:
-            piece_kind = _KINDS.get(kind, "other")
-            role = "tool" if piece_kind == "result" else "assistant"
-            pieces = [make_piece(piece_kind, item, self.draft.items, parts)]
-        return kind, role, pieces
+            return _ROLES[str(item.get("role"))], make_piece("text", item, self.draft.items, parts)
+        piece_kind = _KINDS.get(kind, "other")
+        role: Role = "tool" if piece_kind == "result" else "assistant"
+        return role, make_piece(piece_kind, item, self.draft.items, parts)
 
     # --- changes ----------------------------------------------------------------------------------------------------
 

@@ -11,15 +11,16 @@ from typing import Any
 
 import msgspec
 
+from asides.dialects.message_encoder import STAND_IN
+from asides.dialects.openai_chat.encode_messages import add_signature
 from asides.dialects.openai_chat.wire import read_signature
 from asides.history.diagnosis.draft import Node, Piece, Turn
 from asides.history.diagnosis.findings import FACTS, Fact
 from asides.history.diagnosis.shape import Shape
-from asides.history.diagnosis.shape_chat import sign_with_placeholder
+from asides.history.diagnosis.shape_anthropic import BLOCK_DIALECTS
 from asides.history.diagnosis.shape_gemini import SIGNATURES, set_placeholder
 from asides.providers.provider import Target
 
-_BLOCK_DIALECTS = ("anthropic", "bedrock")
 _LONGEST_ID = 64
 _PREFIXES = {"reasoning": "rs", "message": "msg", "function_call": "fc", "custom_tool_call": "ctc"}
 
@@ -27,7 +28,7 @@ _PREFIXES = {"reasoning": "rs", "message": "msg", "function_call": "fc", "custom
 def fix_thinking(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
     """Repair the thinking of this format."""
     match shape.draft.format:
-        case "anthropic" if target.dialect in _BLOCK_DIALECTS:
+        case "anthropic" if target.dialect in BLOCK_DIALECTS:
             _fix_blocks(shape, turns, target)
         case "openai_responses" if target.dialect == "openai_responses":
             _ItemRules(shape, target).fix(turns)
@@ -75,7 +76,7 @@ def _fix_blocks(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
             _lead_with_thinking(shape, kept)
     if draft.is_request and _is_off(asked, target):
         for piece in _list_open_thoughts(turns):
-            if any(each is piece.node for each in piece.holder or ()):
+            if not draft.is_removed(piece.node):
                 detail = "the current turn has thinking, and the request turns thinking off"
                 draft.report("thinking_present_while_disabled", piece.node, detail, "the block is left out")
                 draft.remove_piece(piece)
@@ -87,7 +88,7 @@ def _list_open_thoughts(turns: Sequence[Turn]) -> list[Piece]:
     """
     found: list[Piece] = []
     for turn in reversed(turns):
-        if _begins(turn):
+        if _begins_turn(turn):
             break
         found += turn.list_pieces("thought")
     return found
@@ -158,8 +159,8 @@ class _ItemRules:
         self.continues = fields.get("previous_response_id") is not None or fields.get("conversation") is not None
         self.may_be_stored = self.continues or (shape.draft.is_request and fields.get("store") is not False)
         self.seen: set[str] = set()
-        self.items: list[Node] = []
-        """The items so far that have an id."""
+        self.items: dict[str, Node] = {}
+        """The items so far that have an id, by that."""
         self.followed: set[str] = set()
         """The ids of reasoning items that have a follower somewhere in the file."""
 
@@ -194,7 +195,7 @@ class _ItemRules:
                 detail = "the item is elsewhere too, with what follows it"
                 self.draft.report("reasoning_item_duplicate", piece.node, detail, "this copy is left out")
                 self.draft.remove_piece(piece)
-        turn.pieces = [piece for piece in turn.pieces if any(each is piece.node for each in piece.holder or ())]
+        turn.pieces = [piece for piece in turn.pieces if not self.draft.is_removed(piece.node)]
 
     def _keep(self, piece: Piece) -> bool:
         """Repair an item; whether it stays."""
@@ -227,13 +228,13 @@ class _ItemRules:
             if kind == "reasoning":
                 self.draft.report("reasoning_item_duplicate", item, "an earlier item has its id", "it is left out")
                 return False
-            if any(item == each for each in self.items if each.get("id") == given):
+            if item == self.items.get(str(given)):
                 self.draft.report("reasoning_item_duplicate", item, "the item is there twice", "it is left out")
                 return False
             self.draft.report("reasoning_item_duplicate", item, "an earlier item has its id", "it has no id")
         else:
             self.seen.add(str(given))
-            self.items.append(dict(item))
+            self.items[str(given)] = dict(item)
             return True
         if has_state:
             del item["id"]
@@ -282,7 +283,7 @@ def _sign_calls(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
     draft = shape.draft
     if turns and turns[-1].role == "assistant" and not draft.is_request:
         return  # the next question ends this turn
-    start = max((number for number, turn in enumerate(turns) if _begins(turn)), default=-1)
+    start = max((number for number, turn in enumerate(turns) if _begins_turn(turn)), default=-1)
     for turn in turns[start + 1 :]:
         call = next(iter(turn.list_pieces("call")), None) if turn.role == "assistant" else None
         if call is None or _has_signature(call.node, draft.format):
@@ -293,11 +294,11 @@ def _sign_calls(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
         if draft.format == "gemini":
             set_placeholder(call.node)
         else:
-            call.node["extra_content"] = sign_with_placeholder(call.node.get("extra_content"))
+            call.node["extra_content"] = add_signature(call.node.get("extra_content"), STAND_IN)
         draft.touch(call.node)
 
 
-def _begins(turn: Turn) -> bool:
+def _begins_turn(turn: Turn) -> bool:
     return turn.role == "user" and any(piece.kind != "result" for piece in turn.pieces)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -12,13 +13,13 @@ from asides.dialects.turn_encoder import make_call_id
 from asides.history.diagnosis.draft import Piece, Turn
 from asides.history.diagnosis.findings import FACTS
 from asides.history.diagnosis.shape import Shape
+from asides.history.diagnosis.shape_anthropic import BLOCK_DIALECTS
 from asides.providers.provider import Target
 from asides.values.messages import Message, Prompt
 from asides.values.parts import ToolCall, is_too_deep, read_arguments
 from asides.wire.partial_json import partial
 
 _LONGEST_ID = 64
-_BLOCK_DIALECTS = ("anthropic", "bedrock")
 
 
 # --- arguments --------------------------------------------------------------------------------------------------------
@@ -83,16 +84,17 @@ class _Pairs:
         claimed: set[int] = set()
         for place, turn in enumerate(turns):
             calls = turn.list_pieces("call") if turn.role == "assistant" else []
-            waiting = [result for each in _find_zone(shape, turns, place) for result in each.list_pieces("result")]
+            zone = _find_zone(shape, turns, place) if calls else ()
+            waiting = _group((place, result) for each in zone for result in each.list_pieces("result"))
             missing: list[Piece] = []
             for call in calls:
-                found = next((each for each in waiting if each.call_id == call.call_id), None)
-                if found is None:
+                found = waiting.get(call.call_id)
+                if not found:
                     missing.append(call)
                     continue
-                waiting.remove(found)
-                claimed.add(id(found))
-                self.pairs.append((call, found))
+                result = found.popleft()[1]
+                claimed.add(id(result))
+                self.pairs.append((call, result))
             if missing:
                 self.open.append((place, missing))
         free = [
@@ -101,13 +103,24 @@ class _Pairs:
             for result in turn.list_pieces("result")
             if id(result) not in claimed
         ]
+        by_id = _group(free)
         for place, missing in self.open:
             for call in missing:
-                found_late = next((each for each in free if each[0] > place and each[1].call_id == call.call_id), None)
-                if found_late is not None:
-                    free.remove(found_late)
-                    self.late[id(call)] = found_late[1]
-        self.orphans = free
+                later = by_id.get(call.call_id, deque())
+                while later and later[0][0] <= place:
+                    later.popleft()  # no later call can have it either
+                if later:
+                    self.late[id(call)] = later.popleft()[1]
+        late = {id(result) for result in self.late.values()}
+        self.orphans = [(place, result) for place, result in free if id(result) not in late]
+
+
+def _group(results: Iterable[tuple[int, Piece]]) -> dict[str, deque[tuple[int, Piece]]]:
+    """The results of each id, in order."""
+    groups: dict[str, deque[tuple[int, Piece]]] = {}
+    for place, result in results:
+        groups.setdefault(result.call_id, deque()).append((place, result))
+    return groups
 
 
 def _find_zone(shape: Shape, turns: Sequence[Turn], place: int) -> Sequence[Turn]:
@@ -174,7 +187,8 @@ def fix_ids(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
     """Give calls ids that the target accepts, each its own, and their results the same."""
     results = {id(call): result for call, result in _Pairs(shape, turns).pairs}
     given: set[str] = set()
-    alone = target.dialect in (*_BLOCK_DIALECTS, "openai_responses")
+    counts: dict[str, int] = {}
+    alone = target.dialect in (*BLOCK_DIALECTS, "openai_responses")
     for turn in turns:
         calls = turn.list_pieces("call") if turn.role == "assistant" else []
         if not alone:
@@ -185,9 +199,10 @@ def fix_ids(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
             detail = "the id of a call is too long, or has characters that are not accepted"
             if new in given:
                 detail = "two calls have one id"
-                count = 2
+                count = counts.get(new, 2)
                 while (numbered := _make_accepted(f"{new[:48]}_{count}", target)) in given:
                     count += 1
+                counts[new] = count + 1
                 new = numbered
             given.add(new)
             if new == old:
@@ -202,7 +217,7 @@ def fix_ids(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
 
 def _make_accepted(call_id: str, target: Target) -> str:
     """The id, or one that is derived from it, so that the call and its result have the same."""
-    if target.dialect in _BLOCK_DIALECTS:
+    if target.dialect in BLOCK_DIALECTS:
         return make_call_id(call_id)
     if target.dialect == "openai_chat" and target.quirks.tool_call_ids != "any":
         from asides.dialects.openai_chat.encode_messages import encode_messages
