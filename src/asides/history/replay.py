@@ -35,6 +35,7 @@ NOT_SAVED = "its text was not saved, or that of a thought beside it, and it cann
 NOT_REPLAYABLE = "the reply broke off inside it, or the messages before it were changed"
 OTHER_DIALECT = "it was made in another dialect, or did not come as a block"
 OTHER_ACCOUNT = "another account made it"
+OTHER_HOST = "another provider or endpoint made it"
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -142,7 +143,7 @@ class _Replayer:
                 decisions.append(Decision(number, place, "convert", "refusal", why))
                 parts.append(Text(part.text))
             elif isinstance(part, (ServerTool, UnknownPart)) and not self._is_own(part.origin):
-                decisions.append(Decision(number, place, "drop", "part", "another provider or endpoint made it"))
+                decisions.append(Decision(number, place, "drop", "part", OTHER_HOST))
             elif isinstance(part, (ServerTool, UnknownPart)) and self._was_refused(part):
                 decisions.append(Decision(number, place, "drop", "part", "it was refused here before"))
             elif not isinstance(part, (ToolResult, Refusal)) and part.seals:
@@ -166,7 +167,7 @@ class _Replayer:
             return "it was refused here before"
         if thought.origin is not None:
             if not self._is_own(thought.origin):
-                return "another provider or endpoint made it"
+                return OTHER_HOST
             if self._is_other_account(thought.origin):
                 return OTHER_ACCOUNT
             if thought.origin.model not in ("", target.model) and not rule.other_models:

@@ -16,7 +16,7 @@ from asides.history.diagnosis.chat_rules import fix_details, fix_messages
 from asides.history.diagnosis.draft import Draft, Turn
 from asides.history.diagnosis.findings import Diagnosis, Finding
 from asides.history.diagnosis.open_history import open_draft
-from asides.history.diagnosis.plan_rules import PlanRules
+from asides.history.diagnosis.plan_rules import ANOTHER, PlanRules
 from asides.history.diagnosis.setting_rules import add_tools, fix_settings, read_settings
 from asides.history.diagnosis.shape import Shape, build_messages
 from asides.history.diagnosis.thinking_rules import fix_thinking
@@ -34,7 +34,6 @@ __all__ = ["Diagnosis", "Finding", "diagnose"]
 
 _MOST_ROUNDS = 20
 _SHORTEST_DATE = 6
-_ANOTHER = "https://another-account.invalid"
 
 
 def diagnose(
@@ -104,7 +103,7 @@ def _read_origin(origin: str | None, target: Target, rows: Sequence[Provider], *
         made_by = target.origin
     else:
         return None
-    return msgspec.structs.replace(made_by, endpoint=_ANOTHER) if other_account else made_by
+    return msgspec.structs.replace(made_by, endpoint=ANOTHER) if other_account else made_by
 
 
 def _make_shape(draft: Draft) -> Shape:
@@ -251,9 +250,15 @@ class _Examination:
         draft, shape = self.draft, self.shape
         last = next((turn for turn in reversed(turns) if turn.role == "assistant"), turns[-1])
         detail = "the current turn calls tools and does not begin with its thinking, which a thinking budget demands"
+        if turns[-1].role == "user" and not turns[-1].list_pieces("result"):
+            repair = "the turn is closed: a short message of the model is before the question"
+            draft.report("thinking_must_lead", last.nodes[0], detail, repair)
+            place = shape.find_item(turns, len(turns) - 1)
+            draft.insert(draft.items, place, shape.make_text("assistant", order_rules.BRIDGE))
+            return
         repair = "the turn is closed: a short message of the model and one of the user follow it"
         draft.report("thinking_must_lead", last.nodes[0], detail, repair)
-        draft.insert(draft.items, len(draft.items), shape.make_text("assistant", "Noted."))
+        draft.insert(draft.items, len(draft.items), shape.make_text("assistant", order_rules.BRIDGE))
         draft.insert(draft.items, len(draft.items), shape.make_text("user", order_rules.CONTINUE))
 
     def _drop_bound_thoughts(self, turns: list[Turn]) -> None:

@@ -12,7 +12,7 @@ from asides.history.diagnosis.shape import Shape
 from asides.history.diagnosis.shape_anthropic import BLOCK_DIALECTS
 from asides.providers.provider import Target
 
-_BRIDGE = "Noted."
+BRIDGE = "Noted."
 CONTINUE = "Continue."
 
 
@@ -96,7 +96,7 @@ def add_bridges(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
             repair = "a short message of the model is before it"
             shape.draft.report("role_alternation", turns[number].nodes[0], detail, repair, fact=fact)
             place = shape.find_item(turns, number)
-            shape.draft.insert(shape.draft.items, place, shape.make_text("assistant", _BRIDGE))
+            shape.draft.insert(shape.draft.items, place, shape.make_text("assistant", BRIDGE))
 
 
 def _ends_with_model(shape: Shape, turns: Sequence[Turn]) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import Any
 
+import msgspec
+
 from asides.history.diagnosis.chat_rules import FieldRules
 from asides.history.diagnosis.draft import Draft, Piece
 from asides.history.diagnosis.findings import Effect, Fact
@@ -17,11 +19,13 @@ from asides.history.diagnosis.shape_anthropic import BLOCK_DIALECTS
 from asides.history.diagnosis.shape_chat import THOUGHT_FIELDS
 from asides.history.diagnosis.shape_gemini import SIGNATURES
 from asides.history.plan import Decision, Plan
-from asides.history.replay import BY_RULE, NOT_REPLAYABLE, NOT_SAVED, OTHER_ACCOUNT, OTHER_DIALECT
+from asides.history.replay import BY_RULE, NOT_REPLAYABLE, NOT_SAVED, OTHER_ACCOUNT, OTHER_DIALECT, OTHER_HOST
 from asides.providers.provider import Target
 from asides.values.messages import Message
 from asides.values.thinking import Thought
 
+ANOTHER = "https://another-account.invalid"
+"""The address in the origin of thinking of which the caller says that another account made it."""
 # Of these, the plan sends nothing, and a server that gets them refuses nothing.
 _NEVER_REFUSED = (NOT_SAVED, NOT_REPLAYABLE, OTHER_DIALECT)
 
@@ -67,6 +71,8 @@ class PlanRules:
         part = self._find_part(decision)
         if decision.what == "thought" and piece.kind != "thought":
             return  # tags in a text, which is the author's
+        if decision.why == OTHER_HOST and _is_of_another_account(part):
+            decision = msgspec.structs.replace(decision, why=OTHER_ACCOUNT)
         kind, effect = self._judge(decision, part)
         fact = Fact(decision.since, decision.source)
         if effect == "ignored":
@@ -116,6 +122,11 @@ class PlanRules:
         for name in _CONTAINERS.get(self.draft.format, ()):
             node.pop(name, None)
         self.draft.touch(node)
+
+
+def _is_of_another_account(part: Any) -> bool:
+    origins = (getattr(part, "origin", None), *(seal.origin for seal in getattr(part, "seals", ())))
+    return any(origin is not None and origin.endpoint == ANOTHER for origin in origins)
 
 
 def _name_field(piece: Piece) -> str:
