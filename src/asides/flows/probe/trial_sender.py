@@ -78,7 +78,7 @@ class TrialSender:
         self._failures = 0
         self._answered = 0
         self.absent = 0
-        """Requests that found nothing at their address. They cost no tokens, and do not count unless the caller gave a limit."""
+        """Requests that found nothing at their address: they cost nothing, and count only under a given limit."""
         self.complete = False
 
     @property
