@@ -262,9 +262,8 @@ def test_names_of_the_file_forge_no_line(tmp_path: Path, capsys: pytest.CaptureF
     name = "\x1b[2J\x9b31m\u202eevil\nforged: sound"
     call = {"id": "a", "type": "function", "function": {"name": name, "arguments": "{"}}
     path = tmp_path / "history.json"
-    path.write_text(
-        json.dumps([{"role": "user", "content": "x"}, {"role": "assistant", name: "", "tool_calls": [call]}])
-    )
+    history = [{"role": "user", "content": "x"}, {"role": "assistant", name: "", "tool_calls": [call]}]
+    path.write_text(json.dumps(history), encoding="utf-8")
     for model in ("groq:qwen3", "deepseek:deepseek-reasoner", CLAUDE):
         assert main(["doctor", str(path), "--to", model]) == 1
         out, err = capsys.readouterr()
