@@ -256,3 +256,18 @@ def test_a_file_in_utf_16_comes_out_as_text(tmp_path: Path, capsys: pytest.Captu
         path.write_text(json.dumps(history), encoding="utf-16")
         assert main(["doctor", str(path), "--to", CLAUDE, "--fix", "-"]) == code
         assert json.loads(capsys.readouterr().out) == REPAIRED
+
+
+def test_names_of_the_file_forge_no_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "\x1b[2J\x9b31m\u202eevil\nforged: sound"
+    call = {"id": "a", "type": "function", "function": {"name": name, "arguments": "{"}}
+    path = tmp_path / "history.json"
+    history = [{"role": "user", "content": "x"}, {"role": "assistant", name: "", "tool_calls": [call]}]
+    path.write_text(json.dumps(history), encoding="utf-8")
+    for model in ("groq:qwen3", "deepseek:deepseek-reasoner", CLAUDE):
+        assert main(["doctor", str(path), "--to", model]) == 1
+        out, err = capsys.readouterr()
+        assert "\\x1b[2J\\x9b31m\\u202eevil\\x0aforged" in out
+        assert not [line for line in (out + err).splitlines() if line.startswith("forged") or not line.isprintable()]
+        found = asides.diagnose(history, model)
+        assert all(finding.detail.isprintable() for finding in found.findings)

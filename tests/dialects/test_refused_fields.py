@@ -61,6 +61,50 @@ def test_what_was_said_and_asked_for_stays(name: str) -> None:
     assert drop_fields(request(body), [name], {})[1] == []
 
 
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ({"messages": [{"role": "user", "content": "words"}]}, "messages.content"),
+        ({"messages": [{"role": "user", "content": "words"}]}, "messages.role"),
+        ({"messages": [{"content": [{"type": "text", "text": "words"}]}]}, "messages.content.text"),
+        ({"messages": [{"content": [{"type": "text", "text": "words"}]}]}, "messages.content.text.text"),
+        ({"messages": [{"content": [{"type": "tool_use", "id": "a", "input": {}}]}]}, "messages.content.tool_use"),
+        ({"messages": [{"content": [{"type": "tool_use", "id": "a", "input": {}}]}]}, "messages.content.tool_use.id"),
+        ({"messages": [{"tool_calls": [{"id": "a", "type": "function", "function": {}}]}]}, "messages.tool_calls"),
+        ({"input": [{"type": "message", "role": "user", "content": "words"}]}, "input.message"),
+        ({"input": [{"type": "function_call_output", "call_id": "a", "output": "1"}]}, "input.output"),
+        ({"contents": [{"role": "user", "parts": [{"text": "words"}]}]}, "contents.parts"),
+        ({"contents": [{"role": "user", "parts": [{"text": "words"}]}]}, "contents.parts.text"),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools.function"),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools.function.name"),
+        ({"system": [{"type": "text", "text": "words"}]}, "system.text"),
+    ],
+)
+def test_nothing_that_was_said_is_lost_by_a_path(body: dict[str, Any], name: str) -> None:
+    """A server, or a saved conversation of somebody else, may name any path."""
+    assert not has_field(body, name)
+    assert drop_fields(request(body), [name], {}) == (request(body), [])
+
+
+def test_what_stands_beside_the_words_can_go() -> None:
+    body = {
+        "input": [
+            {"type": "reasoning", "id": "rs_1", "content": []},
+            {"type": "function_call", "id": "a", "call_id": "b"},
+        ],
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "words", "cache_control": {}}]}],
+        "tools": [{"type": "function", "strict": True, "function": {"name": "f", "strict": True}}],
+    }
+    names = ["input.id", "input.content", "messages.content.cache_control", "tools.strict", "tools.function.strict"]
+    left, notices = drop_fields(request(body), names, {})
+    assert [notice.setting for notice in notices] == names
+    assert json.loads(left.body) == {
+        "input": [{"type": "reasoning"}, {"type": "function_call", "call_id": "b"}],
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "words"}]}],
+        "tools": [{"type": "function", "function": {"name": "f"}}],
+    }
+
+
 def test_a_field_of_the_caller_stays_unless_it_controls_earlier_thinking() -> None:
     given = {"top_a": 1, "thinking": {"block_binding": {}}}
     kept, notices = drop_fields(request({**given, "model": "m"}), ["top_a", "thinking.block_binding"], given)

@@ -19,6 +19,7 @@ from asides.history.diagnosis.diagnose import diagnose
 from asides.history.diagnosis.findings import Diagnosis, Finding
 from asides.history.diagnosis.open_history import decode_history, parse_history
 from asides.values.errors import ConfigError
+from asides.values.notices import escape_controls
 
 _STREAM = "-"
 
@@ -105,6 +106,11 @@ def _print_to_stderr(found: Diagnosis, arguments: Namespace, terminal: Terminal)
 
 
 def _format(found: Diagnosis, arguments: Namespace) -> Iterator[str]:
+    """The report, line by line. Names in the file may hold anything."""
+    return map(escape_controls, _list_lines(found, arguments))
+
+
+def _list_lines(found: Diagnosis, arguments: Namespace) -> Iterator[str]:
     refused, ignored = found.refused, found.ignored
     name = "standard input" if arguments.file == _STREAM else arguments.file
     yield f"{name} ({found.format}) to {found.model}: {_sum_up(len(refused))}"

@@ -14,6 +14,7 @@ import msgspec
 
 from asides.history.diagnosis.findings import FACTS, Effect, Fact, Finding, HistoryFormat
 from asides.values.messages import Role
+from asides.values.notices import escape_controls
 from asides.values.parts import Part
 
 Node: TypeAlias = dict[str, Any]
@@ -172,7 +173,7 @@ class Draft:
         self._add(kind, (name,), detail, repair, "refused", fact)
 
     def _add(self, kind: str | None, path: Path, detail: str, repair: str, effect: Effect, fact: Fact | None) -> None:
-        shown = write_path(path)
+        shown, detail = write_path(path), escape_controls(detail)  # names of the file may hold anything
         if (kind, shown, detail) in self._seen:
             return
         self._seen.add((kind, shown, detail))
