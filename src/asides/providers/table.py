@@ -110,6 +110,7 @@ def _messages(
     transport: Literal["direct", "bedrock_invoke", "vertex_predict"] = "direct",
     path: str = "/messages",
     clone: bool = False,
+    empty_thinking: bool = False,
     tags: Tags | None = (),
 ) -> Quirks:
     """The quirks of a host of Anthropic's Messages. A clone is a host that copies it; clones sign nothing. `tags` is
@@ -120,6 +121,7 @@ def _messages(
         auth=auth,
         path=path,
         transport=transport,
+        empty_thinking=empty_thinking,
         structured_output="nothing" if clone else "json_schema",
         # 400 for bounds, open objects and recursive types (platform.claude.com structured-outputs, "JSON Schema
         # limitations"; agentjido/req_llm#302, 2026).
@@ -1640,8 +1642,8 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.deepseek.com/anthropic",
         key_env=("DEEPSEEK_API_KEY",),
         headers=(("anthropic-version", "2023-06-01"),),
-        # "The `content[].thinking` in the thinking mode must be passed back to the API" (2026-08). Unsigned is fine.
-        quirks=msgspec.structs.replace(_messages(auth="x-api-key", clone=True), missing_thinking="."),
+        # "The `content[].thinking` in the thinking mode must be passed back to the API" (2026-11). Unsigned is fine.
+        quirks=_messages(auth="x-api-key", clone=True, empty_thinking=True),
         models=(_clone("*", "optional", ("enabled", "adaptive", "disabled"), efforts=("low", "high", "max")),),
         replay=(_replay("all", "2026-08", "api-docs.deepseek.com anthropic_api; unsure: earlier turns"),),
         prices="deepseek",
@@ -1656,7 +1658,8 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.moonshot.ai/anthropic",
         key_env=("MOONSHOT_API_KEY", "MOONSHOTAI_API_KEY"),
         headers=(("anthropic-version", "2023-06-01"),),
-        quirks=_messages(auth="x-api-key", clone=True),
+        # "reasoning_content is missing in assistant tool call message" (MoonshotAI/kimi-agent-sdk#169, 2026-04-23).
+        quirks=_messages(auth="x-api-key", clone=True, empty_thinking=True),
         models=(_clone("*", "optional", ("enabled", "disabled")),),
         replay=(_replay("all", "2026-08", "kimi-cli kosong; unsure: earlier turns"),),
         prices="moonshotai",

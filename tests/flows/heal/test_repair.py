@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -429,6 +430,77 @@ def test_a_host_that_wants_the_tools_of_a_history_is_learned_once(said: Any) -> 
         forget()
         ask(served.url, CHAT, [*CALLED, message_of(first), user("And?")])
         assert served.count() == 3
+
+
+def test_a_host_that_takes_no_schema_is_learned_once() -> None:
+    said = openai_error("Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model.")
+    with refusing(lambda body: said if "json_schema" in json.dumps(body) else None) as served:
+        for _ in range(2):
+            assert ask(served.url, CHAT, output={"type": "integer"}).output == 42
+        assert served.count() == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "developer is not one of ['system', 'assistant', 'user', 'tool', 'function'] - 'messages.[0].role'",
+        "Unsupported value: 'messages[0].role' does not support 'developer' with this model.",
+        "unknown variant `developer`, expected one of `system`, `user`, `assistant`, `tool`",
+    ],
+)
+def test_a_host_that_does_not_know_the_role_developer_is_learned_once(text: str) -> None:
+    with refusing(lambda body: openai_error(text) if body["messages"][0]["role"] == "developer" else None) as served:
+        for _ in range(2):
+            assert ask(served.url, "openai-chat:o4-mini", system="Be brief.").text == "42"
+        assert [body["messages"][0]["role"] for body in served.bodies] == ["developer", "system", "system"]
+
+
+def _needs_thinking_blocks(body: Body) -> Any:
+    for message in body["messages"]:
+        kinds = [block["type"] for block in message["content"] if isinstance(block, dict)]
+        if "tool_use" in kinds and "thinking" not in kinds:
+            return anthropic_error("The `content[].thinking` in the thinking mode must be passed back to the API.")
+    return None
+
+
+@pytest.mark.parametrize(
+    ("model", "requests"), [("deepseek-anthropic:deepseek-flash", 2), ("anthropic-compatible:m", 3)]
+)
+def test_blocks_of_lost_thinking_get_a_stand_in(model: str, requests: int) -> None:
+    """Planned where it is known, else learned, and never by turning thinking off in each turn."""
+    row = model.partition(":")[0]
+    with (
+        refusing(_needs_thinking_blocks) as served,
+        asides.Client(providers=[_row(row, served.url)], api_key=KEY, retries=0, stream=False) as client,
+    ):
+        first = client.ask(model, CALLED)
+        client.ask(model, [*CALLED, message_of(first), user("And?")])
+        assert served.count() == requests
+        assert "disabled" not in json.dumps(served.bodies)
+
+
+def test_a_model_that_nobody_knew_to_bind_its_prefix_is_learned_once() -> None:
+    text = (
+        "messages.{}.content.0: Invalid `signature` in `thinking` block. "
+        "The block is bound to a different conversation."
+    )
+    seen: dict[str, str] = {}
+
+    def refuse(body: Body) -> Any:
+        for place, message in enumerate(body["messages"]):
+            before = json.dumps([body.get("system"), body["messages"][:place]])
+            for signature in re.findall(r"sig-\d+", json.dumps(message)):
+                if seen.setdefault(signature, before) != before:
+                    return anthropic_error(text.format(place))
+        return None
+
+    history: list[Message] = []
+    with refusing(refuse) as served:
+        for number in (1, 1, 2, 2, 3, 3, 4, 4):
+            history.append(user("?"))
+            reply = ask(served.url, CLAUDE, history, system=f"Today is day {number}.")
+            history.append(message_of(reply))
+        assert served.count() == 9
 
 
 def test_lost_thinking_gets_a_stand_in_though_thinking_was_turned_off() -> None:

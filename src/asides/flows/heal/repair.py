@@ -30,18 +30,33 @@ MOST_REPAIRS = 3
 
 _ANY_STATE = "replay_rejected"
 """The kind of a refusal of earlier thinking that says no more."""
-_NO_TOOLS = "tools_undefined"
-"""The kind of a refusal of calls in a request without tools, which is about neither thinking nor a setting."""
-# Anthropic: "Requests which have `tool_use` or `tool_result` blocks in messages must define tools"; Bedrock: "The
-# toolConfig field must be defined when using toolUse and toolResult content blocks"; LiteLLM: "Anthropic expects the
-# `tools=` param to be passed in" (2026-11).
-_NO_TOOLS_WORDS = r"(?i)must define tools|toolconfig field must be defined|expects the \W{0,2}tools=?\W{0,2} param"
-_ADD_TOOLS = Fix(
-    "a history with calls needs its tools here; only their names were sent",
-    (("calls_need_tools", ("*",)),),
-    code="tools_added",
-    setting="tools",
-)
+_NO_SCHEMA = "this model takes no schema; its answer was asked for in another way"
+_OTHERS: dict[str, tuple[str, tuple[Fix, ...]]] = {
+    # Anthropic: "Requests which have `tool_use` or `tool_result` blocks in messages must define tools"; Bedrock: "The
+    # toolConfig field must be defined when using toolUse and toolResult content blocks"; LiteLLM: "Anthropic expects
+    # the `tools=` param to be passed in" (2026-11).
+    "tools_undefined": (
+        r"(?i)must define tools|toolconfig field must be defined|expects the \W{0,2}tools=?\W{0,2} param",
+        (
+            Fix(
+                "a history with calls needs its tools here; only their names were sent",
+                (("calls_need_tools", ("*",)),),
+                code="tools_added",
+                setting="tools",
+            ),
+        ),
+    ),
+    # OpenAI: "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model"; DeepSeek:
+    # "This response_format type is unavailable now" (2026-11).
+    "schema_unsupported": (
+        r"(?i)(?:response_format|json_schema).{0,80}(?:not supported|unsupported|unavailable|not allowed|invalid)",
+        tuple(
+            Fix(_NO_SCHEMA, (("structured_output", form),), setting="output", asked="json_schema", sent=form)
+            for form in ("json_object", "nothing")
+        ),
+    ),
+}
+"""Refusals of other kinds, which are about neither thinking nor its settings: their words, and what repairs them."""
 
 
 class _Step(msgspec.Struct, frozen=True):
@@ -83,8 +98,8 @@ class Healer:
             kind = rejection.kind
         elif isinstance(error, ReplayRejected):
             kind = _ANY_STATE
-        elif re.search(_NO_TOOLS_WORDS, str(error)):
-            kind = _NO_TOOLS
+        elif other := next((name for name, (words, _) in _OTHERS.items() if re.search(words, str(error))), None):
+            kind = other
         else:
             return None
         if kind == "opaque_provider_error" and may_retry and (error.status or 0) >= 500:
@@ -166,8 +181,8 @@ def _list_fixes(kind: str, refused: RefusedRequest) -> Iterator[Fix]:
     fixes = {**replayed_state.FIXES, **refused_thinking.FIXES, **refused_settings.FIXES}
     if kind == _ANY_STATE:
         return replayed_state.drop_all_thoughts(refused)
-    if kind == _NO_TOOLS:
-        return iter((_ADD_TOOLS,))
+    if kind in _OTHERS:
+        return iter(_OTHERS[kind][1])
     found = next((fix for name, fix in fixes.items() if name == kind), None)
     return iter(()) if found is None else found(refused)
 

@@ -52,7 +52,9 @@ def _drop_named_and_later(refused: RefusedRequest) -> Iterator[Fix]:
     """Leave the named thought and all after it out: they are bound to a history that it is not in."""
     if named := [token for token in refused.named if token.is_thinking]:
         first = min((token.message, token.part) for token in named)
-        yield _drop(refused, [token for token in refused.thoughts if (token.message, token.part) >= first])
+        fix = _drop(refused, [token for token in refused.thoughts if (token.message, token.part) >= first])
+        # From now on, the plan sees for itself when the past has changed.
+        yield msgspec.structs.replace(fix, changes=(("prefix_bound", True),))
     yield from drop_all_thoughts(refused)
 
 
@@ -276,6 +278,7 @@ _ORDER = (
 )
 _PUT_SYSTEM_FIRST = offer(
     NO_EFFORT_MESSAGES,
+    Fix("the system prompt has the role system here", (("system_role", "system"),), setting="system"),
     Fix(
         SYSTEM_JOINED,
         (("message_rules", ("system_first",)),),
