@@ -77,6 +77,13 @@ def count_words(items: list[Any]) -> Counter[str]:
     return words
 
 
+def _without_details(value: Any) -> Any:
+    """The history without `reasoning_details`, whose texts are thinking: a repair may join the pieces of one."""
+    if isinstance(value, dict):
+        return {name: _without_details(inner) for name, inner in value.items() if name != "reasoning_details"}
+    return [_without_details(inner) for inner in value] if isinstance(value, list) else value
+
+
 def check_laws(items: list[Any], speaker: Speaker, target: str, *, as_request: bool) -> Diagnosis | None:
     given_history: Any = speaker.body(items) if as_request else items
     kept = deepcopy(given_history)
@@ -97,7 +104,7 @@ def check_laws(items: list[Any], speaker: Speaker, target: str, *, as_request: b
     assert lost.total() <= 2 * len(told), (lost, found.findings)
     for word in ("What is it?", "And then?", "It is 42."):
         assert lost[word] < max(count_words(items)[word], 1), "only a copy may go"
-    for name, text in list_strings(repaired):
+    for name, text in list_strings(_without_details(repaired)):
         if name in ("text", "content", "output") and any(secret in text for secret in SECRETS):
             assert (name, text) in list(list_strings(items)), "thinking became text"
     for finding in found.findings:
