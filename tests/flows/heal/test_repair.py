@@ -448,14 +448,12 @@ def test_a_model_without_reasoning_gets_the_history_and_not_the_stored_turn() ->
     text = "Reasoning input items can only be provided to a reasoning or computer use model."
     with (
         refusing(lambda body: openai_error(text) if "previous_response_id" in body else None) as served,
-        asides.Client(
-            providers=[_row("openai-responses", served.url)], api_key=KEY, retries=0, stream=False, stateful=True
-        ) as client,
+        asides.Client(providers=[_row("openai-responses", served.url)], api_key=KEY, retries=0, stream=False) as client,
     ):
         history: list[Message] = [user("?")]
         history.append(message_of(client.ask("openai-responses:one", history)))
         history.append(user("And?"))
-        reply = client.ask("openai-responses:two", history)
+        reply = client.ask("openai-responses:two", history, previous_response_id="resp_1")
         assert ("parent_rejected" in codes(reply), served.count()) == (True, 3)
         assert "gAAA" not in json.dumps(served.bodies[-1])
 
