@@ -197,6 +197,8 @@ reasoning_content_required: passed back missing required must be provided reason
     (?:missing|without) (?:the )?(?:required )?(?:field |property )?reasoning_content
 
 reasoning_field_rejected: reasoning thinking
+  2026-11 generalised (OpenAI: Reasoning input items can only be provided to a reasoning or computer use model)
+    reasoning (?:input )?items (?:can only be provided|are not supported)
   2026-04-16 https://github.com/NousResearch/hermes-agent/issues/11089
     messages?\b\S{0,60} ?:?.{0,80}property \S{0,60}(?:reasoning|thinking)\w{0,10} is (?:unsupported|not supported)
   2026-05-19 https://github.com/Kilo-Org/kilocode/issues/10375

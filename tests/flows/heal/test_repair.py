@@ -432,6 +432,34 @@ def test_a_host_that_wants_the_tools_of_a_history_is_learned_once(said: Any) -> 
         assert served.count() == 3
 
 
+def test_a_model_that_takes_no_items_of_reasoning_is_learned_once() -> None:
+    said = openai_error(
+        "Reasoning input items can only be provided to a reasoning or computer use model. Remove reasoning items from "
+        "your input and try again.",
+        "input",
+    )
+    history: list[Message] = []
+    with refusing(lambda body: said if '"reasoning", "id"' in json.dumps(body["input"]) else None) as served:
+        for _ in range(4):
+            history.append(user("?"))
+            history.append(message_of(ask(served.url, "openai-responses:made-up", history)))
+        assert served.count() == 5
+
+
+def test_a_model_without_reasoning_gets_the_history_and_not_the_stored_turn() -> None:
+    text = "Reasoning input items can only be provided to a reasoning or computer use model."
+    with (
+        refusing(lambda body: openai_error(text) if "previous_response_id" in body else None) as served,
+        asides.Client(providers=[_row("openai-responses", served.url)], api_key=KEY, retries=0, stream=False) as client,
+    ):
+        history: list[Message] = [user("?")]
+        history.append(message_of(client.ask("openai-responses:one", history)))
+        history.append(user("And?"))
+        reply = client.ask("openai-responses:two", history, previous_response_id="resp_1")
+        assert ("parent_rejected" in codes(reply), served.count()) == (True, 3)
+        assert "gAAA" not in json.dumps(served.bodies[-1])
+
+
 def test_a_host_that_takes_no_schema_is_learned_once() -> None:
     said = openai_error("Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model.")
     with refusing(lambda body: said if "json_schema" in json.dumps(body) else None) as served:

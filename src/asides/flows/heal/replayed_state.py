@@ -245,7 +245,11 @@ def _keep_thinking_back(refused: RefusedRequest) -> Iterator[Fix]:
         fields = ("messages.content.reasoningContent.reasoningText.signature",)
         yield Fix("this model takes no signatures back", (("refused_fields", fields),), setting="messages")
     detail = "this provider takes no earlier thinking back; it was left out"
-    yield Fix(detail, (("replay", "never"),), code="thoughts_rejected", setting="messages")
+    never = (("replay", "never"),)
+    yield Fix(detail, never, code="thoughts_rejected", setting="messages")
+    # A turn that the provider stores has its thinking too: the history goes without.
+    for fix in send_whole_history(refused, "parent_rejected", detail):
+        yield msgspec.structs.replace(fix, changes=never)
     yield from drop_all_thoughts(refused)
 
 
