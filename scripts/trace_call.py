@@ -35,7 +35,7 @@ class Goal(NamedTuple):
     jumps: int
 
 
-GOALS = {"ask": Goal(31, 110), "agent": Goal(48, 320)}
+GOALS = {"ask": Goal(33, 115), "agent": Goal(49, 325)}
 
 
 class Trace:

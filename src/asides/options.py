@@ -310,7 +310,9 @@ def convert_option(name: str, value: object, kind: type[Value]) -> Value:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as problem:
         words = [word for part in (kind, *get_args(kind)) if get_origin(part) is Literal for word in get_args(part)]
-        hint = f" To do: use one of {', '.join(map(repr, words))}." if words else ""
+        choices = [*map(repr, words), *(["a number"] if int in get_args(kind) else [])]
+        which = "one of " if len(choices) > 1 else ""
+        hint = f" To do: use {which}{', '.join(choices)}." if words else ""
         raise ConfigError(f"{name} is not valid: {problem}.{hint}") from None
 
 

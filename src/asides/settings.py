@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
 
@@ -180,6 +180,16 @@ def _find_types() -> dict[str, Any]:
     return types | {f"{group}.{part.name}": part.type for group, part in parts}
 
 
+def _list_words(kind: Any) -> str:
+    """What to do about a setting that takes certain words, or a list of them."""
+    is_list = get_origin(kind) in (tuple, frozenset)
+    parts = get_args(kind) if is_list or get_origin(kind) is not Literal else (kind,)
+    words = [str(word) for part in parts if get_origin(part) is Literal for word in get_args(part)]
+    if not words:
+        return ""
+    return f" To do: use a list of {', '.join(words)}." if is_list else f" To do: use {' or '.join(words)}."
+
+
 def load_settings(
     environ: Mapping[str, str] | None = None,
     *,
@@ -296,7 +306,7 @@ class _Collector:
         except InvalidThinking as problem:
             raise InvalidThinking(f"{origin}: {problem}", setting="thinking") from None
         except msgspec.ValidationError as problem:
-            raise ConfigError(f"{origin}: {name} is not valid: {problem}.") from None
+            raise ConfigError(f"{origin}: {name} is not valid: {problem}.{_list_words(_find_types()[name])}") from None
         if name not in self.values:
             self.values[name] = read
             self.origins[name] = origin

@@ -87,6 +87,7 @@ def test_a_server_that_gives_no_reply_has_a_code(
     assert ended.code == code
     assert "asides: no row: " in ended.err
     assert "[providers" not in ended.out
+    assert "api_key=" not in ended.err, "the command line names its own options"
 
 
 def test_nobody_there(capsys: pytest.CaptureFixture[str]) -> None:

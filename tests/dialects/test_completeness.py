@@ -58,6 +58,7 @@ SETTINGS: dict[str, Any] = {
     "system": "be brief",
     "thinking": Thinking(mode="on", effort="high"),
     "tools": (Tool("look", "see", {"type": "object"}),),
+    "cache": "1h",
     "tool_choice": "required",
     "parallel_tool_calls": False,
     "output": OutputSchema("answer", {"type": "object"}),

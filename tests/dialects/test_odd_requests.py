@@ -293,7 +293,7 @@ def test_an_odd_value_anywhere_is_answered_or_refused_by_the_dialect(name: str, 
     """Every third odd value at a place, another third at the next; all of them with the marker `thorough`."""
     dialect, path, sample = SAMPLES[name]
     log = RequestLog()
-    routes = Routes(lambda _: Say("fine"), log, key=None, models=("m",))
+    routes = Routes(lambda _: Say("fine"), log, key=None, models=("m",), lenient=True)
     statuses: dict[str, int | None] = {}
     for oddity, body in islice(list_oddities(sample), 0, None, step):
         try:
@@ -307,16 +307,14 @@ def test_an_odd_value_anywhere_is_answered_or_refused_by_the_dialect(name: str, 
         assert b"a field of the request has an unexpected type" not in body, f"{oddity}: say which field"
     assert log.problems == []
     assert 400 in statuses.values()
-    assert (200 in statuses.values()) == (sample is not BEDROCK), (
-        "a sample is good, except the one with foreign thoughts"
-    )
+    assert 200 in statuses.values(), "a sample is good"
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.parametrize("depth", [40, 400, 5_000])
 def test_a_deep_request_is_answered_or_refused_by_the_dialect(name: str, depth: int) -> None:
     dialect, path, sample = SAMPLES[name]
-    routes = Routes(lambda _: Say("fine"), RequestLog(), key=None, models=("m",))
+    routes = Routes(lambda _: Say("fine"), RequestLog(), key=None, models=("m",), lenient=True)
     for place in [place for place in list_places(sample) if len(place) < 6]:
         body = msgspec.json.encode(replace_at(sample, place, "@"))
         body = body.replace(b'"@"', b'{"a":[' * depth + b"1" + b"]}" * depth)

@@ -205,8 +205,11 @@ def test_cache_breakpoints_that_cannot_be_sent_give_a_notice(model: str) -> None
     assert codes.count("cache_not_sent") == 1
 
 
-def test_a_display_that_only_claude_has_goes_out_as_it_is() -> None:
+def test_a_display_that_the_model_lacks_is_a_conflict() -> None:
     for display in ("updates", "made_up"):
         asked = {"type": "adaptive", "display": display}
-        body, _ = explain("anthropic:claude-opus-4-6", thinking=asked, max_tokens=20_000)
-        assert body["thinking"] == asked
+        with pytest.raises(asides.InvalidThinking, match="summarized, omitted"):
+            explain("anthropic:claude-opus-4-6", thinking=asked, max_tokens=20_000)
+        body, codes = explain("anthropic:claude-opus-4-6", thinking=asked, max_tokens=20_000, on_conflict="adjust")
+        assert body["thinking"]["display"] == "summarized"
+        assert codes

@@ -51,7 +51,7 @@ def test_every_field_is_read_at_another_address(name: str, field: str) -> None:
 def test_the_variable_of_the_address_counts_like_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
     with Stage([Say(text=f"<think>{SECRET}</think>A")]) as stage:
         monkeypatch.setenv("OPENAI_BASE_URL", stage.url)
-        reply = asides.ask("openai:qwen3-8b", "?", api_key="k")
+        reply = asides.ask("openai:my-model", "?", api_key="k")
     assert reply.text == "A"
     assert [notice.code for notice in reply.warnings] == ["foreign_address"]
 

@@ -97,6 +97,16 @@ def test_a_changed_setting_is_named_where_the_request_before_is_known(
     assert found.source
 
 
+@pytest.mark.parametrize("earlier", ["Be brief.", None])
+def test_another_system_prompt_is_named_where_it_is_a_message(earlier: str | None) -> None:
+    first = Prompt(HISTORY[:3], system=earlier)
+    for prompt in ("Be long.", None if earlier else "Be brief."):
+        now = msgspec.structs.replace(first, messages=HISTORY, system=prompt)
+        found = find_cache_break(now, GLM, before=SentBefore(first, GLM))
+        assert found is not None
+        assert (found.reason, found.message) == ("system", None)
+
+
 @pytest.mark.parametrize("change", [{"max_tokens": 50_000}, {"stop": ("x",)}, {"stream": False}])
 def test_settings_that_no_prompt_holds_break_nothing(change: dict[str, Any]) -> None:
     first = Prompt(HISTORY[:3])

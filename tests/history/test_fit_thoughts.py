@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asides.history.fit_thoughts import drop_open_thoughts, fit_thoughts
+from asides.history.fit_thoughts import add_stand_ins, drop_open_thoughts, fit_thoughts
 from asides.values.messages import Message, Prompt, assistant, user
 from asides.values.notices import Notice
 from asides.values.parts import Part, Refusal, Text, ToolCall, ToolResult
@@ -48,6 +48,11 @@ def test_thoughts_among_those_of_another_reply_are_left_out() -> None:
     assert count_thoughts(fit_thoughts(Prompt(messages), [], joins=False, leads=False)) == [0, 1, 1]
 
 
+def test_a_turn_of_nothing_but_thinking_does_not_cost_the_next_one_its_own() -> None:
+    messages = (user("?"), assistant(HM), assistant(HM, Text("One."), CALL), RESULT)
+    assert count_thoughts(fit_thoughts(Prompt(messages), [], joins=True, leads=True)) == [0, 1, 0]
+
+
 def test_a_turn_of_nothing_but_thinking_is_gone_with_it() -> None:
     messages = (user("?"), assistant(HM, "One."), assistant(HM))
     assert len(fit_thoughts(Prompt(messages), [], joins=True, leads=False).messages) == 2
@@ -61,3 +66,12 @@ def test_only_the_current_turn_loses_its_thoughts_while_nothing_thinks() -> None
     # A question ends the turn.
     ended = Prompt((*messages, user("And?")))
     assert drop_open_thoughts(ended, notices) is ended
+
+
+def test_turns_that_call_tools_get_a_stand_in_for_lost_thinking() -> None:
+    notices: list[Notice] = []
+    prompt = Prompt((user("?"), assistant(CALL), RESULT, assistant(HM, CALL), RESULT, assistant("ok"), user("!")))
+    fit = add_stand_ins(prompt, ".", notices)
+    assert count_thoughts(fit) == [0, 1, 0, 1, 0, 0, 0]
+    assert [notice.code for notice in notices] == ["thinking_stand_in"]
+    assert add_stand_ins(fit, ".", notices) is fit

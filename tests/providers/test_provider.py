@@ -24,6 +24,7 @@ HOST = Quirks(
     structured_output="json_schema",
     output_with_tools=True,
     pictures=True,
+    account_bound=True,
     fields=(("host", True),),
 )
 OF_THE_MODEL: dict[str, Any] = {
@@ -36,6 +37,7 @@ OF_THE_MODEL: dict[str, Any] = {
     "output_with_tools": False,
     "pictures": False,
     "refuses_files": ("video",),
+    "account_bound": False,
 }
 
 

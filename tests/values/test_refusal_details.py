@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from asides.values.refusal_details import find_efforts
 from asides.values.rejections import Rejection, read_rejection
 from tests.values.rejection_bodies import encode, openai, read_error
 
@@ -103,3 +104,16 @@ def test_values_that_would_be_accepted(message: str, values: tuple[str, ...]) ->
 def test_limits(message: str, limits: object) -> None:
     found = _details(message)
     assert (found.at_least, found.at_most, found.counted) == limits
+
+
+@pytest.mark.parametrize(
+    ("text", "refused", "efforts"),
+    [
+        ("Supported values are: 'none', 'low', and 'high'.", "minimal", ("none", "low", "high")),
+        ("effort xhigh is not supported here; use low or medium instead of xhigh", "xhigh", ("low", "medium")),
+        ("`max_tokens` must be greater than the budget", "high", ()),
+        ("effort 'high' is refused", "high", ()),
+    ],
+)
+def test_efforts_that_are_offered(text: str, refused: str, efforts: tuple[str, ...]) -> None:
+    assert find_efforts(text, refused) == efforts

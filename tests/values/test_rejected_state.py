@@ -6,7 +6,7 @@ import re
 
 from asides.values.rejected_state import STATE_WORDINGS
 from asides.values.rejections import STATE_KINDS, flatten, match_wording, read_wordings
-from asides.values.unwrap_error import list_sayings
+from asides.values.unwrap_error import list_error_messages
 from tests.values.rejection_bodies import SPEAKING, encode
 
 WORDINGS = read_wordings(STATE_WORDINGS)
@@ -27,7 +27,7 @@ def test_no_pattern_has_an_unbounded_gap() -> None:
 
 
 def test_the_words_of_a_kind_are_in_every_text_that_its_patterns_match() -> None:
-    texts = [flatten(saying) for _kind, _status, body in SPEAKING for saying in list_sayings(encode(body))]
+    texts = [flatten(message) for _kind, _status, body in SPEAKING for message in list_error_messages(encode(body))]
     hidden = [
         (wording.pattern, text)
         for wording in WORDINGS
@@ -41,7 +41,7 @@ def test_every_kind_is_recognised_by_a_wording_of_its_own() -> None:
     found = {
         wording.kind
         for _kind, _status, body in SPEAKING
-        for saying in list_sayings(encode(body))
-        if (wording := match_wording(flatten(saying))) is not None
+        for message in list_error_messages(encode(body))
+        if (wording := match_wording(flatten(message))) is not None
     }
     assert found >= STATE_KINDS

@@ -36,7 +36,7 @@ from asides.values.rejections import (
     classify,
     read_rejection,
 )
-from asides.values.unwrap_error import list_sayings
+from asides.values.unwrap_error import list_error_messages
 from tests.decoding import target
 from tests.values.rejection_bodies import (
     ALL,
@@ -268,7 +268,7 @@ def test_a_rejection_shows_no_text_and_an_error_without_a_kind_has_none() -> Non
     assert "CANARY" not in repr(
         read_rejection(from_status(400, provider="example", message="property 'reasoning' is unsupported, CANARY"))
     )
-    assert "CANARY" not in repr(list_sayings(b'{"error": {"message": "CANARY"}}'))
+    assert "CANARY" not in repr(list_error_messages(b'{"error": {"message": "CANARY"}}'))
     assert read_rejection(from_status(401, provider="example", message="wrong key")) is None
 
 

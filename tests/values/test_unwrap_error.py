@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asides.values.errors import from_status
+from asides.values.notices import escape_controls
 from asides.values.rejections import KINDS, classify, read_rejection
-from asides.values.unwrap_error import list_sayings
+from asides.values.unwrap_error import list_error_messages
 from tests.values.rejection_bodies import (
     DIALECTS,
     ORDINARY,
@@ -50,6 +51,13 @@ def test_wrappers_in_wrappers_hide_no_kind() -> None:
             if (found := classify(encode(wrapped), status=rng.choice((400, 429, 502)))) != kind:
                 wrong.append((kind, found, names, body))
     assert wrong == []
+
+
+@pytest.mark.parametrize("escapes", [False, True])
+def test_quotes_in_a_body_that_was_written_as_python_bytes_hide_no_kind(escapes: bool) -> None:
+    body = json.dumps(claude('messages: Unexpected role "system". The API accepts a top-level `system` parameter.'))
+    shown = repr(body.encode()) if escapes else f"b'{body}'"
+    assert classify(f"litellm.BadRequestError: AnthropicException - {shown}") == "system_position"
 
 
 def test_wrappers_give_no_kind_to_ordinary_errors() -> None:
@@ -93,7 +101,7 @@ def test_what_a_server_echoes_of_the_request_is_no_message() -> None:
     body = {
         "error": {"message": "no", "input": "secret", "request": {"message": "secret"}, "failed_generation": "secret"}
     }
-    assert [saying.text for saying in list_sayings(encode(body))] == ["no"]
+    assert [message.text for message in list_error_messages(encode(body))] == ["no"]
 
 
 # --- hostile bodies -----------------------------------------------------------------------------------------------
@@ -189,7 +197,7 @@ _JSON = st.recursive(
 def test_any_document_gives_an_error(document: Any, dialect: str, status: int) -> None:
     error = read_error(dialect, status, json.dumps(document).encode())
     assert error.kind is None or error.kind in KINDS
-    assert str(error).isprintable()
+    assert escape_controls(str(error)) == str(error)
 
 
 @settings(max_examples=150, deadline=None)

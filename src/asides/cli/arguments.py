@@ -345,7 +345,9 @@ COMMANDS: dict[str, Command] = {
     "separate": Command(
         "Take the thinking out of a text with inline tags, as it arrives.", _declare_separate, "asides.cli.separate"
     ),
-    "doctor": Command("Tell what a model would refuse of a history; repair it.", declare_doctor, "asides.cli.doctor"),
+    "doctor": Command(
+        "Say what a model would refuse in a history, and repair it.", declare_doctor, "asides.cli.doctor"
+    ),
     "providers": Command("List the providers, or show one in full.", _declare_providers, "asides.cli.providers"),
     "models": Command("Show the rules for models: which think, and how.", _declare_models, "asides.cli.models"),
     "probe": Command(

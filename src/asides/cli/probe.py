@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from asides.cli.exit_codes import Exit
-from asides.cli.render import print_json
+from asides.cli.render import name_options, print_json
 from asides.cli.terminal import Terminal
 from asides.client import Client
 from asides.flows.probe.plan_probe import ProbeOptions, build_probe, preview
@@ -59,9 +59,9 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         return Exit.INTERRUPTED
     _print_report(report, arguments, terminal)
     if report.row is None:
-        terminal.print_error(f"no row: {escape_controls(report.problem)}.")
+        terminal.print_error(f"no row: {escape_controls(name_options(report.problem))}.")
     elif report.problem:
-        terminal.print_note(f"({escape_controls(report.problem)})")
+        terminal.print_note(f"({escape_controls(name_options(report.problem))})")
     return _CODES[report.state]
 
 

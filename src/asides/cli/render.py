@@ -238,6 +238,7 @@ def _describe_outcome(reply: Reply) -> str | None:
     """The reason why the answer is missing or incomplete; None when it is complete."""
     tokens = reply.usage.thinking or reply.usage.output
     spent = f" ({tokens})" if tokens else ""
+    more = "" if any("recover" in notice.code for notice in reply.warnings) else ", or add --recover"
     match reply.outcome:
         case "answered":
             cut = reply.stop.reason == "length"
@@ -248,11 +249,11 @@ def _describe_outcome(reply: Reply) -> str | None:
         case "starved":
             return (
                 f"no answer: the model used up its tokens{spent} while thinking; raise --max-tokens or ask for less "
-                "--thinking."
+                f"--thinking{more}."
             )
         case "unterminated":
             when = f" after thinking{spent}" if reply.thinking else ""
-            return f"no answer: the model stopped{when}; ask again, or ask for less --thinking."
+            return f"no answer: the model stopped{when}; ask again, or ask for less --thinking{more}."
         case "refused":
             return f"the model refused{f': {to_line(reply.refusal)}' if reply.refusal else '.'}"
         case "filtered":
@@ -261,7 +262,11 @@ def _describe_outcome(reply: Reply) -> str | None:
 
 def describe_error(error: AsidesError) -> str:
     """An error message for the command line. It names options where the library names Python arguments."""
-    text = " ".join(str(error).split())
+    return name_options(" ".join(str(error).split()))
+
+
+def name_options(text: str) -> str:
+    """A text of the library with the options of the command line in place of Python arguments."""
     for argument, option in _OPTIONS:
         text = argument.sub(option, text)
     return text

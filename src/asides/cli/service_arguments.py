@@ -22,8 +22,8 @@ def declare_doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fix",
         metavar="FILE",
-        help="write the repaired history here, in the same format; `-` prints it. With the name of the input, that is "
-        "kept beside it as FILE.orig",
+        help="write the repaired history here, in the same format; `-` prints it. If this is the input file, the "
+        "original is kept as FILE.orig",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object with the findings")
     about = parser.add_argument_group("what the file does not say")
@@ -33,7 +33,9 @@ def declare_doctor(parser: argparse.ArgumentParser) -> None:
     about.add_argument("--base-url", metavar="URL", help="the address of the model, if it is not the provider's own")
     about.add_argument("--other-account", action="store_true", help="the thinking was made in another account")
     about.add_argument(
-        "--thinking", metavar="LEVEL", help="how the next request thinks, for a history without settings: off, 8000 …"
+        "--thinking",
+        metavar="LEVEL",
+        help="how the next request thinks, if the file has no settings: off, high, 8000 …",
     )
     about.add_argument(
         "--format",
@@ -42,7 +44,7 @@ def declare_doctor(parser: argparse.ArgumentParser) -> None:
         help="the format of the file: openai, anthropic, responses, gemini or asides (default: detected)",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print only what would be refused")
-    parser.epilog = "Exit code: 0 if the history was sound, 1 if it was not, with --fix too; 2 if it cannot be read."
+    parser.epilog = "Exit code: 0 if the history was sound; 1 if it was not, also with --fix; 2 if it cannot be read."
 
 
 def declare_keys(parser: argparse.ArgumentParser) -> None:
@@ -75,12 +77,12 @@ def declare_probe(parser: argparse.ArgumentParser) -> None:
     extent = parser.add_mutually_exclusive_group()
     extent.add_argument("--quick", action="store_true", help="at most 6 requests instead of 12")
     extent.add_argument("--thorough", action="store_true", help="at most 40 requests: every endpoint and more settings")
-    parser.add_argument("--max-requests", type=int, metavar="N", help="at most so many requests")
+    parser.add_argument("--max-requests", type=int, metavar="N", help="the most requests that are answered")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="limit of each reply (default: 512)")
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="for each request (default: 120)")
     parser.add_argument("--dry-run", action="store_true", help="print the requests with their bodies, and send nothing")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.add_argument("-y", "--yes", action="store_true", help="send without a question")
+    parser.add_argument("-y", "--yes", action="store_true", help="send without asking first")
     parser.add_argument("-q", "--quiet", action="store_true", help="do not print each request")
     parser.epilog = "What it prints is a settings file: asides probe URL >> ~/.config/asides/asides.toml"
 
@@ -97,9 +99,9 @@ def declare_stage(parser: argparse.ArgumentParser) -> None:
         "--rules",
         choices=("strict", "lenient"),
         default="strict",
-        help="strict: refuse what the real servers refuse; lenient: answer it, and only say so (default: %(default)s)",
+        help="strict: refuse what the real servers refuse; lenient: answer it, and report it (default: %(default)s)",
     )
-    parser.add_argument("--date", metavar="DAY", help="the day whose rules hold, as 2026-11-15 (default: today)")
+    parser.add_argument("--date", metavar="DAY", help="the day whose rules apply, such as 2026-11-15 (default: today)")
 
 
 def parse_port(text: str) -> int:
@@ -107,6 +109,3 @@ def parse_port(text: str) -> int:
     if not (text.isdecimal() and int(text) <= _LAST_PORT):
         raise argparse.ArgumentTypeError(f"{text!r} is no port: use 0 to {_LAST_PORT}")
     return int(text)
-
-
-# --- what a parser declares, for the manual and the completion --------------------------------------------------------

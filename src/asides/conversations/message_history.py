@@ -129,6 +129,7 @@ class MessageHistory:
 
     def replace(self, messages: tuple[Message, ...], spent: Usage | None = None) -> None:
         """Replace all messages. Raises StoreConflict when another process changed the stored copy."""
+        messages = _keep_learned(self.messages, messages)
         if self.stored is None:
             self.messages = messages
             self._add_usage(spent)
@@ -161,7 +162,7 @@ class MessageHistory:
         other = copy.copy(self)
         other._lock = threading.Lock()
         other._stored_heading = ConversationHeading()
-        other.messages = self.messages[:end]
+        other.messages = _keep_learned(self.messages, self.messages[:end])
         other.usage = Usage()
         other.stored = None
         if name is not None:
@@ -194,6 +195,23 @@ class MessageHistory:
         """The heading to write; None when this process did not change it."""
         heading = ConversationHeading(self.system, self.model)
         return None if heading == self._stored_heading else heading
+
+
+def _keep_learned(before: Messages, after: Messages) -> Messages:
+    """The new messages, which also know what refusals taught the old ones about hosts: another process would have to
+    learn it again.
+    """
+    known = {fact for message in after for fact in message.learned}
+    lost = dict.fromkeys(
+        msgspec.structs.replace(fact, refused=())
+        for message in before
+        for fact in message.learned
+        if fact.changes and fact not in known
+    )
+    if not lost or not after:
+        return after
+    first = after[0]
+    return (msgspec.structs.replace(first, learned=(*lost, *first.learned)), *after[1:])
 
 
 # --- the copy in a store --------------------------------------------------------------------------------------------

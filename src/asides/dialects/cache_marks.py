@@ -11,12 +11,14 @@ Loaded only where `cache=` is set. Not here: breakpoints that the caller put on 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
 
+from asides.dialects.http_body import RETENTIONS
 from asides.dialects.message_encoder import Wire
 from asides.values.messages import Message, Prompt
 from asides.values.parts import Text
@@ -156,3 +158,16 @@ CHAT_CONTROLS = MarkFormat(_add_control, system="")
 
 POINTS = MarkFormat(_add_point, tools=("toolConfig", "tools"))
 """A block of its own."""
+
+
+# --- caches without breakpoints -----------------------------------------------------------------------------------
+
+
+def encode_cache_key(prompt: Prompt) -> dict[str, Any]:
+    """Return the fields for hosts whose cache takes a key: requests of one conversation have the same. A lifetime is
+    one field more.
+    """
+    begin = [prompt.system, next((message for message in prompt.messages if message.role == "user"), None)]
+    key = hashlib.blake2b(msgspec.json.encode(begin, enc_hook=repr), digest_size=12).hexdigest()
+    kept = {"prompt_cache_retention": prompt.cache} if prompt.cache in RETENTIONS else {}
+    return {"prompt_cache_key": f"asides-{key}", **kept}

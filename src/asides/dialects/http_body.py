@@ -138,13 +138,18 @@ def report_tool_settings(prompt: Prompt, *settings: str) -> list[Notice]:
     ]
 
 
-def report_cache(prompt: Prompt, notices: list[Notice], *, takes_lifetime: bool = False) -> None:
+RETENTIONS = ("24h",)
+"""The lifetimes that a cache with a key takes."""
+
+
+def report_cache(prompt: Prompt, notices: list[Notice], *, has_key: bool = False) -> None:
     """Add a notice if a part or a tool has a cache breakpoint, for dialects and hosts that have none; and for a
-    lifetime, unless the host takes it. To ask for a cache is no breakpoint: most hosts have one unasked.
+    lifetime, unless the host's cache has a key and takes it. To ask for a cache is no breakpoint: most hosts have one
+    unasked.
     """
     if find_traits(prompt.messages) & HAS_BREAKPOINTS or any(tool.cache for tool in prompt.tools):
         notices.append(Notice("cache_not_sent", "cache breakpoints (cache_control) do not exist here", "messages"))
-    if isinstance(prompt.cache, str) and not takes_lifetime:
+    if isinstance(prompt.cache, str) and not (has_key and prompt.cache in RETENTIONS):
         detail = "how long the cache lasts cannot be set here"
         notices.append(Notice("cache_not_sent", detail, "cache", prompt.cache, "nothing"))
 

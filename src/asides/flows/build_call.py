@@ -286,11 +286,8 @@ _STATE_OPTIONS = {
 CACHE_LIFETIMES = ("5m", "1h", "24h")
 _SAMPLING_OPTIONS = {name: name for name in Sampling.__struct_fields__}
 _PROMPT_FIELDS = ("system", "parallel_tool_calls", "max_tokens", "user", "metadata", "cache", "compaction")
-_PROMPT_OPTIONS = {name: name for name in _PROMPT_FIELDS}
 _OTHER_PROMPT_OPTIONS = (*THINKING_OPTIONS, "tools", "tool_choice", "output", "stop", "extra", "files")
-_ALL_PROMPT_OPTIONS = frozenset(
-    (*_STATE_OPTIONS.values(), *_SAMPLING_OPTIONS, *_PROMPT_OPTIONS, *_OTHER_PROMPT_OPTIONS)
-)
+_ALL_PROMPT_OPTIONS = frozenset((*_STATE_OPTIONS.values(), *_SAMPLING_OPTIONS, *_PROMPT_FIELDS, *_OTHER_PROMPT_OPTIONS))
 
 
 def _collect(given: CallOptions, options: Mapping[str, str]) -> dict[str, Any]:
@@ -325,7 +322,7 @@ def read_prompt(
 def _read_prompt_options(start: Prompt, given: CallOptions) -> tuple[dict[str, Any], tuple[Notice, ...]]:
     """The fields of the prompt that options change."""
     notices: tuple[Notice, ...] = ()
-    changes = _collect(given, _PROMPT_OPTIONS)
+    changes = {name: value for name in _PROMPT_FIELDS if (value := getattr(given, name)) is not None}
     if changes.get("max_tokens", 1) < 1:
         raise ConfigError("max_tokens is below one; an answer needs at least one token.")
     if isinstance(given.cache, str) and given.cache not in CACHE_LIFETIMES:

@@ -19,7 +19,7 @@ from asides.values.notices import Notice
 from asides.values.parts import File, Image
 from asides.values.recover_policy import RecoverPolicy, RecoverStep
 from asides.values.reply import Reply
-from asides.values.thinking import EFFORTS, Effort, Thinking, Thought, join_thoughts
+from asides.values.thinking import EFFORTS, Effort, Thinking, Thought, join_thoughts, turn_off
 
 if TYPE_CHECKING:
     from asides.agents.outputs.expected_output import ExpectedOutput
@@ -130,7 +130,7 @@ def _continue(sent: Prompt, target: Target, reply: Reply, need: Need) -> tuple[d
     if kind == "final_message":
         if target.rule.thinking != "always":
             # The server refuses a begun turn while the template thinks, or would read the answer as thinking.
-            changes["thinking"] = _turn_off(sent.thinking)
+            changes["thinking"] = turn_off(sent.thinking)
         target = target.override(starts_inside=False)
     detail = f"the reply had no answer ({need}); the model went on from its thinking"
     return changes, target, Notice("recover_continue", detail, "recover")
@@ -175,11 +175,7 @@ def _guess_effort(thinking: Thinking, ladder: tuple[Effort, ...]) -> Effort:
 
 
 def _stop_if_possible(thinking: Thinking, rule: ModelRule) -> Thinking | None:
-    return _turn_off(thinking) if rule.thinking == "optional" else None
-
-
-def _turn_off(thinking: Thinking) -> Thinking:
-    return msgspec.structs.replace(thinking, mode="off", effort=None, budget=None)
+    return turn_off(thinking) if rule.thinking == "optional" else None
 
 
 def _describe(thinking: Thinking) -> str:

@@ -5,7 +5,6 @@ Not here: compaction that comes with an answer (`compaction=`), and summaries by
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Callable
 from typing import Any
@@ -14,24 +13,19 @@ import msgspec
 
 from asides.dialects import find_dialect
 from asides.dialects.compaction import build_compact_request, read_compacted
-from asides.dialects.dialect import Dialect, HttpRequest
 from asides.flows.call import Call
-from asides.flows.retry import NO_HEAD, clean_error, fetch_key, receive_error, wait_before_next
-from asides.flows.steps import Flow, Open, Read, Sleep
+from asides.flows.fetch_body import fetch_body
+from asides.flows.retry import clean_error
+from asides.flows.steps import Flow
 from asides.history.import_export import import_messages
 from asides.history.plan import encode_plan, plan
-from asides.providers.credentials import KeySource
 from asides.providers.endpoint import RESPONSES
 from asides.providers.provider import Target
-from asides.values.errors import AsidesError, ProtocolError, ProviderError, TransportError, Unsupported
+from asides.values.errors import AsidesError, Unsupported
 from asides.values.messages import Message
 from asides.values.parts import Part, ServerTool, UnknownPart
 from asides.values.thinking import Thought
 from asides.values.usage import Usage
-
-_log = logging.getLogger("asides")
-
-_MOST_BYTES = 64 * 1024 * 1024
 
 
 class CompactedHistory(msgspec.Struct, frozen=True):
@@ -54,44 +48,22 @@ def compact_history(call: Call, *, jitter: Callable[[], float] = random.random) 
         dialect = find_dialect(target.dialect)
         planned = plan(prompt, target, on_conflict="adjust")
         request, _ = encode_plan(planned, target, dialect, on_conflict="adjust")
-        body = yield from _fetch(call, dialect, build_compact_request(request), jitter)
+        body = yield from fetch_body(
+            build_compact_request(request),
+            dialect,
+            target,
+            lambda _, body: body,
+            what="compaction",
+            policy=call.policy,
+            key=call.key,
+            jitter=jitter,
+        )
         items, usage = read_compacted(body, target)
         messages = import_messages(items, "openai_responses")
         return CompactedHistory(tuple(_add_origin(message, target) for message in messages), usage)
     except AsidesError as error:
         clean_error(error, target, call.key, call.prompt)
         raise
-
-
-def _fetch(call: Call, dialect: Dialect, request: HttpRequest, jitter: Callable[[], float]) -> Flow[bytes]:
-    target, attempt = call.target, 0
-    while True:
-        attempt += 1
-        head = NO_HEAD
-        try:
-            if isinstance(call.key, KeySource):
-                yield from fetch_key(call.key)
-            _log.debug("%s: attempt %d, compaction of %d bytes", target.provider.name, attempt, len(request.body))
-            head = yield Open(request)
-            _log.debug("%s: status %d", target.provider.name, head.status)
-            if not 200 <= head.status < 300:
-                raise (yield from receive_error(dialect, head, target))
-            return (yield from _read_body(target))
-        except (TransportError, ProviderError) as error:
-            seconds = wait_before_next(error, head, attempt, call.policy, jitter(), call.key)
-        _log.debug("%s: trying again in %.2f s", target.provider.name, seconds)
-        yield Sleep(seconds)
-
-
-def _read_body(target: Target) -> Flow[bytes]:
-    pieces: list[bytes] = []
-    size = 0
-    while data := (yield Read()):
-        pieces.append(data)
-        size += len(data)
-        if size > _MOST_BYTES:
-            raise ProtocolError(f"the compaction of {target.provider.name} is too long to be one.")
-    return b"".join(pieces)
 
 
 def _add_origin(message: Message, target: Target) -> Message:

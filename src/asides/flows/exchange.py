@@ -25,7 +25,7 @@ from asides.options import ReplyLimits
 from asides.providers.credentials import KeySource, Secret, collect_secrets
 from asides.providers.learned_rules import MEMORY, recall
 from asides.providers.provider import Target
-from asides.values.errors import AsidesError, ProtocolError, ProviderError, ReplayRejected, TransportError
+from asides.values.errors import AsidesError, BadRequest, ProtocolError, ProviderError, TransportError
 from asides.values.events import Event, Warned, has_content, is_thinking
 from asides.values.fold import Fold
 from asides.values.notices import Notice
@@ -297,7 +297,7 @@ class Exchange:
         if self.emitted or not isinstance(error, ProviderError):
             return None
         if self._healer is None:
-            if error.kind is None and not isinstance(error, ReplayRejected):
+            if error.kind is None and not isinstance(error, BadRequest):
                 return None
             from asides.flows.heal.repair import Healer
 
@@ -372,18 +372,14 @@ class Exchange:
         if learned:
             from asides.flows.heal.repair import select_new_facts
 
-            learned = select_new_facts(sent, () if self._healer is None else self._healer.passing)
+            learned = select_new_facts(sent, () if self._healer is None else self._healer.temporary)
         if call.target.shows_raw:
             revealed.append("thinking_raw")
         if call.policy.thinking_encrypted:
             revealed.append("thinking_encrypted")
         fields = (
-            ("revealed", tuple(revealed)),
-            ("expected", call.expected),
-            ("priced_by", call.target.provider.prices),
-            ("learned", learned),
-            ("prefix", sent.prefix),
-            ("effort", sent.effort),
+            *(("revealed", tuple(revealed)), ("expected", call.expected), ("priced_by", call.target.provider.prices)),
+            *(("learned", learned), ("prefix", sent.prefix), ("effort", sent.effort)),
             ("visibility", call.policy.visibility),
         )
         return {name: value for name, value in fields if value}

@@ -17,19 +17,19 @@ from asides.dialects import find_dialect
 from asides.dialects.dialect import Dialect
 from asides.dialects.document_decoder import explain_problem
 from asides.flows.call import Policy
-from asides.flows.retry import NO_HEAD, clean_error, decode_error, fetch_key, receive_error, wait_before_next
-from asides.flows.steps import Flow, Head, Open, Read, Sleep
-from asides.providers.credentials import KeySource, Secret
+from asides.flows.fetch_body import fetch_body
+from asides.flows.retry import clean_error, decode_error
+from asides.flows.steps import Flow, Head
+from asides.providers.credentials import Secret
 from asides.providers.find import OWN_STAGE, RUNNING_STAGE
 from asides.providers.provider import Target
-from asides.values.errors import AsidesError, ProtocolError, ProviderError, TransportError, Unsupported
+from asides.values.errors import AsidesError, ProtocolError, Unsupported
 from asides.values.model_info import ModelInfo, ModelPage
 
 _log = logging.getLogger("asides")
 
 # Far beyond any real list, so that a server whose list never ends is not followed for ever.
 _MOST_PAGES = 1000
-_MOST_BYTES = 64 * 1024 * 1024
 
 
 class ModelListCall(msgspec.Struct, frozen=True):
@@ -79,37 +79,17 @@ def _list_pages(call: ModelListCall, jitter: Callable[[], float]) -> Flow[tuple[
 def _fetch_page(
     call: ModelListCall, dialect: Dialect, after: str | None, jitter: Callable[[], float]
 ) -> Flow[ModelPage]:
-    """Fetch one page, with as many attempts as the policy allows."""
     target = call.target
-    request = dialect.models_request(target, after)
-    attempt = 0
-    while True:
-        attempt += 1
-        head = NO_HEAD
-        try:
-            if isinstance(call.key, KeySource):
-                yield from fetch_key(call.key)
-            _log.debug("%s: attempt %d, list of models", target.provider.name, attempt)
-            head = yield Open(request)
-            _log.debug("%s: status %d", target.provider.name, head.status)
-            if not 200 <= head.status < 300:
-                raise (yield from receive_error(dialect, head, target))
-            return _read_page(dialect, target, head, (yield from _read_body(target)))
-        except (TransportError, ProviderError) as error:
-            seconds = wait_before_next(error, head, attempt, call.policy, jitter(), call.key)
-        _log.debug("%s: trying again in %.2f s", target.provider.name, seconds)
-        yield Sleep(seconds)
-
-
-def _read_body(target: Target) -> Flow[bytes]:
-    pieces: list[bytes] = []
-    size = 0
-    while data := (yield Read()):
-        pieces.append(data)
-        size += len(data)
-        if size > _MOST_BYTES:
-            raise ProtocolError(f"the list of models of {target.provider.name} is too long to be one.")
-    return b"".join(pieces)
+    return fetch_body(
+        dialect.models_request(target, after),
+        dialect,
+        target,
+        lambda head, body: _read_page(dialect, target, head, body),
+        what="list of models",
+        policy=call.policy,
+        key=call.key,
+        jitter=jitter,
+    )
 
 
 class _ErrorBody(msgspec.Struct):

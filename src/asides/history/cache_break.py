@@ -1,7 +1,7 @@
 """Find where a request stops to begin with the request before it: there the provider's prompt cache ends. Pure.
 
 `explain` shows it as `cache_break_at`. Loaded only there and where settings of a conversation changed. Not here: cache
-breakpoints (dialects), and which parts of the history go back (plan).
+breakpoints (dialects), and which parts of the history go back (replay).
 """
 
 from __future__ import annotations
@@ -211,6 +211,9 @@ class _Comparison:
         return None
 
     def _explain(self, earlier: _Encoded, now: _Encoded, place: int, path: str) -> CacheBreak:
+        if place == 0 and self._prompt.system != self._before.system:  # in this dialect it is the first message
+            facts = self._facts
+            return CacheBreak("system", _WHY["system"], path, None, None, facts.cache_since, facts.cache_source)
         number = self._find_message(place)
         if number >= len(self._before.messages) or self._prompt.messages[number] != self._before.messages[number]:
             why = "the messages before were changed, left out or replaced"

@@ -1,6 +1,6 @@
 """Check a request against its model's rule. A contradiction raises, or is adjusted with a notice. Pure.
 
-Not here: which parts of the history go back (plan), and how a setting is fitted to a rule (fit_request).
+Not here: which parts of the history go back (replay), and how a setting is fitted to a rule (fit_request).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from asides.values.errors import InvalidThinking
 from asides.values.messages import Message, Prompt, Sampling
 from asides.values.notices import Notice
 from asides.values.parts import Text
-from asides.values.thinking import EFFORTS, Effort, Thinking, nearest_effort
+from asides.values.thinking import EFFORTS, Effort, Thinking, nearest_effort, turn_off
 
 OnConflict: TypeAlias = Literal["raise", "adjust"]
 
@@ -338,7 +338,7 @@ class _RequestCheck:
             sent="off",
             advice="end the conversation with a user's message, or turn thinking off",
         )
-        return msgspec.structs.replace(thinking, mode="off", effort=None, budget=None), {}
+        return turn_off(thinking), {}
 
     def _pause_thinking(self, thinking: Thinking) -> Thinking:
         """Turn off the thinking budget for a turn that another model began with tool calls. It has no thinking to send

@@ -1,7 +1,7 @@
 """Fit messages to hosts that demand more of them: roles that take turns, one system message, nothing blank, and tools
 beside the calls of a history. Pure.
 
-Not here: calls and their results (pair), and which thoughts go back (plan).
+Not here: calls and their results (pair), and which thoughts go back (replay).
 """
 
 from __future__ import annotations
@@ -17,13 +17,26 @@ from asides.values.notices import Notice
 from asides.values.parts import Part, Text, ToolResult
 from asides.values.tools import Tool
 
+SYSTEM_JOINED = "system messages have one place here; they were joined at the front"
+BLANKS_FILLED = "blank messages were left out, or got a word"
+NEIGHBOURS_JOINED = "messages of one role in a row were joined"
 BLANK = "(empty)"
 """The text that replaces a blank one, where a host refuses that."""
 
 
-def fit_messages(prompt: Prompt, facts: DialectFacts, rules: Sequence[MessageRule], notices: list[Notice]) -> Prompt:
-    """Fit the messages of a prompt to a dialect and a host."""
-    if not prompt.tools and facts.tools_field and facts.tools_field not in prompt.extra:
+def fit_messages(
+    prompt: Prompt,
+    facts: DialectFacts,
+    rules: Sequence[MessageRule],
+    notices: list[Notice],
+    *,
+    calls_need_tools: bool = False,
+) -> Prompt:
+    """Fit the messages of a prompt to a dialect and a host. `calls_need_tools`: the model refuses calls without tools,
+    also where the dialect does not.
+    """
+    field = facts.tools_field or ("tools" if calls_need_tools else "")
+    if not prompt.tools and field and field not in prompt.extra:
         prompt = _add_called_tools(prompt, facts, notices)
     return _apply_rules(prompt, rules, notices) if rules else prompt
 
@@ -49,17 +62,17 @@ def _apply_rules(prompt: Prompt, rules: Sequence[MessageRule], notices: list[Not
         texts = [system, *(message.text for message in messages if message.role == "system")]
         system = "\n\n".join(text for text in texts if text and text.strip())
         messages = tuple(message for message in messages if message.role != "system")
-        _report(notices, "system_moved", "system messages have one place here; they were joined at the front")
+        _report(notices, "system_moved", SYSTEM_JOINED)
     if "filled" in rules:
         filled = tuple(new for message in messages for new in _fill(message))
         if filled != messages:
             messages = filled
-            _report(notices, "blank_message_dropped", "blank messages were left out, or got a word")
+            _report(notices, "blank_message_dropped", BLANKS_FILLED)
     if "alternate" in rules:
         merged = _merge_neighbours(messages)
         if len(merged) < len(messages):
             messages = merged
-            _report(notices, "messages_merged", "messages of one role in a row were joined")
+            _report(notices, "messages_merged", NEIGHBOURS_JOINED)
     if messages is prompt.messages:
         return prompt
     return msgspec.structs.replace(prompt, system=system, messages=messages)

@@ -1,6 +1,6 @@
 """Leave out thoughts in places where a provider refuses them, though their seals are valid. Pure.
 
-Not here: which thoughts go back at all (plan), and whether the request thinks (check).
+Not here: which thoughts go back at all (replay), and whether the request thinks (check).
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from asides.values.notices import Notice
 from asides.values.parts import Refusal, Text, ToolResult
 from asides.values.thinking import Thought
 
+NOT_LED = "a turn that does not begin with its thinking goes back without it"
+NOT_THINKING = "a request that does not think cannot hold the thoughts of the current turn"
+
 
 def fit_thoughts(prompt: Prompt, notices: list[Notice], *, joins: bool, leads: bool) -> Prompt:
     """Fit the places of thoughts. `joins`: turns in a row are one message. `leads`: a message with thoughts begins with
@@ -25,8 +28,7 @@ def fit_thoughts(prompt: Prompt, notices: list[Notice], *, joins: bool, leads: b
         detail = "a turn follows another one directly, which is one message here; its thoughts were left out"
         prompt = _drop_from(prompt, list(_find_joined(prompt.messages)), detail, notices)
     if leads:
-        detail = "a turn that does not begin with its thinking goes back without it"
-        prompt = _drop_from(prompt, list(_find_unled(prompt.messages)), detail, notices)
+        prompt = _drop_from(prompt, list(_find_without_lead(prompt.messages)), NOT_LED, notices)
     return prompt
 
 
@@ -35,37 +37,50 @@ def drop_open_thoughts(prompt: Prompt, notices: list[Notice]) -> Prompt:
     cannot hold them there.
     """
     end = len(prompt.messages)
-    while end and _is_results(prompt.messages[end - 1]):
+    while end and _is_result_message(prompt.messages[end - 1]):
         end -= 1
     start = end
     while start and prompt.messages[start - 1].role == "assistant":
         start -= 1
     if start == end or not find_traits(prompt.messages[start:end]) & HAS_THOUGHTS:
         return prompt
-    detail = "a request that does not think cannot hold the thoughts of the current turn"
-    return _drop_from(prompt, list(range(start, end)), detail, notices)
+    return _drop_from(prompt, list(range(start, end)), NOT_THINKING, notices)
 
 
-def _is_results(message: Message) -> bool:
+def add_stand_ins(prompt: Prompt, text: str, notices: list[Notice]) -> Prompt:
+    """Add a thought to each turn that calls tools and has lost its own, for hosts that want one back."""
+    messages = tuple(
+        msgspec.structs.replace(message, parts=(Thought(text, source="block"), *message.parts))
+        if facts.calls and not facts.traits & HAS_THOUGHTS
+        else message
+        for message, facts in zip(prompt.messages, read_facts(prompt.messages), strict=True)
+    )
+    if all(map(is_, messages, prompt.messages)):
+        return prompt
+    notices.append(Notice("thinking_stand_in", "a stand-in was sent for thinking that is gone", "messages"))
+    return msgspec.structs.replace(prompt, messages=messages)
+
+
+def _is_result_message(message: Message) -> bool:
     return message.role in ("tool", "user") and all(isinstance(part, ToolResult) for part in message.parts)
 
 
 def _find_joined(messages: Sequence[Message]) -> Iterator[int]:
     """Find the turns that follow another one with thoughts directly. A provider refuses thoughts among those of another
-    reply: "cannot be modified".
+    reply: "cannot be modified". Thoughts that nothing follows do not count: they cannot go back at all.
     """
     before = False
     for number, (message, facts) in enumerate(zip(messages, read_facts(messages), strict=True)):
         has_thoughts = bool(facts.traits & HAS_THOUGHTS)
         if message.role != "assistant":
             before = False
-        elif before and has_thoughts:
+        elif has_thoughts and (before or all(isinstance(part, Thought) or _is_blank(part) for part in message.parts)):
             yield number
         else:
             before = before or has_thoughts
 
 
-def _find_unled(messages: Sequence[Message]) -> Iterator[int]:
+def _find_without_lead(messages: Sequence[Message]) -> Iterator[int]:
     """Find the turns with thoughts that do not begin with one; turns in a row are one message."""
     leads: bool | None = None
     for number, message in enumerate(messages):

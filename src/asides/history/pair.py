@@ -1,7 +1,7 @@
 """Keep a history sendable: pair tool calls with results, and turn a reply into the message to store (`finish_turn`).
 
 The same functions serve histories that are sent and histories that are stored. Not here: which thoughts go back to a
-model (plan).
+model (replay).
 """
 
 from __future__ import annotations

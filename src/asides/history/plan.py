@@ -10,7 +10,7 @@ import msgspec
 from asides.dialects import find_facts
 from asides.dialects.dialect import Dialect, HttpRequest
 from asides.history.check import OnConflict, check_request
-from asides.history.fit_thoughts import drop_open_thoughts, fit_thoughts
+from asides.history.fit_thoughts import add_stand_ins, drop_open_thoughts, fit_thoughts
 from asides.history.pair import (
     add_missing_results,
     drop_blank_messages,
@@ -20,6 +20,7 @@ from asides.history.pair import (
 )
 from asides.history.replay import Decision, is_same_host, replay
 from asides.providers.provider import Target
+from asides.providers.quirks import fits_glob
 from asides.values.errors import Unsupported
 from asides.values.message_facts import (
     CHANGES_EFFORT,
@@ -80,10 +81,19 @@ def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -
     if target.quirks.message_rules or (traits & HAS_CALLS and not prompt.tools):
         from asides.history.fit_messages import fit_messages
 
-        sendable = fit_messages(sendable, find_facts(target.dialect), target.quirks.message_rules, notices)
+        sendable = fit_messages(
+            sendable,
+            find_facts(target.dialect),
+            target.quirks.message_rules,
+            notices,
+            calls_need_tools=any(fits_glob(target.model.lower(), glob) for glob in target.quirks.calls_need_tools),
+        )
     checked = check_request(sendable, target, on_conflict, notices)
     if traits & HAS_THOUGHTS and not target.quirks.thoughts_while_off and target.thinks(checked.thinking) is False:
         checked = drop_open_thoughts(checked, notices)
+    lost = target.quirks.missing_thinking
+    if lost and traits & HAS_CALLS and find_facts(target.dialect).thinks_in_blocks and target.thinks(checked.thinking):
+        checked = add_stand_ins(checked, lost, notices)
     effort = checked.thinking.effort
     if target.rule.effort_updates is not None or traits & CHANGES_EFFORT:
         from asides.history.effort_changes import place_changes
@@ -179,7 +189,7 @@ def encode_plan(
     prompt = planned.prompt
     try:
         encoded = dialect.encode(prompt, target)
-        return _drop_untaken(encoded, prompt, target) if target.quirks.untaken else encoded
+        return _drop_refused_fields(encoded, prompt, target) if target.quirks.refused_fields else encoded
     except Unsupported:
         from asides.history.fit_media import replace_media
 
@@ -198,17 +208,17 @@ def encode_plan(
         )
         if fit == prompt.messages:
             raise
-        request, notices = _drop_untaken(
+        request, notices = _drop_refused_fields(
             dialect.encode(msgspec.structs.replace(prompt, messages=fit), target), prompt, target
         )
         detail = f"{target.provider.name}:{target.model} takes no such files; a note replaces them"
         return request, (*notices, Notice("files_dropped", detail, "messages"))
 
 
-def _drop_untaken(
+def _drop_refused_fields(
     encoded: tuple[HttpRequest, tuple[Notice, ...]], prompt: Prompt, target: Target
 ) -> tuple[HttpRequest, tuple[Notice, ...]]:
-    from asides.dialects.untaken_fields import drop_fields
+    from asides.dialects.refused_fields import drop_fields
 
-    request, notices = drop_fields(encoded[0], target.quirks.untaken, prompt.extra)
+    request, notices = drop_fields(encoded[0], target.quirks.refused_fields, prompt.extra)
     return request, (*encoded[1], *notices)

@@ -1,5 +1,4 @@
-"""Seals that are bound to all that was sent before them: `bind_prefix(prompt, number_of)` drops those whose past has
-changed.
+"""Seals that are bound to all that was sent before them: `bind_prefix(prompt)` drops those whose past has changed.
 
 Each answer of such a model carries the digest of what it followed (`Message.prefix`). A thought goes back only after
 exactly the same system prompt, tools and messages. Without a digest, as in an imported history, it goes back: the
@@ -51,13 +50,13 @@ def bind_prefix(prompt: Prompt) -> tuple[Prompt, str, frozenset[str]]:
 
 def _extend(digest: bytes, message: Message) -> bytes:
     """The digest of what was before and this message: what it says, without marks of a cache."""
-    said: tuple[object, ...] = (message.role, [_without_mark(part) for part in message.parts])
+    said: tuple[object, ...] = (message.role, [_strip_mark(part) for part in message.parts])
     if message.role == "system" and message.effort is not None:
         said = (*said, message.effort)  # a message that changes the effort
     return hashlib.blake2b(digest + msgspec.json.encode(said, enc_hook=repr), digest_size=_SIZE).digest()
 
 
-def _without_mark(part: Part) -> Part:
+def _strip_mark(part: Part) -> Part:
     return msgspec.structs.replace(part, cache=False) if getattr(part, "cache", False) else part
 
 

@@ -1,7 +1,7 @@
 """Remove readable thinking from a history (`redact`), and mark thoughts that can no longer go back: seals that an edit
 made void (`invalidate_seals`), and the rest of a turn that lost a thought (`withhold_broken_turns`).
 
-Not here: dropping whole thoughts (trim), and whether a thought without its text goes back (plan).
+Not here: dropping whole thoughts (trim), and whether a thought without its text goes back (replay).
 """
 
 from __future__ import annotations

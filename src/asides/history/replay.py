@@ -28,6 +28,15 @@ from asides.values.thinking import Origin, Seal, Thought
 
 _MOST_HOSTS = 64
 
+# Reasons why a part does not go back, which others ask for.
+BY_RULE = "replay rule: "
+"""The beginning of the reason where the replay rule decides; its `when` follows."""
+NOT_SAVED = "its text was not saved, or that of a thought beside it, and it cannot go back without"
+NOT_REPLAYABLE = "the reply broke off inside it, or the messages before it were changed"
+OTHER_DIALECT = "it was made in another dialect, or did not come as a block"
+OTHER_ACCOUNT = "another account made it"
+OTHER_HOST = "another provider or endpoint made it"
+
 
 class Decision(msgspec.Struct, frozen=True):
     """The decision about one part of the history, and its reason."""
@@ -125,7 +134,7 @@ class _Replayer:
             if isinstance(part, Thought):
                 why = self._find_drop_reason(part, replays)
                 action: Literal["keep", "drop"] = "drop" if why else "keep"
-                reason = why or f"replay rule: {rule.when}"
+                reason = why or f"{BY_RULE}{rule.when}"
                 decisions.append(Decision(number, place, action, "thought", reason, rule.since, rule.source))
                 if not why:
                     parts.append(part)
@@ -134,7 +143,7 @@ class _Replayer:
                 decisions.append(Decision(number, place, "convert", "refusal", why))
                 parts.append(Text(part.text))
             elif isinstance(part, (ServerTool, UnknownPart)) and not self._is_own(part.origin):
-                decisions.append(Decision(number, place, "drop", "part", "another provider or endpoint made it"))
+                decisions.append(Decision(number, place, "drop", "part", OTHER_HOST))
             elif isinstance(part, (ServerTool, UnknownPart)) and self._was_refused(part):
                 decisions.append(Decision(number, place, "drop", "part", "it was refused here before"))
             elif not isinstance(part, (ToolResult, Refusal)) and part.seals:
@@ -151,25 +160,25 @@ class _Replayer:
     def _find_drop_reason(self, thought: Thought, replays: bool) -> str:
         rule, target = self.rule, self._target
         if thought.withheld:
-            return "its text was not saved, or that of a thought beside it, and it cannot go back without"
+            return NOT_SAVED
         if not thought.can_replay:
-            return "the reply broke off inside it, or the messages before it were changed"
+            return NOT_REPLAYABLE
         if target.refused and any(map(self._was_refused, thought.seals or (thought,))):
             return "it was refused here before"
         if thought.origin is not None:
             if not self._is_own(thought.origin):
-                return "another provider or endpoint made it"
+                return OTHER_HOST
             if self._is_other_account(thought.origin):
-                return "another account made it"
+                return OTHER_ACCOUNT
             if thought.origin.model not in ("", target.model) and not rule.other_models:
                 return "another model made it"
         if any(not self._is_own_seal(seal) for seal in thought.seals):
             return "its seals were made by another model or account"
         if is_made_elsewhere(thought, target.dialect):
-            return "it was made in another dialect, or did not come as a block"
+            return OTHER_DIALECT
         if rule.when == "sealed" and not any(seal.value for seal in thought.seals):
-            return "replay rule: sealed"
-        return "" if replays else f"replay rule: {rule.when}"
+            return f"{BY_RULE}{rule.when}"
+        return "" if replays else f"{BY_RULE}{rule.when}"
 
     def _is_own(self, origin: Origin | None) -> bool:
         # A part without an origin was written by the caller, who answers for it.
@@ -193,9 +202,8 @@ class _Replayer:
 
     def _is_other_account(self, origin: Origin) -> bool:
         """Whether it is known to come from another account, where that counts."""
-        target = self._target
-        is_bound = target.rule.account_bound or target.quirks.seals_per_account
-        return is_bound and bool(origin.account and target.account) and origin.account != target.account
+        own = self._target.account if self._target.facts.account_bound else ""
+        return bool(own and origin.account) and origin.account != own
 
     def _was_refused(self, token: Seal | Thought | ServerTool | UnknownPart) -> bool:
         refused = self._target.refused

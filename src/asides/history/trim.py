@@ -198,7 +198,7 @@ class _Choices:
         self._given = messages
         *finished, last = split_turns(messages[start:]) or ((),)
         self._finished = [bare for turn in finished if (bare := _drop_thoughts(turn))]
-        unsealed = [light for turn in finished if (light := _drop_blobs(turn))]
+        unsealed = [light for turn in finished if (light := _unseal_turn(turn))]
         self._unsealed = unsealed if unsealed != self._finished else None
         opening = 0
         while opening < len(last) and begins_turn(last[opening]):
@@ -236,38 +236,34 @@ class _Choices:
         return invalidate_seals(remaining, first_change, rows=self._rows)
 
 
-def _drop_blobs(turn: tuple[Message, ...]) -> tuple[Message, ...]:
+def _unseal_turn(turn: tuple[Message, ...]) -> tuple[Message, ...]:
     """Drop the seals of a finished turn. A readable thought that had some stays, and does not go back."""
-    if not find_traits(turn) & IS_BOUND:
-        return turn
-    remaining: list[Message] = []
-    for message in turn:
-        if message.role != "assistant":
-            remaining.append(message)
-            continue
-        unsealed = [_unseal(part) if isinstance(part, Thought) else _drop_seals(part) for part in message.parts]
-        parts = tuple(part for part in unsealed if part is not None)
-        if parts:
-            remaining.append(message if parts == message.parts else msgspec.structs.replace(message, parts=parts))
-    return tuple(remaining)
+    return _reduce_parts(turn, _unseal) if find_traits(turn) & IS_BOUND else turn
 
 
-def _unseal(thought: Thought) -> Thought | None:
-    if not thought.seals:
-        return thought
-    return msgspec.structs.replace(thought, seals=(), replayable=False) if thought.text.strip() else None
+def _unseal(part: Part) -> Part | None:
+    if not isinstance(part, Thought):
+        return _drop_seals(part)
+    if not part.seals:
+        return part
+    return msgspec.structs.replace(part, seals=(), replayable=False) if part.text.strip() else None
 
 
 def _drop_thoughts(turn: tuple[Message, ...]) -> tuple[Message, ...]:
     """Drop the thoughts and seals of a finished turn, which are often larger than its text."""
     if not find_traits(turn) & IS_BOUND and all(message.parts for message in turn):
         return turn
+    return _reduce_parts(turn, _drop_seals)
+
+
+def _reduce_parts(turn: tuple[Message, ...], reduce: Callable[[Part], Part | None]) -> tuple[Message, ...]:
+    """Reduce the parts of the model's messages. Drop a part that becomes None, and a message without parts."""
     remaining: list[Message] = []
     for message in turn:
         if message.role != "assistant":
             remaining.append(message)
             continue
-        parts = tuple(bare for part in message.parts if (bare := _drop_seals(part)) is not None)
+        parts = tuple(reduced for part in message.parts if (reduced := reduce(part)) is not None)
         if parts:
             remaining.append(message if parts == message.parts else msgspec.structs.replace(message, parts=parts))
     return tuple(remaining)

@@ -22,7 +22,7 @@ LEARNABLE_RULES = frozenset(
         *("thinking", "default", "efforts", "off_as_effort", "budget", "budget_excludes_effort", "forbids", "refuses"),
         *("forced_tools", "forced_tools_with_budget", "tools_while_thinking", "forms", "temperature", "top_p"),
         *("begins_with_thinking", "prefix_bound", "account_bound", "prefill", "display", "max_output", "signed_calls"),
-        *("structured_output", "output_limit", "system_role", "replay_as", "ask_by", "interleaves"),
+        *("structured_output", "output_limit", "system_role", "replay_as", "ask_by", "interleaves", "effort_updates"),
     }
 )
 """The fields of a model's rule that a refusal can teach. A saved conversation is a file of others: it changes no
@@ -31,7 +31,7 @@ LEARNABLE_QUIRKS = frozenset(
     {
         *("stream_usage", "empty_thinking", "call_order", "after_results", "encrypted_reasoning", "toggle_on"),
         *("summaries", "includes_reasoning", "stores", "item_ids", "raw_items", "thoughts_while_off", "stream_only"),
-        *("missing_thinking", "message_rules", "untaken"),
+        *("missing_thinking", "message_rules", "refused_fields", "calls_need_tools"),
     }
 )
 """The quirks of a host that a refusal can teach."""
@@ -48,7 +48,7 @@ _MOST_TARGETS = 256
 MEMORY: OrderedDict[tuple[str, str], tuple[Learned, ...]] = OrderedDict()
 """The facts of the process, for each address and account."""
 # Lists that facts add to; other values replace those of the row.
-_ADDED_TO = frozenset({"untaken", "message_rules", "forbids", "refuses"})
+_ADDED_TO = frozenset({"refused_fields", "message_rules", "forbids", "refuses"})
 _S = TypeVar("_S", bound=msgspec.Struct)
 _TARGETS: dict[tuple[int, tuple[Learned, ...]], tuple[Target, Target]] = {}
 
@@ -84,7 +84,8 @@ def recall(target: Target, messages: Sequence[Message] = ()) -> Target:
     """
     facts: Iterable[Learned] = [fact for message in messages for fact in message.learned]
     if MEMORY:
-        facts = (*MEMORY.get((target.base_url, target.account), ()), *facts)
+        # What the process learned is newer than what a message tells, and the latest fact counts.
+        facts = (*facts, *MEMORY.get((target.base_url, target.account), ()))
     fitting = _select_fitting(facts, target) if facts else ()
     if not fitting:
         return target
@@ -93,9 +94,12 @@ def recall(target: Target, messages: Sequence[Message] = ()) -> Target:
     return changed if changed.dialect == target.dialect else learn(changed, _select_fitting(facts, changed))
 
 
-def learn(target: Target, learned: tuple[Learned, ...]) -> Target:
-    """The target changed by facts: the same object each time, since messages are encoded once for each target."""
-    new = tuple(fact for fact in learned if fact not in target.learned)
+def learn(target: Target, learned: tuple[Learned, ...], *, again: bool = False) -> Target:
+    """The target changed by facts: the same object each time, since messages are encoded once for each target.
+
+    `again`: also by facts that it knows, which others may have changed since: a relay asks now one server, now another.
+    """
+    new = tuple(fact for fact in learned if again or fact not in target.learned)
     if not new:
         return target
     key = (id(target), new)
@@ -109,7 +113,9 @@ def learn(target: Target, learned: tuple[Learned, ...]) -> Target:
 
 
 def _select_fitting(facts: Iterable[Learned], target: Target) -> tuple[Learned, ...]:
-    return tuple(dict.fromkeys(fact for fact in facts if _fits(fact, target)))
+    """Each fact once, in the place where it was learned last."""
+    fitting = [fact for fact in facts if _fits(fact, target)]
+    return tuple(reversed(dict.fromkeys(reversed(fitting))))
 
 
 def _fits(fact: Learned, target: Target) -> bool:
@@ -140,9 +146,8 @@ def _change(target: Target, learned: tuple[Learned, ...]) -> Target:
         except msgspec.ValidationError:
             continue  # a file that somebody edited, or of a later version
     refused = target.refused.union(*(fact.refused for fact in learned))
-    return msgspec.structs.replace(
-        target, rule=rule, provider=provider, learned=(*target.learned, *learned), refused=refused
-    )
+    known = tuple(fact for fact in target.learned if fact not in learned)
+    return msgspec.structs.replace(target, rule=rule, provider=provider, learned=(*known, *learned), refused=refused)
 
 
 def _replace(struct: _S, name: str, value: Any) -> _S:

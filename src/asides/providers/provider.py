@@ -102,8 +102,8 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """With a thinking budget, a replayed turn that calls tools must begin with its thinking."""
     prefix_bound: bool = False
     """Its seals are valid only after exactly the same system prompt, tools and messages."""
-    account_bound: bool = False
-    """Its seals are valid only in the account that made them. In another, the provider leaves the thoughts out."""
+    account_bound: bool | None = None
+    """Whether its seals are valid only in the account that made them; None = as the host."""
     prefill: Literal["yes", "without_thinking", "never"] = "yes"
     """Whether a conversation may end with an assistant message, which the model continues."""
     display: Literal["summarized", "omitted"] | None = None
@@ -313,6 +313,7 @@ class Facts(msgspec.Struct, frozen=True):
     output_with_tools: bool
     pictures: bool
     refuses_files: tuple[FileKind, ...]
+    account_bound: bool
 
 
 def settle(rule: ModelRule, quirks: Quirks) -> Facts:
@@ -325,8 +326,7 @@ def settle(rule: ModelRule, quirks: Quirks) -> Facts:
             own = getattr(rule, name, None)
             facts[name] = getattr(quirks, name) if own is None else own
         facts["fields"] = (*quirks.fields, *rule.fields)
-        if facts["tags"] is None:
-            facts["tags"] = ANY_TAGS
+        facts["tags"] = ANY_TAGS if facts["tags"] is None else facts["tags"]
         if len(_SETTLED) >= _MOST_FOUND:
             _SETTLED.clear()
         # Stored with the rule and the quirks, so that no other objects can take their ids.

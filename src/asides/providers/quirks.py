@@ -157,8 +157,9 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The only fields that it accepts in a message of the model; () = any."""
     blank_content: bool = True
     """Whether a message with tool calls may have blank content beside them. We send none in any case."""
-    empty_thinking: bool = False
-    """Turns that must carry thinking carry the field even when it is empty."""
+    empty_thinking: bool | Literal["."] = False
+    """Turns that must carry thinking carry the field even when it is empty. ".": lost thinking is a dot there, since
+    the host takes an empty field for none."""
     tool_call_ids: Literal["any", "nine_alphanumerics"] = "any"
     after_results: Literal["anyone", "assistant"] = "anyone"
     """The roles that may follow tool results. assistant: an assistant message is added before a user message."""
@@ -198,7 +199,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Whether it may be asked for summaries of reasoning."""
     includes_reasoning: bool = True
     """Whether `include` may ask for encrypted reasoning, where `encrypted_reasoning` says that it comes."""
-    seals_per_account: bool = False
+    account_bound: bool = False
     """Its seals are valid only in the account that made them, whatever the model."""
     stores: bool = True
     """Whether a conversation can continue from a stored response. False: the whole history goes each time."""
@@ -213,7 +214,11 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     stream_only: bool = False
     """It answers only as a stream."""
     message_rules: tuple[MessageRule, ...] = ()
-    untaken: tuple[str, ...] = ()
+    calls_need_tools: tuple[str, ...] = ("*claude*",)
+    """The models, as globs, that refuse a history with calls in a request without tools, whatever the dialect:
+    "Requests which have `tool_use` or `tool_result` blocks in messages must define tools" (Claude behind OpenRouter and
+    LiteLLM, 2026-11)."""
+    refused_fields: tuple[str, ...] = ()
     """Fields of a request that it refuses, so they are left out: "a.b" is the field b of the object a, or of all
     objects in the list a. Fields that the caller gives with `extra=` stay."""
     hides_truncation: bool = False

@@ -110,6 +110,7 @@ def _messages(
     transport: Literal["direct", "bedrock_invoke", "vertex_predict"] = "direct",
     path: str = "/messages",
     clone: bool = False,
+    empty_thinking: bool = False,
     tags: Tags | None = (),
 ) -> Quirks:
     """The quirks of a host of Anthropic's Messages. A clone is a host that copies it; clones sign nothing. `tags` is
@@ -120,6 +121,7 @@ def _messages(
         auth=auth,
         path=path,
         transport=transport,
+        empty_thinking=empty_thinking,
         structured_output="nothing" if clone else "json_schema",
         # 400 for bounds, open objects and recursive types (platform.claude.com structured-outputs, "JSON Schema
         # limitations"; agentjido/req_llm#302, 2026).
@@ -364,7 +366,8 @@ _OLLAMA_AS_RESPONSES = _responses(
 # decrypt the provided encrypted_content" (xAI: sub2api#4535, 2026-07-18); at Azure in one resource (openai/codex#3573,
 # 2025-09-14).
 # prompt_cache_key: developers.openai.com guides/prompt-caching; docs.x.ai prompt-caching/best-practices, 2026-11-16.
-_APART = Quirks(tags=(), encrypted_reasoning=True, seals_per_account=True, cache_key=True)
+# Items of reasoning go back without raw text: "Expected an array with maximum length 0" (2026).
+_APART = Quirks(tags=(), encrypted_reasoning=True, account_bound=True, raw_items=False, cache_key=True)
 
 _OPENAI_CHAT = Quirks(tags=(), output_limit="max_completion_tokens", cache_key=True)
 
@@ -479,7 +482,7 @@ PROVIDERS: tuple[Provider, ...] = (
                     *(msgspec.structs.replace(rule, effort_updates=None) for rule in GPT_RESPONSES_MODELS),
                     *HOSTED,
                 ),
-                quirks=Quirks(tags=(), auth="api-key", encrypted_reasoning=True, seals_per_account=True),
+                quirks=Quirks(tags=(), auth="api-key", encrypted_reasoning=True, account_bound=True),
                 tier="verified",
                 source=f"learn.microsoft.com azure/ai-foundry/openai/how-to/responses: {_KEEP_ITEMS}",
             ),
@@ -545,7 +548,9 @@ PROVIDERS: tuple[Provider, ...] = (
             tags=(),
             ask_by="thinking_toggle",
             output_limit="max_completion_tokens",
-            empty_thinking=True,
+            # "thinking is enabled but reasoning_content is missing in assistant tool call message"
+            # (MoonshotAI/kimi-agent-sdk#169, 2026-04-23).
+            empty_thinking=".",
             # A turn with tool calls omits empty content: MoonshotAI/kimi-cli kosong/chat_provider/kimi.py, 2026-07.
             blank_content=False,
             replay_field="reasoning_content",
@@ -572,9 +577,16 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("DASHSCOPE_BASE_URL",),
         own_hosts=("dashscope.aliyuncs.com", "dashscope-us.aliyuncs.com"),
         key_env=("DASHSCOPE_API_KEY", "ALIBABA_API_KEY"),
+        # "enable_thinking must be set to false for non-streaming calls" (infiniflow/ragflow#8972, 2025-07-22).
         # Models refused JSON while they think (presenton/presenton#184, 2025-08). Newer ones accept it, but their
         # answer then contradicts their thinking (QwenLM/Qwen#2329, 2026-09-02).
-        quirks=Quirks(tags=(), ask_by="enable_thinking", structured_output="json_object", output_while_thinking=False),
+        quirks=Quirks(
+            tags=(),
+            ask_by="enable_thinking",
+            structured_output="json_object",
+            output_while_thinking=False,
+            stream_only=True,
+        ),
         models=QWEN_MODELS,
         replay=(_replay("never", "2026-10-29", "help.aliyun.com deep-thinking: not required"),),
         docs="https://www.alibabacloud.com/help/en/model-studio/deep-thinking",
@@ -1185,7 +1197,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("GOOGLE_GEMINI_BASE_URL",),
         key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         # "Corrupted thought signature": signatures are valid in one project (massgen/MassGen#665, 2025-11-20).
-        quirks=Quirks(tags=(), auth="x-goog-api-key", ask_by="thinking_level", path="", seals_per_account=True),
+        quirks=Quirks(tags=(), auth="x-goog-api-key", ask_by="thinking_level", path="", account_bound=True),
         models=GEMINI_MODELS,
         replay=GEMINI_REPLAY,
         also=(_GEMINI_AS_CHAT,),
@@ -1207,7 +1219,7 @@ PROVIDERS: tuple[Provider, ...] = (
         addressing="regional",
         key_env=("GOOGLE_ACCESS_TOKEN", "GOOGLE_OAUTH_ACCESS_TOKEN", "CLOUDSDK_AUTH_ACCESS_TOKEN"),
         cloud="google-cloud",
-        quirks=Quirks(tags=(), ask_by="thinking_level", path="", seals_per_account=True),
+        quirks=Quirks(tags=(), ask_by="thinking_level", path="", account_bound=True),
         models=GEMINI_MODELS,
         replay=GEMINI_REPLAY,
         prices="google",
@@ -1223,7 +1235,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("GEMINI_COMPATIBLE_BASE_URL",),
         key_env=("GEMINI_COMPATIBLE_API_KEY",),
         key="optional",
-        quirks=Quirks(auth="x-goog-api-key", ask_by="thinking_level", path="", seals_per_account=True),
+        quirks=Quirks(auth="x-goog-api-key", ask_by="thinking_level", path="", account_bound=True),
         models=GEMINI_MODELS,
         replay=GEMINI_REPLAY,
         docs="https://ai.google.dev/api/generate-content",
@@ -1600,7 +1612,7 @@ PROVIDERS: tuple[Provider, ...] = (
         headers=(("anthropic-version", "2023-06-01"),),
         quirks=_messages(auth="x-api-key", clone=True, tags=None),
         # Other models may answer under these names, in tags of their own.
-        models=tuple(msgspec.structs.replace(rule, tags=None) for rule in claude_models("*")),
+        models=tuple(msgspec.structs.replace(rule, tags=None, effort_updates=None) for rule in claude_models("*")),
         replay=(_replay("all", "2026-11", "the language of Messages: whole turns go back"),),
         docs="https://platform.claude.com/docs/en/api/messages",
         since="2026-11",
@@ -1630,7 +1642,8 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.deepseek.com/anthropic",
         key_env=("DEEPSEEK_API_KEY",),
         headers=(("anthropic-version", "2023-06-01"),),
-        quirks=_messages(auth="x-api-key", clone=True),
+        # "The `content[].thinking` in the thinking mode must be passed back to the API" (2026-11). Unsigned is fine.
+        quirks=_messages(auth="x-api-key", clone=True, empty_thinking=True),
         models=(_clone("*", "optional", ("enabled", "adaptive", "disabled"), efforts=("low", "high", "max")),),
         replay=(_replay("all", "2026-08", "api-docs.deepseek.com anthropic_api; unsure: earlier turns"),),
         prices="deepseek",
@@ -1645,7 +1658,8 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.moonshot.ai/anthropic",
         key_env=("MOONSHOT_API_KEY", "MOONSHOTAI_API_KEY"),
         headers=(("anthropic-version", "2023-06-01"),),
-        quirks=_messages(auth="x-api-key", clone=True),
+        # "reasoning_content is missing in assistant tool call message" (MoonshotAI/kimi-agent-sdk#169, 2026-04-23).
+        quirks=_messages(auth="x-api-key", clone=True, empty_thinking=True),
         models=(_clone("*", "optional", ("enabled", "disabled")),),
         replay=(_replay("all", "2026-08", "kimi-cli kosong; unsure: earlier turns"),),
         prices="moonshotai",

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
+from asides.values.thinking import EFFORTS
+
 Place: TypeAlias = tuple[str | int, ...]
 
 _MOST = 32
@@ -78,6 +80,12 @@ _ONLY = (
 _WORD = r"[A-Za-z][\w.-]{0,30}"
 _NO_VALUE = frozenset({"and", "or", "integers", "the", "either", "a", "an", "for", "this", "that", "to", "is", "only"})
 
+_ANNOUNCES_LIST = (
+    r"(?i)\b(?:support(?:ed|s)|allowed|valid|accept(?:ed|s)|permitted|expected|available|one of|must be|should be"
+    r"|choose|use)\b"
+)
+_EFFORT = r"(?<![\w-])[a-z]+(?![\w-])"
+
 _NUMBER = r"(\d[\d.]{0,12})"
 _RANGE = rf"(?i)(?:between|from|range\D{{0,12}}) ?\[?{_NUMBER}(?: ?,| and| to|-) ?{_NUMBER}|\[{_NUMBER}, {_NUMBER}\]"
 _AT_LEAST = rf"(?i)(?:at least|greater than or equal to|>=|minimum(?: of| is)?|no less than) ?{_NUMBER}"
@@ -102,6 +110,15 @@ def find_values(text: str) -> tuple[str, ...]:
         if values:
             return tuple(values)
     return ()
+
+
+def find_efforts(text: str, refused: str = "") -> tuple[str, ...]:
+    """The efforts that a text offers instead of the refused one, "none" among them, in their usual order."""
+    known = {*EFFORTS, "none"} - {refused}
+    found = known.intersection(value.lower() for value in find_values(text))
+    for rest in reversed(re.split(_ANNOUNCES_LIST, text)[1:]):
+        found = found or known.intersection(re.findall(_EFFORT, rest.lower()))
+    return tuple(effort for effort in ("none", *EFFORTS) if effort in found)
 
 
 def find_limits(text: str) -> tuple[float | None, float | None, float | None]:

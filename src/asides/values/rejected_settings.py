@@ -51,7 +51,10 @@ stream_required: stream incremental_output
     stream(?:ing)?(?: mode| parameter)? (?:is required|must be (?:set to )?(?:true|enabled))
     not support non-?stream|requires? stream(?:ing|=true)|must be streamed
   2026-11 generalised from the wordings above
-    non-?streaming (?:is|are|requests? (?:is|are)|calls? (?:is|are)) not supported
+    non-?stream(?:ing|ed)? (?:requests? |calls? )?(?:is|are) not (?:supported|allowed|available)
+    only streams\b|only stream(?:ing)?(?: mode| ?= ?true)? (?:is|are) (?:supported|allowed|available)
+    stream ?[=:] ?false (?:is )?not (?:supported|allowed)|stream(?:ing)? ?[=:] ?true is required
+    (?:set|enable|turn on) stream(?:ing)?(?: to true| ?= ?true| for this model)|must (?:enable|use) stream
 
 summary_not_allowed: summar
   2026-04-03 https://github.com/continuedev/continue/issues/12031
@@ -61,7 +64,7 @@ summary_not_allowed: summar
     (?:unsupported|unknown|invalid) \w{1,12}.{0,20}reasoning[._]summary
     \[param=(?:reasoning|\*{3})?\.summary\].{0,160}(?:not supported|unsupported)
 
-thinking_cannot_disable: disabl thinking reasoning turn
+thinking_cannot_disable: disabl thinking reasoning turn always
   2026-09-25 https://platform.claude.com/docs/en/api/errors
     thinking\.type\.disabled .{0,12}(?:not supported|unsupported)
   2026-10-08 https://platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting
@@ -80,6 +83,10 @@ thinking_cannot_disable: disabl thinking reasoning turn
   2025-06-27 https://github.com/CherryHQ/cherry-studio/issues/7593
     unsupported thinking type .{0,40}: disabled
     thinking[._ ]type.{0,12} disabled .{0,12}(?:not support|unsupported)
+  2026-11 generalised from the wordings above
+    (?:thinking|reasoning) mode is (?:mandatory|always (?:on|enabled))|model always thinks
+    unable to (?:disable|turn off|switch off) .{0,12}(?:thinking|reasoning)
+    thinking.{0,40} only (?:type ?[=:] ?)?enabled is (?:allowed|supported)
 
 between_tools_unsupported: between_tools
   2026-09-29 https://platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting
@@ -122,6 +129,8 @@ reasoning_params_conflict: one both and exclusive combination together disabled 
   2026-11 generalised from the wordings above
     cannot be disabled (?:when|while|if) .{0,24}(?:effort|reasoning)
     include_?thoughts is only enabled when thinking
+    at most one of .{0,60}(?:reasoning|thinking|effort)|(?:reasoning|thinking|effort).{0,60} not both
+    (?:reasoning|thinking|effort)\S{0,30} conflicts with .{0,12}(?:reasoning|thinking|effort)
     reasoning_format.{0,80}(?:must be|cannot|not allowed|when)
 
 budget_exceeds_max_tokens: budget reasoning.max_tokens

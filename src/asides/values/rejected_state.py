@@ -320,13 +320,16 @@ role_alternation: alternat successive consecutive interleave start first assista
       |same role|must)
     (?:should|must) alternate|first message.{0,60}must be a user|2 or more assistant messages at the end
 
-system_position: system
+system_position: system .role developer
   2026-04-21 https://github.com/nashsu/llm_wiki/issues/45
     system messages? must (?:be|come|appear) .{0,12}(?:beginning|first|start)
   2026-05-23 https://github.com/BigPizzaV3/CodexPlusPlus/issues/267
     invalid message role: system|role:? system is (?:not (?:supported|allowed)|invalid)
   2026-11 generalised from the wordings above (Anthropic: Unexpected role "system")
     unexpected role:? system
+    \.role: input should be user or assistant
+  2026-11 generalised: hosts that do not know the newer name of the role (openai-python: role developer)
+    (?:role:?|variant|support|value:?|unexpected|unknown|invalid) developer\b|developer is not one of
   2024-03 https://huggingface.co/google/gemma-7b-it (chat template)
     system role (?:is )?not supported
     system messages? (?:are|is) only (?:allowed|supported)|only the first message (?:can|may) (?:be

@@ -15,7 +15,7 @@ from asides.values.errors import ProviderError
 from asides.values.refusal_details import Place, find_ids, find_limits, find_names, find_places, find_values
 from asides.values.rejected_settings import SETTING_WORDINGS
 from asides.values.rejected_state import STATE_WORDINGS
-from asides.values.unwrap_error import PAGE, Saying, find_innermost, list_sayings
+from asides.values.unwrap_error import PAGE, ErrorMessage, find_innermost, list_error_messages
 
 StateKind: TypeAlias = Literal[
     "thinking_signature_invalid",
@@ -167,19 +167,19 @@ def classify(
 
     `message`, `code` and `param` are for what is known apart from the body.
     """
-    sayings = list_sayings(body, message, code or "", param or "")
-    found = _find(sayings)
-    return _judge_silence(sayings, status) if found is None else found[0].kind
+    messages = list_error_messages(body, message, code or "", param or "")
+    found = _find(messages)
+    return _classify_unknown(messages, status) if found is None else found[0].kind
 
 
 def explain(
     body: bytes, *, message: str, code: str | None = None, status: int | None = None
 ) -> tuple[RejectionKind | None, str]:
     """Find the kind of a refusal, and the message for people: a wrapper's words are followed by those inside it."""
-    sayings = list_sayings(body, message, code or "")
-    found = _find(sayings)
+    messages = list_error_messages(body, message, code or "")
+    found = _find(messages)
     if found is None:
-        kind, inner = _judge_silence(sayings, status), find_innermost(sayings)
+        kind, inner = _classify_unknown(messages, status), find_innermost(messages)
     else:
         kind, inner = found[0].kind, found[1]
     if inner is None or (message and not inner.depth) or (inner.text in message and "{" not in message):
@@ -193,20 +193,20 @@ def read_rejection(error: ProviderError) -> Rejection | None:
     kind = error.kind
     if kind is None:
         return None
-    sayings = list_sayings(error.body, error._said[0], error.code or "") or list_sayings("", str(error))
-    found = _find(sayings)
+    messages = list_error_messages(error.body, error._said[0], error.code or "") or list_error_messages("", str(error))
+    found = _find(messages)
     if found is None or found[0].kind != kind:
-        innermost = find_innermost(sayings)
+        innermost = find_innermost(messages)
         return Rejection(kind, "" if innermost is None else innermost.text)
-    wording, saying = found
-    low, high, counted = find_limits(saying.text)
+    wording, message = found
+    low, high, counted = find_limits(message.text)
     return Rejection(
         kind,
-        saying.text,
-        find_places(saying.text, saying.param),
-        find_ids(saying.text),
-        find_names(saying.text, saying.param),
-        find_values(saying.text),
+        message.text,
+        find_places(message.text, message.param),
+        find_ids(message.text),
+        find_names(message.text, message.param),
+        find_values(message.text),
         low,
         high,
         counted,
@@ -215,12 +215,12 @@ def read_rejection(error: ProviderError) -> Rejection | None:
     )
 
 
-def _find(sayings: list[Saying]) -> tuple[Wording, Saying] | None:
+def _find(messages: list[ErrorMessage]) -> tuple[Wording, ErrorMessage] | None:
     # The innermost first: wrappers speak of themselves, and the server behind them of the request.
-    for saying in sorted(sayings, key=lambda saying: -saying.depth):
-        wording = match_wording(flatten(saying))
+    for message in sorted(messages, key=lambda message: -message.depth):
+        wording = match_wording(flatten(message))
         if wording is not None:
-            return wording, saying
+            return wording, message
     return None
 
 
@@ -252,9 +252,9 @@ _SENTENCE = (
 _SPEAKS = r"(?:error|errors|response|body|said|returned|upstream|exception|failed)\W{0,4}$"
 
 
-def flatten(saying: Saying) -> str:
+def flatten(message: ErrorMessage) -> str:
     """The text that patterns match: the parameter and the code, then the message in lower case and without quotes."""
-    text = re.sub(_LONG_WORD, r"\1…\2", saying.text)[:_LONGEST]
+    text = re.sub(_LONG_WORD, r"\1…\2", message.text)[:_LONGEST]
     text = re.sub(_SENTENCE, _hide_sentence, text)
     if "&" in text:
         from html import unescape
@@ -262,7 +262,7 @@ def flatten(saying: Saying) -> str:
         text = unescape(text)
     text = re.sub(r"\\[nrt]|\s+", " ", text).replace("’", "'").lower()
     text = text.replace("can't", "cannot").replace("n't", " not").translate(_QUOTES)
-    place = f"[param={saying.param.lower()}] [code={saying.code.lower()}]".translate(_QUOTES)
+    place = f"[param={message.param.lower()}] [code={message.code.lower()}]".translate(_QUOTES)
     return f"{place} {text}"
 
 
@@ -290,11 +290,11 @@ _TELLING_CODE = r"key|auth|quota|rate|model|balance|billing|credit|permission|no
 _HIDES = r"upstream (?:request failed|error)|midstream error"
 
 
-def _judge_silence(sayings: list[Saying], status: int | None) -> RejectionKind | None:
+def _classify_unknown(messages: list[ErrorMessage], status: int | None) -> RejectionKind | None:
     """The kind of a refusal without any known wording: opaque if the server refuses and does not say why."""
-    if any(saying.code == PAGE or re.search(_TELLING_CODE, saying.code.lower()) for saying in sayings):
+    if any(message.code == PAGE or re.search(_TELLING_CODE, message.code.lower()) for message in messages):
         return None
-    texts = [saying.text.lower() for saying in sayings]
+    texts = [message.text.lower() for message in messages]
     if not all(_EMPTY_WORDS.issuperset(re.findall(r"[^\W\d]+", text)) for text in texts):
         return None
     hides = any(re.search(_HIDES, text) for text in texts) and (status is None or status < 400 or status in (500, 502))

@@ -1,7 +1,7 @@
 """Thoughts, seals and their origin; `Thinking`, the request for an amount of thinking; and how it is read from the
 forms that callers use (`read_thinking`).
 
-Not here: how a provider encodes the request (dialects), and which thoughts go back to it (history/plan).
+Not here: how a provider encodes the request (dialects), and which thoughts go back to it (history/replay).
 """
 
 from __future__ import annotations
@@ -159,6 +159,11 @@ class Thinking(msgspec.Struct, frozen=True):
     def wanted(self) -> bool:
         """Whether the caller asked for thinking, in any form."""
         return self.asked and self.mode != "off"
+
+
+def turn_off(thinking: Thinking) -> Thinking:
+    """The same request with thinking turned off."""
+    return msgspec.structs.replace(thinking, mode="off", effort=None, budget=None)
 
 
 # --- reading a request ------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What a server said in the body of an error, however it is wrapped: `list_sayings(body)`, outermost first.
+"""What a server said in the body of an error, however it is wrapped: `list_error_messages(body)`, outermost first.
 
 Routers, relays and SDKs put the body of one server into that of another: JSON in an array, in a string or in Python's
 repr, Bedrock's and LiteLLM's prefixes. Only fields that hold a server's words are read, never echoes of the request.
@@ -17,8 +17,8 @@ import msgspec
 DEPTH = 20
 """So many levels are opened, objects and texts alike: wrappers inside each other have two or three levels each."""
 PAGE = "page"
-"""The code of a saying without text: a web page, as proxies and load balancers send."""
-_MOST_SAYINGS = 16
+"""The code of a message without text: a web page, as proxies and load balancers send."""
+_MOST_MESSAGES = 16
 _MOST_ITEMS = 8
 _MOST_OBJECTS = 3
 """Of one text so many objects are read."""
@@ -39,7 +39,7 @@ _INNER = (
 _CODES = ("code", "type", "error_code", "errorcode", "status", "reason", "provider_error_code", "error_type")
 
 
-class Saying(msgspec.Struct, frozen=True):
+class ErrorMessage(msgspec.Struct, frozen=True):
     """One message of a server, with what stands beside it. Its repr shows no text: a server may quote the request."""
 
     text: str
@@ -49,36 +49,36 @@ class Saying(msgspec.Struct, frozen=True):
     depth: int = 0
 
     def __repr__(self) -> str:
-        return f"Saying(<{len(self.text)} characters>, code={self.code!r}, depth={self.depth})"
+        return f"ErrorMessage(<{len(self.text)} characters>, code={self.code!r}, depth={self.depth})"
 
 
-def list_sayings(body: bytes | str, message: str = "", code: str = "", param: str = "") -> list[Saying]:
+def list_error_messages(body: bytes | str, message: str = "", code: str = "", param: str = "") -> list[ErrorMessage]:
     """List what the body of an error says, outermost first. `message`, `code` and `param`: what is known already."""
-    found: list[Saying] = []
+    found: list[ErrorMessage] = []
     if isinstance(body, bytes):
         body = body[:_LONGEST_BODY].decode("utf-8", "replace")
     _read_text(body[:_LONGEST_BODY], "", "", 0, found)
     if message:
         _read_text(message[:_LONGEST_BODY], code, param, 0, found)
-    unique: dict[str, Saying] = {}
-    for saying in found:
-        known = unique.get(saying.text)
+    unique: dict[str, ErrorMessage] = {}
+    for each in found:
+        known = unique.get(each.text)
         # The same text once more, with its code this time.
-        if known is None or (saying.code and not known.code):
-            unique[saying.text] = saying
+        if known is None or (each.code and not known.code):
+            unique[each.text] = each
     return list(unique.values())
 
 
-def find_innermost(sayings: list[Saying]) -> Saying | None:
-    """The saying with the most wrappers around it, the first of them; None without any."""
-    return max((saying for saying in sayings if saying.text), key=lambda saying: saying.depth, default=None)
+def find_innermost(messages: list[ErrorMessage]) -> ErrorMessage | None:
+    """The message with the most wrappers around it, the first of them; None without any."""
+    return max((message for message in messages if message.text), key=lambda message: message.depth, default=None)
 
 
 # --- documents ----------------------------------------------------------------------------------------------------
 
 
-def _read(value: Any, code: str, param: str, depth: int, found: list[Saying]) -> None:
-    if len(found) >= _MOST_SAYINGS or depth > DEPTH:
+def _read(value: Any, code: str, param: str, depth: int, found: list[ErrorMessage]) -> None:
+    if len(found) >= _MOST_MESSAGES or depth > DEPTH:
         return
     if isinstance(value, str):
         _read_text(value, code, param, depth, found)
@@ -89,7 +89,7 @@ def _read(value: Any, code: str, param: str, depth: int, found: list[Saying]) ->
         _read_object({str(name).lower(): inner for name, inner in value.items()}, code, param, depth, found)
 
 
-def _read_object(fields: Mapping[str, Any], code: str, param: str, depth: int, found: list[Saying]) -> None:
+def _read_object(fields: Mapping[str, Any], code: str, param: str, depth: int, found: list[ErrorMessage]) -> None:
     code = _read_codes(fields) or code
     place = _read_place(fields)
     named = fields.get("param")
@@ -151,25 +151,27 @@ _FIELD = (
 _NAME_FIELD = r"[\"'](code|param)[\"']\s{0,4}:\s{0,4}[\"']([\w.\[\]*-]{1,80})[\"']"
 
 
-def _read_text(text: str, code: str, param: str, depth: int, found: list[Saying]) -> None:
+def _read_text(text: str, code: str, param: str, depth: int, found: list[ErrorMessage]) -> None:
     text = text.strip()
-    if not text or len(found) >= _MOST_SAYINGS:
+    if not text or len(found) >= _MOST_MESSAGES:
         return
     if re.match(_PAGE, text):
-        found.append(Saying("", PAGE, "", depth))
+        found.append(ErrorMessage("", PAGE, "", depth))
     elif depth >= DEPTH:
-        found.append(Saying(_shorten(text), code, param, depth))
+        found.append(ErrorMessage(_shorten(text), code, param, depth))
     elif isinstance(inner := _parse(text), (dict, list, str)):
         _read(inner, code, param, depth + 1, found)
     elif string := re.match(_STRING, text):
-        _read_text(_unescape(string[2]), code, param, depth + 1, found)
+        # JSON in quotes that nobody escaped is read as it is: its own escapes belong to it.
+        inside = string[2].strip()
+        _read_text(inside if _parse(inside) is not None else _unescape(inside), code, param, depth + 1, found)
     else:
         first = re.search(_OBJECT, text)
         after = text.lower().find(_BEDROCK)
         if after >= 0 and (first is None or first.start() > after) and text[after + len(_BEDROCK) :].strip():
             _read_text(text[after + len(_BEDROCK) :], code, param, depth + 1, found)
         elif rest := _shorten(text if first is None else _read_objects(text, code, param, depth, found)):
-            found.append(Saying(rest, code, param, depth))
+            found.append(ErrorMessage(rest, code, param, depth))
 
 
 def _parse(text: str) -> Any:
@@ -182,7 +184,7 @@ def _parse(text: str) -> Any:
         return None
 
 
-def _read_objects(text: str, code: str, param: str, depth: int, found: list[Saying]) -> str:
+def _read_objects(text: str, code: str, param: str, depth: int, found: list[ErrorMessage]) -> str:
     """Read the objects inside a text. Returns the text without them."""
     rest: list[str] = []
     end = 0
@@ -199,7 +201,7 @@ def _read_objects(text: str, code: str, param: str, depth: int, found: list[Sayi
     return "".join(rest)
 
 
-def _read_one_object(text: str, start: int, code: str, param: str, depth: int, found: list[Saying]) -> int:
+def _read_one_object(text: str, start: int, code: str, param: str, depth: int, found: list[ErrorMessage]) -> int:
     """Read the object that begins here. Returns where it ends."""
     source = text[start:]
     for level in range(_MOST_ESCAPED + 1):

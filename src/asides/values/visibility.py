@@ -1,7 +1,7 @@
 """`Visibility`: what each place that thinking can reach may see of it, at most. One policy, which every place asks.
 
 A switch (`-t`, `keep_thinking`, `to_dict(thinking=True)`) asks for thinking; this says how much may come. Not here:
-which thinking goes back to a provider (history/plan).
+which thinking goes back to a provider (history/replay).
 """
 
 from __future__ import annotations

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -305,7 +307,8 @@ def test_thoughts_of_the_current_turn_stay_out_of_requests_that_do_not_think() -
         with asides.Client(providers=[unknown], api_key=KEY, retries=0, stream=False) as client:
             for _ in range(2):
                 client.ask("other:claude-opus-4-8", history, **options)
-        assert served.count() == 4
+        # A turn that thought goes on with its thinking, so nothing is refused.
+        assert served.count() == 3
 
 
 # --- other accounts, routers, tools that are gone ---------------------------------------------------------------------
@@ -387,6 +390,219 @@ def test_tools_that_are_gone_are_sent_by_name(model: str) -> None:
         assert "look" in json.dumps(body.get("tools") or body.get("toolConfig"))
         if "tools" in body:
             assert body["tool_choice"] == {"type": "none"}
+
+
+CALLED = [
+    user("?"),
+    assistant(ToolCall("call_1", "look", {"at": "sky"})),
+    Message("tool", (ToolResult("call_1", "blue", "look"),)),
+    assistant("Blue."),
+    user("Thanks."),
+]
+
+
+def test_claude_behind_a_router_gets_the_tools_that_are_gone_by_name() -> None:
+    said = openrouter_error(
+        anthropic_error("Requests which have `tool_use` or `tool_result` blocks in messages must define tools.")
+    )
+    with refusing(lambda body: None if body.get("tools") else said) as served:
+        reply = ask(served.url, "openrouter:anthropic/claude-sonnet-4.5", CALLED)
+        assert ("tools_added" in codes(reply), served.count()) == (True, 1)
+        body = served.bodies[0]
+        assert (body["tools"][0]["function"]["name"], body["tool_choice"]) == ("look", "none")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        anthropic_error("Requests which have `tool_use` or `tool_result` blocks in messages must define tools."),
+        {"message": "The toolConfig field must be defined when using toolUse and toolResult content blocks."},
+        openai_error(
+            "litellm.UnsupportedParamsError: Anthropic expects the `tools=` param to be passed in. Set "
+            "`litellm.modify_params = True` to add a dummy tool to the request"
+        ),
+    ],
+)
+def test_a_host_that_wants_the_tools_of_a_history_is_learned_once(said: Any) -> None:
+    with refusing(lambda body: None if body.get("tools") else said) as served:
+        first = ask(served.url, CHAT, CALLED)
+        assert "tools_added" in codes(first)
+        forget()
+        ask(served.url, CHAT, [*CALLED, message_of(first), user("And?")])
+        assert served.count() == 3
+
+
+def test_a_host_that_takes_no_schema_is_learned_once() -> None:
+    said = openai_error("Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model.")
+    with refusing(lambda body: said if "json_schema" in json.dumps(body) else None) as served:
+        for _ in range(2):
+            assert ask(served.url, CHAT, output={"type": "integer"}).output == 42
+        assert served.count() == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "developer is not one of ['system', 'assistant', 'user', 'tool', 'function'] - 'messages.[0].role'",
+        "Unsupported value: 'messages[0].role' does not support 'developer' with this model.",
+        "unknown variant `developer`, expected one of `system`, `user`, `assistant`, `tool`",
+    ],
+)
+def test_a_host_that_does_not_know_the_role_developer_is_learned_once(text: str) -> None:
+    with refusing(lambda body: openai_error(text) if body["messages"][0]["role"] == "developer" else None) as served:
+        for _ in range(2):
+            assert ask(served.url, "openai-chat:o4-mini", system="Be brief.").text == "42"
+        assert [body["messages"][0]["role"] for body in served.bodies] == ["developer", "system", "system"]
+
+
+def _needs_thinking_blocks(body: Body) -> Any:
+    for message in body["messages"]:
+        kinds = [block["type"] for block in message["content"] if isinstance(block, dict)]
+        if "tool_use" in kinds and "thinking" not in kinds:
+            return anthropic_error("The `content[].thinking` in the thinking mode must be passed back to the API.")
+    return None
+
+
+@pytest.mark.parametrize(
+    ("model", "requests"), [("deepseek-anthropic:deepseek-flash", 2), ("anthropic-compatible:m", 3)]
+)
+def test_blocks_of_lost_thinking_get_a_stand_in(model: str, requests: int) -> None:
+    """Planned where it is known, else learned, and never by turning thinking off in each turn."""
+    row = model.partition(":")[0]
+    with (
+        refusing(_needs_thinking_blocks) as served,
+        asides.Client(providers=[_row(row, served.url)], api_key=KEY, retries=0, stream=False) as client,
+    ):
+        first = client.ask(model, CALLED)
+        client.ask(model, [*CALLED, message_of(first), user("And?")])
+        assert served.count() == requests
+        assert "disabled" not in json.dumps(served.bodies)
+
+
+def test_a_model_that_nobody_knew_to_bind_its_prefix_is_learned_once() -> None:
+    text = (
+        "messages.{}.content.0: Invalid `signature` in `thinking` block. "
+        "The block is bound to a different conversation."
+    )
+    seen: dict[str, str] = {}
+
+    def refuse(body: Body) -> Any:
+        for place, message in enumerate(body["messages"]):
+            before = json.dumps([body.get("system"), body["messages"][:place]])
+            for signature in re.findall(r"sig-\d+", json.dumps(message)):
+                if seen.setdefault(signature, before) != before:
+                    return anthropic_error(text.format(place))
+        return None
+
+    history: list[Message] = []
+    with refusing(refuse) as served:
+        for number in (1, 1, 2, 2, 3, 3, 4, 4):
+            history.append(user("?"))
+            reply = ask(served.url, CLAUDE, history, system=f"Today is day {number}.")
+            history.append(message_of(reply))
+        assert served.count() == 9
+
+
+def test_lost_thinking_gets_a_stand_in_though_thinking_was_turned_off() -> None:
+    """The host thinks in spite of what it was told: its refusal says so."""
+
+    def refuse(body: Body) -> Any:
+        lacks = any("tool_calls" in message and "reasoning_content" not in message for message in body["messages"])
+        text = "The `reasoning_content` in the thinking mode must be passed back to the API."
+        return openai_error(text) if lacks else None
+
+    with refusing(refuse) as served:
+        first = ask(served.url, CHAT, CALLED, thinking="off")
+        assert served.count() == 2
+        ask(served.url, CHAT, [*CALLED, message_of(first), user("And?")], thinking="off")
+        assert served.count() == 3
+
+
+def test_what_hosts_are_known_to_want_needs_no_refusal() -> None:
+    with refusing(lambda _: None) as served:
+        kimi = asides.Client(providers=[_row("moonshot", served.url)], api_key=KEY, retries=0, stream=False)
+        with kimi:
+            kimi.ask("moonshot:kimi-k3", CALLED)
+        # An empty field counts as a missing one there.
+        assert served.bodies[0]["messages"][1]["reasoning_content"] == "."
+    explained = asides.explain("qwen:qwen3-max", "?", stream=False, api_key=KEY)
+    assert explained.body["stream"] is True
+
+
+def test_a_relay_that_changes_its_mind_is_followed_each_time() -> None:
+    """What was learned first is learned again, though the conversation knows it already."""
+    now = "required"
+
+    def refuse(body: Body) -> Any:
+        has = any("reasoning_content" in message for message in body["messages"])
+        if now == "required" and not has:
+            return openai_error("The `reasoning_content` in the thinking mode must be passed back to the API.")
+        return openai_error("property 'reasoning_content' is unsupported") if now == "refused" and has else None
+
+    history: list[Message] = list(CALLED)
+    with refusing(refuse) as served:
+        for now in ("required", "refused", "required", "refused", "required"):
+            before = served.count()
+            for _ in range(2):
+                history += [message_of(ask(served.url, CHAT, history)), user("And?")]
+            assert served.count() - before == 3, now
+        # Another process knows the last of them from the messages alone.
+        forget()
+        before = served.count()
+        ask(served.url, CHAT, history)
+        assert served.count() - before == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter.',
+        "messages.2.role: Input should be 'user' or 'assistant'",
+        "messages.2.output_config: Extra inputs are not permitted",
+    ],
+)
+def test_a_host_without_messages_that_change_the_effort_is_learned_once(text: str) -> None:
+    def refuse(body: Body) -> Any:
+        is_new = any(message["role"] == "system" for message in body["messages"])
+        return anthropic_error(text) if is_new else None
+
+    with refusing(refuse) as served, asides.Client(providers=[_row("anthropic", served.url)], api_key=KEY) as client:
+        chat = asides.Conversation("anthropic:claude-opus-5-5", client=client, cache=True, stream=False)
+        for effort in ("low", "high", "low", "max"):
+            assert chat.ask("?", thinking=effort).text == "42"
+            assert served.bodies[-1]["output_config"]["effort"] == effort
+        assert served.count() == 5
+
+
+@pytest.mark.parametrize("change", ["fork", "edit", "trim", "truncate", "compact"])
+def test_what_a_conversation_learned_outlives_the_message_that_knew_it(change: str) -> None:
+    text = "Unsupported value: 'high'. Supported values are: 'low' and 'medium'."
+    with refusing(
+        lambda body: openai_error(text, "reasoning_effort") if body.get("reasoning_effort") == "high" else None
+    ) as served:
+        options: dict[str, Any] = {"base_url": served.url, "api_key": KEY, "retries": 0, "stream": False}
+        chat = asides.Conversation(CHAT, thinking="high", **options)
+        chat.append("Before.")
+        chat.append(assistant("I see."))
+        for _ in range(3):
+            chat.ask("?")
+        match change:
+            case "fork":
+                chat = chat.fork(2)
+            case "edit":
+                for place in range(len(chat)):
+                    chat.edit(place, "Edited.")
+            case "trim":
+                chat.trim_to(20)
+            case "truncate":
+                chat.truncate(2)
+            case _:
+                chat.compact(keep_turns=1)
+        saved = chat.to_json()
+        forget()
+        before = served.count()
+        asides.Conversation.from_json(saved, thinking="high", **options).ask("And now?")
+        assert served.count() - before == 1
 
 
 # --- fallbacks, many, typed output, agents ----------------------------------------------------------------------------
@@ -529,3 +745,32 @@ def test_law_whatever_servers_say_the_requests_are_few_and_end(
         seen = [json.dumps(body, sort_keys=True) for body in served.bodies]
         assert max(map(seen.count, seen)) <= 1 + retries
     assert not MEMORY
+
+
+# --- real bodies ------------------------------------------------------------------------------------------------------
+
+_BODIES = Path(__file__).resolve().parents[4] / "shared" / "reference" / "rejections.jsonl"
+
+
+@pytest.mark.skipif(not _BODIES.exists(), reason="the collected bodies are not here")
+def test_every_collected_body_leads_to_few_requests_and_an_end() -> None:
+    """A server that always says the same is asked at most four times, and whatever it says, nothing else is raised."""
+    rows = [json.loads(line) for line in _BODIES.read_text(encoding="utf-8").splitlines()]
+    said: list[Any] = []
+
+    def refuse(_: Body) -> Any:
+        return said[-1]
+
+    thought = Thought("hm", source="block", seals=(Seal("signature", "s1"),))
+    history = [user("?"), assistant(thought, "ok"), user("!"), user("!")]
+    options: dict[str, Any] = {"thinking": "high", "tools": [LOOK], "temperature": 0.3, "on_conflict": "adjust"}
+    with refusing(refuse) as served:
+        for row in rows:
+            said.append((row["status"], row["body"]))
+            for model in (CHAT, CLAUDE, GPT):
+                forget()
+                before = served.count()
+                with pytest.raises(ProviderError):
+                    ask(served.url, model, history, **options)
+                assert 1 <= served.count() - before <= 4, row["id"]
+                assert not MEMORY

@@ -260,7 +260,6 @@ CASES = [
         {"tools": [LOOK]},
         called(),
         ends_with=None,
-        repairs=2,
     ),
     Case(
         "reasoning_field_rejected",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.flows.probe.find_tags import TagSight, find_tags, suggests_thinking
+from asides.flows.probe.find_tags import FoundTags, find_tags, suggests_thinking
 from asides.wire.inline_tags import separate
 
 PLAN = "a plan of mine"
@@ -34,7 +34,17 @@ PLAN = "a plan of mine"
         (f"[REASONING]{PLAN}[/REASONING]42", ("[REASONING]", "[/REASONING]"), False),
         (f"<|cot_start|>{PLAN}<|cot_end|>42", ("<|cot_start|>", "<|cot_end|>"), False),
         (f"{{{{plan}}}}{PLAN}{{{{/plan}}}}42", ("{{plan}}", "{{/plan}}"), False),
-        (f"【思考】{PLAN}【/思考】42", None, False),
+        (f"【思考】{PLAN}【/思考】42", ("【思考】", "【/思考】"), False),
+        (f"【答案】{PLAN}【/答案】42", None, False),
+        (f"[[ponder]]{PLAN}[[/ponder]]42", ("[[ponder]]", "[[/ponder]]"), False),
+        (f"<<think>>{PLAN}<</think>>42", ("<<think>>", "<</think>>"), False),
+        (f"{{cot}}{PLAN}{{/cot}}42", ("{cot}", "{/cot}"), False),
+        (f"(thinking){PLAN}(/thinking)42", ("(thinking)", "(/thinking)"), False),
+        (f"«musing»{PLAN}«/musing»42", ("«musing»", "«/musing»"), False),
+        (f"[BEGIN_REASONING]{PLAN}[END_REASONING]42", ("[BEGIN_REASONING]", "[END_REASONING]"), False),
+        (f"<thought_start>{PLAN}<thought_end>42", ("<thought_start>", "<thought_end>"), False),
+        ("(Note) the sum is 132, see (b).", None, False),
+        ("{a} and {b} are sets; {/a} is none.", None, False),
         (f"{PLAN}\n</ponder>\n42", ("<ponder>", "</ponder>"), True),
         (f"### Thinking\n{PLAN}\n### Answer\n42", ("### Thinking", "### Answer"), False),
         (f"**Reasoning:**\n{PLAN}\n\n**Final answer:** 42", ("**Reasoning:**", "**Final answer:**"), False),
@@ -67,7 +77,7 @@ def test_tags_are_found_or_left(text: str, tag: object, inside: bool) -> None:
 
 
 def test_a_tag_that_was_cut_off_counts_where_it_is_named_like_thinking() -> None:
-    assert find_tags("<inner_monologue>a plan", cut=True) == TagSight(
+    assert find_tags("<inner_monologue>a plan", cut=True) == FoundTags(
         ("<inner_monologue>", "</inner_monologue>"), "a plan", ""
     )
     assert find_tags("<inner_monologue>a plan") is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from asides.flows.probe.knowledge import EndpointSight, Knowledge
+from asides.flows.probe.knowledge import FoundEndpoint, Knowledge
 from asides.flows.probe.list_findings import list_findings
 from asides.flows.probe.observe import observe
 from asides.flows.probe.trials import Setup
@@ -58,9 +58,9 @@ def test_outcomes_that_are_alike_stand_together_and_refusals_are_cut() -> None:
 def test_endpoints_that_answer_and_those_that_do_not() -> None:
     known = learn(content="x")
     known.endpoints = [
-        EndpointSight("openai_chat", "http://h/v1/chat/completions", True),
-        EndpointSight("anthropic", "http://h/v1/messages", False, "404: Not Found"),
-        EndpointSight("ollama", "http://h/api/chat", None, "no answer"),
+        FoundEndpoint("openai_chat", "http://h/v1/chat/completions", True),
+        FoundEndpoint("anthropic", "http://h/v1/messages", False, "404: Not Found"),
+        FoundEndpoint("ollama", "http://h/api/chat", None, "no answer"),
     ]
     assert list_findings(known)[0].text == (
         "http://h/v1/chat/completions (openai_chat): answers; http://h/v1/messages (anthropic): no (404: Not Found); "

@@ -57,6 +57,11 @@ def test_fields_are_seen_whatever_their_names() -> None:
     assert (seen.fields, seen.thinks, seen.answer, seen.received) == ((("inner_voice", "let me see"),), True, "42", 7.0)
 
 
+@pytest.mark.parametrize("name", ["\x1b[31m", 'a"b', "a\\b", "a" * 65, "", "\x85", " a", " "])
+def test_a_name_that_no_row_can_have_is_no_field(name: str) -> None:
+    assert observe(_OK, chat(content="42", **{name: "let me see"}), "openai_chat").fields == ()
+
+
 @pytest.mark.parametrize("value", [{"content": "hm so"}, [{"type": "text", "text": "hm so"}], {"text": "hm so"}])
 def test_a_field_may_hold_an_object(value: Any) -> None:
     seen = observe(_OK, chat(content="42", reasoning=value), "openai_chat")

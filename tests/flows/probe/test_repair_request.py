@@ -7,12 +7,13 @@ import pytest
 from asides.flows.probe.observe import Observation
 from asides.flows.probe.repair_request import repair_setup
 from asides.flows.probe.trials import Setup
+from asides.values.rejections import classify
 
 SETUP = Setup("openai_chat", "http://h/v1", "m")
 
 
 def refuse(said: str) -> Observation:
-    return Observation("refused", 400, f"400: {said}", said)
+    return Observation("refused", 400, f"400: {said}", said, classify(message=said, status=400))
 
 
 @pytest.mark.parametrize(

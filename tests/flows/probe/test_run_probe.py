@@ -210,7 +210,7 @@ def test_a_thorough_probe_looks_everywhere_and_says_so() -> None:
         report = asides.probe(server.url, extent="thorough")
     assert report.complete
     assert report.requests <= 40
-    dialects = {sight["dialect"] for sight in find(report, "endpoints").value.values()}
+    dialects = {endpoint["dialect"] for endpoint in find(report, "endpoints").value.values()}
     assert dialects == {"openai_chat", "openai_responses", "anthropic", "ollama", "gemini", "cohere", "bedrock"}
     assert find(report, "replay").value == {"kept": True, "left_out": True, "altered": True, "required": False}
     assert "a developer message: accepted" in find(report, "settings").text

@@ -60,6 +60,9 @@ def test_a_refusal_names_switches(said: str, names: list[str]) -> None:
         ("reasoning_effort 'none' is not supported. Must be one of low, high, max", ("low", "high", "max")),
         ("Input should be 'none', 'minimal' or 'xhigh'", ("none", "minimal", "xhigh")),
         ("no such thing", ()),
+        # The refused effort is none of those that the server knows.
+        ("This model does not support effort level 'xhigh'. Supported levels: high, low.", ("low", "high")),
+        ("Unexpected effort high. Supported types are xhigh (default), medium, and low", ("low", "medium", "xhigh")),
     ],
 )
 def test_the_efforts_of_a_refusal(said: str, efforts: tuple[str, ...]) -> None:

@@ -27,7 +27,7 @@ RESULT = {"role": "tool", "tool_call_id": "call00001", "content": "1"}
         ("deepseek:deepseek-flash", {}, {"reasoning_content": ""}, "reasoning_content_required"),
         ("deepseek:deepseek-flash", {"reasoning": "t"}, {"reasoning_content": "t"}, "reasoning_field_rejected"),
         ("deepseek:deepseek-r1", {"reasoning_content": "t"}, {}, "reasoning_field_rejected"),
-        ("moonshot:kimi-k2-thinking", {}, {"reasoning_content": ""}, "reasoning_content_required"),
+        ("moonshot:kimi-k2-thinking", {}, {"reasoning_content": "."}, "reasoning_content_required"),
         ("groq:openai/gpt-oss-120b", {"reasoning_content": "t"}, {"reasoning": "t"}, "reasoning_field_rejected"),
         ("groq:qwen/qwen3-32b", {"reasoning": "t"}, {}, "reasoning_field_rejected"),
         ("cerebras:gpt-oss-120b", {"reasoning_content": "t"}, {"reasoning": "t"}, "reasoning_field_rejected"),
@@ -84,7 +84,7 @@ def test_fields_and_blank_content_that_a_host_refuses_go(content: str | None) ->
     assert [finding.kind for finding in found.refused] == ["empty_content"]
     assert found.repaired == [ASK, message, RESULT]
     assert diagnose([ASK, {**message, "content": content}, RESULT], "deepseek:deepseek-flash").sound
-    said = {"role": "assistant", "content": "x", "refusal": None, "annotations": []}
+    said: dict[str, Any] = {"role": "assistant", "content": "x", "refusal": None, "annotations": []}
     found = diagnose([ASK, said, ASK], "mistral:mistral-large-latest")
     assert [finding.path for finding in found.refused] == ["messages[1].refusal", "messages[1].annotations"]
     assert found.repaired == [ASK, {"role": "assistant", "content": "x"}, ASK]

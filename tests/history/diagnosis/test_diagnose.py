@@ -443,7 +443,7 @@ def test_ciphertext_of_another_account_is_left_out() -> None:
         assert post(stage, GPT.format, body).status == 400
         assert diagnose(body, GPT.name).sound, "nothing in the file says so"
         found = diagnose(body, GPT.name, other_account=True)
-        assert "encrypted_reasoning_invalid" in [finding.kind for finding in found.refused]
+        assert "encrypted_reasoning_wrong_account" in [finding.kind for finding in found.refused]
         assert post(stage, GPT.format, found.repaired).status == 200
 
 
@@ -456,3 +456,32 @@ def test_a_message_that_names_its_model_needs_no_origin() -> None:
         found = diagnose(items, CLAUDE.name)
         assert {finding.kind for finding in found.refused} == {"thinking_signature_invalid", "thinking_must_lead"}
         assert diagnose(items, "anthropic:claude-opus-4-5").sound
+
+
+def test_findings_are_in_the_order_of_the_file() -> None:
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{"}}
+    messages = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "b", "content": "1"},
+        {"role": "assistant", "content": ""},
+        {"role": "user", "content": "q"},
+    ]
+    request = {"model": "deepseek-v4-pro", "messages": messages, "temperature": 0.5}
+    found = diagnose(request, "deepseek:deepseek-v4-pro").refused
+    assert [finding.message for finding in found] == [1, 1, 1, 2, 3, None]
+
+
+def test_a_question_after_a_turn_that_lost_its_thinking_stays_the_last_message() -> None:
+    use = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "1"}
+    ask, question = {"role": "user", "content": "q"}, {"role": "user", "content": "and now?"}
+    results = {"role": "user", "content": [result]}
+    noted, go_on = {"role": "assistant", "content": "Noted."}, {"role": "user", "content": "Continue."}
+    apart = diagnose([ask, use, results, question], "anthropic:claude-haiku-4-5")
+    assert [finding.kind for finding in apart.refused] == ["thinking_must_lead"]
+    assert apart.repaired == [ask, use, results, noted, question]
+    alone = diagnose([ask, use, results], "anthropic:claude-haiku-4-5")
+    assert alone.repaired == [ask, use, results, noted, go_on]
+    mixed = {"role": "user", "content": [result, {"type": "text", "text": "and now?"}]}
+    assert diagnose([ask, use, mixed], "anthropic:claude-haiku-4-5").repaired == [ask, use, mixed, noted, go_on]

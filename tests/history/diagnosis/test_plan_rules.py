@@ -35,6 +35,7 @@ def test_foreign_thinking_is_refused_if_it_is_known_to_be(
     found = diagnose([ASK, TURN, ASK], "anthropic:claude-opus-4-6", origin=origin, other_account=account)
     assert [finding.kind for finding in found.refused] == refused
     assert found.repaired[1]["content"] == (TURN["content"][1:] if refused else TURN["content"])
+    assert ["another account made it" in finding.detail for finding in found.refused] == [account] * len(refused)
 
 
 def test_a_request_for_another_model_shows_who_made_its_thinking() -> None:

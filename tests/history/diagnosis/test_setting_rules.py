@@ -74,7 +74,8 @@ def test_tools_of_the_history_are_declared() -> None:
     returned = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "1"}]}
     request = {"model": "claude-haiku-4-5", "max_tokens": 9, "messages": [*ASK, use, returned]}
     found = diagnose(request, CLAUDE_4)
-    assert found.repaired == {**request, "tools": [TOOL]}
+    declared = {"name": "f", "input_schema": {"type": "object", "properties": {}}}
+    assert found.repaired == {**request, "tools": [declared]}
     assert [finding.path for finding in found.refused] == ["tools"]
 
 
@@ -83,3 +84,72 @@ def test_settings_that_cannot_be_read_are_a_note() -> None:
     found = diagnose(request, CLAUDE_4, format_name="anthropic")
     assert found.repaired == request
     assert found.notes[0].startswith("the settings beside the history were not checked: max_tokens")
+
+
+def test_a_budget_beside_tools_is_checked_without_the_header_that_a_file_does_not_show() -> None:
+    request = {"model": "m", "max_tokens": 4000, "messages": ASK, "tools": [TOOL]}
+    found = diagnose({**request, "thinking": {**BUDGET, "budget_tokens": 8000}}, CLAUDE_4, format_name="anthropic")
+    assert [finding.kind for finding in found.refused] == ["budget_exceeds_max_tokens"]
+    assert "interleaved-thinking" in found.refused[0].detail
+    assert found.repaired["thinking"]["budget_tokens"] < 4000
+    always = diagnose({**request, "thinking": {"type": "adaptive"}}, CLAUDE_5, format_name="anthropic")
+    assert always.sound
+
+
+@pytest.mark.parametrize(
+    ("model", "config", "kind", "repaired"),
+    [
+        ("gemini-3.5-flash", {"thinkingLevel": "high", "thinkingBudget": 9}, "reasoning_params_conflict",
+         {"thinkingLevel": "high"}),
+        ("gemini-2.5-flash", {"thinkingLevel": "high", "thinkingBudget": 900}, "reasoning_params_conflict",
+         {"thinkingBudget": 900}),
+        ("gemini-3.5-flash", {"thinkingLevel": "max", "includeThoughts": True}, "effort_unsupported_value",
+         {"includeThoughts": True}),
+        ("gemini-2.5-flash", {"thinkingBudget": -7}, "budget_out_of_range", None),
+    ],
+)  # fmt: skip
+def test_a_thinking_config_that_contradicts_itself(model: str, config: Any, kind: str, repaired: Any) -> None:
+    request = {"contents": [{"role": "user", "parts": [{"text": "x"}]}], "generationConfig": {"thinkingConfig": config}}
+    found = diagnose(request, f"google:{model}")
+    assert [finding.kind for finding in found.refused] == [kind]
+    assert found.repaired.get("generationConfig", {}).get("thinkingConfig") == repaired
+    assert not found.notes
+
+
+def test_two_amounts_of_thinking_become_one() -> None:
+    request = {
+        "model": "m",
+        "messages": ASK,
+        "reasoning_effort": "low",
+        "reasoning": {"effort": "high", "max_tokens": 9},
+    }
+    found = diagnose(request, "openrouter:openai/gpt-5")
+    assert [finding.kind for finding in found.refused] == ["reasoning_params_conflict"] * 2
+    assert found.repaired == {"model": "m", "messages": ASK, "reasoning": {"effort": "high"}}
+
+
+def test_an_edit_that_clears_thinking_needs_thinking() -> None:
+    clear, other = {"type": "clear_thinking_20251015"}, {"type": "clear_tool_uses_20250919"}
+    request = {"model": "m", "max_tokens": 9000, "messages": ASK, "context_management": {"edits": [clear, other]}}
+    found = diagnose(request, CLAUDE_4, format_name="anthropic")
+    assert [(finding.kind, finding.path) for finding in found.refused] == [
+        ("context_edit_needs_thinking", "context_management.edits[0]")
+    ]
+    assert found.repaired["context_management"] == {"edits": [other]}
+    assert diagnose({**request, "thinking": BUDGET}, CLAUDE_4, format_name="anthropic").sound
+    assert diagnose(request, CLAUDE_5, format_name="anthropic").sound, "it always thinks"
+    alone = diagnose({**request, "context_management": {"edits": [clear]}}, CLAUDE_4, format_name="anthropic")
+    assert "context_management" not in alone.repaired
+
+
+def test_a_repair_is_said_in_the_words_of_the_file() -> None:
+    request = {"model": "m", "input": ASK, "reasoning": {"effort": "ultra"}, "temperature": 0.5}
+    repairs = [finding.repair for finding in diagnose(request, "openai-responses:gpt-5.4").refused]
+    assert repairs == ["reasoning.effort is xhigh, not ultra", "temperature is left out"]
+
+
+def test_a_stored_response_cannot_be_checked() -> None:
+    request = {"model": "m", "input": ASK, "previous_response_id": "resp_1"}
+    found = diagnose(request, "openai-responses:gpt-5.4")
+    assert found.sound
+    assert "previous_response_id" in found.notes[0]

@@ -132,9 +132,10 @@ def test_a_turn_that_only_the_models_maker_would_refuse_is_skipped_with_the_reas
     )
     report = examine(row, quick=True)
     assert report.passed
-    for name in ("seals_return", "a_server_accepts_the_next_turn"):
-        assert "the maker of this model would refuse the turn" in report.of(name).reason
-        assert "must be passed back" in report.of(name).reason
+    assert "the maker of this model would refuse the turn" in report.of("seals_return").reason
+    assert "must be passed back" in report.of("seals_return").reason
+    # A call repairs the turn, and the conversation goes on.
+    assert report.of("a_server_accepts_the_next_turn").verdict == "passed"
     knowing = msgspec.structs.replace(row, replay=(asides.ReplayRule(when="tool_turns"),))
     assert examine(knowing, quick=True).of("a_server_accepts_the_next_turn").verdict == "passed"
 

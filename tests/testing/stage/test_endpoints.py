@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 import asides
@@ -206,3 +207,17 @@ def test_a_response_that_is_not_stored_cannot_be_read(stage: OpenStage) -> None:
 def test_the_tokens_of_a_response_need_no_model(stage: OpenStage) -> None:
     assert post_json(stage(), "/v1/responses/input_tokens", {"input": "one two"}).json["input_tokens"] == 2
     assert post_json(stage(), "/v1/responses/input_tokens", {}).json["input_tokens"] == 0
+
+
+def test_a_provider_compacts_a_conversation_and_takes_it_back(stage: OpenStage) -> None:
+    server = stage(Say(thinking="a plan", text="One."))
+    row = msgspec.structs.replace(asides.find_provider("openai-responses"), base_url=server.url)
+    with asides.Client(providers=[row], api_key="any") as client:
+        chat = asides.Conversation("openai-responses:gpt-5.4", client=client)
+        for question in ("first?", "second?"):
+            chat.ask(question)
+        chat.compact(by="provider")
+        assert [message.text for message in chat.messages if message.role == "user"] == ["first?", "second?"]
+        with server.expect_no_refusals():
+            chat.ask("third?")
+    assert [item["type"] for item in server.requests[-1].json["input"] if "encrypted_content" in item] == ["compaction"]

@@ -10,6 +10,8 @@ import re
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+import msgspec
+
 from asides.dialects.anthropic.encode_messages import encode_cache, encode_messages
 from asides.dialects.compaction import encode_edits, find_betas
 from asides.dialects.dialect import HttpRequest
@@ -23,9 +25,10 @@ from asides.dialects.http_body import (
     select_sampling,
 )
 from asides.providers.provider import ModelRule, Target
-from asides.values.messages import OutputSchema, Prompt
+from asides.values.message_facts import HAS_CALLS
+from asides.values.messages import OutputSchema, Prompt, find_traits
 from asides.values.notices import Notice
-from asides.values.thinking import Thinking
+from asides.values.thinking import Thinking, Thought
 from asides.values.tools import Tool, select_fields
 
 # This dialect requires a limit. The defaults: room for an answer, and more if thinking shares it.
@@ -88,7 +91,7 @@ def build_url(target: Target, model: str, *, streams: bool) -> str:
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[dict[str, Any], list[str]]:
     # An unknown model may take them.
     changes_effort = target.rule.effort_updates is not None or target.rule.thinking == "unknown"
-    encoded = encode_messages(prompt, notices, reuse=True, changes_effort=changes_effort)
+    encoded = encode_messages(_stand_in(prompt, target), notices, reuse=True, changes_effort=changes_effort)
     # The provider's cache has the system prompt and the tools before the messages, so the body has them there too. What
     # may change from request to request follows the messages.
     body: dict[str, Any] = {"model": target.model}
@@ -120,6 +123,27 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
     if isinstance(shown, dict) and shown.get("display") == "updates":
         betas.append(UPDATES)
     return body, list(dict.fromkeys([*encoded.betas, *betas, *find_betas(body, prompt.messages), *map(str, given)]))
+
+
+# An empty block would be none.
+_LOST = "."
+
+
+def _stand_in(prompt: Prompt, target: Target) -> Prompt:
+    """Give turns with calls that lost their thinking a stand-in, where the host refuses them without."""
+    filler = target.quirks.missing_thinking
+    if filler is None and target.quirks.empty_thinking and target.thinks(prompt.thinking) is not False:
+        filler = _LOST
+    if not filler or not find_traits(prompt.messages) & HAS_CALLS:
+        return prompt
+    thought = Thought(filler, source="block")
+    messages = tuple(
+        msgspec.structs.replace(message, parts=(thought, *message.parts))
+        if message.tool_calls and not any(isinstance(part, Thought) for part in message.parts)
+        else message
+        for message in prompt.messages
+    )
+    return msgspec.structs.replace(prompt, messages=messages)
 
 
 def _choose_limit(prompt: Prompt, target: Target) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -73,11 +73,9 @@ def _import_turn(turn: object) -> list[Message]:
 
 def _find_effort(turn: Mapping[str, Any]) -> Effort | None:
     """The effort that a system message changes to; None if it changes none."""
-    match turn.get("output_config"):
-        case {"effort": effort} if effort in EFFORTS:
-            return cast("Effort", effort)
-        case _:
-            return None
+    config = turn.get("output_config")
+    word = config.get("effort") if isinstance(config, Mapping) else None
+    return next((effort for effort in EFFORTS if effort == word), None)
 
 
 def _read_blocks(content: object) -> list[Any]:

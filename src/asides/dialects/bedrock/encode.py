@@ -20,6 +20,7 @@ from asides.dialects.http_body import (
     build_post,
     encode_native_tool,
     merge_fields,
+    report_cache,
     report_output_not_sent,
     report_unsupported,
     select_sampling,
@@ -75,6 +76,8 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
         from asides.dialects.cache_marks import POINTS, mark_request
 
         mark_request(prompt, body, POINTS, in_tools=target.rule.cache_points == "everywhere")
+    elif prompt.cache:
+        report_cache(prompt, notices)
     inference, native = _encode_sampling(prompt, target, notices)
     thinking = encode_thinking(prompt, target, inference, notices)
     if inference:

@@ -6,16 +6,13 @@ In order: the request, thinking. Not here: messages (encode_messages), and wheth
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import msgspec
-
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_tool_settings
-from asides.dialects.openai_chat.encode_messages import RETENTIONS, encode_cache, encode_messages
+from asides.dialects.openai_chat.encode_messages import encode_cache, encode_messages
 from asides.providers.provider import THINKING_FIELDS, AskBy, Quirks, Target
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
@@ -96,17 +93,11 @@ def _encode_cache_settings(prompt: Prompt, quirks: Quirks, body: dict[str, Any])
         from asides.dialects.cache_marks import CHAT_CONTROLS, mark_request
 
         mark_request(prompt, body, CHAT_CONTROLS)
-    return encode_cache_key(prompt) if quirks.cache_key else {}
+    if not quirks.cache_key:
+        return {}
+    from asides.dialects.cache_marks import encode_cache_key
 
-
-def encode_cache_key(prompt: Prompt) -> dict[str, Any]:
-    """Return the fields for hosts whose cache takes a key: requests of one conversation have the same. Responses shares
-    this. A lifetime is one field more.
-    """
-    begin = [prompt.system, next((message for message in prompt.messages if message.role == "user"), None)]
-    key = hashlib.blake2b(msgspec.json.encode(begin, enc_hook=repr), digest_size=12).hexdigest()
-    kept = {"prompt_cache_retention": prompt.cache} if prompt.cache in RETENTIONS else {}
-    return {"prompt_cache_key": f"asides-{key}", **kept}
+    return encode_cache_key(prompt)
 
 
 def encode_tools(
@@ -204,6 +195,7 @@ class _ThinkingEncoder:
     def __init__(self, thinking: Thinking, target: Target, notices: list[Notice]) -> None:
         self.thinking = thinking
         self.rule = target.rule
+        self.has_learned = bool(target.learned)
         self.budget_in = target.facts.budget_in
         self.toggle_on = target.quirks.toggle_on
         self.ask_by: AskBy = target.facts.ask_by
@@ -391,7 +383,7 @@ class _ThinkingEncoder:
         """Add an effort if thinking is asked for without an amount and an effort is the only field for it."""
         if self.rule.thinking == "always" or self.rule.default == "on":
             return
-        if self.rule.efforts == ():
+        if self.rule.efforts == () and (self.rule.default is None or self.has_learned):
             self._report("on_not_sent", "this model takes no effort; it decides itself whether to think", "on")
             return
         sent = nearest_effort(_DEFAULT_EFFORT, self.rule.efforts or (_DEFAULT_EFFORT,))

@@ -29,6 +29,7 @@ from asides.dialects.message_encoder import (
     put_system_first,
     simplify_content,
 )
+from asides.dialects.openai_chat.wire import Signed
 from asides.providers.provider import ReplayAs, Target
 from asides.providers.quirks import THINKING_FIELDS
 from asides.values.errors import Unsupported
@@ -44,10 +45,8 @@ DETAILS_TEXT_FIELD = "reasoning"
 _SIGNATURE = "thought_signature"
 
 # developers.openai.com guides/prompt-caching, 2026-11-16. Without the field some minutes, an hour at most.
-RETENTIONS = ("24h",)
 
 _BRIDGE = "Noted."
-_STAND_IN_CARRIER = f'{{"google":{{"{_SIGNATURE}":"{STAND_IN}"}}}}'.encode()
 
 _AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 _NINE_ALPHANUMERICS = re.compile(r"[A-Za-z0-9]{9}")
@@ -64,7 +63,7 @@ def encode_messages(prompt: Prompt, target: Target, notices: list[Notice], *, re
     encoder = _MessageEncoder(prompt, target, notices)
     context = encoder.find_context() if reuse else None
     if not target.quirks.cache_control:
-        report_cache(prompt, notices, takes_lifetime=target.quirks.cache_key and prompt.cache in RETENTIONS)
+        report_cache(prompt, notices, has_key=target.quirks.cache_key)
     messages = put_system_first(prompt)
     encode = build_flat_encoder(
         system=encoder.encode_system,
@@ -101,10 +100,11 @@ class _MessageEncoder:
         # The text for thinking that is gone, in turns with calls or in all turns; None: the field is left out.
         self.lost_in_calls = self.lost_elsewhere = quirks.missing_thinking
         if quirks.empty_thinking and quirks.missing_thinking is None:
-            self.lost_in_calls = ""
-        takes_field = self.replay_as in ("field", "details") and _wants_thinking_back(prompt, target)
-        if self.lost_in_calls is not None and not takes_field:
-            self.lost_in_calls = self.lost_elsewhere = None
+            self.lost_in_calls = "" if quirks.empty_thinking is True else quirks.empty_thinking
+        if self.lost_in_calls is not None:
+            takes_field = self.replay_as in ("field", "details") and _wants_thinking_back(prompt, target)
+            if not takes_field:
+                self.lost_in_calls = self.lost_elsewhere = None
         self.lost_field = quirks.replay_field or THINKING_FIELDS[0]
         if self.replay_as == "details":
             self.lost_field = DETAILS_TEXT_FIELD
@@ -173,7 +173,7 @@ class _MessageEncoder:
         refusal = "".join(part.text for part in message.parts if isinstance(part, Refusal))
         calls = [self.encode_tool_call(call) for call in message.tool_calls]
         if calls and self.signs_calls and "extra_content" not in calls[0]:
-            calls[0]["extra_content"] = msgspec.Raw(_STAND_IN_CARRIER)
+            calls[0]["extra_content"] = add_signature({}, STAND_IN)
             detail = "a call has no signature of this model; the documented stand-in was sent"
             add_notice(self.notices, "signature_stand_in", detail)
         fields = self.encode_thoughts(message, calls=bool(calls))
@@ -279,8 +279,10 @@ class _MessageEncoder:
 
 
 def _wants_thinking_back(prompt: Prompt, target: Target) -> bool:
-    """Whether the model will think, as far as is known, and takes earlier thinking back."""
-    if target.thinks(prompt.thinking) is False:
+    """Whether the model will think, as far as is known, and takes earlier thinking back. A host that refused a history
+    without it thinks though it was told not to.
+    """
+    if target.thinks(prompt.thinking) is False and target.quirks.missing_thinking is None:
         return False
     return target.provider.replay_rule(target.family or target.model).when != "never"
 
@@ -295,6 +297,14 @@ def _join_texts(thoughts: list[Thought]) -> str:
 
 def _is_detail(seal: Seal) -> bool:
     return seal.kind.startswith(DETAILS)
+
+
+def add_signature(extra_content: Any, signature: str) -> dict[str, Any]:
+    """Return an `extra_content` object with this thought signature; all else in it stays."""
+    (name,) = Signed.__struct_fields__  # that of the only host that signs calls of this dialect
+    outer: dict[str, Any] = extra_content if isinstance(extra_content, dict) else {}
+    inner = outer.get(name)
+    return {**outer, name: {**(inner if isinstance(inner, dict) else {}), _SIGNATURE: signature}}
 
 
 def _encode_carrier(seal: Seal) -> Wire:

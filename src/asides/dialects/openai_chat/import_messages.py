@@ -25,7 +25,7 @@ from asides.values.thinking import Seal, Thought, ThoughtKind
 from asides.values.tools import read_cache_control
 from asides.wire.inline_tags import Separator
 
-_ROLES: dict[str, Role] = {
+ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "system",
     "user": "user",
@@ -59,9 +59,9 @@ def import_message(message: Mapping[str, Any], legacy_calls: int = 0) -> Message
     """
     if not isinstance(message, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
         raise ConfigError(f"a message is an object with a role and content, not {_describe_type(message)}.")
-    role = _ROLES.get(_read_text(message, "role"))
+    role = ROLES.get(_read_text(message, "role"))
     if role is None:
-        raise ConfigError(f"the role {_read_text(message, 'role')!r} is not known; use {', '.join(_ROLES)}.")
+        raise ConfigError(f"the role {_read_text(message, 'role')!r} is not known; use {', '.join(ROLES)}.")
     name = _read_optional_text(message, "name")
     cache = read_cache_control(message)
     has_content = "content" in message

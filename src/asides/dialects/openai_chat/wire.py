@@ -297,14 +297,16 @@ def is_nothing(raw: msgspec.Raw) -> bool:
 # --- seals ------------------------------------------------------------------------------------------------------------
 
 
-class _Signed(msgspec.Struct):
+class Signed(msgspec.Struct):
+    """`extra_content`, as the only host that signs calls of this dialect writes it."""
+
     google: dict[str, Any] = {}
 
 
 def read_signature(extra_content: bytes) -> str | None:
     """Return the thought signature inside an `extra_content` object; None when it has none."""
     try:
-        value = msgspec.json.decode(extra_content, type=_Signed).google.get("thought_signature")
+        value = msgspec.json.decode(extra_content, type=Signed).google.get("thought_signature")
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return value if isinstance(value, str) else None

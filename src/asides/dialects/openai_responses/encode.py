@@ -15,24 +15,22 @@ import msgspec
 from asides.dialects.compaction import encode_threshold
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_cache
-from asides.dialects.media import make_data_url, make_image_url, refuse_sound_and_video
 from asides.dialects.message_encoder import (
     HistoryEncoder,
     Wire,
     add_notice,
     build_flat_encoder,
     encode_arguments,
-    encode_native,
     encode_plain,
     encode_system,
     leave_out,
     simplify_content,
 )
-from asides.dialects.openai_chat.encode import encode_cache_key, encode_thinking, encode_tools
-from asides.dialects.openai_chat.encode_messages import RETENTIONS
+from asides.dialects.openai_chat.encode import encode_thinking, encode_tools
+from asides.dialects.openai_responses.input_parts import encode_input_part
 from asides.dialects.openai_responses.tool_items import CLIENT_CALLS, encode_output
 from asides.providers.provider import Quirks, Target
-from asides.values.errors import ConfigError, Unsupported
+from asides.values.errors import ConfigError
 from asides.values.message_facts import find_context
 from asides.values.messages import Message, OutputSchema, Prompt, read_facts
 from asides.values.notices import Notice
@@ -81,10 +79,12 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if prompt.system and prompt.system.strip():
         # The provider does not store instructions, so they are sent each time.
         body["instructions"] = prompt.system
-    report_cache(prompt, notices, takes_lifetime=target.quirks.cache_key and prompt.cache in RETENTIONS)
+    report_cache(prompt, notices, has_key=target.quirks.cache_key)
     body["input"] = encode_items(prompt, target, notices, reuse=True)
     body |= encode_tools(prompt, notices, tool=_encode_tool, named=_encode_choice)
     if prompt.cache and target.quirks.cache_key:
+        from asides.dialects.cache_marks import encode_cache_key
+
         body |= encode_cache_key(prompt)
     if prompt.output is not None:
         body["text"] = {"format": _encode_output(prompt.output)}
@@ -227,7 +227,7 @@ class _ItemEncoder:
         return encode_system(message, self.notices, self.system_role)
 
     def encode_user(self, _: Message, parts: list[Part]) -> Wire:
-        encoded = [wire for part in parts for wire in _encode_input_part(part, "user", self.notices)]
+        encoded = [wire for part in parts for wire in encode_input_part(part, "user", self.notices)]
         return {"role": "user", "content": simplify_content(encoded, "input_text")}
 
     def encode_tool_result(self, result: ToolResult) -> Wire:
@@ -236,7 +236,7 @@ class _ItemEncoder:
             return encode_output(call, result, self.notices)
         output: str | list[Any] = result.content if isinstance(result.content, str) else []
         if not isinstance(result.content, str):
-            output = [wire for part in result.content for wire in _encode_input_part(part, "tool", self.notices)]
+            output = [wire for part in result.content for wire in encode_input_part(part, "tool", self.notices)]
         kind = "custom_tool_call_output" if result.call_id in self.custom_calls else "function_call_output"
         return {"type": kind, "call_id": result.call_id, "output": output}
 
@@ -285,7 +285,7 @@ class _ItemEncoder:
 
     def can_go_back(self, item: Wire) -> bool:
         is_known = self.quirks.item_ids and (self.stored or not self.quirks.encrypted_reasoning)
-        if item.get("encrypted_content") or (is_known and self.quirks.raw_items):
+        if item.get("encrypted_content") or is_known:
             return True
         # Its id alone means nothing to an endpoint that has stored nothing: "Item with id … not found".
         add_notice(self.notices, "reasoning_not_sent", "a thought has no encrypted content, and nothing is stored")
@@ -369,38 +369,3 @@ def _simplify_message(item: Wire) -> Wire:
 
 def _drop_id(item: Wire) -> Wire:
     return {name: value for name, value in item.items() if name != "id" or item.get("type") == "compaction"}
-
-
-# --- input parts ------------------------------------------------------------------------------------------------------
-
-
-def _encode_input_part(part: Part, role: str, notices: list[Notice]) -> list[Any]:
-    match part:
-        case Text():
-            return [{"type": "input_text", "text": part.text}]
-        case Image():
-            return [_encode_image(part)]
-        case File():
-            return [_encode_file(part)]
-        case UnknownPart():
-            return encode_native(part, role, notices)
-        case Thought() | ToolCall() | ToolResult() | Refusal() | ServerTool():
-            return leave_out(part, role, notices)
-        case _:
-            assert_never(part)
-
-
-def _encode_image(image: Image) -> Wire:
-    encoded = {"type": "input_image", "image_url": make_image_url(image)}
-    return encoded if image.detail is None else {**encoded, "detail": image.detail}
-
-
-def _encode_file(file: File) -> Wire:
-    refuse_sound_and_video(file)
-    if file.id is not None:
-        return {"type": "input_file", "file_id": file.id}
-    if file.data is not None:
-        return {"type": "input_file", "filename": file.name, "file_data": make_data_url(file.media_type, file.data)}
-    if file.url is not None:
-        return {"type": "input_file", "file_url": file.url}
-    raise Unsupported("a file has neither data, an address nor an id; give File(data=…), File(url=…) or File(id=…).")

@@ -65,11 +65,9 @@ def import_items(items: Iterable[Any]) -> tuple[Message, ...]:
 
 def _find_effort(item: Mapping[str, Any]) -> Effort | None:
     """The effort that an item changes to; None for other items."""
-    match item:
-        case {"type": "configuration_update", "reasoning": {"effort": effort}} if effort in EFFORTS:
-            return cast("Effort", effort)
-        case _:
-            return None
+    config = item.get("reasoning") if item.get("type") == "configuration_update" else None
+    word = config.get("effort") if isinstance(config, Mapping) else None
+    return next((effort for effort in EFFORTS if effort == word), None)
 
 
 def _import_client_item(item: dict[str, Any], calls: set[str]) -> tuple[Role, list[Part]] | None:

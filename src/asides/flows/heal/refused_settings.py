@@ -12,10 +12,10 @@ from typing import get_args
 
 import msgspec
 
-from asides.dialects.untaken_fields import has_field
+from asides.dialects.refused_fields import has_field
 from asides.flows.heal.refused_request import Fix, ListFixes, RefusedRequest, offer
 from asides.flows.heal.refused_thinking import fix_thinking
-from asides.flows.heal.replayed_state import drop_all_thoughts, send_whole_history
+from asides.flows.heal.replayed_state import NO_EFFORT_MESSAGES, drop_all_thoughts, send_whole_history
 from asides.providers.provider import Sampled
 from asides.values.rejections import RejectionKind
 
@@ -46,7 +46,7 @@ def _drop_one_of_two(refused: RefusedRequest) -> Iterator[Fix]:
     for one, other, dropped in _EXCLUSIVE:
         if has_field(refused.body, one) and has_field(refused.body, other) and has_field(refused.body, dropped, extra):
             yield fix_thinking(
-                refused, f"{one} and {other} exclude each other here", ("untaken", (dropped,)), setting=dropped
+                refused, f"{one} and {other} exclude each other here", ("refused_fields", (dropped,)), setting=dropped
             )
     yield from _drop_named_fields(refused)
 
@@ -151,7 +151,7 @@ def _drop_edit(refused: RefusedRequest) -> Iterator[Fix]:
     edit = re.search(r"clear_thinking_\d+", refused.rejection.text)
     names = (f"context_management.edits.{edit[0]}",) if edit else ()
     for name in (*names, "context_management"):
-        yield Fix("earlier thinking is cleared only while thinking is on", (("untaken", (name,)),), setting=name)
+        yield Fix("earlier thinking is cleared only while thinking is on", (("refused_fields", (name,)),), setting=name)
 
 
 def _drop_summary(refused: RefusedRequest) -> Iterator[Fix]:
@@ -187,6 +187,8 @@ _ROOTS = ("", "options.", "generationConfig.", "inferenceConfig.", "additionalMo
 def _drop_named_fields(refused: RefusedRequest) -> Iterator[Fix]:
     """Leave the field out that the refusal names, if the request has it and the caller did not give it themselves."""
     yield from _change_limit(refused)
+    if re.search(r"(?i)effort|output_config|\bsystem\b", refused.rejection.text):
+        yield NO_EFFORT_MESSAGES
     rejection, extra = refused.rejection, refused.prompt.extra
     paths = [".".join(str(step) for step in path if isinstance(step, str)) for path in rejection.where]
     names = [*paths, *rejection.names]
@@ -196,7 +198,11 @@ def _drop_named_fields(refused: RefusedRequest) -> Iterator[Fix]:
         full = next((root + plain for root in _ROOTS if plain and has_field(refused.body, root + plain, extra)), None)
         if full is not None:
             yield Fix(
-                f"{full} is not accepted here", (("untaken", (full,)),), setting=full, asked="set", sent="nothing"
+                f"{full} is not accepted here",
+                (("refused_fields", (full,)),),
+                setting=full,
+                asked="set",
+                sent="nothing",
             )
 
 

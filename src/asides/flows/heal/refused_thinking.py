@@ -5,12 +5,12 @@ Not here: other settings of the request (refused_settings), and what goes back o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from asides.dialects.untaken_fields import has_field
+from asides.dialects.refused_fields import has_field
 from asides.flows.heal.refused_request import Fix, ListFixes, RefusedRequest
+from asides.values.refusal_details import find_efforts
 from asides.values.rejections import RejectionKind
 from asides.values.thinking import EFFORTS, Effort, Thinking
 
@@ -95,44 +95,33 @@ def _stop_asking(refused: RefusedRequest) -> Iterator[Fix]:
 # --- efforts ----------------------------------------------------------------------------------------------------------
 
 
-_LISTS = r"(?i)\b(?:supported|allowed|valid|accepted|permitted|one of|please use|use|levels?|values?|types?)\b"
-
-
-def _list_words(refused: RefusedRequest) -> set[str]:
-    """The efforts that a refusal offers, "none" among them: those after the words that announce a list."""
-    words = {value.lower() for value in refused.rejection.values}
-    if words & {*EFFORTS, "none"}:
-        return words
-    for rest in reversed(re.split(_LISTS, refused.rejection.text)[1:]):
-        found = set(re.findall(r"[a-z]+", rest.lower())) & {*EFFORTS, "none"}
-        if found - {describe(refused.planned.thinking)}:
-            return found
-    return set()
+def _list_offered(refused: RefusedRequest) -> tuple[str, ...]:
+    """The efforts that the refusal offers, "none" among them."""
+    return find_efforts(refused.rejection.text, describe(refused.planned.thinking))
 
 
 def _list_efforts(refused: RefusedRequest) -> tuple[Effort, ...]:
-    listed = _list_words(refused)
+    listed = _list_offered(refused)
     return tuple(effort for effort in EFFORTS if effort in listed)
 
 
 def _drop_effort(refused: RefusedRequest) -> Iterator[Fix]:
+    if listed := _list_efforts(refused):
+        changes = (("efforts", listed), ("off_as_effort", "none" in _list_offered(refused)))
+        yield fix_thinking(refused, "this model takes other efforts", *changes)
     yield fix_thinking(refused, "this model takes no effort", ("efforts", ()), ("off_as_effort", False))
     yield from _stop_asking(refused)
 
 
 def _lower_effort(refused: RefusedRequest) -> Iterator[Fix]:
     """The efforts that the refusal lists; without a list, all but the refused one."""
-    listed, words = _list_efforts(refused), _list_words(refused)
-    detail = "this model takes other efforts"
-    if listed:
-        yield fix_thinking(refused, detail, ("efforts", listed), ("off_as_effort", "none" in words))
-    elif not words:
+    if not _list_offered(refused):
         asked = refused.planned.thinking.effort
         known: Sequence[Effort] = refused.target.rule.efforts or EFFORTS
         others = tuple(effort for effort in known if effort != asked)
         # A switch that also takes efforts is turned on instead.
         if asked is not None and others and "think" not in refused.body:
-            yield fix_thinking(refused, detail, ("efforts", others))
+            yield fix_thinking(refused, "this model takes other efforts", ("efforts", others))
     yield from _drop_effort(refused)
 
 
@@ -180,7 +169,7 @@ def _limit_budget(refused: RefusedRequest) -> Iterator[Fix]:
     fields = ("thinking_budget", "thinking.budget_tokens", "generationConfig.thinkingConfig.thinkingBudget")
     for name in fields:
         if has_field(refused.body, name, refused.prompt.extra):
-            yield fix_thinking(refused, "this model takes no such budget", ("untaken", (name,)))
+            yield fix_thinking(refused, "this model takes no such budget", ("refused_fields", (name,)))
 
 
 FIXES: dict[RejectionKind, ListFixes] = {

@@ -7,6 +7,7 @@ again (retry).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
@@ -29,6 +30,33 @@ MOST_REPAIRS = 3
 
 _ANY_STATE = "replay_rejected"
 """The kind of a refusal of earlier thinking that says no more."""
+_NO_SCHEMA = "this model takes no schema; its answer was asked for in another way"
+_OTHERS: dict[str, tuple[str, tuple[Fix, ...]]] = {
+    # Anthropic: "Requests which have `tool_use` or `tool_result` blocks in messages must define tools"; Bedrock: "The
+    # toolConfig field must be defined when using toolUse and toolResult content blocks"; LiteLLM: "Anthropic expects
+    # the `tools=` param to be passed in" (2026-11).
+    "tools_undefined": (
+        r"(?i)must define tools|toolconfig field must be defined|expects the \W{0,2}tools=?\W{0,2} param",
+        (
+            Fix(
+                "a history with calls needs its tools here; only their names were sent",
+                (("calls_need_tools", ("*",)),),
+                code="tools_added",
+                setting="tools",
+            ),
+        ),
+    ),
+    # OpenAI: "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model"; DeepSeek:
+    # "This response_format type is unavailable now" (2026-11).
+    "schema_unsupported": (
+        r"(?i)(?:response_format|json_schema).{0,80}(?:not supported|unsupported|unavailable|not allowed|invalid)",
+        tuple(
+            Fix(_NO_SCHEMA, (("structured_output", form),), setting="output", asked="json_schema", sent=form)
+            for form in ("json_object", "nothing")
+        ),
+    ),
+}
+"""Refusals of other kinds, which are about neither thinking nor its settings: their words, and what repairs them."""
 
 
 class _Step(msgspec.Struct, frozen=True):
@@ -70,6 +98,8 @@ class Healer:
             kind = rejection.kind
         elif isinstance(error, ReplayRejected):
             kind = _ANY_STATE
+        elif other := next((name for name, (words, _) in _OTHERS.items() if re.search(words, str(error))), None):
+            kind = other
         else:
             return None
         if kind == "opaque_provider_error" and may_retry and (error.status or 0) >= 500:
@@ -122,7 +152,7 @@ class Healer:
                 fix.changes,
                 fix.refused,
             )
-            target = learn(target, (learned,))
+            target = learn(target, (learned,), again=True)
         try:
             request = self._encode(fix.prompt or sent.prompt, target)
         except ConfigError:
@@ -142,7 +172,7 @@ class Healer:
                 remember(step.learned)
 
     @property
-    def passing(self) -> tuple[Learned, ...]:
+    def temporary(self) -> tuple[Learned, ...]:
         """The facts that hold for this request alone, as far as is known."""
         return tuple(step.learned for step in self._steps if step.learned is not None and not step.lasts)
 
@@ -151,6 +181,8 @@ def _list_fixes(kind: str, refused: RefusedRequest) -> Iterator[Fix]:
     fixes = {**replayed_state.FIXES, **refused_thinking.FIXES, **refused_settings.FIXES}
     if kind == _ANY_STATE:
         return replayed_state.drop_all_thoughts(refused)
+    if kind in _OTHERS:
+        return iter(_OTHERS[kind][1])
     found = next((fix for name, fix in fixes.items() if name == kind), None)
     return iter(()) if found is None else found(refused)
 
@@ -165,24 +197,32 @@ def _describe_sent(fix: Fix, request: SentRequest) -> str | None:
     return refused_thinking.describe(request.planned.thinking)
 
 
-def select_new_facts(sent: SentRequest, passing: tuple[Learned, ...]) -> tuple[Learned, ...]:
+def select_new_facts(sent: SentRequest, temporary: tuple[Learned, ...]) -> tuple[Learned, ...]:
     """What the message of a reply has to know of its target: facts that no message before it has, and that are not
-    `passing`. Of the refused seals and thoughts, those of this conversation.
+    `temporary`. Of the refused seals and thoughts, those of this conversation.
     """
     known = [fact for message in sent.prompt.messages for fact in message.learned]
     digests = {digest for fact in known for digest in fact.refused}
     tokens = {digest_token(placed.token) for placed in list_placed(sent.prompt.messages)} - digests
     new: list[Learned] = []
     for fact in sent.target.learned:
-        if fact in known or fact in passing:
+        alike = [other for other in known if _is_alike(fact, other)]
+        if (fact in known and not _is_outdated(fact, alike)) or fact in temporary:
             continue
         refused = tuple(digest for digest in fact.refused if digest in tokens)
-        changes = (
-            () if any(fact.changes == other.changes and _is_alike(fact, other) for other in known) else fact.changes
-        )
+        is_known = any(fact.changes == other.changes for other in alike) and not _is_outdated(fact, alike)
+        changes = () if is_known else fact.changes
         if refused or changes:
             new.append(msgspec.structs.replace(fact, changes=changes, refused=refused))
     return tuple(new)
+
+
+def _is_outdated(fact: Learned, known: list[Learned]) -> bool:
+    """Whether a later fact of the same place says otherwise."""
+    last = max((place for place, other in enumerate(known) if other.changes == fact.changes), default=-1)
+    own = dict(fact.changes)
+    later = (change for other in known[last + 1 :] for change in other.changes)
+    return last >= 0 and any(name in own and own[name] != value for name, value in later)
 
 
 def _is_alike(one: Learned, other: Learned) -> bool:

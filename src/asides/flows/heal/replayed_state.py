@@ -10,9 +10,12 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from asides.flows.heal.refused_request import Fix, ListFixes, PlacedToken, RefusedRequest, offer
+from asides.history.fit_messages import BLANKS_FILLED, NEIGHBOURS_JOINED, SYSTEM_JOINED
+from asides.history.fit_thoughts import NOT_LED, NOT_THINKING
+from asides.values.messages import Prompt
 from asides.values.parts import ServerTool, ToolCall, UnknownPart
 from asides.values.rejections import RejectionKind
-from asides.values.thinking import Seal, Thought
+from asides.values.thinking import Seal, Thought, turn_off
 
 _LEFT_OUT = "the provider rejects thoughts of earlier turns; they were left out"
 _ONE_LEFT_OUT = "the provider rejects a thought of an earlier turn; it was left out"
@@ -49,7 +52,9 @@ def _drop_named_and_later(refused: RefusedRequest) -> Iterator[Fix]:
     """Leave the named thought and all after it out: they are bound to a history that it is not in."""
     if named := [token for token in refused.named if token.is_thinking]:
         first = min((token.message, token.part) for token in named)
-        yield _drop(refused, [token for token in refused.thoughts if (token.message, token.part) >= first])
+        fix = _drop(refused, [token for token in refused.thoughts if (token.message, token.part) >= first])
+        # From now on, the plan sees for itself when the past has changed.
+        yield msgspec.structs.replace(fix, changes=(("prefix_bound", True),))
     yield from drop_all_thoughts(refused)
 
 
@@ -63,8 +68,7 @@ def _drop_named_turn(refused: RefusedRequest) -> Iterator[Fix]:
 
 def _begin_with_thinking(refused: RefusedRequest) -> Iterator[Fix]:
     """A turn that does not begin with its thinking goes back without it."""
-    detail = "a turn that does not begin with its thinking goes back without it"
-    yield Fix(detail, (("begins_with_thinking", True),), code="thoughts_rejected", setting="messages")
+    yield Fix(NOT_LED, (("begins_with_thinking", True),), code="thoughts_rejected", setting="messages")
     yield from _drop_named_turn(refused)
 
 
@@ -86,22 +90,24 @@ def _lead_with_thinking(refused: RefusedRequest) -> Iterator[Fix]:
     """The thought that must lead is gone: do not think in this turn."""
     detail = "the current turn has lost its thinking, which this model requires; it does not think in this turn"
     yield Fix(detail, (("begins_with_thinking", True),), setting="thinking")
-    off = msgspec.structs.replace(refused.prompt.thinking, mode="off", effort=None, budget=None)
-    yield Fix(detail, prompt=msgspec.structs.replace(refused.prompt, thinking=off), setting="thinking")
+    yield Fix(detail, prompt=_stop_thinking(refused), setting="thinking")
+
+
+def _stop_thinking(refused: RefusedRequest) -> Prompt:
+    return msgspec.structs.replace(refused.prompt, thinking=turn_off(refused.prompt.thinking))
 
 
 def _drop_while_off(refused: RefusedRequest) -> Iterator[Fix]:
-    detail = "a request that does not think cannot hold the thoughts of the current turn"
     off: tuple[tuple[str, object], ...] = (("thoughts_while_off", False),)
-    yield Fix(detail, off, code="thoughts_rejected", setting="messages")
+    yield Fix(NOT_THINKING, off, code="thoughts_rejected", setting="messages")
     if refused.target.thinks(refused.planned.thinking) is None:
         # It does not think unless it is asked.
-        yield Fix(detail, (*off, ("default", "off")), code="thoughts_rejected", setting="messages")
+        yield Fix(NOT_THINKING, (*off, ("default", "off")), code="thoughts_rejected", setting="messages")
     yield from _drop_named_turn(refused)
 
 
 _DROP_CONTROL = offer(
-    Fix("block_binding is not known here", (("untaken", ("thinking.block_binding",)),), setting="thinking")
+    Fix("block_binding is not known here", (("refused_fields", ("thinking.block_binding",)),), setting="thinking")
 )
 
 
@@ -225,18 +231,19 @@ def _give_thinking_back(refused: RefusedRequest) -> Iterator[Fix]:
     think.
     """
     replay = () if refused.replay == "all" else (("replay", "all"),)
-    for filler in ("", "."):
+    # Where a field counts as missing, one without text may too (Kimi; rejections of 2026-04).
+    fillers = (".", "") if "missing" in refused.rejection.text.lower() else ("", ".")
+    for filler in fillers:
         detail = "this provider wants earlier thinking back; it was sent, or a stand-in where it is gone"
         yield Fix(detail, (*replay, ("missing_thinking", filler)), setting="messages", sent=repr(filler))
-    off = msgspec.structs.replace(refused.prompt.thinking, mode="off", effort=None, budget=None)
     detail = "this provider wants earlier thinking back, which is gone; it does not think in this turn"
-    yield Fix(detail, prompt=msgspec.structs.replace(refused.prompt, thinking=off), setting="thinking")
+    yield Fix(detail, prompt=_stop_thinking(refused), setting="thinking")
 
 
 def _keep_thinking_back(refused: RefusedRequest) -> Iterator[Fix]:
     if "signature" in refused.rejection.text.lower():
-        untaken = ("messages.content.reasoningContent.reasoningText.signature",)
-        yield Fix("this model takes no signatures back", (("untaken", untaken),), setting="messages")
+        fields = ("messages.content.reasoningContent.reasoningText.signature",)
+        yield Fix("this model takes no signatures back", (("refused_fields", fields),), setting="messages")
     detail = "this provider takes no earlier thinking back; it was left out"
     yield Fix(detail, (("replay", "never"),), code="thoughts_rejected", setting="messages")
     yield from drop_all_thoughts(refused)
@@ -245,10 +252,20 @@ def _keep_thinking_back(refused: RefusedRequest) -> Iterator[Fix]:
 # --- messages ---------------------------------------------------------------------------------------------------------
 
 
-_JOINED = "messages of one role in a row were joined"
+NO_EFFORT_MESSAGES = Fix(
+    "messages that change the effort do not exist here; the request names it",
+    (("effort_updates", None),),
+    setting="messages",
+)
+"""Tried when a message of the system is refused, or a field of it: changes nothing where none was sent."""
 _MERGE = (
-    Fix(_JOINED, (("message_rules", ("alternate",)),), code="messages_merged", setting="messages"),
-    Fix(_JOINED, (("message_rules", ("alternate", "system_first")),), code="messages_merged", setting="messages"),
+    Fix(NEIGHBOURS_JOINED, (("message_rules", ("alternate",)),), code="messages_merged", setting="messages"),
+    Fix(
+        NEIGHBOURS_JOINED,
+        (("message_rules", ("alternate", "system_first")),),
+        code="messages_merged",
+        setting="messages",
+    ),
 )
 _ORDER = (
     Fix(
@@ -260,18 +277,19 @@ _ORDER = (
     Fix("the calls of a turn follow each other here", (("call_order", "grouped"),), setting="messages"),
 )
 _PUT_SYSTEM_FIRST = offer(
+    NO_EFFORT_MESSAGES,
+    Fix("the system prompt has the role system here", (("system_role", "system"),), setting="system"),
     Fix(
-        "system messages have one place here; they were joined at the front",
+        SYSTEM_JOINED,
         (("message_rules", ("system_first",)),),
         code="system_moved",
         setting="messages",
-    )
+    ),
 )
 
 
 def _fill_blanks(refused: RefusedRequest) -> Iterator[Fix]:
-    detail = "blank messages were left out, or got a word"
-    yield Fix(detail, (("message_rules", ("filled",)),), setting="messages")
+    yield Fix(BLANKS_FILLED, (("message_rules", ("filled",)),), setting="messages")
     yield from drop_all_thoughts(refused)
 
 

@@ -5,7 +5,6 @@ A refusal that names a switch takes it out. Not here: the switches themselves (t
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from asides.flows.probe.knowledge import Knowledge
@@ -26,18 +25,6 @@ if TYPE_CHECKING:
     from asides.flows.probe.trial_sender import TrialSender
 
 _MANY_LEFT = 7
-_CANNOT_STOP = re.compile(
-    r"(?:cannot|can't|can not|not be|unable to|does not support) (?:be )?(?:disabl|turn(?:ed)? off|switch(?:ed)? off)"
-    r"|always (?:on|think)|mandatory|only (?:type ?= ?)?\W?enabled\W? is (?:allowed|supported)",
-    re.IGNORECASE,
-)
-_CONFLICT = re.compile(
-    r"only one of|at most one|mutually exclusive|not both|cannot both|together|conflict|in combination"
-    r"|can ?not be used with",
-    re.IGNORECASE,
-)
-
-
 _STRICT = 2
 _MOST_SINGLE = 4
 # What servers that refuse unknown fields know most often.
@@ -84,7 +71,7 @@ class SwitchSearch:
             if seen.state != "refused":
                 break
             named = find_named(left, seen.said, self._wish)
-            if len(named) > 1 and _CONFLICT.search(seen.said):
+            if len(named) > 1 and seen.kind == "reasoning_params_conflict":
                 # It knows them, and takes only one of them.
                 alone += named[1:]
                 left = [switch for switch in left if switch not in alone]
@@ -179,5 +166,5 @@ class SwitchSearch:
                 if efforts:
                     self._known.efforts, self._known.effort_counts = efforts, True
                     self._known.effort_text = f"a refusal lists {' '.join(efforts)} ({seen.detail})"
-        if self._wish == "off" and (seen.kind == "thinking_cannot_disable" or _CANNOT_STOP.search(seen.said)):
+        if self._wish == "off" and seen.kind == "thinking_cannot_disable":
             self._known.cannot_switch = self._says_so = True

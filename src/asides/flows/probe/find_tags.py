@@ -17,18 +17,20 @@ _ANSWER_NAMES = frozenset(
     "a abbr answer article b blockquote body br code dd details div dl dt em figure final footer h1 h2 h3 h4 h5 h6 head"
     " header hr html i img kbd li link main mark math meta nav ol output p pre q reply response result s script section"
     " small span strong style sub summary sup svg table tbody td text th thead time title tool_call tr u ul var"
-    " xml".split()
+    " xml 答案 回答".split()
 )
-_NAME = r"[A-Za-z][\w:.-]{0,40}"
+_NAME = r"[^\W\d_][\w:.-]{0,40}"
+_LEFT = r"[<\[{(◁【«⟦]{1,3}\|?"
+_RIGHT = r"\|?[>\]})▷】»⟧]{1,3}"
 # Opening marks at the beginning of a text, each with the form of its closing mark. {name} is the name as written.
 _OPENINGS: tuple[tuple[str, str], ...] = (
-    (rf"<(?P<name>{_NAME})(?:\s[^<>`\n]{{0,100}})?>", "</{name}>"),
-    (rf"<\|(?P<name>{_NAME})\|>", "<|/{name}|>"),
-    (rf"\[(?P<name>{_NAME})\]", "[/{name}]"),
-    (rf"\{{\{{(?P<name>{_NAME})\}}\}}", "{{{{/{name}}}}}"),
-    (rf"◁(?P<name>{_NAME})▷", "◁/{name}▷"),
-    (rf"【(?P<name>{_NAME})】", "【/{name}】"),
+    (rf"<(?P<name>{_NAME})\s[^<>`\n]{{0,100}}>", "</{name}>"),
+    (rf"(?P<left>{_LEFT})(?P<name>{_NAME})(?P<right>{_RIGHT})", "{left}/{name}{right}"),
 )
+_DOUBLED = re.compile(r"\s*([<\[{(◁【«⟦])\1")
+# The name of a mark that says where it stands, and the same for the end.
+_BEGIN = re.compile(r"\A(?:begin|start|open)(?=[ _:.-])|(?<=[_:.-])(?:begin|start|open)\Z", re.IGNORECASE)
+_ENDS = {"begin": "end", "start": "end", "open": "close"}
 # Closing marks without an opening one, and the form of the opening mark.
 _ORPHANS: tuple[tuple[str, str], ...] = (
     (rf"</(?P<name>{_NAME})>", "<{name}>"),
@@ -55,7 +57,7 @@ _THINKING_WORDS = re.compile(
 _USUAL_ENDS = re.compile(r"\A(?:end|close|stop|finish|/)|(?:end|close|stop)\Z|of_thought|_end", re.IGNORECASE)
 
 
-class TagSight(msgspec.Struct, frozen=True):
+class FoundTags(msgspec.Struct, frozen=True):
     """Thinking that was seen in tags inside a text."""
 
     tag: str | tuple[str, str]
@@ -69,7 +71,9 @@ class TagSight(msgspec.Struct, frozen=True):
     """The tag was closed and opened again and again."""
 
     def __repr__(self) -> str:
-        return f"TagSight({self.tag!r}, starts_inside={self.starts_inside}, thinking=<{len(self.thinking)} characters>)"
+        return (
+            f"FoundTags({self.tag!r}, starts_inside={self.starts_inside}, thinking=<{len(self.thinking)} characters>)"
+        )
 
 
 def suggests_thinking(name: str) -> bool:
@@ -77,16 +81,18 @@ def suggests_thinking(name: str) -> bool:
     return _THINKING_WORDS.search(name) is not None
 
 
-def find_tags(text: str, *, cut: bool = False) -> TagSight | None:
+def find_tags(text: str, *, cut: bool = False) -> FoundTags | None:
     """Find thinking in tags; None when there is none. `cut`: the text ended before its end, so a tag may be open."""
     if len(text) > _LONGEST:
         text, cut = text[:_LONGEST], True
     if not text.strip():
         return None
-    return _find_known(text) or _find_pair(text, cut=cut) or _find_orphan(text) or _find_headings(text)
+    # A known tag inside doubled brackets is another tag.
+    doubled = _find_pair(text, cut=cut) if _DOUBLED.match(text) else None
+    return doubled or _find_known(text) or _find_pair(text, cut=cut) or _find_orphan(text) or _find_headings(text)
 
 
-def _find_known(text: str) -> TagSight | None:
+def _find_known(text: str) -> FoundTags | None:
     """Thinking in one of our grammars: those that servers leave in, then those for few models."""
     every = (*map(str, ANY_TAGS), *(name for name in GRAMMARS if name not in ANY_TAGS))
     names = [name for name in every if may_hold_tags(text, (name,))]
@@ -98,7 +104,7 @@ def _find_known(text: str) -> TagSight | None:
             if position == "anywhere" and name not in ANY_TAGS:
                 continue
             fragmented = len(re.findall(r"</[^<>]{1,40}>\s*<[^<>/]{1,40}>", text)) >= _FRAGMENTS
-            return TagSight(
+            return FoundTags(
                 name,
                 found.thinking,
                 found.text,
@@ -109,29 +115,33 @@ def _find_known(text: str) -> TagSight | None:
     return None
 
 
-def _find_pair(text: str, *, cut: bool) -> TagSight | None:
+def _find_pair(text: str, *, cut: bool) -> FoundTags | None:
     """Thinking between an opening mark at the beginning and its closing mark, with an answer behind it."""
     body = text.lstrip()
     for opening, closing in _OPENINGS:
         found = re.match(opening, body)
         if found is None or found["name"].lower() in _ANSWER_NAMES:
             continue
-        close = _find_close(body, found, closing.format(name=found["name"]))
+        usual = closing.format(**found.groupdict())
+        close = _find_close(body, found, usual)
         if close is None:
             if cut and suggests_thinking(found["name"]):
-                tag = (found[0], closing.format(name=found["name"]))
-                return TagSight(tag, body[found.end() :], "")
+                return FoundTags((found[0], usual), body[found.end() :], "")
             continue
         thinking, _, answer = body[found.end() :].partition(close)
         if thinking.strip() and (answer.strip() or suggests_thinking(found["name"])):
-            return TagSight((found[0], close), thinking, answer.lstrip())
+            return FoundTags((found[0], close), thinking, answer.lstrip())
     return None
 
 
 def _find_close(body: str, opening: re.Match[str], usual: str) -> str | None:
-    """The mark that closes the block: the usual one for its opening, or, of tokens, the next token."""
+    """The mark that closes the block: the usual one, one that says "end" for "begin", or, of tokens, the next token."""
     if usual in body[opening.end() :]:
         return usual
+    ending = _BEGIN.sub(_write_end, opening["name"], count=1)
+    paired = opening[0].replace(opening["name"], ending, 1)
+    if paired != opening[0] and paired in body[opening.end() :]:
+        return paired
     if not opening[0].startswith("<|"):
         return None
     later = _TOKEN.search(body, opening.end())
@@ -141,7 +151,13 @@ def _find_close(body: str, opening: re.Match[str], usual: str) -> str | None:
     return later[0] if _USUAL_ENDS.search(inner) or suggests_thinking(inner) or suggests_thinking(opening[0]) else None
 
 
-def _find_orphan(text: str) -> TagSight | None:
+def _write_end(word: re.Match[str]) -> str:
+    """The word for the end, in the letters of the word for the beginning."""
+    end = _ENDS[word[0].lower()]
+    return end.upper() if word[0].isupper() else end.capitalize() if word[0].istitle() else end
+
+
+def _find_orphan(text: str) -> FoundTags | None:
     """Thinking before a closing mark that nothing opened: the template of the model had opened it."""
     for closing, opening in _ORPHANS:
         found = re.search(closing, text)
@@ -154,12 +170,12 @@ def _find_orphan(text: str) -> TagSight | None:
         # The splitter knows code, in which a mark is only quoted.
         read = separate(text, ((opened, found[0]),))
         if read.thinking:
-            return TagSight((opened, found[0]), read.thinking, read.text, starts_inside=True)
+            return FoundTags((opened, found[0]), read.thinking, read.text, starts_inside=True)
     return None
 
 
-def _find_headings(text: str) -> TagSight | None:
+def _find_headings(text: str) -> FoundTags | None:
     found = _HEADINGS.match(text)
     if found is None or not text[found.end() :].strip():
         return None
-    return TagSight((found["open"], found["close"]), found["thought"], text[found.end() :].lstrip())
+    return FoundTags((found["open"], found["close"]), found["thought"], text[found.end() :].lstrip())

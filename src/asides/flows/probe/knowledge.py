@@ -1,6 +1,6 @@
 """What a probe knows so far: `Knowledge`, which the flow fills, and the evidence that is asked of it more than once.
 
-Not here: findings for people (list_findings), and the row (conclude_row).
+Not here: findings for people (list_findings), and the row (infer_row).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ProbeState: TypeAlias = Literal["answered", "locked", "unreachable", "nothing"]
 """An endpoint gave replies · it wants a key, or another one · nobody answered in full · nothing there was a reply."""
 
 
-class EndpointSight(msgspec.Struct, frozen=True):
+class FoundEndpoint(msgspec.Struct, frozen=True):
     """An address of the server, and what was there."""
 
     dialect: str
@@ -29,7 +29,7 @@ class EndpointSight(msgspec.Struct, frozen=True):
 
 
 class Knowledge:
-    """What a probe knows so far. The flow fills it; `conclude` reads it at any time."""
+    """What a probe knows so far. The flow fills it; `infer_row` reads it at any time."""
 
     def __init__(self) -> None:
         self.setup: Setup | None = None
@@ -37,7 +37,7 @@ class Knowledge:
         self.list_detail = ""
         self.capabilities: tuple[str, ...] = ()
         """What the server says that the model can do."""
-        self.endpoints: list[EndpointSight] = []
+        self.endpoints: list[FoundEndpoint] = []
         self.replies: list[tuple[str, Observation]] = []
         """Every reply, with what was asked: "default", "on", "off", "effort", "tools", "replay"."""
         self.baseline: Observation | None = None

@@ -1,7 +1,7 @@
 """The findings of a probe, each with what was seen, as lines for people and as JSON. Pure.
 
 They hold counts, names and the server's refusals; nothing that a model said or thought. Not here: the row
-(conclude_row).
+(infer_row).
 """
 
 from __future__ import annotations
@@ -54,10 +54,12 @@ def list_findings(known: Knowledge) -> tuple[ProbeFinding, ...]:
 def _find_endpoints(known: Knowledge) -> ProbeFinding:
     parts: list[str] = []
     value: dict[str, Any] = {}
-    for sight in known.endpoints:
-        word = {True: "answers", False: "no", None: "not known"}[sight.answers]
-        value[sight.url] = {"dialect": sight.dialect, "answers": sight.answers, "detail": sight.detail}
-        parts.append(f"{sight.url} ({sight.dialect}): {word}{f' ({_cut(sight.detail)})' if sight.detail else ''}")
+    for endpoint in known.endpoints:
+        word = {True: "answers", False: "no", None: "not known"}[endpoint.answers]
+        value[endpoint.url] = {"dialect": endpoint.dialect, "answers": endpoint.answers, "detail": endpoint.detail}
+        parts.append(
+            f"{endpoint.url} ({endpoint.dialect}): {word}{f' ({_cut(endpoint.detail)})' if endpoint.detail else ''}"
+        )
     return ProbeFinding("endpoints", "; ".join(parts) or "not known", value or None)
 
 

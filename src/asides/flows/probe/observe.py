@@ -1,6 +1,6 @@
 """Reads the answer to one request of a probe as far as it can be read: `observe(…) → Observation`. It never raises.
 
-Not here: what follows from many observations (conclude), and the requests (trials).
+Not here: what follows from many observations (infer_row), and the requests (trials).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from asides.dialects import find_dialect, plain_row
 from asides.dialects.detect import detect_dialect
 from asides.flows.exchange import ResponseReader
-from asides.flows.probe.find_tags import TagSight, find_tags, suggests_thinking
+from asides.flows.probe.find_tags import FoundTags, find_tags, suggests_thinking
 from asides.flows.retry import decode_error
 from asides.flows.steps import Head
 from asides.providers.provider import ModelRule, Target
@@ -36,8 +36,8 @@ _OTHER_FIELDS = frozenset(
 _WITH_FIELDS = ("openai_chat", "ollama")
 _SNAPSHOTS = 3
 _LEAST_WORDS = 2
-# A field that a row can name.
-_NAME = re.compile(r'[^"\\\x00-\x1f\x7f-\x9f]{1,64}')
+# A name that a row can have: no control characters, quotes, backslashes or blanks around it, and not long.
+_NAME = re.compile(r'(?!\s)[^\x00-\x1f\x7f-\x9f"\\]{1,64}(?<!\s)')
 _ABSENT = (404, 405, 410, 501)
 _MODEL_WORDS = re.compile(r"model|deployment|engine|snapshot", re.IGNORECASE)
 _MOST_TEXT = 8192
@@ -63,7 +63,7 @@ class Observation(msgspec.Struct, frozen=True):
     """Those of them that were objects or lists, not text."""
     elsewhere: tuple[str, ...] = ()
     """Paths outside of messages with text that is named like thinking. No row can name them."""
-    tags: TagSight | None = None
+    tags: FoundTags | None = None
     snapshots: bool = False
     """The pieces of a field repeated all that came before."""
     streamed: bool = False
@@ -154,7 +154,7 @@ def _read(head: Head, body: bytes, dialect: str) -> Observation:
         reply = error.partial
     if not reply.parts and not reply.usage.thinking and reply.stop.reason != "length":
         return Observation("unreadable", head.status, "the reply is empty")
-    return _look(reply, documents, spoken, streamed=reader.decoder.streamed, status=head.status)
+    return _observe_reply(reply, documents, spoken, streamed=reader.decoder.streamed, status=head.status)
 
 
 def _make_target(dialect: str) -> Target:
@@ -179,7 +179,7 @@ def _read_refusal(error: ProviderError, status: int, body: bytes, dialect: str) 
 # --- a reply ----------------------------------------------------------------------------------------------------------
 
 
-def _look(reply: Reply, documents: Sequence[Any], dialect: str, *, streamed: bool, status: int) -> Observation:
+def _observe_reply(reply: Reply, documents: Sequence[Any], dialect: str, *, streamed: bool, status: int) -> Observation:
     pieces, objects = _collect_pieces(documents if dialect in _WITH_FIELDS else ())
     fields: list[tuple[str, str]] = []
     snapshots = False

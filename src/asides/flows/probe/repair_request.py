@@ -5,7 +5,6 @@ Not here: refusals of thinking settings (find_switch), and repairs of a user's c
 
 from __future__ import annotations
 
-import re
 from typing import get_args
 
 import msgspec
@@ -15,10 +14,6 @@ from asides.flows.probe.observe import Observation
 from asides.flows.probe.thinking_switches import is_named
 from asides.flows.probe.trials import Auth, Setup
 
-_STREAM_NEEDED = re.compile(
-    r"stream(?:ing)?\b.{0,60}(?:must|required|only|needed|true|enable)|(?:must|required?|only)\b.{0,60}\bstream",
-    re.IGNORECASE | re.DOTALL,
-)
 _OTHER_LIMIT = "max_completion_tokens"
 
 
@@ -36,7 +31,7 @@ def repair_setup(setup: Setup, seen: Observation, *, has_key: bool) -> tuple[Set
             return changed, f"max_tokens is refused, {_OTHER_LIMIT} was sent instead ({_shorten(seen.detail)})"
         if setup.stream_usage and is_named("stream_options", said):
             return replace(setup, stream_usage=False), f"stream_options is refused ({_shorten(seen.detail)})"
-    if not setup.only_streams and _STREAM_NEEDED.search(said):
+    if not setup.only_streams and seen.kind == "stream_required":
         return replace(setup, only_streams=True), f"only streams are answered ({_shorten(seen.detail)})"
     return None
 

@@ -15,9 +15,9 @@ from asides.dialects import find_dialect
 from asides.dialects.http_body import merge_fields
 from asides.flows.exchange import ResponseReader
 from asides.flows.probe import trials
-from asides.flows.probe.conclude_row import build_row
 from asides.flows.probe.find_switch import SwitchSearch
-from asides.flows.probe.knowledge import EndpointSight
+from asides.flows.probe.infer_row import infer_row
+from asides.flows.probe.knowledge import FoundEndpoint
 from asides.flows.probe.observe import Observation
 from asides.flows.probe.probe_report import ProbeReport
 from asides.flows.probe.repair_request import repair_setup
@@ -56,9 +56,9 @@ class Probe(TrialSender):
         """The flow. It raises nothing that a server causes."""
         try:
             yield from self._discover()
-            yield from self._look_at_thinking()
-            yield from self._look_at_turns()
-            yield from self._look_around()
+            yield from self._examine_thinking()
+            yield from self._examine_turns()
+            yield from self._check_other_endpoints()
             self.complete = True
         except SpentError:
             self.known.problem = f"no request was left (of {self.call.most}); the thorough probe asks more"
@@ -84,13 +84,13 @@ class Probe(TrialSender):
                     yield from self._read_capabilities()
                     return
         known = self.known
-        locked = [sight for sight in known.endpoints if sight.detail.startswith(("401", "403"))]
+        locked = [endpoint for endpoint in known.endpoints if endpoint.detail.startswith(("401", "403"))]
         if locked:
             known.state = "locked"
             what = "the key was not accepted" if call.key is not None else "it wants a key: give one with api_key="
             known.problem = f"{what} ({locked[0].detail})"
         else:
-            refused = [sight for sight in known.endpoints if sight.answers]
+            refused = [endpoint for endpoint in known.endpoints if endpoint.answers]
             known.problem = (
                 f"no endpoint gave a reply to model {model}: {refused[0].detail}"
                 if refused
@@ -145,20 +145,20 @@ class Probe(TrialSender):
             return False
         url = self.show(trials.build_question(setup).url.partition("?")[0])
         if seen.state == "answered" and seen.dialect == setup.dialect:
-            known.endpoints.append(EndpointSight(setup.dialect, url, True))
+            known.endpoints.append(FoundEndpoint(setup.dialect, url, True))
             known.setup, known.baseline, known.state = setup, seen, "answered"
             known.adjusted += notes
             known.replies.append(("default", seen))
             return True
         answers = {"refused": True, "locked": True, "absent": False, "failed": None}.get(seen.state, False)
         detail = seen.detail if seen.state != "answered" else f"it answers in {seen.dialect}"
-        known.endpoints.append(EndpointSight(setup.dialect, url, answers, detail))
+        known.endpoints.append(FoundEndpoint(setup.dialect, url, answers, detail))
         self.absent += seen.state == "absent"
         return False
 
     # --- thinking -----------------------------------------------------------------------------------------------------
 
-    def _look_at_thinking(self) -> Flow[None]:
+    def _examine_thinking(self) -> Flow[None]:
         known = self.known
         base = known.baseline
         if base is not None and base.is_cut:
@@ -176,7 +176,7 @@ class Probe(TrialSender):
                 # It thinks and shows nothing of it.
                 yield from SwitchSearch(self, known, "off").run()
         if known.thinking:
-            yield from self._look_at_effort()
+            yield from self._examine_effort()
 
     def _allow_more(self) -> Flow[None]:
         """The reply ran out of tokens, perhaps before the tag that ends its thinking: ask once more, with more."""
@@ -198,7 +198,7 @@ class Probe(TrialSender):
             known.setup, note = repaired
             known.adjusted.append(note)
 
-    def _look_at_effort(self) -> Flow[None]:
+    def _examine_effort(self) -> Flow[None]:
         write = _EFFORT_FIELDS.get(self.setup.dialect)
         if write is None:
             return
@@ -233,7 +233,7 @@ class Probe(TrialSender):
 
     # --- tools and the second turn ------------------------------------------------------------------------------------
 
-    def _look_at_turns(self) -> Flow[None]:
+    def _examine_turns(self) -> Flow[None]:
         known = self.known
         seen = yield from self.ask("offer a tool", "tools", tools=True)
         turn: Message | None = None
@@ -252,7 +252,7 @@ class Probe(TrialSender):
 
     def _read_turn(self, seen: Observation) -> Message | None:
         """The turn as it would be read with the row that is known by now."""
-        row = build_row(self.known, self.call.name, (), query=self.setup.query)
+        row = infer_row(self.known, self.call.name, (), query=self.setup.query)
         if row is None:
             return None
         target = Target(row, self.setup.model, self.setup.base_url, row.rule(self.setup.model))
@@ -266,7 +266,7 @@ class Probe(TrialSender):
 
     def _send_back(self, turn: Message, *, tools: bool) -> Flow[None]:
         known = self.known
-        row = build_row(known, self.call.name, (), query=self.setup.query)
+        row = infer_row(known, self.call.name, (), query=self.setup.query)
         if row is None:
             return
         in_tags = any(isinstance(part, Thought) and part.source == "tags" for part in turn.parts)
@@ -286,9 +286,9 @@ class Probe(TrialSender):
 
     # --- other endpoints and settings ---------------------------------------------------------------------------------
 
-    def _look_around(self) -> Flow[None]:
+    def _check_other_endpoints(self) -> Flow[None]:
         known = self.known
-        asked = {sight.dialect for sight in known.endpoints}
+        asked = {endpoint.dialect for endpoint in known.endpoints}
         others = [name for name in trials.DIALECTS if name not in asked]
         if self.call.extent != "thorough":
             others = [name for name in others if name in ("openai_chat", "openai_responses", "anthropic")]
@@ -319,4 +319,4 @@ class Probe(TrialSender):
             answers = seen.dialect == dialect
             detail = "" if answers else f"it answers in {seen.dialect}"
         url = self.show(request.url.partition("?")[0])
-        self.known.endpoints.append(EndpointSight(dialect, url, answers, detail))
+        self.known.endpoints.append(FoundEndpoint(dialect, url, answers, detail))

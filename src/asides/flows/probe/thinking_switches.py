@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from asides.dialects.http_body import merge_fields
+from asides.values.refusal_details import find_efforts
 from asides.values.thinking import EFFORTS, Effort
 
 Wish: TypeAlias = Literal["on", "off"]
@@ -211,11 +212,6 @@ def combine(switches: Iterable[ThinkingSwitch], wish: Wish) -> Fields:
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 _QUOTES = "'\"`‘’“”"
-_LISTED = re.compile(
-    r"(?:support(?:ed|s)|valid|allowed|accept(?:ed|s)|permitted|expected|available|must be|should be|one of|choose|use)"
-    r"(?P<rest>.*)",
-    re.IGNORECASE | re.DOTALL,
-)
 _EFFORT_WORD = re.compile(rf"(?<![\w-])(?:none|{'|'.join(EFFORTS)})(?![\w-])", re.IGNORECASE)
 
 
@@ -288,11 +284,11 @@ def _list_values(switch: ThinkingSwitch, wish: Wish) -> list[str]:
 
 def read_efforts(said: str) -> tuple[str, ...]:
     """The efforts that a refusal lists as known, "none" among them, in their usual order; () where it lists none."""
-    listed = _LISTED.search(said)
-    rest = said if listed is None else listed["rest"]
-    words = {word.lower() for word in _EFFORT_WORD.findall(rest)}
-    if len(words) < 2 and listed is not None:
-        words = {word.lower() for word in _EFFORT_WORD.findall(said)}
+    listed = find_efforts(said)
+    if len(listed) > 1:
+        return listed
+    # No list, or one that cannot be told from its sentence: every effort that is named.
+    words = {word.lower() for word in _EFFORT_WORD.findall(said)}
     return tuple(effort for effort in ("none", *EFFORTS) if effort in words)
 
 

@@ -12,7 +12,7 @@ import msgspec
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Policy
 from asides.flows.probe import trials
-from asides.flows.probe.conclude_row import build_row
+from asides.flows.probe.infer_row import infer_row
 from asides.flows.probe.knowledge import Knowledge
 from asides.flows.probe.list_findings import list_findings
 from asides.flows.probe.observe import Observation, observe, report_failure
@@ -78,7 +78,7 @@ class TrialSender:
         self._failures = 0
         self._answered = 0
         self.absent = 0
-        """Requests that found nothing at their address: they cost nothing, and count only under a given limit."""
+        """Requests that found nothing at their address. They cost no tokens; only a limit of the caller counts them."""
         self.complete = False
 
     @property
@@ -92,7 +92,7 @@ class TrialSender:
             None if setup is None else setup.dialect,
             self._sent,
             list_findings(known),
-            build_row(known, call.name, call.key_env, base_url=address, query=call.query),
+            infer_row(known, call.name, call.key_env, base_url=address, query=call.query),
             self.complete,
             known.problem,
             known.state,

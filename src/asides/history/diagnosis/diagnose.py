@@ -16,7 +16,7 @@ from asides.history.diagnosis.chat_rules import fix_details, fix_messages
 from asides.history.diagnosis.draft import Draft, Turn
 from asides.history.diagnosis.findings import Diagnosis, Finding
 from asides.history.diagnosis.open_history import open_draft
-from asides.history.diagnosis.plan_rules import PlanRules
+from asides.history.diagnosis.plan_rules import ANOTHER, PlanRules
 from asides.history.diagnosis.setting_rules import add_tools, fix_settings, read_settings
 from asides.history.diagnosis.shape import Shape, build_messages
 from asides.history.diagnosis.thinking_rules import fix_thinking
@@ -34,7 +34,6 @@ __all__ = ["Diagnosis", "Finding", "diagnose"]
 
 _MOST_ROUNDS = 20
 _SHORTEST_DATE = 6
-_ANOTHER = "https://another-account.invalid"
 
 
 def diagnose(
@@ -62,7 +61,9 @@ def diagnose(
     _Examination(draft, target, made_by, read_thinking(thinking)[0]).run()
     name = f"{target.provider.name}:{target.model}"
     repaired = draft.finish()
-    return Diagnosis(name, draft.format, tuple(draft.findings), repaired, tuple(draft.notes))
+    # In the order of the file, with the settings at the end. Findings about one message stay in the order of the rules.
+    findings = sorted(draft.findings, key=lambda found: (found.message is None, found.message or 0))
+    return Diagnosis(name, draft.format, tuple(findings), repaired, tuple(draft.notes))
 
 
 # --- the model --------------------------------------------------------------------------------------------------------
@@ -102,7 +103,7 @@ def _read_origin(origin: str | None, target: Target, rows: Sequence[Provider], *
         made_by = target.origin
     else:
         return None
-    return msgspec.structs.replace(made_by, endpoint=_ANOTHER) if other_account else made_by
+    return msgspec.structs.replace(made_by, endpoint=ANOTHER) if other_account else made_by
 
 
 def _make_shape(draft: Draft) -> Shape:
@@ -164,6 +165,11 @@ class _Examination:
 
     def _add_notes(self, turns: list[Turn]) -> None:
         """Say what no file can show."""
+        if self.continues:
+            self.draft.notes.append(
+                "previous_response_id or conversation continues what the server has stored, and no file shows whether "
+                "it still has that. If it is refused: leave the field out and send the whole history"
+            )
         thinks = any(turn.list_pieces("thought") for turn in turns)
         if thinks and self.target.rule.prefix_bound and self.draft.format == "anthropic":
             self.draft.notes.append(
@@ -207,12 +213,19 @@ class _Examination:
         if given is None and messages and messages[-1].role == "assistant":
             messages = (*messages, Message("user", (Text(order_rules.CONTINUE),)))  # the next question
         prompt = msgspec.structs.replace(prompt, messages=messages)
-        planned = plan(prompt, self.target, on_conflict="adjust")
+        planned = plan(prompt, self._without_headers(), on_conflict="adjust")
         PlanRules(self.draft, self.target, view).apply(planned, planned.prompt.thinking)
         if given is not None:
             fix_settings(self.shape, turns, prompt, planned, self.target)
         elif any(notice.code == "thinking_paused" for notice in planned.notices):
             self._close_turn(turns)
+
+    def _without_headers(self) -> Target:
+        """The target, less what only a header allows: asides sends it, and no file shows whether others do."""
+        if self.target.rule.interleaves != "by_beta":
+            return self.target
+        rule = msgspec.structs.replace(self.target.rule, interleaves="never")
+        return msgspec.structs.replace(self.target, rule=rule)
 
     def _find_origin(self, turn: Turn) -> Origin | None:
         if self.made_by is not None or turn.role != "assistant":
@@ -237,9 +250,15 @@ class _Examination:
         draft, shape = self.draft, self.shape
         last = next((turn for turn in reversed(turns) if turn.role == "assistant"), turns[-1])
         detail = "the current turn calls tools and does not begin with its thinking, which a thinking budget demands"
+        if turns[-1].role == "user" and not turns[-1].list_pieces("result"):
+            repair = "the turn is closed: a short message of the model is before the question"
+            draft.report("thinking_must_lead", last.nodes[0], detail, repair)
+            place = shape.find_item(turns, len(turns) - 1)
+            draft.insert(draft.items, place, shape.make_text("assistant", order_rules.BRIDGE))
+            return
         repair = "the turn is closed: a short message of the model and one of the user follow it"
         draft.report("thinking_must_lead", last.nodes[0], detail, repair)
-        draft.insert(draft.items, len(draft.items), shape.make_text("assistant", "Noted."))
+        draft.insert(draft.items, len(draft.items), shape.make_text("assistant", order_rules.BRIDGE))
         draft.insert(draft.items, len(draft.items), shape.make_text("user", order_rules.CONTINUE))
 
     def _drop_bound_thoughts(self, turns: list[Turn]) -> None:

@@ -13,13 +13,13 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from asides.history.diagnosis.findings import FACTS, Effect, Fact, Finding, HistoryFormat
+from asides.values.messages import Role
 from asides.values.notices import escape_controls
 from asides.values.parts import Part
 
 Node: TypeAlias = dict[str, Any]
 Path: TypeAlias = tuple[str | int, ...]
 PieceKind: TypeAlias = Literal["text", "thought", "call", "result", "other"]
-TurnRole: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 CHAT: HistoryFormat = "openai_chat"
 # One of these beside the list shows that the document is a request. A bare history may have a system prompt.
@@ -49,7 +49,7 @@ class Piece(msgspec.Struct, eq=False):
 class Turn(msgspec.Struct, eq=False):
     """One message of the file; in a list of items, all items of a turn of the model."""
 
-    role: TurnRole
+    role: Role
     nodes: list[Node]
     pieces: list[Piece]
     model: str = ""

@@ -122,6 +122,8 @@ FACTS: dict[str, Fact] = {
     "system_position": Fact("2024-03", "platform.claude.com api/messages: the system prompt is a field of its own"),
     "prefill_unsupported": Fact("2026-02", "platform.claude.com whats-new: no prefill from 4.6 on"),
     "prefill_with_thinking": Fact("2025-02", f"{_CLAUDE_THINKING}: no prefill while thinking"),
+    "reasoning_params_conflict": Fact("2025-02", "danny-avila/LibreChat#6076; omeryasirkucuk/amx#66"),
+    "context_edit_needs_thinking": Fact("2025-11", "anthropics/claude-code#11971"),
     "tool_ids": Fact("2024-04", "the APIs' errors: ids of calls are unique and have a fixed alphabet"),
     "summary_missing": Fact("2025-08", "the API's error: Missing required parameter: summary; newo-ether/Agora#141"),
     "tools_undefined": Fact("2024-04", "the API's error: a history with tool calls must define tools"),

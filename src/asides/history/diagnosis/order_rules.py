@@ -9,10 +9,10 @@ from asides.dialects.message_encoder import OPENING
 from asides.history.diagnosis.draft import Node, Turn
 from asides.history.diagnosis.findings import Fact
 from asides.history.diagnosis.shape import Shape
+from asides.history.diagnosis.shape_anthropic import BLOCK_DIALECTS
 from asides.providers.provider import Target
 
-_BLOCK_DIALECTS = ("anthropic", "bedrock")
-_BRIDGE = "Noted."
+BRIDGE = "Noted."
 CONTINUE = "Continue."
 
 
@@ -21,7 +21,7 @@ def drop_blanks(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
     draft = shape.draft
     for number, turn in enumerate(turns):
         is_last = number == len(turns) - 1
-        if draft.format == "anthropic" and target.dialect in _BLOCK_DIALECTS:
+        if draft.format == "anthropic" and target.dialect in BLOCK_DIALECTS:
             for piece in turn.list_pieces("text"):
                 if piece.holder is not None and not str(piece.node.get("text") or "").strip():
                     draft.report("empty_content", piece.node, "a text block is blank", "it is left out")
@@ -54,7 +54,7 @@ def drop_blanks(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
 
 def _needs_content(turn: Turn, shape: Shape, target: Target) -> bool:
     """Whether even the last message must say something."""
-    return not turn.pieces or (shape.draft.format == "anthropic" and target.dialect in _BLOCK_DIALECTS)
+    return not turn.pieces or (shape.draft.format == "anthropic" and target.dialect in BLOCK_DIALECTS)
 
 
 def _is_blank(turn: Turn, *, thoughts_count: bool) -> bool:
@@ -71,7 +71,7 @@ def _is_blank(turn: Turn, *, thoughts_count: bool) -> bool:
 def begin_with_user(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
     """Add a short message of the user before a conversation that begins with the model, where that is refused."""
     first = next((turn for turn in turns if turn.role != "system"), None)
-    native = {"anthropic": _BLOCK_DIALECTS, "gemini": ("gemini",)}.get(shape.draft.format, ())
+    native = {"anthropic": BLOCK_DIALECTS, "gemini": ("gemini",)}.get(shape.draft.format, ())
     if first is None or first.role != "assistant" or target.dialect not in native:
         return
     detail = "a conversation begins with the user here"
@@ -96,7 +96,7 @@ def add_bridges(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
             repair = "a short message of the model is before it"
             shape.draft.report("role_alternation", turns[number].nodes[0], detail, repair, fact=fact)
             place = shape.find_item(turns, number)
-            shape.draft.insert(shape.draft.items, place, shape.make_text("assistant", _BRIDGE))
+            shape.draft.insert(shape.draft.items, place, shape.make_text("assistant", BRIDGE))
 
 
 def _ends_with_model(shape: Shape, turns: Sequence[Turn]) -> bool:
@@ -107,7 +107,7 @@ def _ends_with_model(shape: Shape, turns: Sequence[Turn]) -> bool:
 def move_system(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
     """Move system messages out of a list that takes none: into the field of the request, or to the user."""
     draft = shape.draft
-    if draft.format != "anthropic" or target.dialect not in _BLOCK_DIALECTS:
+    if draft.format != "anthropic" or target.dialect not in BLOCK_DIALECTS:
         return
     for turn in turns:
         if turn.role != "system":

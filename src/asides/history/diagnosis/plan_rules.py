@@ -9,22 +9,25 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import Any
 
+import msgspec
+
 from asides.history.diagnosis.chat_rules import FieldRules
 from asides.history.diagnosis.draft import Draft, Piece
 from asides.history.diagnosis.findings import Effect, Fact
 from asides.history.diagnosis.shape import PlanView
+from asides.history.diagnosis.shape_anthropic import BLOCK_DIALECTS
 from asides.history.diagnosis.shape_chat import THOUGHT_FIELDS
 from asides.history.diagnosis.shape_gemini import SIGNATURES
 from asides.history.plan import Decision, Plan
+from asides.history.replay import BY_RULE, NOT_REPLAYABLE, NOT_SAVED, OTHER_ACCOUNT, OTHER_DIALECT, OTHER_HOST
 from asides.providers.provider import Target
 from asides.values.messages import Message
 from asides.values.thinking import Thought
 
-# The beginnings of the plan's reasons. A reason that is not here says that the part came from elsewhere.
-_BY_RULE = "replay rule"
-_NOT_SENT_BY_US = ("its text was not saved", "the reply broke off")
-_OTHER_LANGUAGE = "it was made in another dialect"
-_OTHER_ACCOUNT = "another account"
+ANOTHER = "https://another-account.invalid"
+"""The address in the origin of thinking of which the caller says that another account made it."""
+# Of these, the plan sends nothing, and a server that gets them refuses nothing.
+_NEVER_REFUSED = (NOT_SAVED, NOT_REPLAYABLE, OTHER_DIALECT)
 
 _KINDS = {
     "signature": "thinking_signature_invalid",
@@ -45,7 +48,7 @@ class PlanRules:
         self.target = target
         self.view = view
         # A format that is not the model's own is converted by another program, which sends no foreign state.
-        blocks = draft.format == "anthropic" and target.dialect in ("anthropic", "bedrock")
+        blocks = draft.format == "anthropic" and target.dialect in BLOCK_DIALECTS
         self.native = blocks or draft.format in (target.dialect, "asides")
 
     def apply(self, planned: Plan, thinking: Any) -> None:
@@ -68,6 +71,8 @@ class PlanRules:
         part = self._find_part(decision)
         if decision.what == "thought" and piece.kind != "thought":
             return  # tags in a text, which is the author's
+        if decision.why == OTHER_HOST and _is_of_another_account(part):
+            decision = msgspec.structs.replace(decision, why=OTHER_ACCOUNT)
         kind, effect = self._judge(decision, part)
         fact = Fact(decision.since, decision.source)
         if effect == "ignored":
@@ -91,10 +96,10 @@ class PlanRules:
         kinds = [_KINDS[seal.kind] for seal in seals if seal.kind in _KINDS]
         kind = kinds[0] if kinds else None
         why = decision.why
-        if why.startswith(_NOT_SENT_BY_US) or why.startswith(_OTHER_LANGUAGE) or not self.native:
+        if why in _NEVER_REFUSED or not self.native:
             return None, "ignored"
-        if why.startswith(_BY_RULE):
-            unsigned = isinstance(part, Thought) and self.target.dialect in ("anthropic", "bedrock")
+        if why.startswith(BY_RULE):
+            unsigned = isinstance(part, Thought) and self.target.dialect in BLOCK_DIALECTS
             if unsigned and why.endswith("sealed"):
                 return "thinking_signature_missing", "refused"
             name = (self.target.family or self.target.model).lower()
@@ -102,7 +107,7 @@ class PlanRules:
             return ("reasoning_field_rejected", "refused") if refuses else (None, "ignored")
         if decision.what == "part":
             return None, "ignored"
-        if kind == "encrypted_reasoning_invalid" and _OTHER_ACCOUNT in why:
+        if kind == "encrypted_reasoning_invalid" and why == OTHER_ACCOUNT:
             kind = "encrypted_reasoning_wrong_account"
         if kind is None and self.draft.format == "openai_chat":
             return None, "ignored"  # text without a seal, which any host reads
@@ -117,6 +122,11 @@ class PlanRules:
         for name in _CONTAINERS.get(self.draft.format, ()):
             node.pop(name, None)
         self.draft.touch(node)
+
+
+def _is_of_another_account(part: Any) -> bool:
+    origins = (getattr(part, "origin", None), *(seal.origin for seal in getattr(part, "seals", ())))
+    return any(origin is not None and origin.endpoint == ANOTHER for origin in origins)
 
 
 def _name_field(piece: Piece) -> str:

@@ -68,6 +68,15 @@ _NO_FAULTS = frozenset({"max_tokens_chosen", "unknown_model"})
 # What a program that converts the format of the file translates, too.
 _TRANSLATED = frozenset({"effort_mapped", "budget_chosen", "budget_mapped", "form_adjusted"})
 
+# Of OpenRouter's settings, these exclude each other: the first stays.
+_EXCLUDING = (
+    ("reasoning", "reasoning_effort"),
+    ("reasoning", "include_reasoning"),
+    ("reasoning.effort", "reasoning.max_tokens"),
+)
+_NO_TOOLS = "the history has tool calls, and the request defines no tools"
+_TOOLS_DECLARED = "the tools of the history are declared"
+
 
 def read_settings(draft: Draft, target: Target) -> Prompt | None:
     """The settings of a request as a prompt without messages; None if there are none, or they cannot be read.
@@ -76,6 +85,7 @@ def read_settings(draft: Draft, target: Target) -> Prompt | None:
     """
     if not draft.is_request or draft.fields is None:
         return None
+    _drop_second_amount(draft, target)
     body = {name: value for name, value in draft.fields.items() if name != draft.list_name}
     body.setdefault("model", "model")
     match draft.format:
@@ -90,11 +100,7 @@ def read_settings(draft: Draft, target: Target) -> Prompt | None:
         dialect = dialects.find_dialect(draft.format)
         served = dialect.read(msgspec.json.encode(body), "/v1beta/models/model:generateContent")
     except ConfigError as problem:
-        place = _find_place(draft, "thinking")
-        if isinstance(problem, InvalidThinking) and target.rule.efforts and _drop_thinking(draft):
-            fact = Fact(target.rule.since, target.rule.source)
-            repair = "it is left out, and the default of the model applies"
-            draft.report_setting("effort_unsupported_value", place, str(problem), repair, fact)
+        if isinstance(problem, InvalidThinking) and _mend_thinking(draft, target, str(problem)):
             return read_settings(draft, target)
         note = f"the settings beside the history were not checked: {problem}"
         if note not in draft.notes:
@@ -109,14 +115,49 @@ def _find_place(draft: Draft, setting: str) -> str:
     return next((place for place in places if _read(draft.fields or {}, place) is not None), setting)
 
 
-def _drop_thinking(draft: Draft) -> bool:
-    """Leave out every setting of thinking; whether there was one."""
-    fields = draft.fields or {}
-    before = msgspec.json.encode(fields)
-    for place in _PLACES.get(draft.format, {}).get("thinking", ()):
+def _mend_thinking(draft: Draft, target: Target, problem: str) -> bool:
+    """Report an amount of thinking that nobody can read, and leave it out: of two amounts, all but one.
+
+    Returns whether that changed anything. Where no efforts and no budgets are known, the words may be the host's own.
+    """
+    fields, rule = draft.fields or {}, target.rule
+    given = [place for place in _list_amounts(draft, target) if _read(fields, place) is not None]
+    if not given or not (rule.efforts or rule.budget):
+        return False
+    fact = Fact(rule.since, rule.source)
+    if len(given) > 1:
+        repair = f"{given[0]} stays alone"
+        draft.report_setting("reasoning_params_conflict", given[1], problem, repair, fact)
+        given = given[1:]
+    else:
+        is_budget = isinstance(_read(fields, given[0]), int)
+        kind = "budget_out_of_range" if is_budget else "effort_unsupported_value"
+        draft.report_setting(kind, given[0], problem, "it is left out, and the default of the model applies", fact)
+    for place in given:
         _write(fields, place, None)
     draft.changes += 1
-    return msgspec.json.encode(fields) != before
+    return True
+
+
+def _drop_second_amount(draft: Draft, target: Target) -> None:
+    """Leave one amount of thinking where a gateway refuses two spellings of it, or an effort beside a budget."""
+    fields = draft.fields or {}
+    if draft.format != target.dialect or target.facts.ask_by != "reasoning_object":
+        return
+    for stays, goes in _EXCLUDING:
+        if _read(fields, stays) is not None and _read(fields, goes) is not None:
+            detail = f"{stays} and {goes} both set the amount of thinking"
+            draft.report_setting("reasoning_params_conflict", goes, detail, f"{stays} stays alone")
+            _write(fields, goes, None)
+            draft.changes += 1
+
+
+def _list_amounts(draft: Draft, target: Target) -> tuple[str, ...]:
+    """Where a file of this format may say how much to think. The first is what stays of two."""
+    if draft.format != "gemini":
+        return _PLACES.get(draft.format, {}).get("thinking", ())
+    names = ("thinkingBudget", "thinkingLevel") if target.rule.budget else ("thinkingLevel", "thinkingBudget")
+    return tuple(f"generationConfig.thinkingConfig.{name}" for name in names)
 
 
 def fix_settings(shape: Shape, turns: Sequence[Turn], given: Prompt, planned: Plan, target: Target) -> None:
@@ -132,7 +173,6 @@ def fix_settings(shape: Shape, turns: Sequence[Turn], given: Prompt, planned: Pl
             continue
         kind = _find_kind(notice, target, given)
         fact = Fact(target.rule.since, target.rule.source)
-        asked = f", not {notice.asked}" if notice.asked and notice.asked != "set" else ""
         if notice.code == "prefill_adjusted" or kind == "prefill_with_thinking":
             repair = f"a message of the user follows: {CONTINUE!r}"
             draft.report(kind, turns[-1].nodes[-1], notice.detail, repair, fact=fact)
@@ -140,13 +180,52 @@ def fix_settings(shape: Shape, turns: Sequence[Turn], given: Prompt, planned: Pl
             continue
         if notice.setting == "messages":
             continue
-        repair = f"{notice.setting} is {notice.sent}{asked}" if notice.sent else f"{notice.setting} is changed"
         place = _find_place(draft, notice.setting)
+        held = _read(draft.fields, place)
         if _replace(draft.fields, draft.format, notice.setting, body):
-            draft.report_setting(kind, place, notice.detail, repair, fact)
+            detail, repair = notice.detail, _describe(notice, place, held, _read(draft.fields, place))
+            if notice.code == "tools_added":
+                detail, repair, fact = _NO_TOOLS, _TOOLS_DECLARED, FACTS["tools_undefined"]
+            elif kind == "budget_exceeds_max_tokens" and given.tools and target.rule.interleaves == "by_beta":
+                detail += (
+                    "; beside tools it is accepted with the header anthropic-beta: interleaved-thinking-2025-05-14"
+                )
+            draft.report_setting(kind, place, detail, repair, fact)
             draft.changes += 1
     if given.max_tokens != planned.prompt.max_tokens and given.max_tokens is not None:
         _replace(draft.fields, draft.format, "max_tokens", body)
+    _drop_context_edits(draft, planned, target)
+
+
+def _describe(notice: Notice, place: str, held: Any, new: Any) -> str:
+    """The repair of a setting, with the name and the values of the file where they are plain ones."""
+    if new is None and held is not None:
+        return f"{place} is left out"
+    name, asked, sent = notice.setting, notice.asked, notice.sent
+    if not isinstance(held, (dict, list)) and not isinstance(new, (dict, list)):
+        name, asked, sent = place, held, new
+    unlike = f", not {asked}" if asked not in (None, "", "set") else ""
+    return f"{name} is {sent}{unlike}" if sent else f"{name} is changed"
+
+
+def _drop_context_edits(draft: Draft, planned: Plan, target: Target) -> None:
+    """Drop the edits that clear earlier thinking from a request that does not think."""
+    management = (draft.fields or {}).get("context_management")
+    edits = management.get("edits") if isinstance(management, dict) else None
+    if (
+        draft.format != "anthropic"
+        or not isinstance(edits, list)
+        or target.thinks(planned.prompt.thinking) is not False
+    ):
+        return
+    for place, edit in reversed(list(enumerate(edits))):
+        if isinstance(edit, dict) and str(edit.get("type")).startswith("clear_thinking"):
+            detail = "earlier thinking is cleared only while thinking is on"
+            path = f"context_management.edits[{place}]"
+            draft.report_setting("context_edit_needs_thinking", path, detail, "the edit is left out")
+            draft.remove(edits, edit)
+    if not edits and draft.fields is not None:
+        draft.fields.pop("context_management")
 
 
 def _find_kind(notice: Notice, target: Target, given: Prompt) -> str | None:
@@ -236,11 +315,10 @@ def add_tools(draft: Draft, turns: Sequence[Turn], target: Target) -> None:
     """Declare the tools that the history calls, where the request declares none and the model refuses that."""
     fields = draft.fields
     names = list(dict.fromkeys(call.name for turn in turns for call in turn.list_pieces("call")))
-    refuses = target.dialect in ("anthropic", "bedrock") and draft.is_request
+    refuses = bool(dialects.find_facts(target.dialect).tools_field) and draft.is_request
     if not refuses or not names or fields is None or fields.get("tools"):
         return
-    detail = "the history has tool calls, and the request defines no tools"
-    draft.report_setting(None, "tools", detail, "the tools of the history are declared", FACTS["tools_undefined"])
+    draft.report_setting(None, "tools", _NO_TOOLS, _TOOLS_DECLARED, FACTS["tools_undefined"])
     schema: Node = {"type": "object"}
     match draft.format:
         case "anthropic":

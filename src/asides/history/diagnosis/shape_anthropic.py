@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from asides.dialects.anthropic.import_messages import import_messages
-from asides.history.diagnosis.draft import Node, Piece, PieceKind, Turn, TurnRole
+from asides.history.diagnosis.draft import Node, Piece, PieceKind, Turn
 from asides.history.diagnosis.shape import CANCELLED, Shape, make_piece, read_part
+from asides.values.messages import Role
 
+BLOCK_DIALECTS = ("anthropic", "bedrock")
+"""The dialects that take such blocks, in their own spelling."""
 THOUGHTS = ("thinking", "redacted_thinking")
-_ROLES: dict[str, TurnRole] = {"user": "user", "assistant": "assistant", "system": "system"}
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _KINDS: dict[str, PieceKind] = {
     "text": "text",
     "thinking": "thought",
@@ -41,7 +44,7 @@ class AnthropicShape(Shape):
             turns.append(Turn(role, [item], pieces, model if isinstance(model, str) else ""))
         return turns
 
-    def _read_content(self, item: Node, role: TurnRole) -> list[Piece]:
+    def _read_content(self, item: Node, role: Role) -> list[Piece]:
         content = item.get("content")
         if isinstance(content, str):
             parts, _ = read_part(lambda: import_messages([{"role": role, "content": content}]))

@@ -7,24 +7,16 @@ from typing import Any
 import msgspec
 
 from asides.dialects.message_encoder import STAND_IN
-from asides.dialects.openai_chat.import_messages import import_message
-from asides.history.diagnosis.draft import Node, Piece, PieceKind, Turn, TurnRole
+from asides.dialects.openai_chat.encode_messages import add_signature
+from asides.dialects.openai_chat.import_messages import ROLES, import_message
+from asides.history.diagnosis.draft import Node, Piece, PieceKind, Turn
 from asides.history.diagnosis.shape import CANCELLED, Shape, make_piece, read_part
+from asides.values.messages import Role
 
 DETAILS = "reasoning_details"
 THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", DETAILS)
 """The fields of a message that hold thinking."""
-# The object in `extra_content` has the name of the only host that signs calls of this dialect.
-_CARRIER = next(iter(msgspec.json.decode(b'{"google": null}')))
 _BESIDE_THOUGHT = ("extra_content", "thought_signature")
-_ROLES: dict[str, TurnRole] = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "assistant": "assistant",
-    "tool": "tool",
-    "function": "tool",
-}
 
 
 class ChatShape(Shape):
@@ -36,9 +28,9 @@ class ChatShape(Shape):
         legacy_calls = 0
         for item in self.draft.items:
             given = item.get("role")
-            role = _ROLES.get(given) if isinstance(given, str) else None
+            role = ROLES.get(given) if isinstance(given, str) else None
             if role is None:
-                self.refuse(item, f"the role {str(given)[:40]!r} is not known; use {', '.join(_ROLES)}.")
+                self.refuse(item, f"the role {str(given)[:40]!r} is not known; use {', '.join(ROLES)}.")
             if item.get("function_call"):
                 legacy_calls += 1
             pieces = self._read_result(item, legacy_calls) if role == "tool" else self._read_content(item, role)
@@ -58,7 +50,7 @@ class ChatShape(Shape):
         parts = self._import(item, {"content": "", **item}, legacy_calls)
         return [make_piece("result", item, self.draft.items, parts)]
 
-    def _read_content(self, item: Node, role: TurnRole) -> list[Piece]:
+    def _read_content(self, item: Node, role: Role) -> list[Piece]:
         content = item.get("content")
         if not isinstance(content, list):
             if content is None:
@@ -118,19 +110,12 @@ class ChatShape(Shape):
         """Replace the arguments of a call."""
         call.node.get("function", call.node)["arguments"] = msgspec.json.encode(arguments).decode()
         if isinstance(call.node.get("extra_content"), dict):  # a signature covers the arguments
-            call.node["extra_content"] = sign_with_placeholder(call.node["extra_content"])
+            call.node["extra_content"] = add_signature(call.node["extra_content"], STAND_IN)
         self.draft.touch(call.node)
 
     def takes_text_arguments(self) -> bool:
         """Arguments are JSON text."""
         return True
-
-
-def sign_with_placeholder(carrier: Any) -> Node:
-    """The object that carries the signature of a call, with the documented placeholder."""
-    outer: Node = dict(carrier) if isinstance(carrier, dict) else {}
-    inner = outer.get(_CARRIER)
-    return {**outer, _CARRIER: {**(inner if isinstance(inner, dict) else {}), "thought_signature": STAND_IN}}
 
 
 def _find_kind(part: Node) -> PieceKind:

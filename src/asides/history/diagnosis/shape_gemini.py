@@ -9,11 +9,12 @@ import msgspec
 
 from asides.dialects.gemini.import_contents import import_contents
 from asides.dialects.message_encoder import STAND_IN
-from asides.history.diagnosis.draft import Node, Piece, PieceKind, Turn, TurnRole
+from asides.history.diagnosis.draft import Node, Piece, PieceKind, Turn
 from asides.history.diagnosis.shape import CANCELLED, Shape, make_piece, read_part
+from asides.values.messages import Role
 from asides.values.parts import ToolCall, ToolResult
 
-_ROLES: dict[str, TurnRole] = {"user": "user", "model": "assistant", "function": "user", "tool": "user"}
+_ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "user", "tool": "user"}
 # The API takes both spellings.
 _CAMEL = {
     "function_call": "functionCall",
@@ -74,7 +75,7 @@ class GeminiShape(Shape):
                 turns.append(Turn(role, [item], pieces))
         return turns
 
-    def _read_part(self, item: Node, role: TurnRole, part: Node, holder: list[Any]) -> Piece:
+    def _read_part(self, item: Node, role: Role, part: Node, holder: list[Any]) -> Piece:
         content = {"role": "model" if role == "assistant" else "user", "parts": [_to_camel(part)]}
         parts, problem = read_part(lambda: import_contents([content]))
         if problem:

@@ -8,10 +8,11 @@ import msgspec
 
 from asides.dialects.openai_responses.import_items import import_items
 from asides.dialects.openai_responses.tool_items import CLIENT_CALLS
-from asides.history.diagnosis.draft import Node, Piece, PieceKind, Turn, TurnRole
+from asides.history.diagnosis.draft import Node, Piece, PieceKind, Turn
 from asides.history.diagnosis.shape import CANCELLED, Shape, make_piece, read_part
+from asides.values.messages import Role
 
-_ROLES: dict[str, TurnRole] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 _KINDS: dict[str, PieceKind] = {
     "reasoning": "thought",
     "function_call": "call",
@@ -43,7 +44,7 @@ class ResponsesShape(Shape):
                 turns.append(Turn(role, [item], [piece]))
         return turns
 
-    def _read_item(self, item: Node) -> tuple[TurnRole, Piece]:
+    def _read_item(self, item: Node) -> tuple[Role, Piece]:
         kind = item.get("type", "item_reference" if item.keys() == {"id"} else "message")
         if not isinstance(kind, str):
             self.refuse(item, "type is not text.")
@@ -53,7 +54,7 @@ class ResponsesShape(Shape):
         if kind == "message":
             return _ROLES[str(item.get("role"))], make_piece("text", item, self.draft.items, parts)
         piece_kind = _KINDS.get(kind, "other")
-        role: TurnRole = "tool" if piece_kind == "result" else "assistant"
+        role: Role = "tool" if piece_kind == "result" else "assistant"
         return role, make_piece(piece_kind, item, self.draft.items, parts)
 
     # --- changes ----------------------------------------------------------------------------------------------------

@@ -11,15 +11,16 @@ from typing import Any
 
 import msgspec
 
+from asides.dialects.message_encoder import STAND_IN
+from asides.dialects.openai_chat.encode_messages import add_signature
 from asides.dialects.openai_chat.wire import read_signature
 from asides.history.diagnosis.draft import Node, Piece, Turn
 from asides.history.diagnosis.findings import FACTS, Fact
 from asides.history.diagnosis.shape import Shape
-from asides.history.diagnosis.shape_chat import sign_with_placeholder
+from asides.history.diagnosis.shape_anthropic import BLOCK_DIALECTS
 from asides.history.diagnosis.shape_gemini import SIGNATURES, set_placeholder
 from asides.providers.provider import Target
 
-_BLOCK_DIALECTS = ("anthropic", "bedrock")
 _LONGEST_ID = 64
 _PREFIXES = {"reasoning": "rs", "message": "msg", "function_call": "fc", "custom_tool_call": "ctc"}
 
@@ -27,7 +28,7 @@ _PREFIXES = {"reasoning": "rs", "message": "msg", "function_call": "fc", "custom
 def fix_thinking(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
     """Repair the thinking of this format."""
     match shape.draft.format:
-        case "anthropic" if target.dialect in _BLOCK_DIALECTS:
+        case "anthropic" if target.dialect in BLOCK_DIALECTS:
             _fix_blocks(shape, turns, target)
         case "openai_responses" if target.dialect == "openai_responses":
             _ItemRules(shape, target).fix(turns)
@@ -87,7 +88,7 @@ def _list_open_thoughts(turns: Sequence[Turn]) -> list[Piece]:
     """
     found: list[Piece] = []
     for turn in reversed(turns):
-        if _begins(turn):
+        if _begins_turn(turn):
             break
         found += turn.list_pieces("thought")
     return found
@@ -282,7 +283,7 @@ def _sign_calls(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
     draft = shape.draft
     if turns and turns[-1].role == "assistant" and not draft.is_request:
         return  # the next question ends this turn
-    start = max((number for number, turn in enumerate(turns) if _begins(turn)), default=-1)
+    start = max((number for number, turn in enumerate(turns) if _begins_turn(turn)), default=-1)
     for turn in turns[start + 1 :]:
         call = next(iter(turn.list_pieces("call")), None) if turn.role == "assistant" else None
         if call is None or _has_signature(call.node, draft.format):
@@ -293,11 +294,11 @@ def _sign_calls(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
         if draft.format == "gemini":
             set_placeholder(call.node)
         else:
-            call.node["extra_content"] = sign_with_placeholder(call.node.get("extra_content"))
+            call.node["extra_content"] = add_signature(call.node.get("extra_content"), STAND_IN)
         draft.touch(call.node)
 
 
-def _begins(turn: Turn) -> bool:
+def _begins_turn(turn: Turn) -> bool:
     return turn.role == "user" and any(piece.kind != "result" for piece in turn.pieces)
 
 

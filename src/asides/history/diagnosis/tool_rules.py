@@ -13,13 +13,13 @@ from asides.dialects.turn_encoder import make_call_id
 from asides.history.diagnosis.draft import Piece, Turn
 from asides.history.diagnosis.findings import FACTS
 from asides.history.diagnosis.shape import Shape
+from asides.history.diagnosis.shape_anthropic import BLOCK_DIALECTS
 from asides.providers.provider import Target
 from asides.values.messages import Message, Prompt
 from asides.values.parts import ToolCall, is_too_deep, read_arguments
 from asides.wire.partial_json import partial
 
 _LONGEST_ID = 64
-_BLOCK_DIALECTS = ("anthropic", "bedrock")
 
 
 # --- arguments --------------------------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def fix_ids(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
     results = {id(call): result for call, result in _Pairs(shape, turns).pairs}
     given: set[str] = set()
     counts: dict[str, int] = {}
-    alone = target.dialect in (*_BLOCK_DIALECTS, "openai_responses")
+    alone = target.dialect in (*BLOCK_DIALECTS, "openai_responses")
     for turn in turns:
         calls = turn.list_pieces("call") if turn.role == "assistant" else []
         if not alone:
@@ -217,7 +217,7 @@ def fix_ids(shape: Shape, turns: Sequence[Turn], target: Target) -> None:
 
 def _make_accepted(call_id: str, target: Target) -> str:
     """The id, or one that is derived from it, so that the call and its result have the same."""
-    if target.dialect in _BLOCK_DIALECTS:
+    if target.dialect in BLOCK_DIALECTS:
         return make_call_id(call_id)
     if target.dialect == "openai_chat" and target.quirks.tool_call_ids != "any":
         from asides.dialects.openai_chat.encode_messages import encode_messages

@@ -97,7 +97,7 @@ def _adaptive(
     since: str = "2026-11-09",
     source: str = _WHATS_NEW,
     prefix_bound: bool = False,
-    account_bound: bool = False,
+    account_bound: bool | None = None,
     assumed: bool = False,
     effort_updates: EffortUpdates | None = None,
 ) -> ModelRule:

@@ -104,10 +104,10 @@ def _without_forms(rule: ModelRule) -> ModelRule:
 
 GPT_MODELS = (
     _gpt("gpt-6.1-sol*", "always", LOW_TO_XHIGH, tools=False, since="2026-11-04", source=_GPT_6),
-    _gpt("gpt-6.1-terra*", "optional", LOW_TO_MAX, tools=False, since="2026-11-15", source=_TERRA),
+    _gpt("gpt-6.1-terra*", "optional", LOW_TO_MAX, tools="off", since="2026-11-15", source=_TERRA),
     _gpt("gpt-6-astra*", "always", LOW_TO_MAX, tools=False, since="2026-11-04", source=_GPT_6),
     _gpt("gpt-6-sol*", "optional", LOW_TO_MAX, default=None, tools="off", since="2026-11-04", source=_GPT_6),
-    _gpt("gpt-6-luna*", "optional", LOW_TO_MAX, default=None, tools=False, since="2026-11-04", source=_GPT_6),
+    _gpt("gpt-6-luna*", "optional", LOW_TO_MAX, default=None, tools="off", since="2026-11-04", source=_GPT_6),
     _gpt("gpt-6*", "unknown", None, default=None, tools=False, since="2026-11-04", source=_GPT_6),
     # From 5.4 on, tools and an effort together are refused in this dialect (docs.apiyi.com responses-migration). From
     # 5.6 on also tools alone: "use /v1/responses or set reasoning_effort to 'none'" (2026-07).
@@ -118,7 +118,7 @@ GPT_MODELS = (
     # The newest chat model under a name that stays. Azure writes it with the family in front.
     _gpt("chat-latest*", "always", ("medium",), since="2026-11-15", source=_LATEST),
     _gpt("gpt-chat-latest*", "always", ("medium",), since="2026-11-15", source=_LATEST),
-    _gpt("*daybreak-*", "optional", LOW_TO_MAX, tools=False, since="2026-11-15", source=_DAYBREAK),
+    _gpt("*daybreak-*", "optional", LOW_TO_MAX, tools="off", since="2026-11-15", source=_DAYBREAK),
     _gpt("gpt-5.4*", "optional", LOW_TO_XHIGH, default="off", tools=False),
     _gpt("gpt-5.3*", "optional", LOW_TO_XHIGH, default="off"),
     _gpt("gpt-5.2*", "optional", LOW_TO_XHIGH, default="off"),

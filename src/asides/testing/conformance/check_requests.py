@@ -28,6 +28,7 @@ TOOLS = (
     ),
 )
 QUESTION = Prompt((user("What is it?"),), system="Be brief.", tools=TOOLS, max_tokens=8000)
+_PLAIN = msgspec.structs.replace(QUESTION, tools=())
 _BUDGET = 2000
 _TEMPERATURE = 0.25
 # The fields of each form of asking for thinking (providers/provider.py: AskBy). One of them must be in the request.
@@ -211,7 +212,8 @@ def thinking_can_be_switched_off(case: Case) -> None:
     if case.rule.thinking == "always":
         _check_conflict_raises(case, off, "cannot stop")
         return
-    sent, plain = _ask(case, off), _ask(case, Thinking())
+    # Without tools: beside them, some models do not think at all in some dialects.
+    sent, plain = (case.encode(msgspec.structs.replace(_PLAIN, thinking=thinking)) for thinking in (off, Thinking()))
     if _without_limits(sent) == _without_limits(plain):
         if case.rule.thinking == "never" or case.rule.default == "off":
             raise CheckSkipped("this model does not think unless it is asked to")

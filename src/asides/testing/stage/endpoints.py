@@ -6,8 +6,11 @@ Not here: the dialect that a request speaks, replies, and lists (routes).
 from __future__ import annotations
 
 import re
+import time
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, quote, unquote
 from zlib import crc32
@@ -128,6 +131,26 @@ def _count_response_tokens(call: EndpointCall) -> Answer:
     return answer_json({"object": "response.input_tokens", "input_tokens": count_input(served.prompt)})
 
 
+def _compact_response(call: EndpointCall) -> Answer:
+    """Keep the user's messages, and put one opaque item in place of all else. The stage does not check it later."""
+    served = call.dialect.read(call.request.body, call.request.path)
+    items = _parse_object(call).get("input")
+    said = items if isinstance(items, list) else [{"type": "message", "role": "user", "content": items}]
+    kept = [item for item in said if isinstance(item, dict) and item.get("role") == "user"]
+    digest = sha256(call.request.body).hexdigest()
+    item = {"id": f"cmp_{digest[:24]}", "type": "compaction", "encrypted_content": b64encode(digest.encode()).decode()}
+    count = count_input(served.prompt)
+    return answer_json(
+        {
+            "id": f"resp_{digest[:24]}",
+            "object": "response.compaction",
+            "created_at": int(time.time()),
+            "output": [*kept, item],
+            "usage": {"input_tokens": count, "output_tokens": 1, "total_tokens": count + 1},
+        }
+    )
+
+
 def _parse_object(call: EndpointCall) -> dict[str, Any]:
     """Return the fields of the body that are set. Here a request may lack any of them."""
     return RequestFields.parse_body(call.request.body).remaining
@@ -163,7 +186,7 @@ def _delete_response(call: EndpointCall) -> Answer:
     return answer_json({"id": call.names["response"], "object": "response", "deleted": True})
 
 
-_RESPONSE = re.compile(r"/responses/(?P<response>(?!input_tokens$)[^/]+)$")
+_RESPONSE = re.compile(r"/responses/(?P<response>(?!(?:input_tokens|compact)$)[^/]+)$")
 
 
 # --- gemini -----------------------------------------------------------------------------------------------------------
@@ -301,6 +324,7 @@ _ENDPOINTS: dict[str, tuple[Endpoint, ...]] = {
     "openai_chat": (_MODEL,),
     "openai_responses": (
         Endpoint("POST", re.compile(r"/responses/input_tokens$"), _count_response_tokens),
+        Endpoint("POST", re.compile(r"/responses/compact$"), _compact_response),
         Endpoint("GET", _RESPONSE, _show_response),
         Endpoint("DELETE", _RESPONSE, _delete_response),
         Endpoint("GET", re.compile(r"/responses/(?P<response>[^/]+)/input_items$"), _list_response_input),

@@ -202,7 +202,7 @@ class Routes:
         try:
             refusal = None if rules is None else rules.refuse(request)
         except _MALFORMED:
-            problem = "a field of the request has an unexpected type."
+            problem = None if self._lenient else "a field of the request has an unexpected type."
         try:
             served = read(request.body, request.path)
         except AsidesError as unreadable:

@@ -79,7 +79,7 @@ class Stage:
             key=key,
             models=models,
             dialect=dialect,
-            lenient=_read_rules_mode(rules),
+            lenient=_is_lenient(rules),
             today=_read_date(date),
             reports_cache=cache,
         )
@@ -252,7 +252,7 @@ def run(
         log,
         key=key,
         models=(MODEL,),
-        lenient=_read_rules_mode(rules),
+        lenient=_is_lenient(rules),
         today=_read_date(date),
         reports_cache=True,
     )
@@ -278,7 +278,7 @@ def _improvise_slowly(request: ServedRequest) -> Scene:
     return msgspec.structs.replace(reply, pause=0.02, piece=max(6, length // _MOST_PIECES))
 
 
-def _read_rules_mode(rules: str) -> bool:
+def _is_lenient(rules: str) -> bool:
     """Return whether the stage is lenient."""
     if rules not in get_args(RulesMode):
         raise ConfigError(f'rules is {rules!r}. To do: write "strict" or "lenient".')

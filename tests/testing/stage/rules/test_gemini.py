@@ -15,7 +15,7 @@ import asides
 from asides.providers.find import find_provider
 from asides.providers.provider import ModelRule
 from asides.testing import OpenStage, Say, Stage
-from asides.values.errors import AuthError, ReplayRejected
+from asides.values.errors import AuthError
 from asides.values.messages import Message, user
 from asides.values.parts import Part, ToolCall, ToolResult
 from asides.values.thinking import Seal
@@ -95,7 +95,7 @@ def assert_refused_and_healed(
 
 
 def test_a_call_without_its_signature_is_refused(stage: OpenStage) -> None:
-    """The stand-in is ours; a client that has none is turned away as the real servers do."""
+    """The stand-in is ours; a client that has none is turned away as the real servers do, and learns to send one."""
     open_stage, history = first_step(stage)
     history[1] = changed(history[1], seals=())
     # A row that does not know of the rule sends no stand-in.
@@ -103,8 +103,10 @@ def test_a_call_without_its_signature_is_refused(stage: OpenStage) -> None:
         find_provider("google"), name="careless", models=(ModelRule(models="gemini-3*"),)
     )
     client = asides.Client(providers=[careless], base_url=base(open_stage), api_key="key", retries=0)
-    with client, pytest.raises(ReplayRejected, match="missing a thought_signature"):
+    with client:
         client.ask("careless:gemini-3-pro-preview", history)
+    (refusal,) = open_stage.refusals
+    assert (refusal.kind, "missing a thought_signature" in refusal.text) == ("thought_signature_missing", True)
 
 
 def test_a_call_from_elsewhere_passes_with_the_stand_in(stage: OpenStage) -> None:

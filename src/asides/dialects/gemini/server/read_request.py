@@ -16,7 +16,7 @@ from asides.dialects.dialect import ServedRequest
 from asides.dialects.gemini.encode import MODES, SAMPLING
 from asides.dialects.gemini.import_contents import import_contents, import_texts
 from asides.dialects.server_half import RequestFields
-from asides.values.errors import ConfigError
+from asides.values.errors import ConfigError, InvalidThinking
 from asides.values.messages import OutputSchema, Prompt, Sampling
 from asides.values.thinking import Effort, Thinking
 from asides.values.tools import Tool
@@ -97,19 +97,24 @@ class _Request:
             return Thinking(show="none")
         shown, level, budget = config.get("includeThoughts"), config.get("thinkingLevel"), config.get("thinkingBudget")
         if level is not None and budget is not None:
-            raise ConfigError("thinkingConfig has both thinkingBudget and thinkingLevel; give one of them.")
+            raise InvalidThinking(
+                "thinkingConfig has both thinkingBudget and thinkingLevel; give one of them.", setting="thinking"
+            )
         # The API shows thoughts only on request.
         thinking = Thinking(show="summary" if shown is True else "none")
         if level is not None and level != _ANY_LEVEL:
             effort = _LEVELS.get(str(level).upper())
             if effort is None:
-                raise ConfigError(f"the thinkingLevel {level!r} is not known; use {', '.join(_LEVELS)}.")
+                raise InvalidThinking(
+                    f"the thinkingLevel {level!r} is not known; use {', '.join(_LEVELS)}.", setting="thinking"
+                )
             return msgspec.structs.replace(thinking, effort=effort)
         if budget is None:
             return msgspec.structs.replace(thinking, mode="on") if shown else thinking
         if not isinstance(budget, int) or budget < -1:
-            raise ConfigError(
-                "thinkingBudget is a number of tokens, 0 for none or -1 for as many as the model decides."
+            raise InvalidThinking(
+                "thinkingBudget is a number of tokens, 0 for none or -1 for as many as the model decides.",
+                setting="thinking",
             )
         match budget:
             case 0:

@@ -107,7 +107,7 @@ def _check_tools(turns: list[tuple[int, Wire]], request: ClaudeRequest) -> Itera
                     yield texts.IDS_REPEATED.refuse(place=f"messages.{place}.content.{index}")
                 called.add(block.get("id"))
         following = turns[number + 1][1] if number + 1 < len(turns) else None
-        results = _leading_results(following)
+        results = _list_leading_results(following)
         if missing := [call for call in calls if call not in results]:
             yield texts.RESULT_MISSING.refuse(message=f"messages.{place}", ids=", ".join(map(str, missing)))
         yield from _check_orphans(place, message, turns[number - 1][1] if number else None)
@@ -115,7 +115,7 @@ def _check_tools(turns: list[tuple[int, Wire]], request: ClaudeRequest) -> Itera
         yield texts.TOOLS_UNDEFINED.refuse()
 
 
-def _leading_results(message: Wire | None) -> list[object]:
+def _list_leading_results(message: Wire | None) -> list[object]:
     """Return the ids of the results at the beginning of a message. Results behind other content do not count."""
     results: list[object] = []
     for block in message["content"] if message is not None and message.get("role") == "user" else ():
@@ -264,7 +264,7 @@ class SealCheck:
         if (reason := self._find_silent_drop(issued, faults)) is not None:
             self.dropped.append(Dropped(where, reason))
             return
-        if "model" in faults and not self._reads(issued.model):
+        if "model" in faults and not self._can_read(issued.model):
             yield texts.SIGNATURE_INVALID.refuse(**names)
         checks_text = not (request.is_old_account and request.generation and request.generation.prefix_bound)
         if "text" in faults and checks_text:
@@ -285,11 +285,16 @@ class SealCheck:
         if "account" in faults and made_by is not None and made_by.account_bound:
             return "organization_binding_mismatch"
         generation = self._request.generation
-        if "model" in faults and generation is not None and generation.prefix_bound and not self._reads(issued.model):
+        if (
+            "model" in faults
+            and generation is not None
+            and generation.prefix_bound
+            and not self._can_read(issued.model)
+        ):
             return "model_binding_mismatch"
         return None
 
-    def _reads(self, model: str) -> bool:
+    def _can_read(self, model: str) -> bool:
         """Return whether the requested model reads the thinking of this one: itself, under any name, and a few."""
         made_by, asked = name_model(model), name_model(self._request.model)
         if made_by is None or asked is None:

@@ -190,14 +190,14 @@ def _normalise(value: Any) -> Any:
         return [{"type": "text", "text": value}]
     if isinstance(value, dict):
         return {
-            name: _normalise(inner) if name == "content" else _without_marks(inner)
+            name: _normalise(inner) if name == "content" else _strip_marks(inner)
             for name, inner in value.items()
             if name != "cache_control"
         }
-    return [_without_marks(inner) for inner in value] if isinstance(value, list) else value
+    return [_strip_marks(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _without_marks(value: Any) -> Any:
+def _strip_marks(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _without_marks(inner) for name, inner in value.items() if name != "cache_control"}
-    return [_without_marks(inner) for inner in value] if isinstance(value, list) else value
+        return {name: _strip_marks(inner) for name, inner in value.items() if name != "cache_control"}
+    return [_strip_marks(inner) for inner in value] if isinstance(value, list) else value

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from asides.testing import OpenStage
-from tests.testing.stage.rules.chat_requests import SAID, SO, USER, called, result
+from asides.testing import OpenStage, Say
+from tests.testing.stage.rules.chat_requests import SAID, SO, USER, called, result, send
 from tests.testing.stage.rules.openai_chat.host_cases import (
     FORCED,
     LOOP,
@@ -19,7 +19,15 @@ from tests.testing.stage.rules.openai_chat.host_cases import (
 )
 
 THINKING_BLOCKS = [{"type": "thinking", "thinking": "mull", "signature": "s"}]
+LONG = 1_048_577
 CASES = [
+    Case(
+        "context_length",
+        "openai/gpt-5",
+        messages({"role": "user", "content": "a " * LONG}),
+        messages(USER),
+        "However, you requested about 1048577 tokens",
+    ),
     Case(
         "thinking_must_lead",
         "claude-sonnet-4-5",
@@ -152,3 +160,14 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_broken_request_is_refused_and_the_nearest_legal_one_is_not(stage: OpenStage, case: Case) -> None:
     try_case(stage, case)
+
+
+def test_thinking_in_a_final_message_needs_thinking(stage: OpenStage) -> None:
+    opened = stage(Say(thinking="mull", text="42"))
+    model, path = "anthropic/claude-sonnet-4.5", "/v1/chat/completions"
+    turn = send(opened, path, {"model": model, **asking()}).json["choices"][0]["message"]
+    sent = {"model": model, **messages(USER, turn, reasoning={"enabled": False})}
+    assert send(opened, path, sent).status == 400
+    assert opened.refusals[-1].kind == "thinking_present_while_disabled"
+    assert send(opened, path, {**sent, "reasoning": {"enabled": True}}).status == 200
+    assert send(opened, path, {**sent, "messages": [USER, turn, SO]}).status == 200

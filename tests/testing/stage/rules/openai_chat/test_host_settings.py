@@ -19,6 +19,38 @@ from tests.testing.stage.rules.openai_chat.host_cases import (
 FORCED_BUT_OFF = with_tools(tool_choice="required", thinking=OFF)
 CASES = [
     Case(
+        "effort_unsupported_value",
+        "openai/gpt-oss-120b",
+        asking(reasoning_effort="none"),
+        asking(reasoning_effort="low"),
+        "`reasoning_effort` must be one of `low`, `medium`, or `high`",
+        at="as-groq",
+    ),
+    Case(
+        "effort_unsupported_param",
+        "llama-3.3-70b-versatile",
+        asking(reasoning_effort="low"),
+        asking(),
+        "`reasoning_effort` is not supported with this model",
+        at="as-groq",
+    ),
+    Case(
+        "effort_unsupported_value",
+        "gpt-oss-120b",
+        asking(reasoning_effort="none"),
+        asking(reasoning_effort="high"),
+        "`reasoning_effort` must be one of `low`, `medium`, or `high`",
+        at="as-cerebras",
+    ),
+    Case(
+        "effort_unsupported_value",
+        "mistral-small-latest",
+        asking(reasoning_effort="low"),
+        asking(reasoning_effort="high"),
+        "Input should be 'none' or 'high'",
+        status=422,
+    ),
+    Case(
         "stream_required",
         "any",
         asking(enable_thinking=True),

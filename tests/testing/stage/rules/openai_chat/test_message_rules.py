@@ -13,7 +13,23 @@ from tests.testing.stage.rules.openai_chat.host_cases import (
     try_case,
 )
 
+BROKEN_CALL = called("a")
+BROKEN_CALL["tool_calls"][0]["function"]["arguments"] = '{"at":'
 CASES = [
+    Case(
+        "tool_arguments_invalid",
+        "MiniMax-M2",
+        messages(USER, BROKEN_CALL, result("a")),
+        messages(USER, called("a"), result("a")),
+        "invalid params, invalid function arguments json string, tool_call_id: a",
+    ),
+    Case(
+        None,
+        "any",
+        messages({"role": "user", "content": [{"type": "text"}]}),
+        messages({"role": "user", "content": [{"type": "text", "text": "x"}]}),
+        "Missing required parameter: 'messages[0].content[0].text'.",
+    ),
     Case(
         "role_alternation",
         "mistral-7b-instruct",

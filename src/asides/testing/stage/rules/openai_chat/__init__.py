@@ -22,7 +22,7 @@ from asides.testing.stage.rules.openai_chat import (
     openai_settings,
     returned_thinking,
 )
-from asides.testing.stage.rules.openai_chat.asked import Asked
+from asides.testing.stage.rules.openai_chat.chat_request import ChatRequest
 from asides.testing.stage.rules.openai_chat.error_bodies import Fault, write_midstream
 from asides.testing.stage.rules.openai_chat.hosts import Host, find_host, find_upstream
 from asides.testing.stage.rules.openai_chat.issued_details import IssuedDetails
@@ -57,7 +57,7 @@ class _ChatRules:
     def refuse(self, request: Request) -> str | None:
         """Return the first rule that this request breaks, in the real server's words and form."""
         body: Wire = msgspec.json.decode(request.body)
-        return next(self._check(request, Asked(body, self._today)), None)
+        return next(self._check(request, ChatRequest(body, self._today)), None)
 
     def seal(self, events: list[Event], request: Request) -> list[Event]:
         """Add the state that the hosts of this model put on thoughts and calls; most add none."""
@@ -66,7 +66,7 @@ class _ChatRules:
         upstream = find_upstream(find_host(request, model), model)
         return self._issued.seal(_name_field(events, upstream.field), model, upstream.form)
 
-    def _check(self, request: Request, asked: Asked) -> Iterator[DetailedRefusal]:
+    def _check(self, request: Request, asked: ChatRequest) -> Iterator[DetailedRefusal]:
         host = find_host(request, asked.model)
         for fault in host.check(asked):
             yield fault.refuse(host.write_body(fault))
@@ -81,7 +81,7 @@ class _ChatRules:
             else:
                 yield fault.refuse(host.wrap(fault, inner, upstream.title, asked.model))
 
-    def _check_upstream(self, asked: Asked, is_passed_on: bool, upstream: Host) -> Iterator[Fault]:
+    def _check_upstream(self, asked: ChatRequest, is_passed_on: bool, upstream: Host) -> Iterator[Fault]:
         if is_passed_on:
             yield from upstream.check(asked)
         yield from self._issued.check(asked, upstream.form, exact=upstream.exact)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import date
 
 from asides.testing.stage.rules import find_turn_start
-from asides.testing.stage.rules.openai_chat.asked import Asked
+from asides.testing.stage.rules.openai_chat.chat_request import ChatRequest
 from asides.testing.stage.rules.openai_chat.error_bodies import Fault, HostRule, write_issues, write_nothing
 
 # --- OpenRouter's own -------------------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ _MANDATORY_MODELS = re.compile(
 _CONTEXT_LIMIT = 1_048_576
 
 
-def check_openrouter_settings(asked: Asked) -> Iterator[Fault]:
+def check_openrouter_settings(asked: ChatRequest) -> Iterator[Fault]:
     """Check that thinking is asked for once, and not switched off where that cannot be."""
     reasoning = asked.body.get("reasoning")
     if asked.effort is not None and (reasoning is not None or asked.body.get("include_reasoning") is not None):
@@ -87,13 +87,13 @@ _MUST_LEAD = HostRule(
 )
 
 
-def check_litellm_settings(asked: Asked) -> Iterator[Fault]:
+def check_litellm_settings(asked: ChatRequest) -> Iterator[Fault]:
     """Check that thinking is asked for once."""
     if "thinking" in asked.body and "thinking_level" in asked.body:
         yield _ONE_LEVEL.fault(model=asked.model)
 
 
-def check_claude_loop(asked: Asked) -> Iterator[Fault]:
+def check_claude_loop(asked: ChatRequest) -> Iterator[Fault]:
     """Check that the calls of the open turn bring their thinking, while it is enabled."""
     start = find_turn_start(asked.messages)
     for place, message in asked.assistants():
@@ -129,7 +129,7 @@ _REASONING_BACK = HostRule(
 _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
 
 
-def check_claude_upstream(asked: Asked) -> Iterator[Fault]:
+def check_claude_upstream(asked: ChatRequest) -> Iterator[Fault]:
     """Check the budget, and thinking in a final message while it is off."""
     budget, most = asked.get("reasoning.max_tokens"), asked.body.get("max_tokens")
     if isinstance(budget, int) and isinstance(most, int) and budget >= most:
@@ -140,7 +140,7 @@ def check_claude_upstream(asked: Asked) -> Iterator[Fault]:
         yield _THINKING_WHILE_OFF.fault(place=len(asked.messages) - 1)
 
 
-def check_deepseek_upstream(asked: Asked) -> Iterator[Fault]:
+def check_deepseek_upstream(asked: ChatRequest) -> Iterator[Fault]:
     """Check that turns with calls bring their thinking, in any field that the gateway reads. An empty list counts."""
     off = asked.get("reasoning.enabled") is False or asked.get("reasoning.effort") == "none"
     if off or not re.match(r"deepseek-(?:v[4-9]|flash)", asked.name):
@@ -158,7 +158,7 @@ _KIMI_TOOL_CHOICE = HostRule(
 )
 
 
-def check_kimi_upstream(asked: Asked) -> Iterator[Fault]:
+def check_kimi_upstream(asked: ChatRequest) -> Iterator[Fault]:
     """Check that no tool is forced while the model thinks."""
     off = asked.get("reasoning.enabled") is False or asked.get("reasoning.effort") == "none"
     refused = ("specified",) if re.match(r"kimi-k[3-9]", asked.name) else ("specified", "required")
@@ -197,7 +197,7 @@ SIGNATURE_CORRUPTED = HostRule(
 )
 
 
-def check_google_settings(asked: Asked) -> Iterator[Fault]:
+def check_google_settings(asked: ChatRequest) -> Iterator[Fault]:
     """Check that thinking is asked for once, and not switched off where that cannot be."""
     config = asked.get("extra_body.google.thinking_config") or asked.get("google.thinking_config")
     if asked.effort is not None and config is not None:
@@ -217,7 +217,7 @@ _OPAQUE = HostRule(
 )
 
 
-def check_opaque(asked: Asked) -> Iterator[Fault]:
+def check_opaque(asked: ChatRequest) -> Iterator[Fault]:
     """Check that no state comes back that this server did not give, which it refuses without a word."""
     for _, message in asked.assistants():
         if message.get("reasoning_opaque"):

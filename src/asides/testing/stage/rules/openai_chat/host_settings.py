@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from datetime import date
 
-from asides.testing.stage.rules.openai_chat.asked import Asked
+from asides.testing.stage.rules.openai_chat.chat_request import ChatRequest
 from asides.testing.stage.rules.openai_chat.error_bodies import Fault, HostRule
 from asides.testing.stage.rules.openai_generations import list_values
 
@@ -24,7 +24,7 @@ _NO_FORCED_TOOL = HostRule(
 )
 
 
-def check_deepseek_settings(asked: Asked) -> Iterator[Fault]:
+def check_deepseek_settings(asked: ChatRequest) -> Iterator[Fault]:
     """Check that no tool is forced while the model thinks."""
     thinks = asked.thinks(by_default=asked.name != "deepseek-chat")
     if asked.forced_tool and thinks and asked.today >= date(2026, 4, 24):
@@ -68,7 +68,7 @@ _KIMI_EFFORTS = ("minimal", "low", "medium", "high")
 _KIMI_3_EFFORTS = ("low", "high", "max")
 
 
-def check_kimi_settings(asked: Asked) -> Iterator[Fault]:
+def check_kimi_settings(asked: ChatRequest) -> Iterator[Fault]:
     """Check the switch, the effort, forced tools and sampling."""
     if "thinking" in asked.body and not isinstance(asked.body["thinking"], dict):
         kind = {bool: "bool", str: "string", int: "number"}.get(type(asked.body["thinking"]), "null")
@@ -100,7 +100,7 @@ _ALWAYS_THINKS = HostRule(
 )
 
 
-def check_glm_settings(asked: Asked) -> Iterator[Fault]:
+def check_glm_settings(asked: ChatRequest) -> Iterator[Fault]:
     """Check that a model that always thinks is not switched off."""
     off = asked.switch == "disabled" or (asked.effort == "none" and asked.today < date(2026, 10, 19))
     if asked.name.startswith("glm-5.3") and off:
@@ -154,7 +154,7 @@ _OPEN_HYBRIDS = re.compile(r"qwen3-\d+(?:\.\d+)?b(?!.*-(?:instruct|thinking))")
 _NEVER = re.compile(r".*-instruct|qwen3-coder|qwen2")
 
 
-def check_qwen_settings(asked: Asked) -> Iterator[Fault]:
+def check_qwen_settings(asked: ChatRequest) -> Iterator[Fault]:
     """Check the switch, the budget, streams and forced tools."""
     name, enabled = asked.name, asked.body.get("enable_thinking")
     always = _ALWAYS_ON.match(name) is not None
@@ -175,7 +175,7 @@ def check_qwen_settings(asked: Asked) -> Iterator[Fault]:
         yield _FORCED_IN_THINKING.fault()
 
 
-def check_modelscope_settings(asked: Asked) -> Iterator[Fault]:
+def check_modelscope_settings(asked: ChatRequest) -> Iterator[Fault]:
     """Check that thinking that is asked for is streamed."""
     if asked.body.get("enable_thinking") is True and asked.body.get("stream") is not True:
         yield _NO_STREAM.fault()
@@ -191,7 +191,7 @@ _SWITCH_TYPES = HostRule(
 )
 
 
-def check_minimax_settings(asked: Asked) -> Iterator[Fault]:
+def check_minimax_settings(asked: ChatRequest) -> Iterator[Fault]:
     """Check the values of the switch."""
     if asked.name.startswith("minimax-m3") and asked.switch not in (None, "adaptive", "disabled"):
         yield _SWITCH_TYPES.fault(value=asked.switch)
@@ -233,7 +233,7 @@ _BOTH_FORMATS = HostRule(
 _FOREIGN = ("reasoning", "thinking", "enable_thinking", "thinking_budget", "chat_template_kwargs", "top_k")
 
 
-def check_groq_settings(asked: Asked) -> Iterator[Fault]:
+def check_groq_settings(asked: ChatRequest) -> Iterator[Fault]:
     """Check the efforts of each model, and the fields of other hosts."""
     yield from (_UNSUPPORTED.fault(name=name) for name in _FOREIGN if name in asked.body)
     if "reasoning_format" in asked.body and "include_reasoning" in asked.body:
@@ -250,7 +250,7 @@ def check_groq_settings(asked: Asked) -> Iterator[Fault]:
         yield _NOT_WITH_MODEL.fault()
 
 
-def check_cerebras_settings(asked: Asked) -> Iterator[Fault]:
+def check_cerebras_settings(asked: ChatRequest) -> Iterator[Fault]:
     """Check the fields of other hosts, and that the models that always think are not switched off."""
     yield from (_UNSUPPORTED_HERE.fault(name=name) for name in _FOREIGN if name in asked.body)
     if "gpt-oss" in asked.name and asked.effort not in (None, "low", "medium", "high"):
@@ -286,7 +286,7 @@ _NONE_OR_HIGH = HostRule(
 )
 
 
-def check_mistral_settings(asked: Asked) -> Iterator[Fault]:
+def check_mistral_settings(asked: ChatRequest) -> Iterator[Fault]:
     """Check the prompt mode, the effort, and the fields of other hosts."""
     if asked.body.get("prompt_mode") is not None and not asked.name.startswith("magistral"):
         yield _PROMPT_MODE.fault()
@@ -331,7 +331,7 @@ _GROK_EFFORTS = (
 )
 
 
-def check_grok_settings(asked: Asked) -> Iterator[Fault]:
+def check_grok_settings(asked: ChatRequest) -> Iterator[Fault]:
     """Check the effort, and the settings that models which think do not take."""
     yield from check_grok_effort(asked.model, asked.effort)
     thinks = re.match(r"grok-(?:3-mini|4|5|code)", asked.name) and "non-reasoning" not in asked.name
@@ -376,19 +376,19 @@ _THINK_VALUE = HostRule(
 )
 
 
-def check_template_effort(asked: Asked) -> Iterator[Fault]:
+def check_template_effort(asked: ChatRequest) -> Iterator[Fault]:
     """Check the effort of the model whose template raises an exception for others."""
     if "qwen3.8" in asked.name and asked.effort not in (None, "none", "xhigh", "medium", "low"):
         yield _UNEXPECTED_EFFORT.fault(value=asked.effort)
 
 
-def check_one_spelling(asked: Asked) -> Iterator[Fault]:
+def check_one_spelling(asked: ChatRequest) -> Iterator[Fault]:
     """Check that thinking is asked for in one spelling only."""
     if "thinking" in asked.body and "reasoning_effort" in asked.body:
         yield _BOTH_SPELLINGS.fault()
 
 
-def check_levels(asked: Asked) -> Iterator[Fault]:
+def check_levels(asked: ChatRequest) -> Iterator[Fault]:
     """Check that a level goes only to a model that has levels. Newer servers lower it instead."""
     effort = asked.effort or asked.get("reasoning.effort")
     if effort not in (None, "none") and "gpt-oss" not in asked.name and asked.today < date(2026, 8, 1):

@@ -14,7 +14,7 @@ import msgspec
 
 from asides.testing.stage.http_requests import Request
 from asides.testing.stage.rules.openai_chat import error_bodies, gateway_rules, host_settings, message_rules
-from asides.testing.stage.rules.openai_chat.asked import Asked, Check
+from asides.testing.stage.rules.openai_chat.chat_request import ChatRequest, Check
 from asides.testing.stage.rules.openai_chat.error_bodies import Fault, WriteBody
 from asides.testing.stage.rules.openai_chat.issued_details import StateForm
 from asides.testing.stage.rules.openai_chat.openai_settings import check_openai_settings
@@ -59,7 +59,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     upstreams: tuple[Host, ...] = ()
     """To whom it passes them on; if its own models do not show it, also to any host of the table."""
 
-    def check(self, asked: Asked) -> Iterator[Fault]:
+    def check(self, asked: ChatRequest) -> Iterator[Fault]:
         """Yield the rules that a request breaks here."""
         for check in self.checks:
             yield from check(asked)

@@ -19,7 +19,7 @@ from asides.dialects.message_encoder import STAND_IN
 from asides.dialects.openai_chat.encode_messages import DETAILS
 from asides.dialects.openai_chat.wire import read_signature
 from asides.testing.stage.rules import Wire, find_turn_start, list_call_ids
-from asides.testing.stage.rules.openai_chat.asked import Asked
+from asides.testing.stage.rules.openai_chat.chat_request import ChatRequest
 from asides.testing.stage.rules.openai_chat.error_bodies import Fault, HostRule
 from asides.testing.stage.rules.openai_chat.gateway_rules import SIGNATURE_CORRUPTED, SIGNATURE_MISSING
 from asides.values.events import Event, ReplyEnded, ThinkingDelta, ThoughtSealed, ToolCallDelta, UsageReported, Warned
@@ -62,7 +62,7 @@ _UNVERIFIED = HostRule(
     since="2026-05-08",
     source="smallmain/vscode-unify-chat-provider#178",
 )
-_UNDECRYPTED = HostRule(
+UNDECRYPTED = HostRule(
     kind="encrypted_reasoning_invalid",
     text="Could not decrypt the provided encrypted_content. Ensure the value is the unmodified encrypted_content from "
     "a previous response.",
@@ -186,7 +186,7 @@ class IssuedDetails:
 
     # --- checking -----------------------------------------------------------------------------------------------------
 
-    def check(self, asked: Asked, form: StateForm | None, *, exact: bool) -> Iterator[Fault]:
+    def check(self, asked: ChatRequest, form: StateForm | None, *, exact: bool) -> Iterator[Fault]:
         """Yield what is wrong with the state that came back: not issued here, changed, or incomplete.
 
         `exact`: thinking in a plain field is that of its own turn.
@@ -237,7 +237,7 @@ class IssuedDetails:
                 rule = _MODIFIED if is_ours and is_latest else _INVALID_SIGNATURE
                 return rule.fault(place=place, number=number)
             case "summary_and_token":
-                rule = _UNDECRYPTED if re.match(r"(?:x-ai/)?grok", model.lower()) else _UNVERIFIED
+                rule = UNDECRYPTED if re.match(r"(?:x-ai/)?grok", model.lower()) else _UNVERIFIED
                 return rule.fault(name=entry.get("id"))
             case "token":
                 return SIGNATURE_CORRUPTED.fault()

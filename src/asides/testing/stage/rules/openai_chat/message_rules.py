@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from asides.testing.stage.rules import Wire, find_pairing_faults
-from asides.testing.stage.rules.openai_chat.asked import Asked, Check
+from asides.testing.stage.rules.openai_chat.chat_request import ChatRequest, Check
 from asides.testing.stage.rules.openai_chat.error_bodies import Fault, HostRule, write_body_code, write_numbered_flat
 
 _INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
@@ -101,7 +101,7 @@ COPILOT_PAIRS = PairWords(missing=_UNMATCHED_FLAT, orphaned=_UNEXPECTED_FLAT, tw
 def check_pairs(words: PairWords) -> Check:
     """Return the check that each call has a result and each result a call."""
 
-    def check(asked: Asked) -> Iterator[Fault]:
+    def check(asked: ChatRequest) -> Iterator[Fault]:
         for fault in find_pairing_faults(asked.messages):
             rule = {"unanswered": words.missing, "unasked": words.orphaned, "twice": words.twice}[fault.kind]
             yield rule.fault(place=fault.place, ids=", ".join(fault.ids))
@@ -117,7 +117,7 @@ _ARGUMENTS = HostRule(
 )
 
 
-def check_arguments(asked: Asked) -> Iterator[Fault]:
+def check_arguments(asked: ChatRequest) -> Iterator[Fault]:
     """Check that the arguments of every call are the JSON of an object."""
     for _, message in asked.assistants():
         for call in message.get("tool_calls") or ():
@@ -163,7 +163,7 @@ _NO_ELEMENT = HostRule(
 )
 
 
-def check_content(asked: Asked) -> Iterator[Fault]:
+def check_content(asked: ChatRequest) -> Iterator[Fault]:
     """Check that a message has content, and a text part its text."""
     for place, message in enumerate(asked.messages):
         content = message.get("content")
@@ -176,7 +176,7 @@ def check_content(asked: Asked) -> Iterator[Fault]:
                 yield _NO_TEXT.fault(place=place, number=number)
 
 
-def check_blanks(asked: Asked) -> Iterator[Fault]:
+def check_blanks(asked: ChatRequest) -> Iterator[Fault]:
     """Check that no message is empty. A turn with calls leaves its content out instead."""
     for place, message in enumerate(asked.messages):
         role = message.get("role")
@@ -186,7 +186,7 @@ def check_blanks(asked: Asked) -> Iterator[Fault]:
             yield _EMPTY.fault(place=place, role=role)
 
 
-def check_elements(asked: Asked) -> Iterator[Fault]:
+def check_elements(asked: ChatRequest) -> Iterator[Fault]:
     """Check that a message has an element of content, or calls."""
     for message in asked.messages:
         is_empty = message.get("content") in (None, "", []) and not message.get("tool_calls")
@@ -217,7 +217,7 @@ _LAST_ROLE = HostRule(
 )
 
 
-def check_order(asked: Asked) -> Iterator[Fault]:
+def check_order(asked: ChatRequest) -> Iterator[Fault]:
     """Check the order of strict templates: only the model follows tool results, never a user."""
     roles = [str(message.get("role")) for message in asked.messages]
     for before, role in pairwise(roles):
@@ -241,13 +241,13 @@ _SYSTEM_FIRST = HostRule(
 )
 
 
-def check_system_role(asked: Asked) -> Iterator[Fault]:
+def check_system_role(asked: ChatRequest) -> Iterator[Fault]:
     """Check that a system message stands only at the start."""
     if _has_late_system(asked.messages):
         yield _SYSTEM_ROLE.fault()
 
 
-def check_system_first(asked: Asked) -> Iterator[Fault]:
+def check_system_first(asked: ChatRequest) -> Iterator[Fault]:
     """Check the same in the words of a template."""
     if re.search(r"qwen3\.[5-9]", asked.name) and _has_late_system(asked.messages):
         yield _SYSTEM_FIRST.fault()
@@ -288,13 +288,13 @@ _SUCCESSIVE = HostRule(
 )
 
 
-def check_alternation(asked: Asked) -> Iterator[Fault]:
+def check_alternation(asked: ChatRequest) -> Iterator[Fault]:
     """Check that people and the model take turns, where the template demands it."""
     if re.search(r"gemma|mistral-7b|mixtral|llama-?2", asked.name) and next(_find_successive(asked.messages), None):
         yield (_ALTERNATION if asked.today >= date(2025, 7, 1) else _ALTERNATION_2024).fault()
 
 
-def check_interleaved(asked: Asked) -> Iterator[Fault]:
+def check_interleaved(asked: ChatRequest) -> Iterator[Fault]:
     """Check the same of a model of 2025."""
     if asked.name in ("deepseek-reasoner", "deepseek-r1") and asked.today < date(2025, 5, 28):
         for place in _find_successive(asked.messages):
@@ -324,13 +324,13 @@ _CONTINUED = HostRule(
 )
 
 
-def check_prefill(asked: Asked) -> Iterator[Fault]:
+def check_prefill(asked: ChatRequest) -> Iterator[Fault]:
     """Check that a model that thinks is not given the start of its answer."""
     if asked.messages and asked.messages[-1].get("role") == "assistant" and asked.thinks(by_default=True):
         yield _PREFILL.fault()
 
 
-def check_continued(asked: Asked) -> Iterator[Fault]:
+def check_continued(asked: ChatRequest) -> Iterator[Fault]:
     """Check that a final message that is to be continued has no thinking, which templates delete."""
     last = asked.messages[-1] if asked.messages else {}
     if asked.body.get("continue_final_message") and "</think>" in str(last.get("content")):

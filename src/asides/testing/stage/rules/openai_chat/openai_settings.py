@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 
-from asides.testing.stage.rules.openai_chat.asked import Asked
+from asides.testing.stage.rules.openai_chat.chat_request import ChatRequest
 from asides.testing.stage.rules.openai_chat.error_bodies import Fault, HostRule
 from asides.testing.stage.rules.openai_generations import Generation, count_tokens, find_generation, list_values
 
@@ -98,7 +98,7 @@ _TOO_LONG = HostRule(
 )
 
 
-def check_openai_settings(asked: Asked) -> Iterator[Fault]:
+def check_openai_settings(asked: ChatRequest) -> Iterator[Fault]:
     """Check the fields, the effort, tools beside it, sampling, and the length."""
     yield from (UNKNOWN.fault(name=name) for name in asked.body if name not in _FIELDS)
     generation = find_generation(asked.name)
@@ -112,7 +112,7 @@ def check_openai_settings(asked: Asked) -> Iterator[Fault]:
     yield from _check_length(asked, generation.input_limit)
 
 
-def _check_effort(asked: Asked, generation: Generation) -> Iterator[Fault]:
+def _check_effort(asked: ChatRequest, generation: Generation) -> Iterator[Fault]:
     efforts = generation.chat_efforts or generation.efforts
     if asked.effort is None:
         return
@@ -122,7 +122,7 @@ def _check_effort(asked: Asked, generation: Generation) -> Iterator[Fault]:
         yield _EFFORT_VALUE.fault(value=asked.effort, values=list_values(efforts))
 
 
-def _check_tools(asked: Asked, generation: Generation) -> Iterator[Fault]:
+def _check_tools(asked: ChatRequest, generation: Generation) -> Iterator[Fault]:
     if not asked.body.get("tools") or asked.effort == "none":
         return
     if generation.tools_in_chat == "with_none" and asked.today >= date(2026, 7, 9):
@@ -131,7 +131,7 @@ def _check_tools(asked: Asked, generation: Generation) -> Iterator[Fault]:
         yield _TOOLS_54.fault(model=asked.model)
 
 
-def _check_sampling(asked: Asked, generation: Generation) -> Iterator[Fault]:
+def _check_sampling(asked: ChatRequest, generation: Generation) -> Iterator[Fault]:
     if not generation.thinks_at(asked.effort):
         return
     for name in _SAMPLING:
@@ -144,7 +144,7 @@ def _check_sampling(asked: Asked, generation: Generation) -> Iterator[Fault]:
             yield _SAMPLING_PARAM.fault(name=name)
 
 
-def _check_length(asked: Asked, limit: int) -> Iterator[Fault]:
+def _check_length(asked: ChatRequest, limit: int) -> Iterator[Fault]:
     # No text has more words than half of its characters: most requests need no counting.
     if not limit or sum(len(str(message.get("content"))) for message in asked.messages) < 2 * limit:
         return

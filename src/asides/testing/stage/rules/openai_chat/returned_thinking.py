@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from asides.testing.stage.rules import Wire, find_turn_start, list_call_ids
-from asides.testing.stage.rules.openai_chat.asked import Asked
+from asides.testing.stage.rules.openai_chat.chat_request import ChatRequest
 from asides.testing.stage.rules.openai_chat.error_bodies import Fault, HostRule
 
 # --- thinking that must come back -------------------------------------------------------------------------------------
@@ -28,7 +28,7 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     rule: HostRule
     thinks: Literal["always", "unless_switched_off", "when_asked"] = "unless_switched_off"
 
-    def thinks_on(self, asked: Asked) -> bool:
+    def thinks_on(self, asked: ChatRequest) -> bool:
         """Return whether the model thinks on this request."""
         return self.thinks == "always" or asked.thinks(by_default=self.thinks == "unless_switched_off")
 
@@ -71,7 +71,7 @@ _IN_TOOL_CALL = HostRule(
 _SECOND_DAY, _THIRD_DAY = date(2025, 12, 1), date(2026, 4, 24)
 
 
-def find_deepseek_demand(asked: Asked) -> Demand | None:
+def find_deepseek_demand(asked: ChatRequest) -> Demand | None:
     """Return what DeepSeek demands of this model on this day."""
     name, today = asked.name, asked.today
     named = re.match(r"deepseek-(?:(r1)|v(3\.[2-9])|(v[4-9]|flash))", name)
@@ -91,19 +91,19 @@ def find_deepseek_demand(asked: Asked) -> Demand | None:
     return Demand(when="tool_turns", rule=_PASSED_BACK, thinks=thinks)
 
 
-def find_kimi_demand(asked: Asked) -> Demand | None:
+def find_kimi_demand(asked: ChatRequest) -> Demand | None:
     """Return what Moonshot demands of this model."""
     if re.match(r"kimi-(?:k2\.[5-9]|k2-thinking|k[3-9]|thinking)", asked.name) is None:
         return None
     return Demand(when="tool_turns", rule=_IN_TOOL_CALL)
 
 
-def find_mimo_demand(asked: Asked) -> Demand | None:
+def find_mimo_demand(asked: ChatRequest) -> Demand | None:
     """Return what Xiaomi demands on this day."""
     return Demand(when="tool_turns", rule=_PASSED_BACK_PLAIN) if asked.today >= date(2026, 5, 12) else None
 
 
-def check_returned(asked: Asked, demand: Demand | None) -> Iterator[Fault]:
+def check_returned(asked: ChatRequest, demand: Demand | None) -> Iterator[Fault]:
     """Check that earlier thinking comes back where the host demands it, and not where it refuses it."""
     if demand is None:
         return
@@ -120,17 +120,17 @@ def check_returned(asked: Asked, demand: Demand | None) -> Iterator[Fault]:
             yield demand.rule.fault(place=place)
 
 
-def check_deepseek_thinking(asked: Asked) -> Iterator[Fault]:
+def check_deepseek_thinking(asked: ChatRequest) -> Iterator[Fault]:
     """Check the thinking that DeepSeek demands back."""
     yield from check_returned(asked, find_deepseek_demand(asked))
 
 
-def check_kimi_thinking(asked: Asked) -> Iterator[Fault]:
+def check_kimi_thinking(asked: ChatRequest) -> Iterator[Fault]:
     """Check the thinking that Moonshot demands back."""
     yield from check_returned(asked, find_kimi_demand(asked))
 
 
-def check_mimo_thinking(asked: Asked) -> Iterator[Fault]:
+def check_mimo_thinking(asked: ChatRequest) -> Iterator[Fault]:
     """Check the thinking that Xiaomi demands back."""
     yield from check_returned(asked, find_mimo_demand(asked))
 
@@ -186,7 +186,7 @@ _MISTRAL_FIELDS = frozenset({"role", "content", "tool_calls", "prefix", "name"})
 _NINE_ALPHANUMERICS = re.compile(r"[A-Za-z0-9]{9}")
 
 
-def check_groq_fields(asked: Asked) -> Iterator[Fault]:
+def check_groq_fields(asked: ChatRequest) -> Iterator[Fault]:
     """Check that thinking comes back only in the field of this host, and only to a model that thinks."""
     thinks = re.search(r"gpt-oss|qwen-?3|deepseek-r1", asked.name) is not None
     for place, message in asked.assistants():
@@ -197,7 +197,7 @@ def check_groq_fields(asked: Asked) -> Iterator[Fault]:
             yield _UNSUPPORTED_WITH_MODEL.fault(place=place)
 
 
-def check_cerebras_fields(asked: Asked) -> Iterator[Fault]:
+def check_cerebras_fields(asked: ChatRequest) -> Iterator[Fault]:
     """Check that thinking comes back only in the field of this host."""
     for place, message in asked.assistants():
         for name in _FIELDS:
@@ -205,7 +205,7 @@ def check_cerebras_fields(asked: Asked) -> Iterator[Fault]:
                 yield _UNSUPPORTED_PROPERTY.fault(place=place, name=name)
 
 
-def check_mistral_fields(asked: Asked) -> Iterator[Fault]:
+def check_mistral_fields(asked: ChatRequest) -> Iterator[Fault]:
     """Check the form of the turns of the model: known fields only, ids of nine letters or digits, thinking in lists."""
     for place, message in asked.assistants():
         for name in message:

@@ -26,6 +26,7 @@ from asides.testing.stage.rules import (
 )
 from asides.testing.stage.rules.openai_chat.error_bodies import Fault, HostRule
 from asides.testing.stage.rules.openai_chat.host_settings import check_grok_effort
+from asides.testing.stage.rules.openai_chat.issued_details import UNDECRYPTED
 from asides.testing.stage.rules.openai_generations import NAMES, find_generation
 from asides.testing.stage.rules.openai_responses import item_rules, response_hosts, response_settings
 from asides.testing.stage.rules.openai_responses.response_hosts import ResponsesHost, find_host, find_rules_host
@@ -75,19 +76,11 @@ _WRONG_ACCOUNT = HostRule(
     since="2026-03-06",
     source="openai/codex#13724",
 )
-_NOT_OURS = HostRule(
-    kind="encrypted_reasoning_invalid",
-    text="Could not decrypt the provided encrypted_content. Ensure the value is the unmodified encrypted_content from "
-    "a previous response.",
-    code="invalid-argument",
-    since="2026-07-18",
-    source="Wei-Shaw/sub2api#4535",
-)
 _REASONS_SINCE, _ITEMS_SINCE = date(2026, 3, 6), date(2026, 5, 8)
 
 
 def _list_rules() -> Iterator[Rule]:
-    yield from (_NOT_VERIFIED, _NOT_DECRYPTED, _WRONG_ACCOUNT, _NOT_OURS)
+    yield from (_NOT_VERIFIED, _NOT_DECRYPTED, _WRONG_ACCOUNT, UNDECRYPTED)
     for module in (item_rules, response_hosts, response_settings):
         yield from (value for value in vars(module).values() if isinstance(value, Rule))
 
@@ -209,7 +202,7 @@ class ResponsesRules:
         if opened is not None and opened.account == account and opened.model == find_family(model):
             return
         if host.items == "unpaired":
-            yield _NOT_OURS.fault()
+            yield UNDECRYPTED.fault()
             return
         is_named = item.get("id") is not None and self._today >= _ITEMS_SINCE
         shown = f"for item {item['id']}" if is_named else shorten(token)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.untaken_fields import drop_fields, has_field
+from asides.dialects.refused_fields import drop_fields, has_field
 
 
 def request(body: dict[str, Any]) -> HttpRequest:

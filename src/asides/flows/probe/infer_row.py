@@ -23,7 +23,7 @@ _GLOB_MARKS = re.compile(r"([*?\[])")
 _DETAILS = "reasoning_details"
 
 
-def build_row(
+def infer_row(
     known: Knowledge,
     name: str,
     key_env: tuple[str, ...],

@@ -6,13 +6,13 @@ from datetime import date
 
 import pytest
 
-from asides.testing.stage.rules.openai_chat.asked import Asked
+from asides.testing.stage.rules.openai_chat.chat_request import ChatRequest
 from tests.testing.stage.rules.chat_requests import NAMED, Wire
 
 
-def asked(**fields: object) -> Asked:
+def asked(**fields: object) -> ChatRequest:
     body: Wire = {"model": "Maker/Some-Model", "messages": [], **fields}
-    return Asked(body, date(2026, 11, 15))
+    return ChatRequest(body, date(2026, 11, 15))
 
 
 OFF: list[Wire] = [

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asides.flows.probe.conclude_row import build_row, choose_starts_inside
+from asides.flows.probe.infer_row import choose_starts_inside, infer_row
 from asides.flows.probe.knowledge import Knowledge
 from asides.flows.probe.observe import Observation, observe
 from asides.flows.probe.thinking_switches import list_switches
@@ -29,7 +29,7 @@ def learn(*replies: tuple[str, Observation]) -> Knowledge:
 
 
 def test_nothing_known_is_no_row() -> None:
-    assert build_row(Knowledge(), "x", ()) is None
+    assert infer_row(Knowledge(), "x", ()) is None
 
 
 def test_a_template_that_always_opens_the_tag() -> None:
@@ -44,7 +44,7 @@ def test_a_template_that_always_opens_the_tag() -> None:
 def test_other_models_of_the_server_may_have_such_a_template_too() -> None:
     known = learn(("default", see("a plan</think>42")))
     known.models = ("M[1]*", "other")
-    row = build_row(known, "x", ())
+    row = infer_row(known, "x", ())
     assert row is not None
     assert [rule.models for rule in row.models] == ["m[[]1][*]", "*"]
     assert row.rule("M[1]*").starts_inside == row.rule("other").starts_inside == "auto"
@@ -65,7 +65,7 @@ def test_other_models_of_the_server_may_have_such_a_template_too() -> None:
 def test_when_thinking_goes_back(replay: dict[str, str], when: str) -> None:
     known = learn(("default", see("42", reasoning="a plan")))
     known.replay = replay
-    row = build_row(known, "x", ())
+    row = infer_row(known, "x", ())
     assert row is not None
     assert row.replay[0].when == when
 
@@ -74,7 +74,7 @@ def test_a_switch_with_efforts_beside_it() -> None:
     known = learn(("default", see("42", reasoning="a plan")))
     known.switch = next(switch for switch in list_switches("openai_chat", "off") if switch.name == "thinking.type")
     known.efforts, known.effort_counts = ("none", "low", "high"), True
-    row = build_row(known, "x", ("K",))
+    row = infer_row(known, "x", ("K",))
     assert row is not None
     assert (row.quirks.ask_by, row.models[0].efforts, row.key) == (
         "thinking_toggle_and_effort",
@@ -86,6 +86,6 @@ def test_a_switch_with_efforts_beside_it() -> None:
 def test_details_go_back_as_details() -> None:
     entry = {"type": "reasoning.text", "text": "a plan", "signature": "s"}
     known = learn(("default", see("42", reasoning="a plan", reasoning_details=[entry])))
-    row = build_row(known, "x", ())
+    row = infer_row(known, "x", ())
     assert row is not None
     assert (row.quirks.thinking_in, row.quirks.replay_as) == (("reasoning",), "details")

@@ -11,7 +11,7 @@ from asides.testing.stage.rules import Wire
 from asides.testing.stage.rules.openai_chat.error_bodies import Fault
 
 
-class Asked:
+class ChatRequest:
     """One request. Its fields may have any type: a rule that trusts one fails, and the stage answers 400."""
 
     def __init__(self, body: Wire, today: date) -> None:
@@ -72,5 +72,5 @@ class Asked:
                 yield place, message
 
 
-Check: TypeAlias = Callable[[Asked], Iterator[Fault]]
+Check: TypeAlias = Callable[[ChatRequest], Iterator[Fault]]
 """Yields the rules that a request breaks, in the order in which the server looks."""
