@@ -88,3 +88,15 @@ def test_fields_and_blank_content_that_a_host_refuses_go(content: str | None) ->
     found = diagnose([ASK, said, ASK], "mistral:mistral-large-latest")
     assert [finding.path for finding in found.refused] == ["messages[1].refusal", "messages[1].annotations"]
     assert found.repaired == [ASK, {"role": "assistant", "content": "x"}, ASK]
+
+
+def test_a_signed_block_behind_a_router_needs_its_signature() -> None:
+    """One message alone shows it: nothing else in the file says how the entry was."""
+    entry = {"type": "reasoning.text", "text": "a plan", "format": "anthropic-claude-v1", "index": 0}
+    turn = {"role": "assistant", "content": "y", "reasoning": "a plan"}
+    history = [{"role": "user", "content": "x"}, {**turn, "reasoning_details": [entry]}]
+    found = diagnose(history, "openrouter:anthropic/claude-sonnet-4.5")
+    assert [finding.kind for finding in found.refused] == ["thinking_block_modified"]
+    assert found.repaired[1] == {"role": "assistant", "content": "y"}
+    history[1] = {**turn, "reasoning_details": [{**entry, "signature": "s"}]}
+    assert diagnose(history, "openrouter:anthropic/claude-sonnet-4.5").sound

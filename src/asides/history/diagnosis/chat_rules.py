@@ -17,6 +17,8 @@ from asides.values.thinking import Thinking, Thought
 
 # What a host checks of an entry, if it gave one.
 _SEALED_FIELDS = ("signature", "data", "id", "format", "text", "summary")
+# openrouter.ai docs reasoning-tokens, 2026-06-25: in this format text is a signed block of the upstream.
+_SIGNED_FORMATS = ("anthropic-claude-v1",)
 _TEXT_FIELDS = {"reasoning.text": "text", "reasoning.summary": "summary", "reasoning.encrypted": "data"}
 
 
@@ -147,6 +149,8 @@ def _find_fault(entries: list[Node], usual: dict[str, set[str]]) -> str:
             return "an encrypted entry has no data"
         if kind == "reasoning.text" and entry.get("text") is None and not entry.get("signature"):
             return "an entry has neither text nor a signature"
+        if kind == "reasoning.text" and entry.get("format") in _SIGNED_FORMATS and not entry.get("signature"):
+            return "an entry has no signature, as after a reply that broke off"
     if lost_types := usual.keys() - {str(entry.get("type")) for entry in entries}:
         return f"an entry of the type {min(lost_types)} is missing, which other messages have"
     numbers = [entry["index"] for entry in entries if isinstance(entry.get("index"), int)]
