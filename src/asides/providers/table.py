@@ -577,7 +577,6 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("DASHSCOPE_BASE_URL",),
         own_hosts=("dashscope.aliyuncs.com", "dashscope-us.aliyuncs.com"),
         key_env=("DASHSCOPE_API_KEY", "ALIBABA_API_KEY"),
-        # "enable_thinking must be set to false for non-streaming calls" (infiniflow/ragflow#8972, 2025-07-22).
         # Models refused JSON while they think (presenton/presenton#184, 2025-08). Newer ones accept it, but their
         # answer then contradicts their thinking (QwenLM/Qwen#2329, 2026-09-02).
         quirks=Quirks(
@@ -585,7 +584,6 @@ PROVIDERS: tuple[Provider, ...] = (
             ask_by="enable_thinking",
             structured_output="json_object",
             output_while_thinking=False,
-            stream_only=True,
         ),
         models=QWEN_MODELS,
         replay=(_replay("never", "2026-10-29", "help.aliyun.com deep-thinking: not required"),),
