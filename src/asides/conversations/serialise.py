@@ -83,13 +83,13 @@ def write_file(path: str | os.PathLike[str], content: bytes) -> None:
     it. A link stays a link; the file that it points to is replaced.
     """
     place = _expand_home(path)
-    target = Path(os.path.realpath(place))
-    if _is_device(target):
-        raise ConfigError(
-            f"the conversation cannot be saved to {place}, which is a device or a pipe: a file would replace it. "
-            "To do: name a file."
-        )
     try:
+        target = Path(os.path.realpath(place))
+        if _is_device(target):
+            raise ConfigError(
+                f"the conversation cannot be saved to {place}, which is a device or a pipe: a file would replace it. "
+                "To do: name a file."
+            )
         replace_file(target, content)
     except (OSError, ValueError) as problem:
         raise ConfigError(

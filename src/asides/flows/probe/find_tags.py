@@ -125,7 +125,7 @@ def _find_pair(text: str, *, cut: bool) -> FoundTags | None:
         usual = closing.format(**found.groupdict())
         close = _find_close(body, found, usual)
         if close is None:
-            if cut and suggests_thinking(found["name"]):
+            if cut and suggests_thinking(found["name"]) and body[found.end() :].strip():
                 return FoundTags((found[0], usual), body[found.end() :], "")
             continue
         thinking, _, answer = body[found.end() :].partition(close)
