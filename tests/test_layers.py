@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import pytest
@@ -103,6 +103,11 @@ class Source:
     @property
     def room(self) -> str:
         return _room_of(self.module)
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes of the module."""
+        return list(ast.walk(self.tree))
 
 
 def _room_of(module: str) -> str:
@@ -252,7 +257,7 @@ def test_pure_rooms_ask_for_what_they_need_and_touch_nothing(source: Source) -> 
     if source.room not in _PURE:
         return
     found = [f"{line} imports {name}" for line, name in _imports(source.tree) if _is_in(name, _NOT_IN_PURE_ROOMS)]
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith):
             found.append(f"{node.lineno} {type(node).__name__}")
         if source.room != "providers" and isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv"):
@@ -271,7 +276,7 @@ def test_pure_rooms_open_no_file(source: Source) -> None:
         return
     called = [
         (node.lineno, node.func.id if isinstance(node.func, ast.Name) else node.func.attr)
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute)
     ]
     assert [(line, name) for line, name in called if name in _FILE_CALLS] == []
@@ -287,7 +292,7 @@ def test_nobody_merges_a_rule_with_the_quirks_by_hand(source: Source) -> None:
         return
     found = [
         f"{source.where}:{node.lineno} {ast.unparse(node)}"
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.Attribute)
         and node.attr in _SHARED_FACTS
         and ast.unparse(node.value).split(".")[-1].split("(")[0] in ("rule", "quirks")
@@ -313,7 +318,7 @@ def test_providers_are_known_by_name_only_in_their_room(source: Source) -> None:
     named = re.compile(rf"(?:{'|'.join(map(re.escape, _provider_names()))})(?::\S*)?", re.IGNORECASE)
     found = [
         f"{source.where}:{node.lineno} {node.value!r}"
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and named.fullmatch(node.value)
     ]
     assert found == []
@@ -357,7 +362,7 @@ def test_the_house_stays_small_enough_to_walk_through() -> None:
 def test_no_function_is_past_80_lines(source: Source) -> None:
     long = [
         f"{source.where}:{node.lineno} {node.name} has {lines} lines"
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (lines := (node.end_lineno or node.lineno) - node.lineno + 1) > 80
     ]
@@ -375,7 +380,7 @@ _RETIRED = (
 @for_each_source
 def test_no_retired_word_names_anything(source: Source) -> None:
     named: list[str] = [*source.module.split(".")]
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 named.append(name)
@@ -398,7 +403,7 @@ def test_a_file_past_400_lines_is_a_question_that_was_answered(source: Source) -
 @for_each_source
 def test_nothing_prints_but_the_command_line_and_nothing_catches_everything(source: Source) -> None:
     found: list[str] = []
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
             if source.room != "cli":
                 found.append(f"{node.lineno} print")
