@@ -142,8 +142,8 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Request fields besides the host's that make the host send thinking apart."""
     tool_stream: bool = False
     """A streamed request with tools asks with `tool_stream` for calls as they are written; else each comes whole."""
-    signed_calls: bool | Literal["all"] = False
-    """It refuses unsigned calls of the current turn ("all": of any); other models' calls get the placeholder."""
+    signed_calls: bool = False
+    """It refuses a call without a signature; other models' calls get the documented placeholder."""
     default_max_tokens: int | None = None
     """The limit that is sent, with a notice, when the caller sets none and the model needs one."""
     output_limit: OutputLimit | None = None

@@ -47,7 +47,7 @@ def encode_contents(
 
     With `reuse`, a content may be the bytes that an earlier request had for it.
     """
-    encoder = _ContentEncoder(prompt, notices, must_sign=bool(target.rule.signed_calls))
+    encoder = _ContentEncoder(prompt, notices, must_sign=target.rule.signed_calls)
     messages, history = prompt.messages, encoder.history
     start = history.run_opening(messages)
     history.run(messages[start:], find_context(_CONTEXTS, encoder.must_sign) if reuse else None)

@@ -108,7 +108,7 @@ class _MessageEncoder:
         self.lost_field = quirks.replay_field or THINKING_FIELDS[0]
         if self.replay_as == "details":
             self.lost_field = DETAILS_TEXT_FIELD
-        self.signs_calls = bool(target.rule.signed_calls)
+        self.signs_calls = target.rule.signed_calls
         """Whether the first call of a message must have a signature, for models that sign. Only the current turn is
         checked, but its calls stay as they were sent when it has ended: the provider's cache compares them."""
 

@@ -242,3 +242,40 @@ FIXES: dict[RejectionKind, ListFixes] = {
     "opaque_provider_error": _try_one_by_one,
 }
 """What may repair a refusal of this kind, smallest change first."""
+
+
+# --- refusals without a kind ------------------------------------------------------------------------------------------
+
+_NO_SCHEMA = "this model takes no schema; its answer was asked for in another way"
+_OTHER_REFUSALS: dict[str, tuple[str, tuple[Fix, ...]]] = {
+    # Anthropic: "Requests which have `tool_use` or `tool_result` blocks in messages must define tools"; Bedrock: "The
+    # toolConfig field must be defined when using toolUse and toolResult content blocks"; LiteLLM: "Anthropic expects
+    # the `tools=` param to be passed in" (2026-11).
+    "tools_undefined": (
+        r"(?i)must define tools|toolconfig field must be defined|expects the \W{0,2}tools=?\W{0,2} param",
+        (
+            Fix(
+                "a history with calls needs its tools here; only their names were sent",
+                (("calls_need_tools", ("*",)),),
+                code="tools_added",
+                setting="tools",
+            ),
+        ),
+    ),
+    # OpenAI: "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model"; DeepSeek:
+    # "This response_format type is unavailable now" (2026-11).
+    "schema_unsupported": (
+        r"(?i)(?:response_format|json_schema).{0,80}(?:not supported|unsupported|unavailable|not allowed|invalid)",
+        tuple(
+            Fix(_NO_SCHEMA, (("structured_output", form),), setting="output", asked="json_schema", sent=form)
+            for form in ("json_object", "nothing")
+        ),
+    ),
+}
+"""Refusals of other kinds, which are about neither thinking nor its settings: their words, and what repairs them."""
+OTHER_FIXES: dict[str, ListFixes] = {name: offer(*fixes) for name, (_, fixes) in _OTHER_REFUSALS.items()}
+
+
+def find_other_kind(text: str) -> str | None:
+    """The name of a refusal that has no `RejectionKind`; None if its words are not known."""
+    return next((name for name, (words, _) in _OTHER_REFUSALS.items() if re.search(words, text)), None)

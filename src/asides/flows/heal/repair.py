@@ -7,7 +7,6 @@ again (retry).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
@@ -15,7 +14,7 @@ import msgspec
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import SentRequest
 from asides.flows.heal import refused_settings, refused_thinking, replayed_state
-from asides.flows.heal.refused_request import Fix, RefusedRequest, list_placed
+from asides.flows.heal.refused_request import Fix, ListFixes, RefusedRequest, list_placed
 from asides.history.replay import digest_token
 from asides.providers.learned_rules import learn, remember
 from asides.providers.provider import Target
@@ -30,33 +29,6 @@ MOST_REPAIRS = 3
 
 _ANY_STATE = "replay_rejected"
 """The kind of a refusal of earlier thinking that says no more."""
-_NO_SCHEMA = "this model takes no schema; its answer was asked for in another way"
-_OTHERS: dict[str, tuple[str, tuple[Fix, ...]]] = {
-    # Anthropic: "Requests which have `tool_use` or `tool_result` blocks in messages must define tools"; Bedrock: "The
-    # toolConfig field must be defined when using toolUse and toolResult content blocks"; LiteLLM: "Anthropic expects
-    # the `tools=` param to be passed in" (2026-11).
-    "tools_undefined": (
-        r"(?i)must define tools|toolconfig field must be defined|expects the \W{0,2}tools=?\W{0,2} param",
-        (
-            Fix(
-                "a history with calls needs its tools here; only their names were sent",
-                (("calls_need_tools", ("*",)),),
-                code="tools_added",
-                setting="tools",
-            ),
-        ),
-    ),
-    # OpenAI: "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model"; DeepSeek:
-    # "This response_format type is unavailable now" (2026-11).
-    "schema_unsupported": (
-        r"(?i)(?:response_format|json_schema).{0,80}(?:not supported|unsupported|unavailable|not allowed|invalid)",
-        tuple(
-            Fix(_NO_SCHEMA, (("structured_output", form),), setting="output", asked="json_schema", sent=form)
-            for form in ("json_object", "nothing")
-        ),
-    ),
-}
-"""Refusals of other kinds, which are about neither thinking nor its settings: their words, and what repairs them."""
 
 
 class _Step(msgspec.Struct, frozen=True):
@@ -98,7 +70,7 @@ class Healer:
             kind = rejection.kind
         elif isinstance(error, ReplayRejected):
             kind = _ANY_STATE
-        elif other := next((name for name, (words, _) in _OTHERS.items() if re.search(words, str(error))), None):
+        elif other := refused_settings.find_other_kind(str(error)):
             kind = other
         else:
             return None
@@ -178,13 +150,12 @@ class Healer:
 
 
 def _list_fixes(kind: str, refused: RefusedRequest) -> Iterator[Fix]:
-    fixes = {**replayed_state.FIXES, **refused_thinking.FIXES, **refused_settings.FIXES}
     if kind == _ANY_STATE:
         return replayed_state.drop_all_thoughts(refused)
-    if kind in _OTHERS:
-        return iter(_OTHERS[kind][1])
-    found = next((fix for name, fix in fixes.items() if name == kind), None)
-    return iter(()) if found is None else found(refused)
+    tables = (replayed_state.FIXES, refused_thinking.FIXES, refused_settings.FIXES)
+    fixes: dict[str, ListFixes] = {name: fix for table in tables for name, fix in table.items()}
+    fixes |= refused_settings.OTHER_FIXES
+    return fixes[kind](refused) if kind in fixes else iter(())
 
 
 def _is_same(one: HttpRequest, other: HttpRequest) -> bool:

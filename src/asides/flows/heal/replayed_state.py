@@ -214,7 +214,7 @@ _REPLACE_PARENTS = offer(
 
 _STAND_IN = "a call has no signature of this model; the documented stand-in was sent"
 # In all turns: one that is over would change when the next begins, and the prompt cache would be lost.
-_SIGN_CALLS = offer(Fix(_STAND_IN, (("signed_calls", "all"),), code="signature_stand_in", setting="messages"))
+_SIGN_CALLS = offer(Fix(_STAND_IN, (("signed_calls", True),), code="signature_stand_in", setting="messages"))
 
 
 def _replace_signatures(refused: RefusedRequest) -> Iterator[Fix]:
@@ -223,7 +223,7 @@ def _replace_signatures(refused: RefusedRequest) -> Iterator[Fix]:
     for fix in _drop_named(refused):
         yield msgspec.structs.replace(fix, changes=(("signed_calls", True),)) if signed else fix
     if signed:
-        yield msgspec.structs.replace(_drop(refused, refused.thoughts), changes=(("signed_calls", "all"),))
+        yield msgspec.structs.replace(_drop(refused, refused.thoughts), changes=(("signed_calls", True),))
 
 
 def _give_thinking_back(refused: RefusedRequest) -> Iterator[Fix]:
