@@ -1,13 +1,12 @@
 """Fit a caller's request to a target of another dialect: `fit_prompt(served, caller, target) → (Prompt, notices)`.
 
-Nothing that only the caller's dialect has goes into a foreign body. What is left out is told, and a request whose answer
+Nothing that only the caller's dialect has goes into a foreign body. What is left out is told; a request whose answer
 would be wrong without it is refused (`UntranslatableField`). Not here: the table of the fields (field_rules), names of
-tools (tool_names), and whether the model accepts the rest (history/plan).
+tools (tool_names), the form of the answer (fit_output), and whether the model accepts the rest (history/plan).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
@@ -17,17 +16,13 @@ import msgspec
 from asides.dialects.dialect import ServedRequest
 from asides.providers.provider import Target
 from asides.relay.field_rules import SAMPLING_RULES, FieldRule, find_rule, split_fields
+from asides.relay.fit_sampling import fit_sampling
+from asides.relay.foreign_messages import drop_attribution, fit_messages
 from asides.relay.tool_names import ToolMap, map_tools, rename_calls
 from asides.values.errors import Unsupported
-from asides.values.message_facts import IS_BOUND
-from asides.values.messages import Message, Prompt, ProviderState, find_traits, read_facts
+from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
-from asides.values.parts import Part, ServerTool, Text, UnknownPart
 from asides.values.tools import Tool, read_cache_control
-
-# Claude Code writes it as the first block of the system prompt; a part of it changes with every request
-# (github.com/anthropics/claude-code/issues/68900, 2026-06).
-_ATTRIBUTION = re.compile(r"x-anthropic-billing-header:[^\n]*(?:\n+|$)")
 
 # "Invalid 'user': string too long. Expected a string with maximum length 64" (OpenAI, chat and Responses, 2026).
 _LONGEST_USER = 64
@@ -61,19 +56,32 @@ def fit_prompt(served: ServedRequest, caller: str, target: Target) -> tuple[Prom
     """
     prompt = served.prompt
     refuse_fields(prompt, caller, target.dialect)
-    if caller == target.dialect:
-        return prompt, ()
     notices: list[Notice] = []
+    if caller != target.dialect:
+        prompt = _translate(prompt, caller, target, notices)
+    if prompt.output is not None:
+        from asides.relay.fit_output import fit_output
+
+        prompt, changed = fit_output(prompt, caller, target)
+        notices += changed
+    return prompt, tuple(notices)
+
+
+def _translate(prompt: Prompt, caller: str, target: Target, notices: list[Notice]) -> Prompt:
     tools, names, left_out = map_tools(prompt, caller, target.dialect)
     notices += left_out
     choice, allowed = _find_choice(prompt, caller, names, tools)
     user, metadata = _fit_user(prompt, target, notices)
-    fitted = msgspec.structs.replace(
+    messages = rename_calls(fit_messages(prompt.messages, target.dialect, notices), names)
+    sampling, stop = fit_sampling(prompt, target, notices)
+    return msgspec.structs.replace(
         prompt,
-        messages=rename_calls(_drop_foreign_parts(_drop_attribution(prompt.messages), notices), names),
-        system=_ATTRIBUTION.sub("", prompt.system, count=1) or None if prompt.system else None,
+        messages=messages,
+        system=drop_attribution(prompt.system),
         tools=tools if allowed is None else tuple(tool for tool in tools if tool.name in allowed),
         tool_choice=choice,
+        sampling=sampling,
+        stop=stop,
         state=_fit_state(prompt.state, notices),
         max_tokens=_fit_limit(prompt.max_tokens, target, notices),
         user=user,
@@ -81,7 +89,6 @@ def fit_prompt(served: ServedRequest, caller: str, target: Target) -> tuple[Prom
         cache=prompt.cache or read_cache_control(prompt.extra) if caller == "anthropic" else prompt.cache,
         extra=_translate_extra(prompt.extra, caller, target, notices),
     )
-    return fitted, tuple(notices)
 
 
 def find_tool_map(served: ServedRequest, caller: str, target: Target) -> ToolMap:
@@ -122,8 +129,8 @@ def _make_refusal(name: str, rule: FieldRule) -> UntranslatableField:
 
 def _describe_refusal(name: str, why: str) -> str:
     return (
-        f"{name} cannot be translated for this model: {why}. To do: leave {name} out, or ask a model of a provider that "
-        "speaks this dialect itself."
+        f"{name} cannot be translated for this model: {why}. To do: leave {name} out, or ask a model of a provider "
+        "that speaks this dialect itself."
     )
 
 
@@ -252,54 +259,3 @@ def _fit_limit(limit: int | None, target: Target, notices: list[Notice]) -> int 
         Notice("max_tokens_raised", "the least that can be asked for here", "max_tokens", str(limit), str(least))
     )
     return least
-
-
-# --- messages ---------------------------------------------------------------------------------------------------------
-
-
-def _drop_attribution(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Drop the line of the system prompt that changes with every request: it would spoil every other cache."""
-    if not messages or messages[0].role != "system" or not isinstance(messages[0].parts[:1], tuple):
-        return messages
-    first = messages[0].parts[0] if messages[0].parts else None
-    if not isinstance(first, Text) or _ATTRIBUTION.match(first.text) is None:
-        return messages
-    rest = _ATTRIBUTION.sub("", first.text, count=1)
-    kept: tuple[Part, ...] = (msgspec.structs.replace(first, text=rest),) if rest.strip() else ()
-    parts = (*kept, *messages[0].parts[1:])
-    return (msgspec.structs.replace(messages[0], parts=parts), *messages[1:]) if parts else messages[1:]
-
-
-def _drop_foreign_parts(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:
-    """Drop the parts that only the caller's provider understands. Parts with an origin stay: the plan decides."""
-    if not find_traits(messages) & IS_BOUND:
-        return messages
-    left_out: dict[str, None] = {}
-    fitted: list[Message] = []
-    for message, facts in zip(messages, read_facts(messages), strict=True):
-        foreign = [part for part in message.parts if _is_foreign(part)] if facts.traits & IS_BOUND else []
-        if not foreign:
-            fitted.append(message)
-            continue
-        left_out |= dict.fromkeys(_name_part(part) for part in foreign)
-        parts = tuple(part for part in message.parts if not _is_foreign(part))
-        fitted += [msgspec.structs.replace(message, parts=parts)] if parts else []
-    notices += [
-        Notice("part_not_sent", f"a part that only the caller's provider understands was left out: {name}", "messages")
-        for name in left_out
-    ]
-    return tuple(fitted)
-
-
-def _is_foreign(part: Part) -> bool:
-    return isinstance(part, (ServerTool, UnknownPart)) and part.origin is None
-
-
-def _name_part(part: Part) -> str:
-    if isinstance(part, ServerTool):
-        return part.name
-    document = msgspec.json.decode(part.json) if isinstance(part, UnknownPart) else None
-    if not isinstance(document, dict):
-        return "unknown"
-    kind = document.get("type")
-    return kind if isinstance(kind, str) else next(iter(document), "unknown")
