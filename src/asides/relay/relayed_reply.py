@@ -20,7 +20,7 @@ from asides.flows.steps import Allow, Flow, UseCall
 from asides.relay.caller_state import CallerState
 from asides.relay.choose_mode import Mode, choose_mode
 from asides.relay.endpoints import MakeWriter, ReadRequest, find_reply_form
-from asides.relay.error_response import ErrorResponse, RelayRefusal
+from asides.relay.error_response import ErrorResponse, RelayRefusal, write_stream_error
 from asides.relay.forward import ForwardExchange, build_forward_request
 from asides.relay.relay_config import Caller
 from asides.relay.relay_request import RelayMode, RelayOutcome
@@ -63,8 +63,7 @@ class RelayedReply:
             return exchange.write_last_error(response)
         if isinstance(exchange, ForwardExchange) and exchange.is_cut:
             writer = self._find_form()[1](model="", stream=True, include_usage=False)
-            write = getattr(writer, "write_error", None)
-            written = b"" if write is None else write(response.status, response.message, response.kind)
+            written = write_stream_error(writer, response)
             # The event that broke off must not swallow this one.
             return b"\n\n" + written if written and writer.content_type == "text/event-stream" else written
         return b""
