@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 from asides.dialects.dialect import ServedRequest
 from asides.testing import Say, Stage
 from asides.values.parts import Thought, ToolCall, ToolResult
@@ -26,23 +28,28 @@ QUESTION = "The weather in five places?"
 DONE = "All five are warm."
 
 
-def count_results(request: ServedRequest) -> int:
-    """The results since the user's last words."""
-    count = 0
+def count_steps(request: ServedRequest) -> int:
+    """How many steps were made since the user's last words: each result says its number."""
     for message in reversed(request.prompt.messages):
         results = [part for part in message.parts if isinstance(part, ToolResult)]
-        if message.role == "user" and not results:
+        if results:
+            return int(str(results[-1].text).rpartition(" ")[2])
+        if message.role == "user":
             break
-        count += len(results)
-    return count
+    return 0
+
+
+def report_weather(step: int) -> str:
+    """The result of the tool."""
+    return f"20 °C after step {step + 1}"
 
 
 def walk(request: ServedRequest) -> Say:
-    """Think and call the tool five times, then answer."""
-    number = count_results(request)
+    """Think and call the tool five times, then answer. No id comes twice, as with real servers."""
+    number = count_steps(request)
     thought = f"{CANARY} {number}: one place after the other."
     if number < STEPS:
-        call = ToolCall(f"call_{number}aB3xY9zQ", "get_weather", {"place": f"place {number}"})
+        call = ToolCall(f"call_{uuid4().hex[:20]}", "get_weather", {"place": f"place {number}"})
         return Say(thinking=thought, tool_calls=(call,))
     return Say(DONE, thinking=thought)
 
