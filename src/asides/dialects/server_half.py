@@ -133,6 +133,15 @@ def read_sampling(settings: Mapping[str, Any]) -> Sampling:
 # --- writing replies --------------------------------------------------------------------------------------------------
 
 
+class CallerTool(msgspec.Struct, frozen=True):
+    """A tool as the caller knows it, where a provider was sent another name for it."""
+
+    name: str
+    namespace: str = ""
+    custom: bool = False
+    """It takes free text: the provider was sent a function whose one argument, `input`, is that text."""
+
+
 class ReplyWriter:
     """Events of one reply in, bytes of a response out.
 
