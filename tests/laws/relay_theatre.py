@@ -217,5 +217,3 @@ def relays_opened(memory: Memory = "lasting") -> Generator[RelayTheatre, None, N
             yield theatre
         finally:
             theatre.close()
-
-

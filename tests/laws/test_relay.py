@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -253,7 +254,11 @@ class Conversation:
                 mark = f"mull-{self.seed}-{number}-{place}-mull"
                 parts.append(Thought(chance.choice([mark, f" {mark} é\n", f"{mark}\n\n so <b> 日 "])))
             else:
-                parts.append(Text(chance.choice([f"words {number}.{place} ", f" said {number} \n", f"ok {number}"])))
+                parts.append(
+                    Text(
+                        chance.choice([f"words {number}.{place} ", f" said {number}{place} \n", f"ok {place}.{number}"])
+                    )
+                )
         style = f"{chance.choice(ID_STYLES)}-{self.seed}"
         calls = chance.choice([0, 0, 1, 1, 1, 2, 3])
         for place in range(calls):
@@ -265,7 +270,7 @@ class Conversation:
 
 
 def _find_marks(text: str) -> list[str]:
-    return [word for word in text.split() if word.startswith("mull-")]
+    return re.findall(r"mull-\d+-\d+-\d+-mull", text)
 
 
 def _report(line: str) -> None:

@@ -7,23 +7,18 @@ Not here: the fields and the bytes of one dialect (its folder `server`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeVar
 from uuid import uuid4
 
 import msgspec
 
+from asides.dialects.block_order import BlockOrder, ContentEvent
 from asides.values.errors import ConfigError
 from asides.values.events import (
     Event,
-    PartArrived,
-    RefusalDelta,
     ReplyEnded,
     ReplyStarted,
     StopReason,
-    TextDelta,
-    ThinkingDelta,
-    ThoughtSealed,
-    ToolCallDelta,
     UsageReported,
     Warned,
 )
@@ -31,10 +26,6 @@ from asides.values.messages import Message, Sampling
 from asides.values.usage import Usage
 
 Value = TypeVar("Value")
-
-ContentEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | ThoughtSealed | RefusalDelta | PartArrived
-"""The events that belong to a block. Each writer has a case for every one of them."""
-
 
 # The servers that say what they take stop at about a hundred.
 _MOST_LEVELS = 100
@@ -157,6 +148,8 @@ class ReplyWriter:
         self._shows_usage = shows_usage
         self._usage: Usage | None = None
         self._ended = False
+        self._order: BlockOrder | None = None
+        """For a dialect in which one block is open at a time."""
 
     def write(self, events: Iterable[Event]) -> bytes:
         """Write these events. A whole response appears with ReplyEnded, and nothing follows it."""
@@ -171,9 +164,13 @@ class ReplyWriter:
                     self._usage = event.usage if self._usage is None else self._usage.merge(event.usage)
                 case ReplyEnded():
                     self._ended = True
+                    if self._order is not None:
+                        written += map(self._write_event, self._order.finish())
                     written.append(self._write_end(event.stop))
                 case Warned():
                     pass
+                case _ if self._order is not None:
+                    written += map(self._write_event, self._order.add(event))
                 case _:
                     written.append(self._write_event(event))
         return b"".join(written)

@@ -11,7 +11,8 @@ import msgspec
 
 from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNATURE
 from asides.dialects.anthropic.wire import STATUSES
-from asides.dialects.server_half import ContentEvent, ReplyWriter
+from asides.dialects.block_order import BlockOrder, ContentEvent
+from asides.dialects.server_half import ReplyWriter
 from asides.values.events import (
     PartArrived,
     RefusalDelta,
@@ -80,6 +81,7 @@ class MessagesWriter(ReplyWriter):
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
         super().__init__(model, "text/event-stream" if stream else "application/json", shows_usage=include_usage)
         self._blocks = _Blocks()
+        self._order = BlockOrder() if stream else None
         self._output: _Stream | _Whole = (_Stream if stream else _Whole)()
         self._refusal: list[str] = []
         self._has_calls = False

@@ -11,7 +11,8 @@ import msgspec
 
 from asides.dialects.bedrock.blocks import CITATIONS, REDACTED, SIGNATURE
 from asides.dialects.bedrock.encode import EVENT_STREAM
-from asides.dialects.server_half import ContentEvent, ReplyWriter
+from asides.dialects.block_order import ContentEvent
+from asides.dialects.server_half import ReplyWriter
 from asides.values.events import (
     PartArrived,
     RefusalDelta,

@@ -9,9 +9,10 @@ from typing import Any
 
 import msgspec
 
+from asides.dialects.block_order import ContentEvent
 from asides.dialects.cohere.decode import CITED, PLAN
 from asides.dialects.message_encoder import encode_arguments
-from asides.dialects.server_half import ContentEvent, ReplyWriter
+from asides.dialects.server_half import ReplyWriter
 from asides.values.events import (
     PartArrived,
     RefusalDelta,

@@ -11,9 +11,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from asides.dialects.block_order import ContentEvent
 from asides.dialects.gemini.decode import METADATA, SERVER_TOOLS, SIGNATURE
 from asides.dialects.gemini.wire import FINISH_REASONS, map_stop_reason
-from asides.dialects.server_half import ContentEvent, ReplyWriter
+from asides.dialects.server_half import ReplyWriter
 from asides.values.events import (
     PartArrived,
     RefusalDelta,

@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.server_half import ContentEvent, ReplyWriter
+from asides.dialects.block_order import ContentEvent
+from asides.dialects.server_half import ReplyWriter
 from asides.values.events import (
     PartArrived,
     RefusalDelta,

@@ -9,8 +9,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from asides.dialects.block_order import ContentEvent
 from asides.dialects.openai_chat.encode_messages import DETAILS
-from asides.dialects.server_half import ContentEvent, ReplyWriter
+from asides.dialects.server_half import ReplyWriter
 from asides.providers.provider import THINKING_FIELDS
 from asides.values.events import (
     PartArrived,
