@@ -11,18 +11,23 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, TypeAlias
-from urllib.parse import parse_qsl, quote, unquote
+from typing import Any
+from urllib.parse import parse_qsl, quote
 from zlib import crc32
 
 import msgspec
 
 from asides.dialects import model_list_formats
-from asides.dialects.dialect import Dialect, ServedRequest, Writer
-from asides.dialects.gemini.server.write_reply import ContentListWriter
-from asides.dialects.ollama.server.read_request import read_generate
-from asides.dialects.ollama.server.write_reply import GenerateLineWriter
+from asides.dialects.dialect import Dialect, ServedRequest
 from asides.dialects.server_half import RequestFields
+from asides.relay.endpoints import (
+    OLLAMA_VERSION,
+    Action,
+    MakeWriter,
+    ReadRequest,
+    find_reply_form,
+    match_endpoints,
+)
 from asides.testing.stage.actor import MODEL
 from asides.testing.stage.http_requests import Request
 from asides.testing.stage.prompt_cache import CacheUse
@@ -50,11 +55,6 @@ class Answer(msgspec.Struct, frozen=True):
     cache: CacheUse | None = None
 
 
-ReadRequest: TypeAlias = Callable[[bytes, str], ServedRequest]
-MakeWriter: TypeAlias = Callable[..., Writer]
-"""Called as `Dialect.writer` is, with the names model, stream and include_usage."""
-
-
 class EndpointCall(msgspec.Struct, frozen=True):
     """A request for one of these endpoints."""
 
@@ -73,28 +73,25 @@ class EndpointCall(msgspec.Struct, frozen=True):
         return Answer(plan_failure(Fail(status=status, message=message, kind=kind), self.dialect), problem=message)
 
 
-class Endpoint(msgspec.Struct, frozen=True):
-    """One endpoint. The handler may raise an AsidesError, which is answered with status 400."""
-
-    method: str
-    path: re.Pattern[str]
-    """Searched in the path without its query and its last slash."""
-    answer: Callable[[EndpointCall], Answer]
-
-
 def answer_json(document: Any, status: int = 200) -> Answer:
     """Answer with this JSON document."""
     return Answer(plan_json(msgspec.json.encode(document), status))
 
 
+class Endpoint(msgspec.Struct, frozen=True):
+    """One endpoint. The handler may raise an AsidesError, which is answered with status 400."""
+
+    method: str
+    answer: Callable[[EndpointCall], Answer]
+
+
 def find_endpoints(dialect: str, path: str) -> list[tuple[Endpoint, dict[str, str]]]:
-    """Return the endpoints of a dialect at this path, one for each method, with the named groups of the path."""
-    found = [(endpoint, endpoint.path.search(path)) for endpoint in _ENDPOINTS.get(dialect, ())]
-    return [
-        (endpoint, {name: unquote(value) for name, value in match.groupdict().items()})
-        for endpoint, match in found
-        if match is not None
-    ]
+    """Return the endpoints of a dialect at this path, one for each method, with the named parts of the path."""
+    handlers = _HANDLERS.get(dialect, {})
+    found = match_endpoints(dialect, path)
+    if not found and path.endswith(_OWN_REPLIES):
+        found = [("POST", "reply", {})]
+    return [(Endpoint(method, handlers[action]), names) for method, action, names in found if action in handlers]
 
 
 # --- every dialect with a list ----------------------------------------------------------------------------------------
@@ -111,7 +108,6 @@ def _show_model(call: EndpointCall) -> Answer:
 
 # The kind of error for a model that does not exist, where it is not that of the status.
 _NO_MODEL = {"openai_chat": "model_not_found"}
-_MODEL = Endpoint("GET", re.compile(r"/models/(?P<model>[^:]+)$"), _show_model)
 
 
 # --- anthropic --------------------------------------------------------------------------------------------------------
@@ -186,9 +182,6 @@ def _delete_response(call: EndpointCall) -> Answer:
     return answer_json({"id": call.names["response"], "object": "response", "deleted": True})
 
 
-_RESPONSE = re.compile(r"/responses/(?P<response>(?!(?:input_tokens|compact)$)[^/]+)$")
-
-
 # --- gemini -----------------------------------------------------------------------------------------------------------
 
 
@@ -202,8 +195,7 @@ def _count_content_tokens(call: EndpointCall) -> Answer:
 
 
 def _stream_content(call: EndpointCall) -> Answer:
-    has_events = dict(parse_qsl(call.request.query)).get("alt") == "sse"
-    return call.reply(call.dialect.read, call.dialect.writer if has_events else ContentListWriter)
+    return call.reply(*find_reply_form(call.dialect.name, call.request.path, dict(parse_qsl(call.request.query))))
 
 
 # --- bedrock ----------------------------------------------------------------------------------------------------------
@@ -234,16 +226,9 @@ def _tokenize(call: EndpointCall) -> Answer:
 # --- ollama -----------------------------------------------------------------------------------------------------------
 
 
-def _generate(call: EndpointCall) -> Answer:
-    return _load_or_reply(call, read_generate, GenerateLineWriter)
-
-
-def _chat(call: EndpointCall) -> Answer:
-    return _load_or_reply(call, call.dialect.read, call.dialect.writer)
-
-
-def _load_or_reply(call: EndpointCall, read: ReadRequest, make_writer: MakeWriter) -> Answer:
+def _load_or_reply(call: EndpointCall) -> Answer:
     """Answer with a scene. A request that says nothing only loads the model, or unloads it."""
+    read, make_writer = find_reply_form(call.dialect.name, call.request.path.rstrip("/"), {})
     served = read(call.request.body, call.request.path)
     if served.prompt.messages or served.prompt.system:
         return call.reply(read, make_writer)
@@ -293,8 +278,6 @@ def _show_loaded(call: EndpointCall) -> Answer:
     return answer_json({"models": loaded})
 
 
-# A version that has everything the stage has: thinking, tools and images.
-_OLLAMA_VERSION = "0.13.0"
 _DETAILS = {
     "parent_model": "",
     "format": "gguf",
@@ -305,28 +288,25 @@ _DETAILS = {
 }
 
 
-_ENDPOINTS: dict[str, tuple[Endpoint, ...]] = {
-    "anthropic": (Endpoint("POST", re.compile(r"/messages/count_tokens$"), _count_message_tokens), _MODEL),
-    "bedrock": (Endpoint("POST", re.compile(r"/model/(?P<model>[^/]+)/count-tokens$"), _count_converse_tokens),),
-    "cohere": (Endpoint("POST", re.compile(r"/v\d/tokenize$"), _tokenize), _MODEL),
-    "gemini": (
-        Endpoint("POST", re.compile(r":streamGenerateContent$"), _stream_content),
-        Endpoint("POST", re.compile(r"/(?P<model>[^/]+):countTokens$"), _count_content_tokens),
-        _MODEL,
-    ),
-    "ollama": (
-        Endpoint("POST", re.compile(r"/api/chat$"), _chat),
-        Endpoint("POST", re.compile(r"/api/generate$"), _generate),
-        Endpoint("POST", re.compile(r"/api/show$"), _show_details),
-        Endpoint("GET", re.compile(r"/api/ps$"), _show_loaded),
-        Endpoint("GET", re.compile(r"/api/version$"), lambda _: answer_json({"version": _OLLAMA_VERSION})),
-    ),
-    "openai_chat": (_MODEL,),
-    "openai_responses": (
-        Endpoint("POST", re.compile(r"/responses/input_tokens$"), _count_response_tokens),
-        Endpoint("POST", re.compile(r"/responses/compact$"), _compact_response),
-        Endpoint("GET", _RESPONSE, _show_response),
-        Endpoint("DELETE", _RESPONSE, _delete_response),
-        Endpoint("GET", re.compile(r"/responses/(?P<response>[^/]+)/input_items$"), _list_response_input),
-    ),
+# Replies of these endings have handlers of their own.
+_OWN_REPLIES = (":streamGenerateContent", "/api/chat")
+_HANDLERS: dict[str, dict[Action, Callable[[EndpointCall], Answer]]] = {
+    "anthropic": {"count_tokens": _count_message_tokens, "model": _show_model},
+    "bedrock": {"count_tokens": _count_converse_tokens},
+    "cohere": {"tokenize": _tokenize, "model": _show_model},
+    "gemini": {"reply": _stream_content, "count_tokens": _count_content_tokens, "model": _show_model},
+    "ollama": {
+        "reply": _load_or_reply,
+        "model_details": _show_details,
+        "loaded_models": _show_loaded,
+        "version": lambda _: answer_json({"version": OLLAMA_VERSION}),
+    },
+    "openai_chat": {"model": _show_model},
+    "openai_responses": {
+        "count_tokens": _count_response_tokens,
+        "compact": _compact_response,
+        "show_response": _show_response,
+        "delete_response": _delete_response,
+        "list_input": _list_response_input,
+    },
 }
