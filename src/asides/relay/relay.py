@@ -17,6 +17,7 @@ from asides.flows.fallback import ExchangeInOrder
 from asides.flows.steps import Done, Emit, Flow, UseCall, advance
 from asides.options import Options
 from asides.providers.credentials import Secret
+from asides.providers.find import find_row
 from asides.providers.provider import Target
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
 from asides.values.errors import AsidesError, ConfigError, ProviderError, TransportError
@@ -31,6 +32,8 @@ class RelayConfig(msgspec.Struct, frozen=True):
 
     home: str = ""
     """The provider of a model that is named without one."""
+    home_options: Options = msgspec.field(default_factory=Options)
+    """Options of the calls to `home` alone: its key and its address, which belong to no other provider."""
     options: Options = msgspec.field(default_factory=Options)
     """Options of every call. Those of a request win."""
 
@@ -80,13 +83,24 @@ class RelayExchange:
             return (yield from self._fail(error))
 
     def _build_call(self, served: ServedRequest) -> Call:
-        model = served.model
-        if ":" not in model and self._config.home:
-            model = f"{self._config.home}:{model}"
-        options = Options({"on_conflict": "adjust", **self._config.options})
+        model, is_home = self._resolve_model(served.model)
+        own = self._config.home_options if is_home else Options()
+        options = Options({"on_conflict": "adjust", **self._config.options, **own})
         call = self._builder.build(model, served.prompt, options, stream=served.stream)
         self.call = call
         return call
+
+    def _resolve_model(self, model: str) -> tuple[str, bool]:
+        """The model as provider:model, and whether its provider is the home. Only a known provider's name before the
+        first colon counts: names such as "llama3:8b" and "vendor/model" belong to the home."""
+        home, rows = self._config.home, self._builder.rows
+        if not home:
+            return model, False
+        model = self._builder.settings.resolve_model(model)
+        named = find_row(model.partition(":")[0], rows) if ":" in model else None
+        if named is None:
+            return f"{home}:{model}", True
+        return model, named is find_row(home, rows)
 
     def _translate(self, call: Call, served: ServedRequest) -> Flow[RelayOutcome]:
         dialect = find_dialect(self._request.dialect)

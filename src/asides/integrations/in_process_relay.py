@@ -1,0 +1,243 @@
+"""The relay inside this process, for clients of other libraries: their requests in, exchanges out.
+
+Requests that the relay has no endpoint for go to the home provider as they came. Not here: what a request asks for
+(client_requests), and the HTTP library of the client (httpx_transport).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from asides.dialects import find_dialect, plain_row
+from asides.dialects.dialect import HttpRequest
+from asides.flows.build_call import CallBuilder
+from asides.flows.call import CallLike, Policy
+from asides.flows.retry import fetch_key
+from asides.flows.steps import Emit, Flow, Open, Read
+from asides.integrations.client_requests import (
+    Endpoint,
+    Home,
+    check_options,
+    find_endpoint,
+    find_home,
+    name_list_dialect,
+    read_timeout,
+    take_key,
+    take_options,
+)
+from asides.options import Options, Timeout, merge_options
+from asides.providers.credentials import KeySource, Secret, find_key
+from asides.providers.find import find_host, find_row
+from asides.providers.provider import LAUNCH_URL, Provider, Target
+from asides.relay.relay import Relay, RelayConfig
+from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
+from asides.settings import Settings
+from asides.transports.protocols import RecordStore
+from asides.values.errors import AsidesError, ConfigError, MissingKey, TransportError
+
+
+class RelayOptions(Options, total=False):
+    """What `asides={…}` takes: every option of `ask`, as a default of each request, and what the relay itself needs."""
+
+    providers: Sequence[Provider]
+    """Your own rows."""
+    settings: Settings
+    """Replaces asides.toml and the environment."""
+    tenant: str
+    """Whose state it is, where one process serves several people. Tenants never get each other's."""
+
+
+# The client tries again by itself, and says how many tools it has.
+_DEFAULTS = Options(retries=0, on_conflict="adjust", keep_raw=False, tools_max_count=10_000, tools_max_json_kb=100_000)
+_OWN_OPTIONS = ("providers", "settings", "tenant")
+# Headers about the connection between the client and a server, which is none here, or that the transport sets.
+_CONNECTION_HEADERS = frozenset(
+    {"host", "connection", "content-length", "transfer-encoding", "accept-encoding", "content-encoding", "keep-alive"}
+)
+
+
+class ClientRequest(msgspec.Struct, frozen=True):
+    """An HTTP request as a client sends it."""
+
+    method: str
+    origin: str
+    """Scheme, host and port."""
+    path: str
+    query: str
+    headers: dict[str, str]
+    """Names in lower case."""
+    body: bytes
+    limits: Any
+    """The client's timeouts: a mapping with connect and read."""
+
+    def __repr__(self) -> str:
+        return f"ClientRequest({self.method} {self.path}, <{len(self.body)} bytes>)"
+
+
+class Relayed(Protocol):
+    """A request under way, as `RelayStream` runs it."""
+
+    @property
+    def call(self) -> CallLike:
+        """The call under way."""
+        ...
+
+    def steps(self) -> Flow[RelayOutcome]:
+        """The flow: it emits the head of the response, then its bytes."""
+        ...
+
+
+class InProcessRelay:
+    """Begins the requests of a client. Safe to use from many threads."""
+
+    def __init__(self, options: RelayOptions | Mapping[str, Any] | None = None) -> None:
+        given: dict[str, Any] = dict(options or {})
+        providers = given.pop("providers", None) or ()
+        settings = given.pop("settings", None)
+        self._tenant = str(given.pop("tenant", None) or "")
+        self._options = merge_options(_DEFAULTS, check_options(given))
+        self._builder = CallBuilder(Options(), providers=providers, settings=settings)
+        self._homes: dict[tuple[str, str], Home] = {}
+        self._lock = threading.Lock()
+        self.records: RecordStore | None = None
+
+    def begin(self, request: ClientRequest) -> Relayed:
+        """Begin a request. Nothing is sent yet, and what is wrong with it becomes an error response."""
+        headers = dict(request.headers)
+        key = take_key(headers)
+        endpoint = find_endpoint(request.path, headers)
+        dialect = name_list_dialect(request.path, headers) if endpoint is None else endpoint.dialect
+        try:
+            timeout = read_timeout(request.limits)
+            if endpoint is None:
+                return self._forward(request, headers, key, dialect, timeout)
+            return self._relay(request, headers, key, endpoint, timeout)
+        except AsidesError as error:
+            return Answered(dialect, 401 if isinstance(error, MissingKey) else 400, error)
+
+    def _relay(
+        self, request: ClientRequest, headers: dict[str, str], key: str | None, endpoint: Endpoint, timeout: Timeout
+    ) -> Relayed:
+        home = self._find_home(request.origin + endpoint.base_path, endpoint.dialect)
+        body, own = take_options(request.body)
+        options = merge_options(merge_options(self._options, Options(timeout=timeout)), own)
+        config = RelayConfig(home=home.provider, home_options=home.options(key), options=options)
+        relayed = RelayRequest(
+            endpoint.dialect, request.method, endpoint.path, request.query, headers, body, self._tenant
+        )
+        return Relay(self._builder, config).begin(relayed)
+
+    def _find_home(self, address: str, dialect: str) -> Home:
+        known = self._homes.get((address, dialect))
+        if known is None:
+            known = find_home(address, dialect, self._builder.rows)
+            with self._lock:
+                if len(self._homes) >= _MOST_HOMES:
+                    self._homes.clear()
+                self._homes[address, dialect] = known
+        return known
+
+    def _forward(
+        self, request: ClientRequest, headers: dict[str, str], key: str | None, dialect: str, timeout: Timeout
+    ) -> Forwarded:
+        """The request to the home as it came."""
+        home = self._find_home(request.origin, dialect)
+        self._check_model(request, home)
+        target = find_host(home.provider, base_url=home.base_url, rows=self._builder.rows)
+        secret = find_key(target.provider, key, base_url=target.base_url)
+        return Forwarded(request, headers, target, secret, timeout)
+
+    def _check_model(self, request: ClientRequest, home: Home) -> None:
+        """Raise if the request names a model of another provider, which has no such endpoint here."""
+        model = _read_model(request.body)
+        name, colon, _ = model.partition(":")
+        row = find_row(name, self._builder.rows) if colon else None
+        if row is not None and row is not find_row(home.provider, self._builder.rows):
+            raise ConfigError(
+                f"{request.path} is not relayed to other providers, and the model names {row.name}. To do: use chat "
+                f"completions, Responses or Messages, or a model of {home.provider}."
+            )
+
+
+_MOST_HOMES = 64
+
+
+def _read_model(body: bytes) -> str:
+    if not body.startswith(b"{"):
+        return ""
+    try:
+        model = msgspec.json.decode(body, type=_NamesModel).model
+    except msgspec.DecodeError:
+        return ""
+    return model if isinstance(model, str) else ""
+
+
+class _NamesModel(msgspec.Struct):
+    model: Any = ""
+
+
+# --- requests that the relay has no endpoint for -----------------------------------------------------------------
+
+
+class _PlainCall(msgspec.Struct, frozen=True):
+    """The call of a request that is no question to a model."""
+
+    target: Target
+    policy: Policy = Policy()
+    key: Secret | None = None
+
+
+class Forwarded:
+    """A request that goes to the home provider as it came, with its key. Its response comes back as it is."""
+
+    def __init__(
+        self, request: ClientRequest, headers: dict[str, str], target: Target, key: Secret | None, timeout: Timeout
+    ) -> None:
+        self.call: CallLike = _PlainCall(target, Policy(timeout=timeout), key)
+        self._dialect = plain_row(target.dialect).dialect
+        query = f"?{request.query}" if request.query else ""
+        own = {name: value for name, value in headers.items() if name not in _CONNECTION_HEADERS}
+        origin = LAUNCH_URL if target.launches else request.origin
+        credential = None if target.quirks.auth == "nothing" else _name_credential(request.headers)
+        self._request = HttpRequest(request.method, f"{origin}{request.path}{query}", own, request.body, credential)
+
+    def steps(self) -> Flow[RelayOutcome]:
+        """The flow."""
+        try:
+            if isinstance(self.call.key, KeySource):
+                yield from fetch_key(self.call.key)
+            head = yield Open(self._request)
+            headers = {name: value for name, value in head.headers.items() if name not in _CONNECTION_HEADERS}
+            yield Emit([ResponseStart(head.status, headers)])
+        except AsidesError as error:
+            return (yield from Answered(self._dialect, 502, error).steps())
+        try:
+            while data := (yield Read()):
+                yield Emit([data])
+        except TransportError as error:
+            return RelayOutcome(head.status, "forward", error=error)
+        return RelayOutcome(head.status, "forward")
+
+
+def _name_credential(headers: dict[str, str]) -> tuple[str, str]:
+    """The header in which the client sent its key."""
+    return ("x-api-key", "") if "x-api-key" in headers else ("Authorization", "Bearer ")
+
+
+class Answered:
+    """A request that is answered with an error, before anything is sent."""
+
+    def __init__(self, dialect: str, status: int, error: AsidesError) -> None:
+        row = plain_row(dialect)
+        self.call: CallLike = _PlainCall(Target(row, "", row.base_url))
+        self._dialect, self._status, self._error = dialect, status, error
+
+    def steps(self) -> Flow[RelayOutcome]:
+        """The flow."""
+        body = find_dialect(self._dialect).write_error(self._status, str(self._error))
+        yield Emit([ResponseStart(self._status, {"content-type": "application/json"}), body])
+        return RelayOutcome(self._status, "local", error=self._error)
