@@ -287,7 +287,7 @@ CACHE_LIFETIMES = ("5m", "1h", "24h")
 _SAMPLING_OPTIONS = {name: name for name in Sampling.__struct_fields__}
 _PROMPT_FIELDS = ("system", "parallel_tool_calls", "max_tokens", "user", "metadata", "cache", "compaction")
 _OTHER_PROMPT_OPTIONS = (*THINKING_OPTIONS, "tools", "tool_choice", "output", "stop", "extra", "files")
-_ALL_PROMPT_OPTIONS = frozenset((*_STATE_OPTIONS.values(), *_SAMPLING_OPTIONS, *_PROMPT_FIELDS, *_OTHER_PROMPT_OPTIONS))
+PROMPT_OPTIONS = frozenset((*_STATE_OPTIONS.values(), *_SAMPLING_OPTIONS, *_PROMPT_FIELDS, *_OTHER_PROMPT_OPTIONS))
 
 
 def _collect(given: CallOptions, options: Mapping[str, str]) -> dict[str, Any]:
@@ -313,7 +313,7 @@ def read_prompt(
             stream=stream,
         )
         known = found if isinstance(found := getattr(prompt, "notices", ()), tuple) else ()  # those of a conversation
-    if _ALL_PROMPT_OPTIONS.isdisjoint(names):
+    if PROMPT_OPTIONS.isdisjoint(names):
         return start, known
     changes, notices = _read_prompt_options(start, given)
     return msgspec.structs.replace(start, **changes), (*known, *notices)

@@ -69,6 +69,10 @@ class ChatWriter(ReplyWriter):
         self._output: _Chunks | _Whole = (_Chunks if stream else _Whole)()
         self._begun = False
 
+    def use_thinking_field(self, name: str) -> None:
+        """Write all thinking into this field, whatever its provider called it."""
+        self._deltas.use_field(name)
+
     def _write_event(self, event: ContentEvent) -> bytes:
         return b"".join([*self._begin(), *map(self._output.add, self._deltas.write(event))])
 
@@ -100,6 +104,9 @@ class _Deltas:
         self._calls: dict[int, int] = {}
         self._waiting: dict[int, _WaitingCall] = {}
         self._refused = False
+
+    def use_field(self, name: str) -> None:
+        self._field = name
 
     def write(self, event: ContentEvent) -> list[Delta]:
         match event:

@@ -1,0 +1,161 @@
+"""Translate a request: an exchange with the provider in its dialect, and its events as bytes of the caller's.
+
+Not here: what a request can keep in another dialect (translate_fields), and the way of its state (caller_state).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from asides.dialects.dialect import ServedRequest
+from asides.flows.call import Call
+from asides.flows.exchange import Exchange
+from asides.flows.steps import Done, Emit, Flow, Open, Step, advance
+from asides.relay.call_ids import CallIds
+from asides.relay.caller_state import CallerState
+from asides.relay.endpoints import MakeWriter
+from asides.relay.error_response import ErrorResponse
+from asides.relay.relay_config import Caller
+from asides.relay.stored_responses import store_response
+from asides.relay.translate_fields import find_tool_map, fit_prompt
+from asides.relay.visible_events import JsonOnly, hide_thinking
+from asides.values.errors import TransportError
+from asides.values.events import Event, ReplyEnded, ReplyStarted, Warned
+from asides.values.notices import Notice
+from asides.values.reply import Reply
+from asides.values.visibility import Visibility
+
+_STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+_INSTRUCTED = ("schema_instructed", "output_instructed")
+
+
+class TranslatedExchange:
+    """A translated request to one target in progress."""
+
+    def __init__(
+        self,
+        call: Call,
+        caller: Caller,
+        served: ServedRequest,
+        state: CallerState,
+        make_writer: MakeWriter,
+        notices: tuple[Notice, ...] = (),
+        *,
+        visibility: Visibility,
+    ) -> None:
+        """`served`: the request, with the state of earlier turns. `notices`: those of targets that failed before."""
+        self._caller = caller
+        self._served = served
+        self._state = state
+        asked = msgspec.structs.replace(served, prompt=call.prompt)
+        prompt, changes = fit_prompt(asked, caller.dialect, call.target)
+        told = (*notices, *call.notices, *changes)
+        self._call = msgspec.structs.replace(call, prompt=prompt, notices=told, expected=None)
+        self._exchange = Exchange(self._call)
+        self._writer = make_writer(model=served.model, stream=served.stream, include_usage=served.include_usage)
+        self._prepare_writer(asked)
+        self._ids = CallIds()
+        self._carrier = state.make_carrier()
+        self._visibility = visibility
+        sees_all = all(visibility.allows(caller.config.sink, kind) for kind in ("raw", "summary"))
+        self._hides = not sees_all
+        self._json_only = JsonOnly() if any(notice.code in _INSTRUCTED for notice in changes) else None
+        self.status = 0
+        """The status that the caller got."""
+
+    def _prepare_writer(self, asked: ServedRequest) -> None:
+        writer: Any = self._writer
+        target = self._call.target
+        if hasattr(writer, "serve"):
+            is_foreign = target.dialect != self._caller.dialect
+            writer.serve(asked, find_tool_map(asked, self._caller.dialect, target).received, foreign=is_foreign)
+        if hasattr(writer, "use_thinking_field"):
+            field = self._caller.config.thinking_field
+            # Hosts with details write the text beside them under this name.
+            writer.use_thinking_field("reasoning" if field == "reasoning_details" else field)
+
+    @property
+    def partial(self) -> Reply | None:
+        """The reply so far."""
+        return self._exchange.partial
+
+    @property
+    def emitted(self) -> bool:
+        """Whether the caller got the head of the response."""
+        return self._caller.started
+
+    def write_last_error(self, response: ErrorResponse) -> bytes:
+        """The error that ends a stream which has begun."""
+        write = getattr(self._writer, "write_error", None)
+        return b"" if write is None else write(response.status, response.message, response.kind)
+
+    def steps(self, began: float | None = None) -> Flow[Reply]:
+        """The flow: it emits the head of the response and its bytes."""
+        flow = self._exchange.steps(began)
+        writer, caller = self._writer, self._caller
+        is_first = True
+        value: Any = None
+        error: BaseException | None = None
+        try:
+            while True:
+                step: Step | Done[Reply] = advance(flow, value, error)
+                value = error = None
+                if isinstance(step, Done):
+                    return step.result
+                if isinstance(step, Emit):
+                    events: list[Event] = step.events
+                    if is_first:
+                        is_first = False
+                        events = self._begin_reply(events)
+                    events = self._fit(events)
+                    if events and type(events[-1]) is ReplyEnded:
+                        yield from self._finish()
+                    if written := writer.write(events):
+                        start = [] if caller.started else self._start(step.events)
+                        yield Emit([*start, written])
+                    continue
+                try:
+                    value = yield step
+                except TransportError as problem:
+                    error = problem
+                if isinstance(step, Open) and value is not None:
+                    # A flow has no clock; the head of the response has the time.
+                    writer.created = int(value.received)  # type: ignore[attr-defined]
+        finally:
+            flow.close()
+
+    def _begin_reply(self, events: list[Event]) -> list[Event]:
+        """Name the model as the caller does, and tell the carrier what is known of the turn."""
+        if (partial := self._exchange.partial) is not None:
+            self._carrier.set_turn_facts(prefix=partial.prefix, learned=partial.learned, effort=partial.effort)
+        if not isinstance(first := events[0], ReplyStarted):
+            return events
+        return [msgspec.structs.replace(first, model=self._served.model, stored=False), *events[1:]]
+
+    def _fit(self, events: list[Event]) -> list[Event]:
+        """The events as the caller gets them."""
+        events = self._carrier.carry(list(self._ids.fit(events)))
+        if self._hides:
+            events = hide_thinking(events, self._visibility, self._caller.config.sink)
+        return events if self._json_only is None else self._json_only.fit(events)
+
+    def _start(self, events: Sequence[Event]) -> list[Any]:
+        self.status = 200
+        notices = [event.notice for event in events if isinstance(event, Warned)]
+        if self._exchange.partial is not None:
+            notices = [*self._exchange.partial.warnings]
+        notices += getattr(self._writer, "notices", ())
+        notices += self._carrier.notices
+        more = _STREAM_HEADERS if self._served.stream else {}
+        return self._caller.start(200, {"content-type": self._writer.content_type, **more}, notices)
+
+    def _finish(self) -> Flow[None]:
+        """Store what has to be kept, before the caller gets the end of the reply."""
+        reply = self._exchange.partial
+        if reply is None:
+            return
+        yield from self._state.record(self._carrier, reply, self._ids.originals)
+        yield from store_response(self._caller, self._state, self._served, reply, self._writer, self._ids.originals)
