@@ -41,7 +41,7 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "options": ("history", "agents.tools"),
     "flows": ("settings", "options", "agents.outputs", "agents.react"),
     "relay": ("flows",),
-    "relay.vault": ("relay",),
+    "relay.vault": ("relay", "conversations.store"),
     "transports": ("relay",),
     "client": ("transports",),
     "aio": ("transports",),
