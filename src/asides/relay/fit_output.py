@@ -37,16 +37,14 @@ def fit_output(prompt: Prompt, caller: str, target: Target) -> tuple[Prompt, lis
     if strategy.shapes_only:
         schema = simplify_schema(output.schema) or output.schema
         changed = [Notice("schema_simplified", "bounds of the schema were sent as descriptions", "output")]
-        return _replace_output(prompt, schema=schema), changed if schema != output.schema else []
+        simple = msgspec.structs.replace(output, schema=schema)
+        return msgspec.structs.replace(prompt, output=simple), changed if schema != output.schema else []
     is_new_mode = caller not in _HAS_STRICT and target.dialect in _HAS_STRICT
     if is_new_mode and output.strict and not is_strict_schema(output.schema):
         detail = "strict mode refuses this schema here; it was sent without"
-        return _replace_output(prompt, strict=False), [Notice("schema_not_strict", detail, "output")]
+        loose = msgspec.structs.replace(output, strict=False)
+        return msgspec.structs.replace(prompt, output=loose), [Notice("schema_not_strict", detail, "output")]
     return prompt, []
-
-
-def _replace_output(prompt: Prompt, **changes: Any) -> Prompt:
-    return msgspec.structs.replace(prompt, output=msgspec.structs.replace(prompt.output, **changes))
 
 
 def _instruct(prompt: Prompt, output_type: OutputType[Any], target: Target) -> tuple[Prompt, list[Notice]]:

@@ -11,10 +11,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from asides.dialects.block_order import ContentEvent
 from asides.dialects.gemini.decode import METADATA, SERVER_TOOLS, SIGNATURE
 from asides.dialects.gemini.wire import FINISH_REASONS, map_stop_reason
-from asides.dialects.server_half import ReplyWriter
+from asides.dialects.server_half import ContentEvent, ReplyWriter
 from asides.values.events import (
     PartArrived,
     RefusalDelta,
@@ -66,10 +65,13 @@ class ContentWriter(ReplyWriter):
     whole. Refusals go into the finish message. Seals and tools of other dialects are not written.
     """
 
+    parts = (ServerTool, UnknownPart, Image, File)
+    # Some readers take a comment for data; all skip a blank line.
+    ping = b"\r\n"
+
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
         content_type = "text/event-stream" if stream else "application/json"
-        super().__init__(model, content_type, shows_usage=include_usage or not stream)
-        self._stream = stream
+        super().__init__(model, content_type, shows_usage=include_usage or not stream, stream=stream)
         self._parts = _Parts(joins=not stream)
         self._whole: list[Wire] = []
         """All parts so far, for a whole response."""
@@ -103,6 +105,10 @@ class ContentWriter(ReplyWriter):
         usage = None if self._shown_usage is None else _encode_usage(self._shown_usage)
         return self._write_chunk(candidate, usage)
 
+    def _write_failure(self, status: int, message: str, kind: str | None) -> bytes:
+        body = write_error(status, message, kind)
+        return self._frame(body) if self._stream else body
+
     def _write_chunk(self, candidate: Wire, usage: Wire | None = None) -> bytes:
         document: Wire = {"candidates": [candidate]}
         if usage is not None:
@@ -126,6 +132,10 @@ class ContentListWriter(ContentWriter):
 
     def _write_end(self, stop: StopReason) -> bytes:
         return super()._write_end(stop) + b"]\n"
+
+    def _write_failure(self, status: int, message: str, kind: str | None) -> bytes:
+        written = super()._write_failure(status, message, kind)
+        return written + b"]\n" if self._stream else written
 
     def _frame(self, chunk: bytes) -> bytes:
         before, self._begun = b",\r\n" if self._begun else b"[", True

@@ -10,8 +10,7 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.block_order import ContentEvent
-from asides.dialects.server_half import ReplyWriter
+from asides.dialects.server_half import ContentEvent, ReplyWriter
 from asides.values.events import (
     PartArrived,
     RefusalDelta,
@@ -39,10 +38,11 @@ class ChatLineWriter(ReplyWriter):
     them. Calls are written whole, at the end. Seals are not written; of whole parts, only images are.
     """
 
+    parts = (Image,)
+
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
         content_type = "application/x-ndjson" if stream else "application/json"
-        super().__init__(model, content_type, shows_usage=include_usage or not stream)
-        self._stream = stream
+        super().__init__(model, content_type, shows_usage=include_usage or not stream, stream=stream)
         self._texts: dict[str, list[str]] = {"content": [], "thinking": []}
         self._images: list[bytes] = []
         self._calls: list[ToolCallDelta] = []
@@ -51,7 +51,7 @@ class ChatLineWriter(ReplyWriter):
     def _write_event(self, event: ContentEvent) -> bytes:
         match event:
             case TextDelta() | RefusalDelta():
-                return self._write_text("content", event.text)
+                return self._write_field("content", event.text)
             case ThinkingDelta():
                 return self._write_thinking(event)
             case ToolCallDelta():
@@ -68,9 +68,9 @@ class ChatLineWriter(ReplyWriter):
         if text and event.block != self._last_thought:
             text = text if self._last_thought is None else _BETWEEN_THOUGHTS + text
             self._last_thought = event.block
-        return self._write_text("thinking", text)
+        return self._write_field("thinking", text)
 
-    def _write_text(self, field: str, text: str) -> bytes:
+    def _write_field(self, field: str, text: str) -> bytes:
         if not text:
             return b""
         if not self._stream:
@@ -96,6 +96,16 @@ class ChatLineWriter(ReplyWriter):
         last = self._write_line({**self._encode_message({"role": "assistant", "content": ""}), **ending})
         has_more = len(message) > 2
         return self._write_line({**self._encode_message(message), "done": False}) + last if has_more else last
+
+    def _write_failure(self, status: int, message: str, kind: str | None) -> bytes:
+        body = write_error(status, message, kind)
+        return body + b"\n" if self._stream else body
+
+    def write_ping(self) -> bytes:
+        """Write a line without content: clients parse every line."""
+        if self._ended or not self._stream:
+            return b""
+        return self._write_line({**self._encode_message({"role": "assistant", "content": ""}), "done": False})
 
     def _encode_message(self, message: dict[str, Any]) -> dict[str, Any]:
         return {"message": message}

@@ -9,9 +9,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from asides.dialects.block_order import ContentEvent
 from asides.dialects.openai_chat.encode_messages import DETAILS
-from asides.dialects.server_half import ReplyWriter
+from asides.dialects.server_half import ContentEvent, ReplyWriter
 from asides.providers.provider import THINKING_FIELDS
 from asides.values.events import (
     PartArrived,
@@ -55,6 +54,11 @@ class ChatWriter(ReplyWriter):
     Parts that come whole, and seals of other dialects, are not written.
     """
 
+    parts = ()
+    # A comment, which every reader of events skips.
+    ping = b": ping\n\n"
+    id_prefix = _ID_PREFIX
+
     def __init__(
         self,
         *,
@@ -64,14 +68,28 @@ class ChatWriter(ReplyWriter):
         thinking_field: str = "reasoning_content",
     ) -> None:
         content_type = "text/event-stream" if stream else "application/json"
-        super().__init__(model, content_type, shows_usage=include_usage or not stream)
+        super().__init__(model, content_type, shows_usage=include_usage or not stream, stream=stream)
         self._deltas = _Deltas(thinking_field)
         self._output: _Chunks | _Whole = (_Chunks if stream else _Whole)()
         self._begun = False
 
-    def use_thinking_field(self, name: str) -> None:
-        """Write all thinking into this field, whatever its provider called it."""
-        self._deltas.use_field(name)
+    def _write_text(self, event: TextDelta) -> bytes:
+        output = self._output
+        if self._begun and type(output) is _Chunks and event.text:
+            return b"%b%b%b" % (output.text_head, _encode_text(event.text), _TAIL)
+        return self._write_event(event)
+
+    def _write_thinking(self, event: ThinkingDelta) -> bytes:
+        output = self._output
+        if type(output) is _Chunks and self._deltas.goes_on(event):
+            return b"%b%b%b" % (output.find_head(self._deltas.field), _encode_text(event.text), _TAIL)
+        return self._write_event(event)
+
+    def _write_arguments(self, event: ToolCallDelta) -> bytes:
+        output, index = self._output, self._deltas.find_call(event)
+        if type(output) is _Chunks and index is not None:
+            return b"%b%d%b%b%b" % (output.call_head, index, _ARGUMENTS, _encode_text(event.arguments), _CALL_TAIL)
+        return self._write_event(event)
 
     def _write_event(self, event: ContentEvent) -> bytes:
         return b"".join([*self._begin(), *map(self._output.add, self._deltas.write(event))])
@@ -87,7 +105,15 @@ class ChatWriter(ReplyWriter):
         started = msgspec.structs.replace(self._started, id=self._find_id(_ID_PREFIX))
         written = [*self._begin(), *map(self._output.add, self._deltas.write_waiting(started))]
         usage = None if self._shown_usage is None else _encode_usage(self._shown_usage)
-        return b"".join([*written, self._output.end(self._deltas.encode_stop(stop), usage)])
+        if usage is not None and self.request is not None:
+            # Clients count on all three.
+            usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0} | usage
+        reason = self._deltas.encode_stop(stop, is_certain=self.request is not None)
+        return b"".join([*written, self._output.end(reason, usage)])
+
+    def _write_failure(self, status: int, message: str, kind: str | None) -> bytes:
+        body = write_error(status, message, kind)
+        return b"data: %b\n\n" % body if self._stream else body
 
 
 class _Deltas:
@@ -95,18 +121,26 @@ class _Deltas:
 
     def __init__(self, thinking_field: str) -> None:
         self._default_field = thinking_field
-        self._field: str | None = None
+        self.field: str | None = None
+        """The field of the thinking, once there is some."""
         self._last_thought: int | None = None
         self._blanks = ""
         self._at_start = True
         """Whether only blanks of the current thought have come."""
         self._has_thought = False
         self._calls: dict[int, int] = {}
+        self._custom: set[int] = set()
+        """The calls that take free text."""
         self._waiting: dict[int, _WaitingCall] = {}
         self._refused = False
 
-    def use_field(self, name: str) -> None:
-        self._field = name
+    def goes_on(self, event: ThinkingDelta) -> bool:
+        """Whether this is more text of the thought that was written last."""
+        return event.block == self._last_thought and not self._at_start and bool(event.text)
+
+    def find_call(self, event: ToolCallDelta) -> int | None:
+        """Return the index of a call that has begun; None for one that has not, or takes free text."""
+        return None if event.block in self._custom else self._calls.get(event.block)
 
     def write(self, event: ContentEvent) -> list[Delta]:
         match event:
@@ -137,13 +171,15 @@ class _Deltas:
             text = self._blanks
             self._at_start = False
             self._has_thought = True
-        if self._field is None:
+        if self.field is None:
             # One name for the whole reply: readers treat two fields as two copies of the same thought.
-            self._field = event.via if event.via in THINKING_FIELDS else self._default_field
-        return [{self._field: text}] if text else []
+            self.field = event.via if event.via in THINKING_FIELDS else self._default_field
+        return [{self.field: text}] if text else []
 
     def _write_call(self, event: ToolCallDelta) -> list[Delta]:
         index = self._calls.get(event.block)
+        if index is not None and event.block in self._custom:
+            return [{"tool_calls": [{"index": index, "custom": {"input": event.arguments}}]}]
         if index is not None:
             return [_encode_call(index, None, event.name, event.arguments)]
         waiting = self._waiting.setdefault(event.block, _WaitingCall())
@@ -157,7 +193,12 @@ class _Deltas:
     def _begin_call(self, block: int, call_id: str, waiting: _WaitingCall) -> list[Delta]:
         index = self._calls[block] = len(self._calls)
         name = next((piece.name for piece in waiting.pieces if piece.name), None)
-        begun = _encode_call(index, call_id, name, "".join(piece.arguments for piece in waiting.pieces))
+        arguments = "".join(piece.arguments for piece in waiting.pieces)
+        if any(piece.custom for piece in waiting.pieces):
+            self._custom.add(block)
+            custom = {"name": name, "input": arguments}
+            return [{"tool_calls": [{"index": index, "id": call_id, "type": "custom", "custom": custom}]}]
+        begun = _encode_call(index, call_id, name, arguments)
         return [begun, *(_encode_call_seal(index, entry) for entry in waiting.seals)]
 
     def write_waiting(self, started: ReplyStarted) -> list[Delta]:
@@ -184,11 +225,13 @@ class _Deltas:
             return []
         return [{"thought_signature": seal.value} if entry is None else {"extra_content": entry}]
 
-    def encode_stop(self, stop: StopReason) -> str | None:
-        """Return the original finish reason if this dialect has it, else the nearest; None if there is none."""
+    def encode_stop(self, stop: StopReason, *, is_certain: bool = False) -> str | None:
+        """Return the original finish reason if this dialect has it, else the nearest; None if there is none and it
+        need not be certain.
+        """
         if stop.raw in _KNOWN_FINISH_REASONS:
             return stop.raw
-        if stop == StopReason():
+        if stop == StopReason() and not is_certain:
             return None
         reasons: dict[StopKind, str] = {
             "length": "length",
@@ -233,11 +276,31 @@ def _encode_usage(usage: Usage) -> dict[str, Any]:
     return encoded
 
 
+_encode_text = msgspec.json.Encoder().encode
+# Most chunks are a head, one text, and this.
+_TAIL = b'},"finish_reason":null}]}\n\n'
+_ARGUMENTS = b',"function":{"arguments":'
+_CALL_TAIL = b"}}]" + _TAIL
+
+
 class _Chunks:
     """Deltas as server-sent events."""
 
     def __init__(self) -> None:
         self._head = b""
+        self.text_head = b""
+        """A chunk up to the text of an answer."""
+        self.call_head = b""
+        """A chunk up to the index of a call."""
+        self._thinking_heads: dict[str | None, bytes] = {}
+
+    def find_head(self, field: str | None) -> bytes:
+        """Return a chunk up to the text of a field."""
+        head = self._thinking_heads.get(field)
+        if head is None:
+            head = b'%b,"choices":[{"index":0,"delta":{%b:' % (self._head, msgspec.json.encode(field))
+            self._thinking_heads[field] = head
+        return head
 
     def begin(self, started: ReplyStarted, created: int) -> bytes:
         head = {
@@ -248,6 +311,8 @@ class _Chunks:
         }
         # The same for every chunk, so it is written once.
         self._head = b"data: " + msgspec.json.encode(head)[:-1]
+        self.text_head = self.find_head("content")
+        self.call_head = self.find_head("tool_calls") + b'[{"index":'
         return self.add({"role": "assistant", "content": ""})
 
     def add(self, delta: Delta) -> bytes:
@@ -293,9 +358,14 @@ class _Whole:
 
     def _add_call(self, piece: dict[str, Any]) -> None:
         if "id" in piece:
-            self._calls.append({"id": piece["id"], "type": "function", "function": {}})
+            kind = piece["type"]
+            self._calls.append({"id": piece["id"], "type": kind, kind: {}})
             self._arguments.append([])
         call, arguments = self._calls[piece["index"]], self._arguments[piece["index"]]
+        if "custom" in piece:
+            call["custom"] |= {name: value for name, value in piece["custom"].items() if name != "input"}
+            arguments.append(piece["custom"]["input"])
+            return
         if "extra_content" in piece:
             call["extra_content"] = piece["extra_content"]
         function = piece.get("function", {})
@@ -310,7 +380,8 @@ class _Whole:
         message["content"] = message["content"] or None
         if self._calls:
             for call, arguments in zip(self._calls, self._arguments, strict=True):
-                call["function"]["arguments"] = "".join(arguments)
+                is_custom = call["type"] == "custom"
+                call[call["type"]]["input" if is_custom else "arguments"] = "".join(arguments)
             message["tool_calls"] = self._calls
         document: dict[str, Any] = {
             "id": self._started.id,

@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from asides.dialects.block_order import BlockOrder, ContentEvent
-from asides.dialects.server_half import ReplyWriter
+from asides.dialects.server_half import ContentEvent, ReplyWriter
 from asides.values.events import (
     PartArrived,
     RefusalDelta,
@@ -39,7 +38,6 @@ class ResponsesWriter(ReplyWriter):
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
         super().__init__(model, "text/event-stream" if stream else "application/json", shows_usage=include_usage)
         self._stream = stream
-        self._order = BlockOrder() if stream else None
         self._items: dict[int, _Item] = {}
         """The item of each block."""
         self._open: _Item | None = None
@@ -70,7 +68,7 @@ class ResponsesWriter(ReplyWriter):
 
     def _close_item(self) -> list[bytes]:
         item, self._open = self._open, None
-        if item is None or not self._stream:
+        if item is None:
             return []
         item.closed = True
         written = [
