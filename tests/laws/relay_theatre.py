@@ -6,10 +6,13 @@ A relay can be restarted between any two turns, with or without a store that out
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
-from collections.abc import Generator, Sequence
+import tempfile
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Literal, NamedTuple, TypeAlias
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,7 +22,10 @@ from asides.flows.call import Call, encode_request
 from asides.options import Options
 from asides.providers.learned_rules import forget
 from asides.relay.relay import Relay, RelayConfig
+from asides.relay.relay_keys import can_encrypt
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
+from asides.relay.turn_state import StateMode
+from asides.relay.vault.open_vault import OpenedVault, open_vault
 from asides.testing.stage import Say, Scene, Stage
 from asides.testing.stage.request_log import Received
 from asides.transports.aiohttp import AiohttpTransport
@@ -27,39 +33,12 @@ from asides.transports.relay_stream import AsyncRelayStream, RelayStream
 from asides.transports.urllib3 import Urllib3Transport
 from asides.values.messages import Message
 from asides.values.parts import Text, ToolCall
-from asides.values.stored_records import StoredRecord
 from asides.values.thinking import Thought
 from tests.laws.relay_clients import Ask, Heard, WireClient
 from tests.laws.theatre import ALL_HOUSES, KEY, Target
 
-Memory: TypeAlias = Literal["none", "memory", "lasting"]
-"""No store · one that ends with the relay · one that outlives it."""
-
-
-class DictStore:
-    """A store in memory that counts what it does. Each tenant has records of its own."""
-
-    is_instant = True
-
-    def __init__(self) -> None:
-        self.records: dict[str, list[StoredRecord]] = {}
-        self.reads = 0
-
-    def read(self, tenant: str, keys: Sequence[str]) -> list[StoredRecord]:
-        self.reads += 1
-        wanted = set(keys)
-        return [record for record in self.records.get(tenant, ()) if wanted & set(record.keys)]
-
-    def write(self, tenant: str, record: StoredRecord) -> None:
-        self.records.setdefault(tenant, []).append(record)
-
-    def delete(self, tenant: str, keys: Sequence[str]) -> int:
-        found = self.read(tenant, keys)
-        self.records[tenant] = [record for record in self.records.get(tenant, ()) if record not in found]
-        return len(found)
-
-    def close(self) -> None:
-        """Nothing is open."""
+MASTER_KEY = base64.b64encode(b"a master key of thirty-two bytes").decode()
+"""Every relay has it, as those of one gateway do."""
 
 
 class RelayAct(NamedTuple):
@@ -87,7 +66,7 @@ class RelayAct(NamedTuple):
 class RelayTheatre:
     """Three strict stages, and relays in front of them."""
 
-    def __init__(self, runner: asyncio.Runner, memory: Memory = "lasting") -> None:
+    def __init__(self, runner: asyncio.Runner, folder: Path) -> None:
         self._scene: Scene = Say(text="nothing was put on")
         self._stages = [Stage(lambda _: self._scene) for _ in range(3)]
         self._seen = [0, 0, 0]
@@ -96,8 +75,10 @@ class RelayTheatre:
         self._awaiting = AiohttpTransport()
         self._builder = CallBuilder(Options(api_key=KEY, retries=0, timeout=20))
         self._relays: dict[Target, Relay] = {}
-        self.memory: Memory = memory
-        self._store = DictStore()
+        self._folder = folder
+        self._files = 0
+        self.mode: StateMode = "memory"
+        self._vault: OpenedVault = open_vault("memory", key=MASTER_KEY)
 
     def open(self) -> None:
         """Open the doors."""
@@ -106,29 +87,33 @@ class RelayTheatre:
 
     def close(self) -> None:
         """Close them, and raise what a stage raised."""
+        self._vault.close()
         self._transport.close()
         self._runner.run(self._awaiting.close())
         for stage in self._stages:
             stage.close()
 
     def restart(self) -> None:
-        """End the relays and begin new ones, as another process would. Only a lasting store keeps what it has."""
+        """End the relays and begin new ones, as another process would. Only a file keeps what it has."""
         self._relays.clear()
         forget()
         self._builder = CallBuilder(Options(api_key=KEY, retries=0, timeout=20))
-        if self.memory != "lasting":
-            self._store = DictStore()
+        self._vault.close()
+        path = self._folder / f"vault-{self._files}.db" if self.mode == "store" else None
+        self._vault = open_vault(self.mode, path, key=MASTER_KEY)
 
-    def use(self, memory: Memory) -> None:
-        """Begin anew with this kind of memory."""
-        self.memory = memory
-        self._store = DictStore()
+    def use(self, mode: StateMode) -> None:
+        """Begin anew, with an empty vault of this mode. Without encryption nothing is stored in a file."""
+        self.mode = mode if mode != "store" or can_encrypt() else "memory"
+        self._files += 1
         self.restart()
 
     def find_relay(self, target: Target) -> Relay:
         """Return the relay to a house."""
         if target not in self._relays:
-            self._relays[target] = Relay(self._builder, RelayConfig(options=self._options(target)))
+            vault = self._vault
+            config = RelayConfig(options=self._options(target), keys=vault.keys, state_mode=vault.mode)
+            self._relays[target] = Relay(self._builder, config)
         return self._relays[target]
 
     def _options(self, target: Target) -> Options:
@@ -152,7 +137,7 @@ class RelayTheatre:
         request = RelayRequest(client.dialect, "POST", path, query, headers, sent, tenant)
         self._scene = scene
         exchange = self.find_relay(target).begin(request)
-        store = None if self.memory == "none" else self._store
+        store = self._vault.store
         if awaited:
             start, body, outcome = self._runner.run(
                 _relay_async(AsyncRelayStream(exchange, self._awaiting, store)),
@@ -208,10 +193,10 @@ def replace_model(body: bytes, name: str, other: str) -> bytes:
 
 
 @contextmanager
-def relays_opened(memory: Memory = "lasting") -> Generator[RelayTheatre, None, None]:
+def relays_opened() -> Generator[RelayTheatre, None, None]:
     """A theatre with relays, for as long as the block."""
-    with asyncio.Runner() as runner:
-        theatre = RelayTheatre(runner, memory)
+    with asyncio.Runner() as runner, tempfile.TemporaryDirectory() as folder:
+        theatre = RelayTheatre(runner, Path(folder))
         theatre.open()
         try:
             yield theatre

@@ -20,12 +20,13 @@ import pytest
 
 from asides.history.pair import finish_turn
 from asides.providers.learned_rules import forget
+from asides.relay.turn_state import StateMode
 from asides.values.messages import Message, user
 from asides.values.parts import Part, Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thought
 from tests.laws.conversations import ID_STYLES, REDACTED
 from tests.laws.relay_clients import CLIENTS, ECHOES, Amount, Ask, Echo, WireClient
-from tests.laws.relay_theatre import Memory, RelayAct, RelayTheatre, find_tokens, relays_opened, replace_model
+from tests.laws.relay_theatre import RelayAct, RelayTheatre, find_tokens, relays_opened, replace_model
 from tests.laws.theatre import ALL_HOUSES, Target, scene_of
 
 TURNS = int(os.environ.get("ASIDES_TURNS", "700"))
@@ -46,7 +47,7 @@ class Choices(NamedTuple):
     """What a conversation is made of."""
 
     targets: list[Target]
-    memory: Memory
+    mode: StateMode
     restarts: bool
     varies: bool
     """Whether the amount of thinking changes between turns."""
@@ -110,15 +111,15 @@ class Conversation:
         self.theatre = theatre
         self.tally = tally
         houses = chance.sample(sorted(ALL_HOUSES), chance.choice([1, 1, 2, 3]))
-        memory: Memory = chance.choice(["lasting", "lasting", "memory", "none"])
+        mode: StateMode = chance.choice(["store", "store", "memory", "carry-only"])
         self.choices = Choices(
             [Target(house, chance.randrange(3)) for house in houses],
-            memory,
+            mode,
             chance.random() < 0.5,
             chance.random() < 0.5,
             chance.random() < 0.3,
         )
-        theatre.use(memory)
+        theatre.use(mode)
         echo: Echo = chance.choice(ECHOES)
         self.branches = [Branch(CLIENTS[chance.choice(sorted(CLIENTS))](echo))]
         self.number = 0
@@ -140,7 +141,7 @@ class Conversation:
         self._continue(branch)
         if self.choices.restarts and chance.random() < 0.3:
             self.theatre.restart()
-            self.has_lost = self.has_lost or (self.number > 0 and self.choices.memory == "memory")
+            self.has_lost = self.has_lost or (self.number > 0 and self.theatre.mode == "memory")
         if self.choices.varies:
             self.amount = chance.choice(_AMOUNTS)
         target = chance.choice(self.choices.targets)
@@ -207,7 +208,7 @@ class Conversation:
         """Whether nothing may be lost between the client and the relay."""
         if branch.is_edited or branch.client.echo == "blank":
             return False
-        return self.choices.memory == "lasting" or (self.choices.memory == "memory" and not self.has_lost)
+        return self.theatre.mode == "store" or (self.theatre.mode == "memory" and not self.has_lost)
 
     # --- what comes between -------------------------------------------------------------------------------------------
 
