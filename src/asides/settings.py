@@ -203,8 +203,8 @@ def load_settings(
 
     `files` replaces the search: ASIDES_CONFIG, or else ./asides.toml and the one in the user's configuration folder.
     A file that was named is trusted. ./asides.toml is not, unless `trusts` says so: its rows and all that is not
-    harmless are ignored, with a notice. `providers=`, `aliases=`, `templates=` and `routes=` come before those of the files. None
-    counts as not given.
+    harmless are ignored, with a notice. `providers=`, `aliases=`, `templates=` and `routes=` come before those of the
+    files. None counts as not given.
     """
     environ = os.environ if environ is None else environ
     collector = _Collector()

@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 
 from asides.dialects import find_dialect
+from asides.relay.translate_fields import UntranslatableField
+from asides.relay.translate_reply import write_refusal
 from asides.values.errors import (
     AsidesError,
     AuthError,
@@ -76,7 +78,10 @@ def write_error_response(error: AsidesError, dialect: str) -> ErrorResponse:
     more: dict[str, Any] = {}
     if dialect in _OPENAI and isinstance(error, RelayRefusal) and error.param is not None:
         more["param"] = error.param
-    body = found.write_error(status, message, kind, **more)
+    if isinstance(error, UntranslatableField):
+        body = write_refusal(dialect, error)
+    else:
+        body = found.write_error(status, message, kind, **more)
     headers = {"content-type": "application/json"}
     write_headers = getattr(found, "write_error_headers", None)
     if write_headers is not None:
@@ -87,6 +92,12 @@ def write_error_response(error: AsidesError, dialect: str) -> ErrorResponse:
     if isinstance(error, RelayRefusal):
         headers |= error.headers
     return ErrorResponse(status, headers, body, message, kind)
+
+
+def write_stream_error(writer: Any, response: ErrorResponse) -> bytes:
+    """The end of a stream that has begun and failed, in the form that the dialect has for it."""
+    write = getattr(writer, "write_error", None)
+    return b"" if write is None else write(response.status, response.message, response.kind)
 
 
 def choose_status(error: AsidesError, dialect: str) -> int:

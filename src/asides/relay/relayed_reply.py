@@ -15,15 +15,12 @@ import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.flows.call import Call
-from asides.flows.fallback import ExchangeInOrder, join_calls
+from asides.flows.fallback import ExchangeInOrder
 from asides.flows.steps import Allow, Flow, UseCall
-from asides.options import Options, merge_options
-from asides.providers.endpoint import RESPONSES, is_canonical
-from asides.providers.find import find_row
 from asides.relay.caller_state import CallerState
 from asides.relay.choose_mode import Mode, choose_mode
 from asides.relay.endpoints import MakeWriter, ReadRequest, find_reply_form
-from asides.relay.error_response import ErrorResponse, RelayRefusal
+from asides.relay.error_response import ErrorResponse, RelayRefusal, write_stream_error
 from asides.relay.forward import ForwardExchange, build_forward_request
 from asides.relay.relay_config import Caller
 from asides.relay.relay_request import RelayMode, RelayOutcome
@@ -31,15 +28,14 @@ from asides.relay.request_options import FIELD, RequestOptions, collect_options,
 from asides.relay.routes import find_route
 from asides.relay.splice_body import find_members
 from asides.relay.stored_responses import join_messages, read_previous, refuse_previous
+from asides.relay.target_calls import build_calls
 from asides.relay.translate import TranslatedExchange
-from asides.values.errors import ConfigError, MissingKey
+from asides.values.errors import ConfigError
 from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 
-_NO_STATE = ProviderState()
 _MODEL_IN_PATH = re.compile(r"/(?:models?|tunedModels)/([^/]+?)(?::\w+|/converse(?:-stream)?)$")
-_ENDPOINTS = {"openai_chat": "chat", "openai_responses": "responses"}
 
 
 class RelayedReply:
@@ -67,8 +63,7 @@ class RelayedReply:
             return exchange.write_last_error(response)
         if isinstance(exchange, ForwardExchange) and exchange.is_cut:
             writer = self._find_form()[1](model="", stream=True, include_usage=False)
-            write = getattr(writer, "write_error", None)
-            written = b"" if write is None else write(response.status, response.message, response.kind)
+            written = write_stream_error(writer, response)
             # The event that broke off must not swallow this one.
             return b"\n\n" + written if written and writer.content_type == "text/event-stream" else written
         return b""
@@ -87,7 +82,7 @@ class RelayedReply:
         if state.previous_response_id is not None:
             asked = yield from self._expand(asked, state.previous_response_id)
         options = collect_options(own, asked.prompt, route, caller.config, caller.builder)
-        call = self._build_calls(asked, options)
+        call = build_calls(caller, asked, options)
         calls = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
         if served is not None:
             asked = yield from self._state.restore(asked, [each.target for each in calls])
@@ -133,44 +128,6 @@ class RelayedReply:
     def _find_form(self) -> tuple[ReadRequest, MakeWriter]:
         endpoint = self._caller.endpoint
         return find_reply_form(endpoint.dialect, endpoint.path, endpoint.query)
-
-    # --- the calls ----------------------------------------------------------------------------------------------------
-
-    def _build_calls(self, served: ServedRequest, options: RequestOptions) -> Call:
-        """The call of the first model, with those of the others as its fallbacks."""
-        names: list[str] = []
-        calls: list[Call | MissingKey] = []
-        for model in options.models:
-            try:
-                call = self._build_call(model, served, options.options)
-            except MissingKey as problem:
-                names.append(model)
-                calls.append(problem)
-            else:
-                each = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
-                names += [one.model for one in each]
-                calls += each
-        return join_calls(names, calls, ())
-
-    def _build_call(self, model: str, served: ServedRequest, options: Options) -> Call:
-        caller, builder = self._caller, self._caller.builder
-        row = find_row(model.partition(":")[0], builder.rows)
-        if caller.config.home and row is not None and row is find_row(caller.config.home, builder.rows):
-            options = merge_options(options, caller.config.home_options)
-        elif caller.config.home_options:
-            options = Options(**{**options, "api_key": options.get("api_key"), "base_url": options.get("base_url")})
-        prompt = served.prompt
-        if prompt.state != _NO_STATE:
-            # What the provider stores for a forwarded request is in its bytes; for others the relay stores it.
-            state = msgspec.structs.replace(prompt.state, store=None, previous_response_id=None, conversation=None)
-            prompt = msgspec.structs.replace(prompt, state=state)
-        endpoint = _ENDPOINTS.get(caller.dialect)
-        call = builder.build(model, prompt, options, stream=served.stream)
-        if endpoint is None or "endpoint" in options or call.target.dialect == caller.dialect:
-            return call
-        if not _speaks(call, caller.dialect) or (caller.dialect != RESPONSES and prompt.thinking.wanted):
-            return call
-        return builder.build(model, prompt, merge_options(options, Options(endpoint=endpoint)), stream=served.stream)
 
     def _choose(self, call: Call, options: RequestOptions) -> Mode:
         caller = self._caller
@@ -289,8 +246,3 @@ def _replace_messages(call: Call, prompt: Prompt) -> Call:
     if call.prompt.messages == prompt.messages:
         return call
     return msgspec.structs.replace(call, prompt=msgspec.structs.replace(call.prompt, messages=prompt.messages))
-
-
-def _speaks(call: Call, dialect: str) -> bool:
-    """Whether the host of a call speaks a dialect at its address."""
-    return is_canonical(call.target) and call.target.provider.with_dialect(dialect) is not None

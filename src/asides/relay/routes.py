@@ -7,7 +7,7 @@ dialect's maker. Not here: asking the targets in order (flows/fallback).
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -81,4 +81,4 @@ def _find_matching(name: str, routes: dict[str, Any]) -> Route | None:
 
 
 def _build_route(name: str, table: Any) -> Route:
-    return Route(table.targets, Options(**table.collect_options()), name)
+    return Route(table.targets, cast(Options, table.collect_options()), name)

@@ -128,7 +128,8 @@ def _write_document(served: ServedRequest, reply: Reply, response_id: str, creat
         writer.serve(served, {}, foreign=False)
     events = simulate(reply, max(len(reply.text), 1))
     started = ReplyStarted(served.model, response_id, None, stored=True)
-    return writer.write([started, *events[1:]])
+    document: bytes = writer.write([started, *events[1:]])
+    return document
 
 
 def list_input_items(body: bytes, response_id: str) -> list[Any]:

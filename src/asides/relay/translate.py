@@ -17,10 +17,11 @@ from asides.flows.steps import Done, Emit, Flow, Open, Step, advance
 from asides.relay.call_ids import CallIds
 from asides.relay.caller_state import CallerState
 from asides.relay.endpoints import MakeWriter
-from asides.relay.error_response import ErrorResponse
+from asides.relay.error_response import ErrorResponse, write_stream_error
 from asides.relay.relay_config import Caller
 from asides.relay.stored_responses import store_response
-from asides.relay.translate_fields import find_tool_map, fit_prompt
+from asides.relay.translate_fields import fit_prompt
+from asides.relay.translate_reply import open_writer
 from asides.relay.visible_events import JsonOnly, hide_thinking
 from asides.values.errors import TransportError
 from asides.values.events import Event, ReplyEnded, ReplyStarted, Warned
@@ -55,8 +56,11 @@ class TranslatedExchange:
         told = (*notices, *call.notices, *changes)
         self._call = msgspec.structs.replace(call, prompt=prompt, notices=told, expected=None)
         self._exchange = Exchange(self._call)
-        self._writer = make_writer(model=served.model, stream=served.stream, include_usage=served.include_usage)
-        self._prepare_writer(asked)
+        self._writer: Any = open_writer(asked, caller.dialect, call.target, make_writer)
+        if hasattr(self._writer, "use_thinking_field"):
+            field = caller.config.thinking_field
+            # Hosts with details write the text beside them under this name.
+            self._writer.use_thinking_field("reasoning" if field == "reasoning_details" else field)
         self._ids = CallIds()
         self._carrier = state.make_carrier()
         self._visibility = visibility
@@ -65,17 +69,6 @@ class TranslatedExchange:
         self._json_only = JsonOnly() if any(notice.code in _INSTRUCTED for notice in changes) else None
         self.status = 0
         """The status that the caller got."""
-
-    def _prepare_writer(self, asked: ServedRequest) -> None:
-        writer: Any = self._writer
-        target = self._call.target
-        if hasattr(writer, "serve"):
-            is_foreign = target.dialect != self._caller.dialect
-            writer.serve(asked, find_tool_map(asked, self._caller.dialect, target).received, foreign=is_foreign)
-        if hasattr(writer, "use_thinking_field"):
-            field = self._caller.config.thinking_field
-            # Hosts with details write the text beside them under this name.
-            writer.use_thinking_field("reasoning" if field == "reasoning_details" else field)
 
     @property
     def partial(self) -> Reply | None:
@@ -89,8 +82,7 @@ class TranslatedExchange:
 
     def write_last_error(self, response: ErrorResponse) -> bytes:
         """The error that ends a stream which has begun."""
-        write = getattr(self._writer, "write_error", None)
-        return b"" if write is None else write(response.status, response.message, response.kind)
+        return write_stream_error(self._writer, response)
 
     def steps(self, began: float | None = None) -> Flow[Reply]:
         """The flow: it emits the head of the response and its bytes."""
@@ -123,7 +115,7 @@ class TranslatedExchange:
                     error = problem
                 if isinstance(step, Open) and value is not None:
                     # A flow has no clock; the head of the response has the time.
-                    writer.created = int(value.received)  # type: ignore[attr-defined]
+                    writer.created = int(value.received)
         finally:
             flow.close()
 

@@ -7,6 +7,8 @@ and the ids of calls (call_ids).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from asides.dialects import find_dialect
 from asides.dialects.dialect import ServedRequest, Writer
 from asides.dialects.server_half import ReplyWriter
@@ -14,9 +16,14 @@ from asides.providers.provider import Target
 from asides.relay.translate_fields import UntranslatableField, find_tool_map
 
 
-def open_writer(served: ServedRequest, caller: str, target: Target) -> Writer:
-    """Make the writer of one reply. All of our dialects give a ReplyWriter; another one gives its own."""
-    writer = find_dialect(caller).writer(model=served.model, stream=served.stream, include_usage=served.include_usage)
+def open_writer(
+    served: ServedRequest, caller: str, target: Target, make_writer: Callable[..., Writer] | None = None
+) -> Writer:
+    """Make the writer of one reply. All of our dialects give a ReplyWriter; another one gives its own. `make_writer`:
+    for a second form of the caller's dialect.
+    """
+    make = make_writer or find_dialect(caller).writer
+    writer = make(model=served.model, stream=served.stream, include_usage=served.include_usage)
     if isinstance(writer, ReplyWriter):
         tools = find_tool_map(served, caller, target).received
         writer.serve(served, tools, foreign=caller != target.dialect)

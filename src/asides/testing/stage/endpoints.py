@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl
 from zlib import crc32
 
 import msgspec
@@ -20,6 +20,7 @@ import msgspec
 from asides.dialects import model_list_formats
 from asides.dialects.dialect import Dialect, ServedRequest
 from asides.dialects.server_half import RequestFields
+from asides.relay.count_forms import COUNT_FORMS
 from asides.relay.endpoints import (
     OLLAMA_VERSION,
     Action,
@@ -110,21 +111,19 @@ def _show_model(call: EndpointCall) -> Answer:
 _NO_MODEL = {"openai_chat": "model_not_found"}
 
 
-# --- anthropic --------------------------------------------------------------------------------------------------------
+# --- every dialect that counts tokens ---------------------------------------------------------------------------------
 
 
-def _count_message_tokens(call: EndpointCall) -> Answer:
-    served = call.dialect.read(call.request.body, call.request.path)
-    return answer_json({"input_tokens": count_input(served.prompt)})
+def _count_tokens(call: EndpointCall) -> Answer:
+    form = COUNT_FORMS[call.dialect.name]
+    body = call.request.body
+    if "model" not in call.names:
+        # Here a request may lack any field.
+        body = msgspec.json.encode({"model": MODEL} | _parse_object(call))
+    return answer_json(form.write(count_input(form.read(body, call.names).prompt)))
 
 
 # --- openai_responses -------------------------------------------------------------------------------------------------
-
-
-def _count_response_tokens(call: EndpointCall) -> Answer:
-    body = msgspec.json.encode({"model": MODEL, "input": [{"role": "user", "content": ""}]} | _parse_object(call))
-    served = call.dialect.read(body, call.request.path)
-    return answer_json({"object": "response.input_tokens", "input_tokens": count_input(served.prompt)})
 
 
 def _compact_response(call: EndpointCall) -> Answer:
@@ -185,30 +184,8 @@ def _delete_response(call: EndpointCall) -> Answer:
 # --- gemini -----------------------------------------------------------------------------------------------------------
 
 
-def _count_content_tokens(call: EndpointCall) -> Answer:
-    """Count the contents, or those of a whole request inside the request."""
-    fields = RequestFields.parse_body(call.request.body)
-    whole = fields.take("generateContentRequest", dict[str, Any]) or fields.take("generate_content_request", dict)
-    body = msgspec.json.encode(fields.remaining if whole is None else whole)
-    count = count_input(call.dialect.read(body, f"/{call.names['model']}:generateContent").prompt)
-    return answer_json({"totalTokens": count, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": count}]})
-
-
 def _stream_content(call: EndpointCall) -> Answer:
     return call.reply(*find_reply_form(call.dialect.name, call.request.path, dict(parse_qsl(call.request.query))))
-
-
-# --- bedrock ----------------------------------------------------------------------------------------------------------
-
-
-def _count_converse_tokens(call: EndpointCall) -> Answer:
-    fields = RequestFields.parse_body(call.request.body).take_object("input")
-    converse = fields.take("converse", dict[str, Any])
-    if converse is None:
-        return call.refuse(400, "the stage counts the tokens of input.converse, and there is none.")
-    path = f"/model/{quote(call.names['model'], safe='')}/converse"
-    served = call.dialect.read(msgspec.json.encode(converse), path)
-    return answer_json({"inputTokens": count_input(served.prompt)})
 
 
 # --- cohere -----------------------------------------------------------------------------------------------------------
@@ -291,10 +268,10 @@ _DETAILS = {
 # Replies of these endings have handlers of their own.
 _OWN_REPLIES = (":streamGenerateContent", "/api/chat")
 _HANDLERS: dict[str, dict[Action, Callable[[EndpointCall], Answer]]] = {
-    "anthropic": {"count_tokens": _count_message_tokens, "model": _show_model},
-    "bedrock": {"count_tokens": _count_converse_tokens},
+    "anthropic": {"count_tokens": _count_tokens, "model": _show_model},
+    "bedrock": {"count_tokens": _count_tokens},
     "cohere": {"tokenize": _tokenize, "model": _show_model},
-    "gemini": {"reply": _stream_content, "count_tokens": _count_content_tokens, "model": _show_model},
+    "gemini": {"reply": _stream_content, "count_tokens": _count_tokens, "model": _show_model},
     "ollama": {
         "reply": _load_or_reply,
         "model_details": _show_details,
@@ -303,7 +280,7 @@ _HANDLERS: dict[str, dict[Action, Callable[[EndpointCall], Answer]]] = {
     },
     "openai_chat": {"model": _show_model},
     "openai_responses": {
-        "count_tokens": _count_response_tokens,
+        "count_tokens": _count_tokens,
         "compact": _compact_response,
         "show_response": _show_response,
         "delete_response": _delete_response,

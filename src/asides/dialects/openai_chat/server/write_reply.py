@@ -73,6 +73,10 @@ class ChatWriter(ReplyWriter):
         self._output: _Chunks | _Whole = (_Chunks if stream else _Whole)()
         self._begun = False
 
+    def use_thinking_field(self, name: str) -> None:
+        """Write all thinking into this field, whatever its provider called it."""
+        self._deltas.field = name
+
     def _write_text(self, event: TextDelta) -> bytes:
         output = self._output
         if self._begun and type(output) is _Chunks and event.text:
