@@ -173,6 +173,25 @@ def test_each_loop_has_its_own_session_and_those_of_closed_loops_are_forgotten()
     assert transport._sessions == {}
 
 
+def test_what_closed_loops_kept_open_is_closed_without_a_warning() -> None:
+    transport = AiohttpTransport()
+    with serving(saying(whole_response(b"{}"))) as server:
+        connectors: list[Any] = []
+        for _ in range(2):
+            asyncio.run(read_one(transport, server.url, connectors))
+        assert [connector.closed for connector in connectors] == [True, False]
+        del transport
+        gc.collect()
+        assert [connector.closed for connector in connectors] == [True, True]
+
+
+async def read_one(transport: AiohttpTransport, url: str, connectors: list[Any]) -> None:
+    response = get(transport, url)
+    await response.head()
+    assert await read_all(response) == b"{}"
+    connectors.append(transport.get_session().connector)
+
+
 # --- event loops that are gone ------------------------------------------------------------------------------------
 
 EVENT = stream({"content": "half"}).partition(b"\n\n")[0] + b"\n\n"

@@ -16,63 +16,24 @@ from asides.options import Options, Timeout, reject_unknown
 from asides.providers.credentials import is_loopback
 from asides.providers.find import is_own_address, list_providers, plain_row
 from asides.providers.provider import Provider
+from asides.relay.request_options import FIELD
 from asides.values.errors import ConfigError
 
 NO_KEY = "asides-finds-the-key"
 """The key of a client that was given none. It goes nowhere: keys then come from the environment and the key file."""
 
-OWN_FIELD = "asides"
-"""The field of a request's body that holds options of asides."""
+OWN_FIELD = FIELD
+"""The field of a request's body, and the argument of a client, that holds options of asides."""
 
 _CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
-_MODELS = ""  # Every dialect has a list of models at this path.
-
-# The ends of the paths that the relay answers: the dialect of each, and what stands before it in the dialect's own API.
-_ENDPOINTS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
-    (re.compile(pattern), dialect, prefix)
-    for pattern, dialect, prefix in (
-        (r"/chat/completions$", "openai_chat", "/v1"),
-        (r"/responses(?:/[^/]+(?:/input_items)?)?$", "openai_responses", "/v1"),
-        (r"/messages(?:/count_tokens)?$", "anthropic", "/v1"),
-        (r"/models/[^/]+:(?:generateContent|streamGenerateContent|countTokens)$", "gemini", "/v1beta"),
-        (r"/api/(?:chat|generate|tags|show|ps|version)$", "ollama", ""),
-        (r"/model/[^/]+/(?:converse|converse-stream|count-tokens)$", "bedrock", ""),
-        (r"(?<=/v2)/chat$", "cohere", "/v2"),
-        (r"/models(?:/[^:]+)?$", _MODELS, "/v1"),
-    )
-)
+# Where the path of a client's base URL ends.
+_FIRST_STEP = re.compile(r"/(?:chat|responses|messages|models?|api)(?=[/:]|$)")
 
 
-class Endpoint(msgspec.Struct, frozen=True):
-    """Which endpoint of which dialect a path names."""
-
-    dialect: str
-    path: str
-    """As the dialect's own API has it."""
-    base_path: str
-    """What stands before it: the path of the client's base URL."""
-
-
-def find_endpoint(path: str, headers: dict[str, str]) -> Endpoint | None:
-    """The endpoint at this path; None where the relay has none."""
-    path = path.rstrip("/")
-    for pattern, dialect, prefix in _ENDPOINTS:
-        if (match := pattern.search(path)) is not None:
-            base, end = path[: match.start()], path[match.start() :]
-            if dialect == _MODELS:
-                dialect = name_list_dialect(base, headers)
-                prefix = "/v1beta" if dialect == "gemini" else prefix
-            return Endpoint(dialect, prefix + end, base)
-    return None
-
-
-def name_list_dialect(base: str, headers: dict[str, str]) -> str:
-    """The dialect of a client whose path does not show it."""
-    if "anthropic-version" in headers:
-        return "anthropic"
-    if "x-goog-api-key" in headers or base.endswith("/v1beta"):
-        return "gemini"
-    return "openai_chat"
+def find_base_path(path: str) -> str:
+    """The path of the client's base URL: what stands before the endpoint."""
+    found = _FIRST_STEP.search(path)
+    return path.rstrip("/") if found is None else path[: found.start()]
 
 
 # --- the home -----------------------------------------------------------------------------------------------------
@@ -121,25 +82,6 @@ def take_key(headers: dict[str, str]) -> str | None:
 
 
 # --- options ------------------------------------------------------------------------------------------------------
-
-
-def take_options(body: bytes) -> tuple[bytes, Options]:
-    """The body without our field, and the options in it. A body without it stays as it is, byte for byte."""
-    if b'"asides"' not in body:
-        return body, Options()
-    try:
-        document = msgspec.json.decode(body)
-    except msgspec.DecodeError:
-        return body, Options()
-    if not isinstance(document, dict) or OWN_FIELD not in document:
-        return body, Options()
-    options: Any = document.pop(OWN_FIELD)
-    if not isinstance(options, dict):
-        raise ConfigError(
-            f"the field {OWN_FIELD!r} of the request is {type(options).__name__}. To do: give it options by their "
-            'names, as in extra_body={"asides": {"thinking": "high"}}.'
-        )
-    return msgspec.json.encode(document), check_options(options)
 
 
 def check_options(options: dict[str, Any]) -> Options:

@@ -91,7 +91,7 @@ class AsyncAsidesTransport(_AsyncTransportOfBoth):
         read = _read_request(request, await request.aread())
         if not _has_event_loop():
             error = ConfigError(_NO_LOOP)
-            return library.finish(*_write_at_once(Answered("openai_chat", 400, error)), None, request)
+            return library.finish(*_write_at_once(Answered("openai_chat", error)), None, request)
         stream = AsyncRelayStream(self._relay.begin(read), self._transport, self._relay.records)  # type: ignore[arg-type]
         try:
             start = await stream.start()

@@ -6,38 +6,41 @@ Requests that the relay has no endpoint for go to the home provider as they came
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from functools import cache
+from typing import Any, Protocol, get_args
 
 import msgspec
 
-from asides.dialects import find_dialect, plain_row
+from asides.dialects import plain_row
 from asides.dialects.dialect import HttpRequest
 from asides.flows.build_call import CallBuilder
 from asides.flows.call import CallLike, Policy
 from asides.flows.retry import fetch_key
 from asides.flows.steps import Emit, Flow, Open, Read
 from asides.integrations.client_requests import (
-    Endpoint,
     Home,
     check_options,
-    find_endpoint,
+    find_base_path,
     find_home,
-    name_list_dialect,
     read_timeout,
     take_key,
-    take_options,
 )
 from asides.options import Options, Timeout, merge_options
 from asides.providers.credentials import KeySource, Secret, find_key
 from asides.providers.find import find_host, find_row
 from asides.providers.provider import LAUNCH_URL, Provider, Target
+from asides.relay.endpoints import NoEndpoint, find_endpoint
+from asides.relay.error_response import write_error_response
 from asides.relay.relay import Relay, RelayConfig
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
+from asides.relay.turn_state import StateMode
+from asides.relay.vault.open_vault import OpenedVault, open_vault
 from asides.settings import Settings
 from asides.transports.protocols import RecordStore
-from asides.values.errors import AsidesError, ConfigError, MissingKey, TransportError
+from asides.values.errors import AsidesError, ConfigError, TransportError
 
 
 class RelayOptions(Options, total=False):
@@ -49,11 +52,15 @@ class RelayOptions(Options, total=False):
     """Replaces asides.toml and the environment."""
     tenant: str
     """Whose state it is, where one process serves several people. Tenants never get each other's."""
+    vault: StateMode | str | os.PathLike[str] | OpenedVault
+    """Where reasoning state is kept that the client drops: "memory" of this process (the default), "off", "carry-only",
+    or the path of a file."""
+    relay_key: str
+    """The master key that encrypts the state. The default is ASIDES_RELAY_KEY, else one of this process."""
 
 
-# The client tries again by itself, and says how many tools it has.
-_DEFAULTS = Options(retries=0, on_conflict="adjust", keep_raw=False, tools_max_count=10_000, tools_max_json_kb=100_000)
-_OWN_OPTIONS = ("providers", "settings", "tenant")
+# The client tries again by itself.
+_DEFAULTS = Options(retries=0)
 # Headers about the connection between the client and a server, which is none here, or that the transport sets.
 _CONNECTION_HEADERS = frozenset(
     {"host", "connection", "content-length", "transfer-encoding", "accept-encoding", "content-encoding", "keep-alive"}
@@ -99,35 +106,49 @@ class InProcessRelay:
         providers = given.pop("providers", None) or ()
         settings = given.pop("settings", None)
         self._tenant = str(given.pop("tenant", None) or "")
+        self._vault = _open_vault(given.pop("vault", None), given.pop("relay_key", None))
         self._options = merge_options(_DEFAULTS, check_options(given))
         self._builder = CallBuilder(Options(), providers=providers, settings=settings)
         self._homes: dict[tuple[str, str], Home] = {}
         self._lock = threading.Lock()
-        self.records: RecordStore | None = None
+
+    @property
+    def records(self) -> RecordStore | None:
+        """The store of reasoning state."""
+        return self._vault.store
 
     def begin(self, request: ClientRequest) -> Relayed:
         """Begin a request. Nothing is sent yet, and what is wrong with it becomes an error response."""
         headers = dict(request.headers)
         key = take_key(headers)
-        endpoint = find_endpoint(request.path, headers)
-        dialect = name_list_dialect(request.path, headers) if endpoint is None else endpoint.dialect
+        is_served = True
+        try:
+            dialect = find_endpoint(request.method, request.path, request.query, headers).dialect
+        except NoEndpoint as problem:
+            dialect, is_served = problem.dialect, bool(problem.allowed)
         try:
             timeout = read_timeout(request.limits)
-            if endpoint is None:
+            if not is_served:
                 return self._forward(request, headers, key, dialect, timeout)
-            return self._relay(request, headers, key, endpoint, timeout)
+            return self._relay(request, headers, key, dialect, timeout)
         except AsidesError as error:
-            return Answered(dialect, 401 if isinstance(error, MissingKey) else 400, error)
+            return Answered(dialect, error)
 
     def _relay(
-        self, request: ClientRequest, headers: dict[str, str], key: str | None, endpoint: Endpoint, timeout: Timeout
+        self, request: ClientRequest, headers: dict[str, str], key: str | None, dialect: str, timeout: Timeout
     ) -> Relayed:
-        home = self._find_home(request.origin + endpoint.base_path, endpoint.dialect)
-        body, own = take_options(request.body)
-        options = merge_options(merge_options(self._options, Options(timeout=timeout)), own)
-        config = RelayConfig(home=home.provider, home_options=home.options(key), options=options)
+        home = self._find_home(request.origin + find_base_path(request.path), dialect)
+        config = RelayConfig(
+            home=home.provider,
+            home_options=home.options(key),
+            options=merge_options(Options(timeout=timeout), self._options),
+            sink="app",
+            trusts_callers=True,
+            keys=self._vault.keys,
+            state_mode=self._vault.mode,
+        )
         relayed = RelayRequest(
-            endpoint.dialect, request.method, endpoint.path, request.query, headers, body, self._tenant
+            dialect, request.method, request.path, request.query, headers, request.body, self._tenant
         )
         return Relay(self._builder, config).begin(relayed)
 
@@ -214,7 +235,7 @@ class Forwarded:
             headers = {name: value for name, value in head.headers.items() if name not in _CONNECTION_HEADERS}
             yield Emit([ResponseStart(head.status, headers)])
         except AsidesError as error:
-            return (yield from Answered(self._dialect, 502, error).steps())
+            return (yield from Answered(self._dialect, error).steps())
         try:
             while data := (yield Read()):
                 yield Emit([data])
@@ -231,13 +252,33 @@ def _name_credential(headers: dict[str, str]) -> tuple[str, str]:
 class Answered:
     """A request that is answered with an error, before anything is sent."""
 
-    def __init__(self, dialect: str, status: int, error: AsidesError) -> None:
+    def __init__(self, dialect: str, error: AsidesError) -> None:
         row = plain_row(dialect)
         self.call: CallLike = _PlainCall(Target(row, "", row.base_url))
-        self._dialect, self._status, self._error = dialect, status, error
+        self._response = write_error_response(error, dialect)
+        self._error = error
 
     def steps(self) -> Flow[RelayOutcome]:
         """The flow."""
-        body = find_dialect(self._dialect).write_error(self._status, str(self._error))
-        yield Emit([ResponseStart(self._status, {"content-type": "application/json"}), body])
-        return RelayOutcome(self._status, "local", error=self._error)
+        response = self._response
+        yield Emit([ResponseStart(response.status, response.headers), response.body])
+        return RelayOutcome(response.status, "local", error=self._error)
+
+
+# --- the vault --------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _get_shared_vault() -> OpenedVault:
+    """The vault in the memory of this process. Programs make clients as they need them, and all find their state."""
+    return open_vault("memory")
+
+
+def _open_vault(vault: Any, key: Any) -> OpenedVault:
+    if isinstance(vault, OpenedVault):
+        return vault
+    if key is None and vault in (None, "memory"):
+        return _get_shared_vault()
+    if vault is None or vault in get_args(StateMode):
+        return open_vault(vault or "memory", key=key)
+    return open_vault("store", vault, key=key)

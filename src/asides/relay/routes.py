@@ -42,7 +42,8 @@ def find_route(model: str, builder: CallBuilder, home: str, dialect: str) -> Rou
         return found
     if name in settings.aliases:
         return Route((settings.resolve_model(name),))
-    if is_qualified(name, builder):
+    # Models of hosts that serve those of many makers have names with a slash.
+    if is_qualified(name, builder, slashes=home in ("", find_maker(dialect))):
         return Route((name,))
     if (matching := _find_matching(name, settings.routes)) is not None:
         return matching
@@ -52,11 +53,11 @@ def find_route(model: str, builder: CallBuilder, home: str, dialect: str) -> Rou
     return Route((f"{provider}:{name}",))
 
 
-def is_qualified(name: str, builder: CallBuilder) -> bool:
-    """Whether a name begins with that of a provider: provider:model or provider/model."""
+def is_qualified(name: str, builder: CallBuilder, *, slashes: bool = True) -> bool:
+    """Whether a name begins with that of a provider: provider:model, or with `slashes` also provider/model."""
     return any(
         mark and rest.strip() and find_row(before, builder.rows) is not None
-        for before, mark, rest in (name.partition(":"), name.partition("/"))
+        for before, mark, rest in (name.partition(mark) for mark in (":/" if slashes else ":"))
     )
 
 
