@@ -196,11 +196,12 @@ def drop_lost(parts: Sequence[Part]) -> tuple[Part, ...]:
     """
     restored = "".join(part.text for part in parts if isinstance(part, Thought) and part.origin is not None)
     return tuple(
-        msgspec.structs.replace(part, replayable=False) if _is_bare(part) else part
+        msgspec.structs.replace(part, replayable=False) if is_bare(part) else part
         for part in parts
-        if not _is_bare(part) or (isinstance(part, Thought) and part.text.strip() and part.text not in restored)
+        if not is_bare(part) or (isinstance(part, Thought) and part.text.strip() and part.text not in restored)
     )
 
 
-def _is_bare(part: Part) -> bool:
+def is_bare(part: Part) -> bool:
+    """Whether it is a thought that nothing says who made."""
     return isinstance(part, Thought) and not part.seals and part.origin is None

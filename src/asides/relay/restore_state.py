@@ -12,11 +12,19 @@ from typing import Any
 
 import msgspec
 
+from asides.dialects import find_facts
 from asides.flows.steps import ReadRecords
 from asides.history.replay import is_same_host
 from asides.providers.provider import Target
 from asides.relay.envelope import FAILURES, Failure, is_envelope, open_envelope
-from asides.relay.rebuild_turn import drop_lost, fits_turn, merge_states, rebuild_from_envelopes, rebuild_from_record
+from asides.relay.rebuild_turn import (
+    drop_lost,
+    fits_turn,
+    is_bare,
+    merge_states,
+    rebuild_from_envelopes,
+    rebuild_from_record,
+)
 from asides.relay.relay_keys import TenantKeys
 from asides.relay.turn_state import HAS_STORE, StateMode, TurnState
 from asides.relay.vault_records import Turn, find_turns, list_levels, open_turn_record
@@ -174,6 +182,8 @@ def _put_back(
         state, source = _find_state(each, records, opened, notices)
         turn = each.turn
         if state is None and not each.has_envelopes:
+            if targets and not any(map(_takes_bare_thoughts, targets)):
+                messages[turn.start : turn.end] = map(_withhold_bare, messages[turn.start : turn.end])
             continue
         if state is None:
             parts, facts = drop_lost(each.parts), TurnState()
@@ -195,9 +205,10 @@ def _put_back(
         messages[turn.start : turn.end] = _build_message(messages[turn.start], parts, facts)
     if own_ids:
         messages = [_rename_results(message, own_ids) for message in messages]
-    restored = msgspec.structs.replace(prompt, messages=tuple(messages))
     had_envelopes = any(each.has_envelopes for each in work)
-    return RestoredPrompt(restored if had_envelopes or counts[1] else prompt, _unique(notices), had_envelopes, *counts)
+    if messages != list(prompt.messages):
+        prompt = msgspec.structs.replace(prompt, messages=tuple(messages))
+    return RestoredPrompt(prompt, _unique(notices), had_envelopes, *counts)
 
 
 def _find_state(
@@ -234,6 +245,22 @@ def _tell(code: str, detail: str) -> Notice:
 
 def _unique(notices: Sequence[Notice]) -> tuple[Notice, ...]:
     return tuple(dict.fromkeys(notices))
+
+
+def _takes_bare_thoughts(target: Target) -> bool:
+    """Whether a thought without a seal means anything to this target. To those that seal theirs, it is a thought of
+    nobody, which they refuse or leave out.
+    """
+    facts = find_facts(target.dialect)
+    return not facts.thinks_in_blocks and target.facts.replay_as != "details"
+
+
+def _withhold_bare(message: Message) -> Message:
+    """The message with its thoughts that have no seal marked: they can be shown, not sent."""
+    if not any(is_bare(part) for part in message.parts):
+        return message
+    parts = [msgspec.structs.replace(part, replayable=False) if is_bare(part) else part for part in message.parts]
+    return msgspec.structs.replace(message, parts=tuple(parts))
 
 
 def _is_maker(state: TurnState, target: Target) -> bool:

@@ -1,0 +1,324 @@
+"""The laws of the relay: whatever a client speaks, keeps, drops and switches to, each question is answered as the
+model said it, its thinking apart, and every provider gets back its own state and nothing else.
+
+The clients are written by hand (relay_clients), the stages are strict. `ASIDES_TURNS=100000` runs more; `-s` shows what
+was repaired.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from asides.history.pair import finish_turn
+from asides.providers.learned_rules import forget
+from asides.relay.turn_state import StateMode
+from asides.values.messages import Message, user
+from asides.values.parts import Part, Text, ToolCall, ToolResult
+from asides.values.thinking import Seal, Thought
+from tests.laws.conversations import ID_STYLES, REDACTED
+from tests.laws.relay_clients import CLIENTS, ECHOES, Amount, Ask, Echo, WireClient
+from tests.laws.relay_theatre import RelayAct, RelayTheatre, find_tokens, relays_opened, replace_model
+from tests.laws.theatre import ALL_HOUSES, Target, scene_of
+
+TURNS = int(os.environ.get("ASIDES_TURNS", "700"))
+BATCHES = 5
+_AMOUNTS: tuple[Amount | None, ...] = (None, "low", "high", "high", "off")
+_CHANGES = ("nothing",) * 9 + ("fork", "rewind", "rewrite")
+_ENVELOPE = b"asd1."
+_SETTINGS = ("Reasoning is mandatory for this endpoint and cannot be disabled.",)
+"""Refusals of settings, which only the host knows. They are repaired, and have nothing to do with state."""
+_STATE = re.compile(r"signature|Expected `thinking`|reasoning_content|encrypted|following item|thought")
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> Iterator[None]:
+    forget()
+    yield
+    forget()
+
+
+class Choices(NamedTuple):
+    """What a conversation is made of."""
+
+    targets: list[Target]
+    mode: StateMode
+    restarts: bool
+    varies: bool
+    """Whether the amount of thinking changes between turns."""
+    awaits: bool
+
+
+class Branch:
+    """A client, and the same history as we would keep it ourselves: nothing is lost in that."""
+
+    def __init__(self, client: WireClient) -> None:
+        self.client = client
+        self.shadow: list[tuple[Message, ...]] = []
+        """Our messages of each turn of the client's."""
+        self.is_edited = False
+        """Somebody changed the words of a turn, so that its state may fit no more."""
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return tuple(message for turn in self.shadow for message in turn)
+
+    def say(self, text: str) -> None:
+        self.client.say(text)
+        self.shadow.append((user(text),))
+
+    def answer(self, results: list[str]) -> None:
+        calls = self.shadow[-1][0].tool_calls
+        heard = self.client.open_calls
+        self.client.answer({call.id: result for call, result in zip(heard, results, strict=True)})
+        answered = [ToolResult(call.id, result, call.name) for call, result in zip(calls, results, strict=True)]
+        self.shadow.append((Message("tool", tuple(answered)),))
+
+    def keep(self, message: Message | None) -> None:
+        """Keep a reply that the client has kept."""
+        if len(self.client.turns) > len(self.shadow):
+            self.shadow.append((message or Message("assistant", ()),))
+
+    def fork(self, place: int) -> Branch:
+        other = Branch(self.client.fork(place))
+        other.shadow = self.shadow[:place]
+        other.is_edited = self.is_edited
+        return other
+
+    def rewrite(self, place: int, text: str) -> None:
+        self.client.rewrite(place, text)
+        self.is_edited = True
+        changed = [
+            msgspec.structs.replace(
+                message, parts=tuple(Text(text) if isinstance(part, Text) else part for part in message.parts)
+            )
+            for message in self.shadow[place]
+        ]
+        self.shadow[place] = tuple(changed)
+
+
+class Conversation:
+    """One random conversation, with its forks. `say` takes the next turn of one of them."""
+
+    def __init__(self, theatre: RelayTheatre, seed: int, tally: Counter[str]) -> None:
+        self.seed = seed
+        self.random = chance = random.Random(seed)
+        self.theatre = theatre
+        self.tally = tally
+        houses = chance.sample(sorted(ALL_HOUSES), chance.choice([1, 1, 2, 3]))
+        mode: StateMode = chance.choice(["store", "store", "memory", "carry-only"])
+        self.choices = Choices(
+            [Target(house, chance.randrange(3)) for house in houses],
+            mode,
+            chance.random() < 0.5,
+            chance.random() < 0.5,
+            chance.random() < 0.3,
+        )
+        theatre.use(mode)
+        echo: Echo = chance.choice(ECHOES)
+        self.branches = [Branch(CLIENTS[chance.choice(sorted(CLIENTS))](echo))]
+        self.number = 0
+        self.amount: Amount | None = chance.choice(_AMOUNTS)
+        self.origins: dict[bytes, Target] = {}
+        """Who made each seal, and who thought each mark."""
+        self.has_lost = False
+        """Whether a relay that alone knew some state is gone."""
+        self.act: RelayAct | None = None
+
+    def __repr__(self) -> str:
+        client = self.branches[0].client
+        return f"{client.dialect} ({client.echo}) → {self.choices}"
+
+    def say(self) -> None:
+        """Take one turn of one branch."""
+        chance = self.random
+        branch = self._change(chance.choice(self.branches))
+        self._continue(branch)
+        if self.choices.restarts and chance.random() < 0.3:
+            self.theatre.restart()
+            self.has_lost = self.has_lost or (self.number > 0 and self.theatre.mode == "memory")
+        if self.choices.varies:
+            self.amount = chance.choice(_AMOUNTS)
+        target = chance.choice(self.choices.targets)
+        house = ALL_HOUSES[target.house]
+        self.number += 1
+        parts = self._make_reply(house.redacts)
+        ask = Ask(house.model, chance.random() < 0.6, self.amount, True)
+        scene = scene_of(parts, chance.randrange(1, 30))
+        awaited = self.choices.awaits and chance.random() < 0.5
+        history = branch.messages
+        act = self.act = self.theatre.ask(branch.client, target, ask, scene, awaited=awaited)
+        if act.start.status == 400 and act.outcome.mode == "forward":
+            self._check_forwarded_refusal(act, branch, ask)
+            return
+        self._check_reply(act, parts)
+        self._check_request(act, branch, target, ask, history)
+        self._remember(act, branch, target)
+
+    # --- the laws -----------------------------------------------------------------------------------------------------
+
+    def _check_reply(self, act: RelayAct, parts: tuple[Part, ...]) -> None:
+        """The answer is the model's, apart from its thinking, in the words of the client's dialect."""
+        assert act.start.status == 200, f"{act.start.status}: {act.body[:500]!r} after {act.refusals}"
+        heard = act.heard
+        assert heard is not None
+        assert heard.text == "".join(part.text for part in parts if isinstance(part, Text))
+        calls = [(part.name, part.arguments) for part in parts if isinstance(part, ToolCall)]
+        assert [(call.name, call.arguments) for call in heard.calls] == calls
+        assert b"mull-" not in heard.text.encode()
+        reply = act.outcome.reply
+        assert reply is not None
+        shown = reply.thinking.text if reply.thinking else ""
+        assert _find_marks(heard.thinking) == _find_marks(shown)
+        assert reply.text == heard.text or reply.text.split() == heard.text.split()
+
+    def _check_forwarded_refusal(self, act: RelayAct, branch: Branch, ask: Ask) -> None:
+        """What a client asks of its own provider is between the two, unless state is missing that the relay has."""
+        (received,) = act.received
+        assert received.refusal is not None
+        assert act.body == received.refusal.body
+        assert received.body == replace_model(act.sent, ask.model, ask.model.partition(":")[2])
+        is_about_state = _STATE.search(received.refusal.text) is not None
+        assert not (is_about_state and self._keeps_all(branch)), received.refusal
+        self.tally["forwarded refusal"] += 1
+
+    def _check_request(
+        self, act: RelayAct, branch: Branch, target: Target, ask: Ask, history: tuple[Message, ...]
+    ) -> None:
+        """The provider took it; it holds what a conversation of ours would have sent back, and nothing of others."""
+        problems = [received.problem for received in act.received]
+        assert problems[-1:] == [None], problems
+        for received in act.received:
+            assert _ENVELOPE not in received.body
+            assert b"asides" not in received.body.lower()
+            assert b"of-the-client" not in str(received.headers).encode()
+            foreign = [token for token, maker in self.origins.items() if maker.origin != target.origin]
+            assert [token for token in foreign if token in received.body] == []
+        self.tally[act.outcome.mode] += 1
+        self.tally.update(f"repaired: {refusal[:90]}" for refusal in act.refusals)
+        body = act.received[-1].body
+        if act.outcome.mode == "forward":
+            assert body == replace_model(act.sent, ask.model, ask.model.partition(":")[2])
+            return
+        mine = {token for message in history for token in find_tokens(message) if self.origins[token] == target}
+        direct = self.theatre.encode_directly(branch.client, target, act.sent, ask, history)
+        due = {token for token in mine if token in direct}
+        sent = {token for token in mine if token in body}
+        if self._keeps_all(branch):
+            assert [refusal for refusal in act.refusals if refusal not in _SETTINGS] == []
+            missing, more = due - sent, sent - due
+            assert not missing, f"{len(missing)} of {len(due)} seals did not go back"
+            # What binds a seal to the words before it is the request as it went out, which the stage checks.
+            assert not more or ALL_HOUSES[target.house].bound, f"{len(more)} seals went back that should not"
+        self.tally["seals due"] += len(due)
+        self.tally["seals sent"] += len(sent)
+
+    def _keeps_all(self, branch: Branch) -> bool:
+        """Whether nothing may be lost between the client and the relay."""
+        if branch.is_edited or branch.client.echo == "blank":
+            return False
+        return self.theatre.mode == "store" or (self.theatre.mode == "memory" and not self.has_lost)
+
+    # --- what comes between -------------------------------------------------------------------------------------------
+
+    def _remember(self, act: RelayAct, branch: Branch, target: Target) -> None:
+        message = finish_turn(act.outcome.reply)
+        branch.keep(message)
+        if message is not None:
+            self.origins |= dict.fromkeys(find_tokens(message), target)
+
+    def _change(self, branch: Branch) -> Branch:
+        """What a person does to a history by hand: another branch, back to an earlier place, or other words."""
+        client, chance = branch.client, self.random
+        change = chance.choice(_CHANGES)
+        if change == "nothing" or not client.turns:
+            return branch
+        if change == "rewrite":
+            branch.rewrite(chance.randrange(len(client.turns)), f"rewritten {self.number}")
+            return branch
+        other = branch.fork(chance.choice(client.find_forks()))
+        if change == "rewind":
+            self.branches[self.branches.index(branch)] = other
+        else:
+            self.branches.append(other)
+        return other
+
+    def _continue(self, branch: Branch) -> None:
+        """Answer the calls of the last turn, or say something, or both."""
+        chance = self.random
+        if calls := branch.client.open_calls:
+            branch.answer([chance.choice(["fine", "{}", f"seen {self.number}"]) for _ in calls])
+            if chance.random() < 0.7:
+                return
+        branch.say(f"question {self.number}")
+
+    def _make_reply(self, redacts: bool) -> tuple[Part, ...]:
+        chance, number = self.random, self.number
+        parts: list[Part] = []
+        for place in range(chance.choice([1, 1, 2, 2, 3, 4])):
+            kind = chance.choice(["thought", "thought", "text", "redacted" if redacts else "text"])
+            if kind == "redacted":
+                seal = Seal(REDACTED, f"cmVkYWN0ZWQ{self.seed:08d}{number:04d}{place:02d}")
+                parts.append(Thought("", "hidden", "block", seals=(seal,)))
+            elif kind == "thought":
+                mark = f"mull-{self.seed}-{number}-{place}-mull"
+                parts.append(Thought(chance.choice([mark, f" {mark} é\n", f"{mark}\n\n so <b> 日 "])))
+            else:
+                parts.append(
+                    Text(
+                        chance.choice([f"words {number}.{place} ", f" said {number}{place} \n", f"ok {place}.{number}"])
+                    )
+                )
+        style = f"{chance.choice(ID_STYLES)}-{self.seed}"
+        calls = chance.choice([0, 0, 1, 1, 1, 2, 3])
+        for place in range(calls):
+            name = chance.choice(["look", "feel"])
+            parts.append(ToolCall(style.format(number=number, place=place), name, {"at": number * 10 + place}))
+        if not calls and not any(isinstance(part, Text) for part in parts):
+            parts.append(Text(f"so {number}"))
+        return tuple(parts)
+
+
+def _find_marks(text: str) -> list[str]:
+    return re.findall(r"mull-\d+-\d+-\d+-mull", text)
+
+
+def _report(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+@pytest.mark.timeout(60 + TURNS // 5)
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_law_each_question_is_relayed(batch: int) -> None:
+    """Random conversations of clients in their own words."""
+    tally: Counter[str] = Counter()
+    turns = seed = 0
+    while turns < TURNS // BATCHES:
+        with relays_opened() as theatre:
+            for _ in range(200):
+                seed += 1
+                turns += converse(theatre, 1_000_000 * batch + seed, tally)
+                if turns >= TURNS // BATCHES:
+                    break
+    _report(f"{turns} turns: {tally.most_common(20)}")
+
+
+def converse(theatre: RelayTheatre, seed: int, tally: Counter[str]) -> int:
+    """Hold one conversation; return how many turns it had."""
+    chat = Conversation(theatre, seed, tally)
+    turns = chat.random.randrange(2, 9)
+    for _ in range(turns):
+        try:
+            chat.say()
+        except BaseException as problem:
+            problem.add_note(f"seed {seed}, turn {chat.number}: {chat!r}")
+            raise
+    return turns
