@@ -6,7 +6,7 @@ Not here: when to try again and what a response means (flows), and which proxy a
 from __future__ import annotations
 
 import asyncio
-from contextlib import closing, suppress
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from io import BytesIO
@@ -129,9 +129,10 @@ def _drop_session(session: aiohttp.ClientSession) -> None:
         for connection in list(getattr(connector, "connections_made", ())):
             if connection.transport is not None:
                 _close_wire(connection.transport)
-        # The rest of closing would only wait for the connections.
-        with suppress(RuntimeError), closing(connector.close().__await__()):
-            pass
+        # The rest of closing would only wait for the connections. `close` of a TCP connector is a coroutine, of which
+        # nothing runs before it is awaited.
+        with suppress(RuntimeError):
+            connector._close()  # pyright: ignore[reportPrivateUsage]
 
 
 def _close_wire(wire: asyncio.BaseTransport) -> None:
