@@ -273,6 +273,28 @@ class TestAClosedLoop:
             asyncio.run(read_again())
 
 
+def test_a_client_with_an_idle_connection_can_be_used_in_another_loop_and_forgotten() -> None:
+    told: list[dict[str, Any]] = []
+
+    async def read(transport: AiohttpTransport, url: str) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        response = get(transport, url)
+        await response.head()
+        assert await read_all(response) == b"one"
+
+    def answer(_: ReceivedRequest, connection: socket.socket) -> bool:
+        connection.sendall(whole_response(b"one"))
+        return True
+
+    with serving(answer) as server:
+        transport = AiohttpTransport()
+        for _ in range(2):
+            asyncio.run(read(transport, server.url))
+        del transport
+        gc.collect()
+    assert told == []
+
+
 async def test_a_client_and_a_stream_can_be_forgotten_in_their_loop() -> None:
     with serving(answer_half) as server:
         client = asides.AsyncClient()
