@@ -1,0 +1,1 @@
+"""Shared code of the doors for other libraries' users. What they import stands one level up, as `asides.ui`."""
