@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypedDict, TypeVar, Unpack, overload
 
 from asides.integrations.ag_ui import AgUiWriter
-from asides.integrations.read_ag_ui import read_ag_ui_messages
+from asides.integrations.read_ag_ui import list_call_ids, read_ag_ui_messages
 from asides.integrations.read_ui_parts import to_plain
 from asides.integrations.read_vercel import read_ui_messages
 from asides.integrations.ui_parts import Chunk, WriterOptions
@@ -101,7 +101,8 @@ class AgUiOptions(UiOptions, total=False):
     """The options of `ag_ui`."""
 
     run: object
-    """The client's `RunAgentInput`, as a dict or a value of its package: the ids are taken from it."""
+    """The client's `RunAgentInput`, as a dict or a value of its package. The ids of thread and run are taken from it,
+    and new calls get ids that no call in it has."""
     thread_id: str | None
     run_id: str | None
 
@@ -179,7 +180,9 @@ def _make_ag_ui(events: object, options: AgUiOptions) -> UiWriter:
     given = run or {}
     thread_id = options.get("thread_id") or given.get("threadId") or f"thread-{uuid.uuid4().hex}"
     run_id = options.get("run_id") or given.get("runId") or f"run-{uuid.uuid4().hex}"
-    return AgUiWriter(_read_options(events, options), thread_id=str(thread_id), run_id=str(run_id))
+    return AgUiWriter(
+        _read_options(events, options), thread_id=str(thread_id), run_id=str(run_id), taken=list_call_ids(given)
+    )
 
 
 def _reject_unknown(options: Mapping[str, Any], known: type) -> None:

@@ -9,6 +9,7 @@ posts (read_ag_ui).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from asides.integrations.ui_parts import Chunk, UiCall, UiPart, WriterOptions, list_result_parts, make_url
@@ -24,8 +25,10 @@ ACTIVITY_TOOL = "server_tool"
 class AgUiWriter(UiWriter):
     """Writes the events of one run."""
 
-    def __init__(self, options: WriterOptions, *, thread_id: str, run_id: str) -> None:
+    def __init__(self, options: WriterOptions, *, thread_id: str, run_id: str, taken: Iterable[str]) -> None:
+        """`taken` are the ids of the calls that the client has. It takes a second call of one id for the first."""
         super().__init__(options)
+        self.taken.update(taken)
         self._thread_id = thread_id
         self._run_id = run_id
         self._message: str | None = None

@@ -46,6 +46,17 @@ def read_ag_ui_messages(given: object, *, carry: StateCarrier | None, system: bo
     return finish_history(reader.finish())
 
 
+def list_call_ids(run: Mapping[str, Any]) -> list[str]:
+    """The ids of all calls in the messages of a run's input."""
+    messages: Any = run.get("messages")
+    ids: list[str] = []
+    for message in messages if isinstance(messages, list) else ():
+        calls: Any = message.get("toolCalls") if isinstance(message, Mapping) else None
+        found = [call.get("id") for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
+        ids += [id_ for id_ in found if isinstance(id_, str)]
+    return ids
+
+
 class _HistoryReader:
     def __init__(self, carry: StateCarrier | None, *, system: bool) -> None:
         self._carry = carry

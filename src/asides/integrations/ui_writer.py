@@ -57,7 +57,8 @@ class UiWriter(PartWriter):
         self._step_calls: dict[str, UiCall] = {}
         self._seen: set[int] = set()
         self._late: dict[int, list[Seal]] = {}
-        self._taken: set[str] = set()
+        self.taken: set[str] = set()
+        """The ids that a new call may not have."""
         self._run_calls: dict[str, UiCall] = {}
         self._origin: Origin | None = None
         self._reply_usage: Usage | None = None
@@ -231,10 +232,10 @@ class UiWriter(PartWriter):
     def _make_unique(self, id_: str) -> str:
         # As a run does (flows/tool_turn): some servers count from the start with every reply.
         unique, count = id_, 1
-        while unique in self._taken:
+        while unique in self.taken:
             count += 1
             unique = f"{id_}_{count}"
-        self._taken.add(unique)
+        self.taken.add(unique)
         return unique
 
     def _finish_calls(self) -> None:
