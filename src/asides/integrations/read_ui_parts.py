@@ -66,7 +66,7 @@ class TurnReader:
             return
         if isinstance(part, Thought) and text:
             part = msgspec.structs.replace(part, text=text)
-        if not isinstance(part, (Text, ToolCall)):
+        if not isinstance(part, ToolCall) and not (isinstance(part, Text) and state.digest):
             self._blocks[state.block] = len(self._parts)
             self._parts.append(part)
 
@@ -99,7 +99,9 @@ class TurnReader:
         return None if self._carry is None or token is None else self._carry.open(token)
 
     def build(self) -> list[Message]:
-        """The messages of the turn."""
+        """The messages of the turn. Tools that ran side by side may have finished in any order."""
+        order = {part.id: place for place, part in enumerate(self._parts) if isinstance(part, ToolCall)}
+        self._results.sort(key=lambda result: order.get(result.call_id, len(self._parts)))
         messages = [Message("assistant", tuple(self._parts))] if self._parts else []
         return [*messages, *(Message("tool", (result,)) for result in self._results)]
 

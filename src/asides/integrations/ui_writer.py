@@ -191,7 +191,7 @@ class UiWriter(PartWriter):
         held, digest = ("", digest_text(text)) if part.begun else (text, "")
         seals = tuple(part.seals or ())
         if part.kind == "text":
-            return self._seal(Text("", seals), part.block, digest) if seals else None
+            return self._seal(Text(held, seals), part.block, digest) if seals else None
         if not seals and not text.strip():
             return None
         kind = "hidden" if not text.strip() else part.thought_kind
