@@ -22,7 +22,7 @@ _HEAD = "# Written by scripts/public_names.py from the table in __init__.py. Do 
 
 def write_stub(names_by_module: Mapping[str, str], public: list[str]) -> str:
     """The text of the stub: one import for each name, then `__all__`."""
-    imports = {("asides", "aio"): "aio"}
+    imports = {("asides", name): name for name in ("aio", "ui")}
     imports |= {(module, name): name for module, names in names_by_module.items() for name in names.split()}
     lines = [
         f"from {module} import {name} as {imports[module, name]}\n" for module, name in sorted(imports, key=_order)

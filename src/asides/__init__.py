@@ -68,8 +68,8 @@ __all__ = sorted(["__version__", "aio", *_MODULE_OF_NAME])  # noqa: PLE0605  # p
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    if name == "aio":
-        return import_module("asides.aio")
+    if name in ("aio", "ui"):
+        return import_module(f"asides.{name}")
     if name not in _MODULE_OF_NAME:
         raise AttributeError(f"module 'asides' has no attribute {name!r}")
     value = getattr(import_module(_MODULE_OF_NAME[name]), name)

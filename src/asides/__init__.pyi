@@ -1,6 +1,7 @@
 # Written by scripts/public_names.py from the table in __init__.py. Do not edit.
 
 from asides import aio as aio
+from asides import ui as ui
 from asides.agents.async_ import AsyncAgent as AsyncAgent
 from asides.agents.mcp.mcp_server import McpServer as McpServer
 from asides.agents.sync import Agent as Agent

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
+from functools import cached_property
 from typing import Any, Generic, Self, Unpack, overload
 
 from asides import aio
@@ -24,6 +25,7 @@ from asides.conversations.turn import Turn
 from asides.options import ModelLike, Options, SharedOptions
 from asides.values.events import Event
 from asides.values.reply import Output, Output_co, Reply
+from asides.values.visibility import Visibility
 
 
 class AsyncConversation(ConversationCore[AsyncClient]):
@@ -140,7 +142,10 @@ class AsyncConversationStream(Generic[Output_co]):
     def __init__(self, turn: Turn, stream: AsyncStream[Output_co]) -> None:
         self._stream = stream
         self._batches = _read_turn(turn, stream)
-        self._events = _flatten(self._batches)
+
+    @cached_property
+    def _events(self) -> AsyncGenerator[Event, None]:
+        return _flatten(self._batches)
 
     def __aiter__(self) -> AsyncIterator[Event]:
         return self._events
@@ -150,7 +155,13 @@ class AsyncConversationStream(Generic[Output_co]):
 
     def batches(self) -> AsyncIterator[list[Event]]:
         """The events in lists, one for each read of the connection."""
-        return self._batches
+        # Where single events were read, the rest of their batch is there.
+        return _to_batches(self._events) if "_events" in self.__dict__ else self._batches
+
+    @property
+    def visibility(self) -> Visibility | None:
+        """What each place may see of the thinking in these events; None: the ordinary policy."""
+        return self._stream.visibility
 
     async def drain(self) -> Reply[Output_co]:
         """Read the rest of the events; returns the whole reply."""
@@ -189,6 +200,11 @@ class AsyncConversationStream(Generic[Output_co]):
 
     def __repr__(self) -> str:
         return f"AsyncConversationStream({self._stream!r})"
+
+
+async def _to_batches(events: AsyncIterator[Event]) -> AsyncGenerator[list[Event], None]:
+    async for event in events:
+        yield [event]
 
 
 async def _read_turn(turn: Turn, stream: AsyncStream[Any]) -> AsyncGenerator[list[Event], None]:

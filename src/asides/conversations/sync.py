@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import suppress
+from functools import cached_property
 from typing import Any, Generic, Self, Unpack, overload
 
 from asides.client import Client, Stream, get_shared_client
@@ -23,6 +24,7 @@ from asides.flows.build_call import CallBuilder
 from asides.options import ModelLike, Options, SharedOptions
 from asides.values.events import Event
 from asides.values.reply import Output, Output_co, Reply
+from asides.values.visibility import Visibility
 
 
 class Conversation(ConversationCore[Client]):
@@ -140,7 +142,10 @@ class ConversationStream(Generic[Output_co]):
     def __init__(self, turn: Turn, stream: Stream[Output_co]) -> None:
         self._stream = stream
         self._batches = _read_turn(turn, stream)
-        self._events = _flatten(self._batches)
+
+    @cached_property
+    def _events(self) -> Generator[Event, None, None]:
+        return _flatten(self._batches)
 
     def __iter__(self) -> Iterator[Event]:
         return self._events
@@ -150,7 +155,13 @@ class ConversationStream(Generic[Output_co]):
 
     def batches(self) -> Iterator[list[Event]]:
         """The events in lists, one for each read of the connection."""
-        return self._batches
+        # Where single events were read, the rest of their batch is there.
+        return ([event] for event in self._events) if "_events" in self.__dict__ else self._batches
+
+    @property
+    def visibility(self) -> Visibility | None:
+        """What each place may see of the thinking in these events; None: the ordinary policy."""
+        return self._stream.visibility
 
     @property
     def reply(self) -> Reply[Output_co]:

@@ -38,6 +38,7 @@ from asides.values.reply import Output_co, Reply
 
 if TYPE_CHECKING:
     from asides.agents.outputs.expected_output import PartialOutput
+    from asides.values.visibility import Visibility
 
 Item = TypeVar("Item")
 
@@ -70,8 +71,16 @@ class AsyncEvents(Generic[Item]):
 
     def batches(self) -> AsyncIterator[list[Item]]:
         """The events in lists, one list for each read. Cheaper than single events for code that forwards them."""
+        if "_events" in self.__dict__:
+            # Single events were read. The rest of their batch is there.
+            return _to_batches(self._events)
         output = self._driver.state.output
         return self._batches if output is None else _note_batches(self._batches, output)
+
+    @property
+    def visibility(self) -> Visibility | None:
+        """What each place may see of the thinking in these events; None: the ordinary policy."""
+        return self._driver.state.call.policy.visibility
 
     async def close(self) -> None:
         """Close the connection at once, from any task. `partial` keeps what had arrived.
@@ -161,6 +170,11 @@ async def _flatten_noted(batches: AsyncIterator[list[Item]], output: PartialOutp
         for event in batch:
             output.add((event,))
             yield event
+
+
+async def _to_batches(events: AsyncIterator[Item]) -> AsyncGenerator[list[Item], None]:
+    async for event in events:
+        yield [event]
 
 
 async def _note_batches(batches: AsyncIterator[list[Item]], output: PartialOutput) -> AsyncGenerator[list[Item], None]:

@@ -39,6 +39,7 @@ from asides.values.reply import Output_co, Reply
 if TYPE_CHECKING:
     from asides.agents.outputs.expected_output import PartialOutput
     from asides.agents.tools.executor import JobOutcome
+    from asides.values.visibility import Visibility
 
 Item = TypeVar("Item")
 
@@ -63,8 +64,16 @@ class Events(Generic[Item]):
 
     def batches(self) -> Iterator[list[Item]]:
         """The events in lists, one list for each read. Cheaper than single events for code that forwards them."""
+        if "_events" in self.__dict__:
+            # Single events were read. The rest of their batch is there.
+            return ([event] for event in self._events)
         output = self._driver.state.output
         return self._batches if output is None else _note_batches(self._batches, output)
+
+    @property
+    def visibility(self) -> Visibility | None:
+        """What each place may see of the thinking in these events; None: the ordinary policy."""
+        return self._driver.state.call.policy.visibility
 
     def close(self) -> None:
         """Close the connection at once, from any thread. `partial` keeps what had arrived."""

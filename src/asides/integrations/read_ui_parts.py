@@ -1,0 +1,224 @@
+"""Reads what front ends post: fields, pictures and files, and the state that came back (`TurnReader`).
+
+Everything here was in a browser: nothing is believed but what a token proves, and no address is opened. Not here: the
+messages of a protocol (read_vercel, read_ag_ui).
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from binascii import Error as NotBase64
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+from asides.history.pair import make_ids_unique
+from asides.integrations.ui_state import CarriedState, StateCarrier, digest_text
+from asides.values.error_words import describe_type
+from asides.values.errors import ConfigError
+from asides.values.messages import Message
+from asides.values.parts import File, Image, Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart, is_too_deep
+from asides.values.thinking import Seal, Thought, ThoughtKind
+
+_DATA_URL = r"(?s)data:(?P<media_type>[^;,]*)(?P<facts>(?:;[^;,]*)*),(?P<data>.*)"
+_WEB = re.compile(r"(?i)https?://")
+
+
+class TurnReader:
+    """One turn of the model as it is read: its parts in order, then the results of its calls."""
+
+    def __init__(self, carry: StateCarrier | None) -> None:
+        self._carry = carry
+        self._parts: list[Part] = []
+        self._results: list[ToolResult] = []
+        self._blocks: dict[int, int] = {}
+        """The place of the part of each block whose token was read."""
+
+    def add(self, part: Part) -> None:
+        """Add a part that came without state."""
+        self._parts.append(part)
+
+    def add_result(self, result: ToolResult) -> None:
+        """Add the result of a call."""
+        self._results.append(result)
+
+    def add_thought(self, text: str, kind: object, token: object) -> None:
+        """Add a thought, or a part that the reader did not see. Without a token that fits, a thought has its text
+        alone, which is enough for providers that ask for the text back.
+        """
+        state = self._open(token)
+        if state is not None and (not state.digest or state.digest == digest_text(text)):
+            self._add_carried(state, text)
+        elif text.strip():
+            known: ThoughtKind = "summary" if kind == "summary" else "raw"
+            # A token that does not fit: the text was changed, or it is not ours. No provider may get it as its own.
+            self._parts.append(Thought(text, known, "field", replayable=not isinstance(token, str)))
+
+    def _add_carried(self, state: CarriedState, text: str) -> None:
+        part = state.part
+        place = self._blocks.get(state.block)
+        if isinstance(part, Thought) and not part.text and not text and place is not None:
+            # Seals that came after the end of their part.
+            self._parts[place] = _add_seals(self._parts[place], part.seals)
+            return
+        if isinstance(part, Thought) and text:
+            part = msgspec.structs.replace(part, text=text)
+        if not isinstance(part, ToolCall) and not (isinstance(part, Text) and state.digest):
+            self._blocks[state.block] = len(self._parts)
+            self._parts.append(part)
+
+    def add_text(self, text: str, token: object) -> None:
+        """Add text of the answer."""
+        state = self._open(token)
+        seals: tuple[Seal, ...] = ()
+        if state is not None and isinstance(state.part, Text) and state.digest == digest_text(text):
+            seals = state.part.seals
+            self._blocks[state.block] = len(self._parts)
+        if text or seals:
+            self._parts.append(Text(text, seals))
+
+    def add_call(self, call: ToolCall, token: object) -> None:
+        """Add a call."""
+        state = self._open(token)
+        if state is not None and isinstance(state.part, ToolCall) and state.part.name == call.name:
+            self._blocks[state.block] = len(self._parts)
+            call = msgspec.structs.replace(call, seals=state.part.seals, custom=state.part.custom or call.custom)
+        self._parts.append(call)
+
+    def add_server_tool(self, token: object) -> None:
+        """Add a tool that the provider ran, if its state came back. Without it nobody could send it."""
+        state = self._open(token)
+        if state is not None and isinstance(state.part, (ServerTool, UnknownPart)):
+            place = self._blocks.setdefault(state.block, len(self._parts))
+            self._parts[place : place + 1] = [state.part]
+
+    def _open(self, token: object) -> CarriedState | None:
+        return None if self._carry is None or token is None else self._carry.open(token)
+
+    def build(self) -> list[Message]:
+        """The messages of the turn. Tools that ran side by side may have finished in any order."""
+        order = {part.id: place for place, part in enumerate(self._parts) if isinstance(part, ToolCall)}
+        self._results.sort(key=lambda result: order.get(result.call_id, len(self._parts)))
+        messages = [Message("assistant", tuple(self._parts))] if self._parts else []
+        return [*messages, *(Message("tool", (result,)) for result in self._results)]
+
+
+def _add_seals(part: Part, seals: tuple[Seal, ...]) -> Part:
+    if isinstance(part, (Thought, Text, ToolCall)):
+        return msgspec.structs.replace(part, seals=(*part.seals, *seals))
+    return part
+
+
+def finish_history(messages: list[Message]) -> tuple[Message, ...]:
+    """The history, with ids of calls that differ: some models count them from the start in every turn."""
+    if not messages:
+        raise ConfigError("there is no message. To do: pass the messages that the front end posted.")
+    return tuple(make_ids_unique(messages))
+
+
+# --- fields -----------------------------------------------------------------------------------------------------------
+
+
+def to_plain(value: object) -> Any:
+    """A value of another library as plain JSON, where it can turn itself into that; others unchanged."""
+    dump = getattr(value, "model_dump", None)
+    if callable(dump) and not isinstance(value, type):
+        return dump(mode="json", by_alias=True, exclude_none=True)
+    return value
+
+
+def find_messages(given: object) -> list[Any]:
+    """The list of messages: itself, or in the body of a request."""
+    value: Any = to_plain(given)
+    if isinstance(value, (bytes, bytearray, str)):
+        value = _read_json(value)
+    if isinstance(value, Mapping):
+        value = value.get("messages")
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)):
+        return [to_plain(message) for message in value]
+    raise ConfigError(
+        f"a front end posts a list of messages, or an object that holds it, not {describe_type(value)}. To do: pass "
+        "the body of its request."
+    )
+
+
+def _read_json(text: bytes | bytearray | str) -> Any:
+    try:
+        encoded = text.encode() if isinstance(text, str) else bytes(text)
+        if not is_too_deep(encoded):
+            return msgspec.json.decode(encoded)
+    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
+        pass
+    raise ConfigError("the body of the request is not JSON. To do: pass the body as the front end posted it.")
+
+
+def get_text(holder: Mapping[str, Any], field: str) -> str:
+    """A text that must be there."""
+    value = holder.get(field)
+    if not isinstance(value, str):
+        raise ConfigError(f"{field} is text, not {describe_type(value)}.")
+    return value
+
+
+def get_mapping(holder: object, field: str) -> Mapping[str, Any]:
+    """An object; an empty one where there is none."""
+    value = holder.get(field) if isinstance(holder, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
+
+
+def encode_json(value: object) -> str:
+    """A value as JSON text."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, RecursionError):
+        raise ConfigError("a value cannot be written as JSON.") from None
+
+
+def make_call(call_id: str, name: str, given: object, *, custom: bool = False) -> ToolCall:
+    """A call with these arguments: an object, or text that is none."""
+    if given is None:
+        return ToolCall(call_id, name)
+    if isinstance(given, Mapping):
+        return ToolCall(call_id, name, dict(given))
+    raw = given if isinstance(given, str) else encode_json(given)
+    return ToolCall(call_id, name, {}, raw, custom=custom)
+
+
+# --- pictures and files -----------------------------------------------------------------------------------------------
+
+
+def read_media(url: str, media_type: object, name: object = None) -> Image | File:
+    """A picture or a file from its address. The address is given to the provider and never opened here."""
+    kind = media_type if isinstance(media_type, str) else ""
+    if (found := re.fullmatch(_DATA_URL, url)) is not None:
+        data = _read_data(found["data"], is_base64=found["facts"].lower().endswith(";base64"))
+        return make_media(data, kind or found["media_type"], name)
+    if not _WEB.match(url):
+        raise ConfigError("the url of a file is https:, http: or data:. To do: upload the file, or inline it.")
+    file_name = name if isinstance(name, str) and name else "file"
+    if kind.startswith("image/"):
+        return Image(url=url, media_type=kind)
+    return File(name=file_name, url=url, media_type=kind or "application/octet-stream")
+
+
+def make_media(data: bytes, media_type: str, name: object = None) -> Image | File:
+    """A picture or a file from its bytes."""
+    if media_type.startswith("image/"):
+        return Image(data=data, media_type=media_type)
+    file_name = name if isinstance(name, str) and name else "file"
+    return File(name=file_name, data=data, media_type=media_type or "application/octet-stream")
+
+
+def read_base64(text: str) -> bytes:
+    """The bytes of base64."""
+    return _read_data(text, is_base64=True)
+
+
+def _read_data(text: str, *, is_base64: bool) -> bytes:
+    try:
+        return b64decode(text, validate=True) if is_base64 else unquote_to_bytes(text)
+    except (NotBase64, ValueError):
+        raise ConfigError("the data of a picture or a file is not base64.") from None

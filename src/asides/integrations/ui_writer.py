@@ -1,0 +1,388 @@
+"""`UiWriter`: the events of a reply or a run as the parts that a front end shows. The protocols (vercel_ui, ag_ui) say
+how each part is written; which parts there are, when they begin and end and what may be seen is decided here, once.
+
+Nothing is buffered but the arguments of calls, which end with their reply. Not here: where events come from, and how
+chunks become bytes (ui_stream).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from asides.integrations.ui_parts import Chunk, PartKind, PartWriter, UiCall, UiPart, WriterOptions
+from asides.integrations.ui_state import CarriedPart, CarriedState, digest_text
+from asides.values.events import (
+    PartArrived,
+    RefusalDelta,
+    ReplyEnded,
+    ReplyStarted,
+    StopKind,
+    TextDelta,
+    ThinkingDelta,
+    ThoughtSealed,
+    ToolCallDelta,
+    UsageReported,
+    Warned,
+)
+from asides.values.parts import File, Image, ServerTool, Text, ToolCall, read_arguments
+from asides.values.result import RunEnded, RunEvent, RunOutcome, StepEnded, StepStarted, ToolFinished, ToolStarted
+from asides.values.thinking import Origin, Seal, Thought
+from asides.values.usage import Usage
+
+
+class UiWriter(PartWriter):
+    """Turns events into chunks. `begin` once, `feed` for each batch, then `end` or `fail`; each returns chunks."""
+
+    def __init__(self, options: WriterOptions) -> None:
+        super().__init__()
+        self.step = 0
+        """The number of the current step, from 1."""
+        self.usage: Usage | None = None
+        """The tokens of all replies so far."""
+        self.stop: StopKind | None = None
+        """Why the last reply ended."""
+        self.outcome: RunOutcome | None = None
+        """The outcome of a run that has ended."""
+        self.unanswered: dict[str, None] = {}
+        """The ids of calls that have no result."""
+        self._options = options
+        sealed = options.visibility.allows("app", "sealed")
+        self._carry = options.carry if sealed else None
+        self._current: UiPart | None = None
+        self._current_type: type | None = None
+        self._calls: dict[int, UiCall] = {}
+        self._step_calls: dict[str, UiCall] = {}
+        self._seen: set[int] = set()
+        self._late: dict[int, list[Seal]] = {}
+        self.taken: set[str] = set()
+        """The ids that a new call may not have."""
+        self._run_calls: dict[str, UiCall] = {}
+        self._origin: Origin | None = None
+        self._reply_usage: Usage | None = None
+        self._part_count = 0
+        self._in_step = self._in_run = self._in_reply = False
+
+    # --- what a stream calls ------------------------------------------------------------------------------------------
+
+    def begin(self) -> list[Chunk]:
+        """The chunks before the first event."""
+        self._write_begin()
+        return self._take()
+
+    def feed(self, events: Iterable[RunEvent]) -> list[Chunk]:
+        """The chunks of the next events."""
+        for event in events:
+            kind = type(event)
+            part = self._current
+            if kind is self._current_type and part is not None and event.block == part.block:  # type: ignore[union-attr]
+                self._add_text(part, event.text)  # type: ignore[union-attr]
+                continue
+            handle = _HANDLERS.get(kind)
+            if handle is None:
+                raise TypeError(
+                    f"{kind.__name__} is not an event. To do: pass the events of stream(), of a Conversation or of an "
+                    "Agent's stream()."
+                )
+            handle(self, event)
+        return self._take()
+
+    def end(self) -> list[Chunk]:
+        """The chunks after the last event. A stream that was closed before its end is aborted."""
+        is_cut = self._in_reply or (self._in_run and self.outcome is None)
+        self._close_part()
+        if is_cut:
+            self._close_step()
+            self._write_abort()
+        else:
+            self._end_reply()
+            self._close_step()
+            self._write_finish()
+        return self._take()
+
+    def fail(self, words: str, code: str) -> list[Chunk]:
+        """The chunks of an error, in words for the reader."""
+        self._close_part()
+        self._write_error(words, code)
+        return self._take()
+
+    def _take(self) -> list[Chunk]:
+        chunks, self.out = self.out, []
+        return chunks
+
+    # --- texts and thoughts -------------------------------------------------------------------------------------------
+
+    def _add_delta(self, event: ThinkingDelta | TextDelta | RefusalDelta) -> None:
+        part = self._current
+        if type(event) is ThinkingDelta:
+            # A seal may have come before the text of its thought.
+            if part is None or part.block != event.block or part.kind != "thinking":
+                part = self._open_part("thinking", event.block)
+            part.shown = self._options.thinking and self._options.visibility.allows("user", event.kind)
+            part.thought_kind, part.source, part.via = event.kind, event.source, event.via
+        else:
+            part = self._open_part("text" if type(event) is TextDelta else "refusal", event.block)
+        self._current_type = type(event)
+        self._add_text(part, event.text)
+
+    def _add_text(self, part: UiPart, text: str) -> None:
+        if part.pieces is not None:
+            part.pieces.append(text)
+        if not part.begun:
+            if not part.shown or not text:
+                return
+            if part.kind == "thinking":
+                text = part.waiting + text
+                if text.isspace():
+                    part.waiting = text
+                    return
+            part.begun = True
+            self._write_part_start(part)
+        if text:
+            self._write_part_delta(part, text)
+
+    def _open_part(self, kind: PartKind, block: int) -> UiPart:
+        self._close_part()
+        self._open_step()
+        self._in_reply = True
+        self._seen.add(block)
+        part = UiPart(kind, block, self.make_part_id())
+        if self._carry is not None and kind != "refusal":
+            part.pieces = []
+        self._current = part
+        return part
+
+    def make_part_id(self) -> str:
+        """An id for a part that no other part here has."""
+        self._part_count += 1
+        return f"{self.step}-{self._part_count}"
+
+    def _close_part(self) -> None:
+        part, self._current, self._current_type = self._current, None, None
+        if part is None:
+            return
+        token = self._seal_part(part)
+        if part.begun:
+            self._write_part_end(part, token)
+        elif token is not None:
+            self._write_hidden(part.id, token)
+
+    def _add_seal(self, event: ThoughtSealed) -> None:
+        if self._carry is None:
+            return
+        part, call = self._current, self._calls.get(event.block)
+        if call is not None:
+            call.seals.append(event.seal)
+        elif event.block in self._seen and (part is None or part.block != event.block):
+            self._late.setdefault(event.block, []).append(event.seal)
+        else:
+            if part is None or part.block != event.block:
+                part = self._open_part("thinking", event.block)
+                part.thought_kind, part.source = event.kind, event.source
+            part.seals = [*(part.seals or ()), event.seal]
+
+    def _seal_part(self, part: UiPart) -> str | None:
+        if self._carry is None or part.pieces is None:
+            return None
+        text = "".join(part.pieces)
+        # Text that the reader gets stands beside the token, which holds its digest. Other text is in the token.
+        held, digest = ("", digest_text(text)) if part.begun else (text, "")
+        seals = tuple(part.seals or ())
+        if part.kind == "text":
+            return self._seal(Text(held, seals), part.block, digest) if seals else None
+        if not seals and not text.strip():
+            return None
+        kind = "hidden" if not text.strip() else part.thought_kind
+        return self._seal(Thought(held, kind, part.source, self._origin, seals, part.via), part.block, digest)
+
+    def _seal(self, part: CarriedPart, block: int, digest: str = "") -> str | None:
+        return None if self._carry is None else self._carry.seal(CarriedState(part, block, digest))
+
+    # --- calls --------------------------------------------------------------------------------------------------------
+
+    def _add_call(self, event: ToolCallDelta) -> None:
+        call = self._calls.get(event.block)
+        if call is None:
+            self._close_part()
+            self._open_step()
+            self._in_reply = True
+            self._seen.add(event.block)
+            call = self._calls[event.block] = UiCall(event.block)
+        call.model_id = call.model_id or event.id or ""
+        call.name = call.name or event.name or ""
+        call.custom = call.custom or event.custom
+        if event.arguments:
+            call.pieces.append(event.arguments)
+        if call.id:
+            if event.arguments:
+                self._write_call_delta(call, event.arguments)
+        elif call.model_id and call.name:
+            self._start_call(call)
+
+    def _start_call(self, call: UiCall) -> None:
+        call.id = self._make_unique(call.model_id or f"call_{self.make_part_id()}")
+        call.name = call.name or "unnamed"
+        self.unanswered[call.id] = None
+        self._write_call_start(call)
+        if call.pieces:
+            self._write_call_delta(call, call.raw)
+
+    def _make_unique(self, id_: str) -> str:
+        # As a run does (flows/tool_turn): some servers count from the start with every reply.
+        unique, count = id_, 1
+        while unique in self.taken:
+            count += 1
+            unique = f"{id_}_{count}"
+        self.taken.add(unique)
+        return unique
+
+    def _finish_calls(self) -> None:
+        for block in sorted(self._calls):
+            call = self._calls[block]
+            if not call.id:
+                self._start_call(call)
+            call.arguments = None if call.custom else read_arguments(call.raw)
+            seals = tuple(call.seals) + tuple(self._late.pop(block, ()))
+            part = ToolCall(call.id, call.name, {}, None, seals, custom=call.custom)
+            self._write_call_end(call, self._seal(part, block) if seals else None)
+            self._step_calls[call.id] = call
+        self._calls.clear()
+
+    def _start_tool(self, event: ToolStarted) -> None:
+        self._end_reply()
+        self._run_calls[event.call.id] = self._match_call(event.call)
+
+    def _match_call(self, call: ToolCall) -> UiCall:
+        """The call of this step that a run has started. A run may have given it another id."""
+        found = self._step_calls.get(call.id)
+        if found is None or found.matched or found.name != call.name:
+            same = [each for each in self._step_calls.values() if not each.matched and each.name == call.name]
+            alike = (each for each in same if each.model_id and f"{call.id}_".startswith(f"{each.model_id}_"))
+            found = next(alike, None) or next(iter(same), None) or self._write_whole_call(call)
+        found.matched = True
+        return found
+
+    def _write_whole_call(self, call: ToolCall) -> UiCall:
+        """Write a call whose deltas were not among the events."""
+        self._open_step()
+        raw = call.raw_arguments
+        if raw is None:
+            raw = msgspec.json.encode(call.arguments).decode()
+        written = UiCall(-1, call.id, name=call.name, custom=call.custom, pieces=[raw])
+        self._start_call(written)
+        written.arguments = None if call.raw_arguments is not None else call.arguments
+        self._write_call_end(written, None)
+        return written
+
+    def _finish_tool(self, event: ToolFinished) -> None:
+        call = self._run_calls.pop(event.call.id, None)
+        if call is None:
+            self._end_reply()
+            call = self._match_call(event.call)
+        call.answered = True
+        self.unanswered.pop(call.id, None)
+        self._write_result(call, event.result)
+
+    # --- other parts --------------------------------------------------------------------------------------------------
+
+    def _add_whole_part(self, event: PartArrived) -> None:
+        self._close_part()
+        self._open_step()
+        self._in_reply = True
+        is_new = event.block not in self._seen
+        self._seen.add(event.block)
+        part = event.part
+        if isinstance(part, ServerTool):
+            id_ = f"{part.id or 'server'}-{self.step}-{event.block}"
+            self._write_server_tool(part, id_, is_new, self._seal(part, event.block))
+        elif isinstance(part, (Image, File)):
+            self._write_file(part)
+        elif (token := self._seal(part, event.block)) is not None:
+            self._write_hidden(self.make_part_id(), token)
+
+    # --- replies, steps and runs --------------------------------------------------------------------------------------
+
+    def _start_reply(self, event: ReplyStarted) -> None:
+        self._end_reply()
+        self._open_step()
+        self._in_reply = True
+        self._origin = event.origin
+
+    def _add_usage(self, event: UsageReported) -> None:
+        self._reply_usage = event.usage if self._reply_usage is None else self._reply_usage.merge(event.usage)
+
+    def _finish_reply(self, event: ReplyEnded) -> None:
+        self.stop = event.stop.reason
+        self._close_part()
+        self._end_reply()
+        if not self._in_run:
+            self._close_step()
+
+    def _end_reply(self) -> None:
+        """Write what a reply still owes. Does nothing the second time."""
+        self._close_part()
+        self._finish_calls()
+        for block, seals in self._late.items():
+            token = self._seal(Thought("", "hidden", "field", self._origin, tuple(seals)), block)
+            if token is not None:
+                self._write_hidden(self.make_part_id(), token)
+        self._late.clear()
+        self._seen.clear()
+        if self._reply_usage is not None:
+            self.usage = self._reply_usage if self.usage is None else self.usage + self._reply_usage
+            self._reply_usage = None
+        self._in_reply = False
+
+    def _open_step(self) -> None:
+        if not self._in_step:
+            self._in_step = True
+            self.step += 1
+            self._step_calls.clear()
+            self._run_calls.clear()
+            self._write_step_start()
+
+    def _close_step(self) -> None:
+        if self._in_step:
+            self._in_step = False
+            self._write_step_end()
+
+    def _start_step(self, _: StepStarted) -> None:
+        self._end_reply()
+        self._close_step()
+        self._in_run = True
+        self._open_step()
+
+    def _finish_step(self, _: StepEnded) -> None:
+        self._end_reply()
+        self._close_step()
+
+    def _finish_run(self, event: RunEnded) -> None:
+        self._in_run = True
+        self.outcome, self.usage, self._reply_usage = event.outcome, event.usage, None
+        if event.outcome not in ("limit", "failed", "cancelled"):
+            self._end_reply()
+            self._close_step()
+
+    def _ignore(self, _: Warned) -> None:
+        """Notices are for the program: `reply.warnings` has them."""
+
+
+_HANDLERS: dict[type, Callable[[UiWriter, Any], None]] = {
+    ThinkingDelta: UiWriter._add_delta,
+    TextDelta: UiWriter._add_delta,
+    RefusalDelta: UiWriter._add_delta,
+    ThoughtSealed: UiWriter._add_seal,
+    ToolCallDelta: UiWriter._add_call,
+    PartArrived: UiWriter._add_whole_part,
+    UsageReported: UiWriter._add_usage,
+    Warned: UiWriter._ignore,
+    ReplyStarted: UiWriter._start_reply,
+    ReplyEnded: UiWriter._finish_reply,
+    StepStarted: UiWriter._start_step,
+    ToolStarted: UiWriter._start_tool,
+    ToolFinished: UiWriter._finish_tool,
+    StepEnded: UiWriter._finish_step,
+    RunEnded: UiWriter._finish_run,
+}
