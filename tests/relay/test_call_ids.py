@@ -63,7 +63,12 @@ def ids_of(events: Any) -> list[str | None]:
 
 
 def test_a_good_id_stays_and_nothing_is_copied() -> None:
-    events: list[Event] = [ReplyStarted("m"), TextDelta("a"), ToolCallDelta(1, RANDOM[0], "f"), ToolCallDelta(1, arguments="{}")]
+    events: list[Event] = [
+        ReplyStarted("m"),
+        TextDelta("a"),
+        ToolCallDelta(1, RANDOM[0], "f"),
+        ToolCallDelta(1, arguments="{}"),
+    ]
     ids = CallIds()
     assert ids.fit(events) is events
     assert ids.originals == {}
@@ -144,9 +149,14 @@ def find_pairs(body: Any) -> tuple[list[str], list[str]]:
 
 
 def encode_history(target: Target) -> Any:
-    calls = [ToolCall(call_id, "get_weather", {"n": number}) for number, call_id in enumerate((LONG, LONG + "y", ODD, "plain"))]
+    calls = [
+        ToolCall(call_id, "get_weather", {"n": number})
+        for number, call_id in enumerate((LONG, LONG + "y", ODD, "plain"))
+    ]
     results = tuple(ToolResult(call.id, "42", call.name) for call in calls)
-    prompt = Prompt((user("?"), Message("assistant", tuple(calls)), Message("tool", results)), tools=(Tool("get_weather"),))
+    prompt = Prompt(
+        (user("?"), Message("assistant", tuple(calls)), Message("tool", results)), tools=(Tool("get_weather"),)
+    )
     return json.loads(find_dialect(target.dialect).encode(prompt, target)[0].body)
 
 

@@ -1,4 +1,4 @@
-"""What real clients send, for every provider: read, translated, accepted by its strict rules, all that is left out told.
+"""What real clients send, for every provider: read, translated, accepted by its strict rules, all left out told.
 
 The captures are in a folder beside the repository; a clone without it skips these tests.
 """
@@ -111,6 +111,8 @@ def test_claude_code_keeps_its_history_and_tools() -> None:
     for to in sorted(set(TARGETS) - {"anthropic"}):
         translated = Translated(read("anthropic", body, path), "anthropic", target_of(to))
         assert [tool.name for tool in translated.prompt.tools] == [tool["name"] for tool in body["tools"]]
-        results = [part for message in translated.prompt.messages for part in message.parts if isinstance(part, ToolResult)]
+        results = [
+            part for message in translated.prompt.messages for part in message.parts if isinstance(part, ToolResult)
+        ]
         assert len(results) == 1
         assert translated.prompt.max_tokens == 64000
