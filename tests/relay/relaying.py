@@ -78,7 +78,7 @@ class Door:
         given = Options() if stage is None else Options(base_url=stage.url, api_key="sk-test")
         self.records: RecordStore | None = (records or MemoryVault()) if store else None
         config.setdefault("state_mode", "memory" if store else "carry-only")
-        builder = CallBuilder(Options(**{**given, **(options or {})}), settings=settings or Settings())  # type: ignore[typeddict-item]
+        builder = CallBuilder(Options(**{**given, **(options or {})}), settings=settings or Settings())
         self.relay = Relay(builder, RelayConfig(**config))
         self.transport = Urllib3Transport()
 

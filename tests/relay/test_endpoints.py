@@ -292,7 +292,7 @@ class _Broken:
 
 def test_a_store_that_fails_costs_no_answer() -> None:
     with Stage(Say(thinking="t", text="Hi")) as stage:
-        door = Door(stage, records=_Broken())  # type: ignore[arg-type]
+        door = Door(stage, records=_Broken())
         response = door.send(
             RelayRequest("", "POST", "/v1/responses", body=b'{"model":"deepseek:deepseek-v4-pro","input":"?"}')
         )

@@ -218,8 +218,8 @@ def test_options_of_a_request() -> None:
         assert words in response.json["error"]["message"]
         assert b"sk-stolen" not in response.body
     with Stage(Say(text="Hi")) as stage:
-        asides = {"base_url": stage.url, "api_key": "sk-own", "max_tokens": 7, "extra": {"top_k": 3}}
-        response = Door(None, trusts_callers=True).post("/v1/chat/completions", body | {"asides": asides})
+        own = {"base_url": stage.url, "api_key": "sk-own", "max_tokens": 7, "extra": {"top_k": 3}}
+        response = Door(None, trusts_callers=True).post("/v1/chat/completions", body | {"asides": own})
         assert response.status == 200
         (received,) = stage.requests
     assert received.headers["authorization"] == "Bearer sk-own"

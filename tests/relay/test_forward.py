@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -149,7 +151,7 @@ def test_options_of_ours_stay_here() -> None:
         ({}, {"visibility": ["raw"]}, "the caller may not see this thinking"),
     ],
 )
-def test_reasons_to_translate(config: dict[str, object], asides: dict[str, object], reason: str) -> None:
+def test_reasons_to_translate(config: dict[str, Any], asides: dict[str, Any], reason: str) -> None:
     body = {
         "model": "anthropic:claude-opus-4-5",
         "max_tokens": 4096,
