@@ -155,8 +155,11 @@ def rebuild_from_envelopes(parts: Sequence[Part], states: Mapping[int, TurnState
     the parts that carried them. Returns also whether all of the state fits.
     """
     calls: dict[str, tuple[PartState, Origin | None]] = {}
+    latest: dict[int, PartState] = {}
+    """The states of thoughts. A later envelope may know more about one than its own."""
     for each_state in states.values():
         calls |= {part.id: (part, each_state.origin) for part in each_state.parts if part.what == "call"}
+        latest |= {part.block: part for part in each_state.parts if part.what == "thought"}
     rebuilt: list[Part] = []
     seen: set[int] = set()
     is_whole = True
@@ -169,11 +172,11 @@ def rebuild_from_envelopes(parts: Sequence[Part], states: Mapping[int, TurnState
         if state is not None:
             thoughts.add_joined(waiting)
             waiting = []
-            new = [each for each in state.parts if each.what == "thought" and each.block not in seen]
-            restored = [thoughts.restore(each, state.origin) for each in sorted(new, key=lambda each: each.block)]
+            new = sorted({each.block for each in state.parts if each.what == "thought"} - seen)
+            restored = [thoughts.restore(latest[block], state.origin) for block in new]
             is_whole = is_whole and None not in restored
             rebuilt += [thought for thought in restored if thought is not None]
-            seen.update(each.block for each in new)
+            seen.update(new)
         if isinstance(part, ToolCall) and part.id in calls:
             call_state, origin = calls[part.id]
             if digest_call(part) == call_state.digest:

@@ -1,8 +1,8 @@
 """The writer of a reply for a relayed request: `open_writer(served, caller, target)`.
 
-It writes the events of any provider in the caller's dialect, with the caller's names of its tools; what it leaves out is
-in its `notices`. It also writes the error that ends a stream, and signs of life. Not here: the bytes (dialects/*/server)
-and the ids of calls (call_ids).
+It writes the events of any provider in the caller's dialect, with the caller's names of its tools; what it leaves out
+is in its `notices`. It also writes the error that ends a stream, and signs of life. Not here: the bytes
+(dialects/*/server), and the ids of calls (call_ids).
 """
 
 from __future__ import annotations
