@@ -6,7 +6,8 @@ from uuid import uuid4
 
 from asides.dialects.dialect import ServedRequest
 from asides.testing import Say, Stage
-from asides.values.parts import Thought, ToolCall, ToolResult
+from asides.values.parts import ToolCall, ToolResult
+from asides.values.thinking import Thought
 
 UPSTREAMS = {
     "anthropic": "anthropic:claude-sonnet-4-5",
@@ -54,14 +55,15 @@ def walk(request: ServedRequest) -> Say:
     return Say(DONE, thinking=thought)
 
 
-def count_thoughts(stage: Stage) -> list[int]:
-    """How many thoughts of the model each request brought back to the stage."""
+def count_states(stage: Stage) -> list[int]:
+    """How many turns of the model each request brought back with their reasoning state: a thought, or a seal."""
     return [
-        sum(isinstance(part, Thought) for message in received.served.prompt.messages for part in message.parts)
+        sum(any(isinstance(part, Thought) or getattr(part, "seals", ()) for part in message.parts) for message in turns)
         for received in stage.requests
         if received.served is not None
+        for turns in [[message for message in received.served.prompt.messages if message.role == "assistant"]]
     ]
 
 
-# What is kept of the thoughts of earlier steps when all of the state comes back.
-EVERY_THOUGHT = list(range(STEPS + 1))
+EVERY_STATE = list(range(STEPS + 1))
+"""What `count_states` finds when all of the state comes back, step after step."""

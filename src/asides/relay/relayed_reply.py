@@ -61,7 +61,7 @@ class RelayedReply:
         exchange = self._exchange
         if isinstance(exchange, TranslatedExchange):
             return exchange.write_last_error(response)
-        if isinstance(exchange, ForwardExchange) and exchange.is_cut:
+        if isinstance(exchange, ForwardExchange) and exchange.is_cut and self._caller.config.tells_cuts:
             writer = self._find_form()[1](model="", stream=True, include_usage=False)
             written = write_stream_error(writer, response)
             # The event that broke off must not swallow this one.

@@ -103,7 +103,8 @@ class TranslatedExchange:
                         is_first = False
                         events = self._begin_reply(events)
                     events = self._fit(events)
-                    if events and type(events[-1]) is ReplyEnded:
+                    if events and isinstance(last := events[-1], ReplyEnded):
+                        events = [*events[:-1], self._end(last)]
                         yield from self._finish()
                     if written := writer.write(events):
                         start = [] if caller.started else self._start(step.events)
@@ -143,6 +144,12 @@ class TranslatedExchange:
         notices += self._carrier.notices
         more = _STREAM_HEADERS if self._served.stream else {}
         return self._caller.start(200, {"content-type": self._writer.content_type, **more}, notices)
+
+    def _end(self, end: ReplyEnded) -> ReplyEnded:
+        """The end without the word of another dialect: one of ours may mean less by the same word."""
+        if self._call.target.dialect == self._caller.dialect and end.stop.reason != "tool_calls":
+            return end
+        return msgspec.structs.replace(end, stop=msgspec.structs.replace(end.stop, raw=None))
 
     def _finish(self) -> Flow[None]:
         """Store what has to be kept, before the caller gets the end of the reply."""

@@ -14,12 +14,12 @@ from asides.testing import OpenStage, Say, Stage
 from tests.integrations.upstreams import (
     CANARY,
     DONE,
-    EVERY_THOUGHT,
+    EVERY_STATE,
     QUESTION,
     SCHEMA,
     STEPS,
     UPSTREAMS,
-    count_thoughts,
+    count_states,
     report_weather,
     walk,
 )
@@ -39,8 +39,8 @@ def ask(model: str, messages: Any = SUM, **more: Any) -> dict[str, Any]:
         messages = [{"role": "user", "content": messages}]
     # The newest models take no budget, and the client that names one of them knows.
     adaptive = {"type": "adaptive", "display": "summarized"}
-    thinking = adaptive if "opus-5" in model else {"type": "enabled", "budget_tokens": 2000}
-    return {"model": model, "max_tokens": 8000, "messages": messages, "thinking": thinking, **more}
+    thinking = adaptive if "opus-5" in model else {"type": "enabled", "budget_tokens": 12000}
+    return {"model": model, "max_tokens": 16000, "messages": messages, "thinking": thinking, **more}
 
 
 def check(message: Any, model: str) -> None:
@@ -140,7 +140,7 @@ def test_five_tool_steps(
         assert CANARY in last.content[0].thinking
         history += [{"role": "assistant", "content": keep(last)}, {"role": "user", "content": "And tomorrow?"}]
         step()
-    assert count_thoughts(opened)[: STEPS + 1] == EVERY_THOUGHT
+    assert count_states(opened)[: STEPS + 1] == EVERY_STATE
     stage.assert_no_leak(CANARY)
 
 

@@ -16,12 +16,12 @@ from asides.values.parts import ToolCall
 from tests.integrations.upstreams import (
     CANARY,
     DONE,
-    EVERY_THOUGHT,
+    EVERY_STATE,
     QUESTION,
     SCHEMA,
     STEPS,
     UPSTREAMS,
-    count_thoughts,
+    count_states,
     report_weather,
     walk,
 )
@@ -144,7 +144,7 @@ def test_a_typed_tool(behind: Behind, stage: OpenStage, model: str) -> None:
     stage.expect_no_refusals()
     with OpenAI() as client:
         completion = client.chat.completions.parse(**ask_chat(model, "Where?"), tools=[pydantic_function_tool(Place)])
-        [call] = completion.choices[0].message.tool_calls or ()
+        [call] = completion.choices[0].message.tool_calls or []
         assert call.function.parsed_arguments == Place(city="Oslo", degrees=12)
 
 
@@ -183,7 +183,7 @@ def test_five_tool_steps_in_chat(
     with OpenAI() as client:
 
         def ask() -> Any:
-            asked = {"model": model, "messages": history, "tools": [TOOL], "reasoning_effort": "high"}
+            asked: dict[str, Any] = {"model": model, "messages": history, "tools": [TOOL], "reasoning_effort": "high"}
             if not streamed:
                 return client.chat.completions.create(**asked).choices[0]
             with client.chat.completions.stream(**asked) as stream:
@@ -203,7 +203,7 @@ def test_five_tool_steps_in_chat(
         assert CANARY in last.message.reasoning_content
         history += [keep(last.message), {"role": "user", "content": "And tomorrow?"}]
         ask()
-    assert count_thoughts(opened)[: STEPS + 1] == EVERY_THOUGHT
+    assert count_states(opened)[: STEPS + 1] == EVERY_STATE
     stage.assert_no_leak(CANARY)
 
 
@@ -256,7 +256,7 @@ def test_five_tool_steps_in_responses(
         assert last.output_text == DONE
         history += [*keep(last), {"role": "user", "content": "And tomorrow?"}]
         ask()
-    assert count_thoughts(opened)[: STEPS + 1] == EVERY_THOUGHT
+    assert count_states(opened)[: STEPS + 1] == EVERY_STATE
     stage.assert_no_leak(CANARY)
 
 
@@ -275,7 +275,7 @@ def test_a_response_is_continued_by_its_id(behind: Behind, stage: OpenStage, mod
         assert response.output_text == DONE
         assert client.responses.retrieve(response.id).output_text == DONE
         client.responses.delete(response.id)
-    assert model.startswith("openai") or count_thoughts(opened) == EVERY_THOUGHT
+    assert model.startswith("openai") or count_states(opened) == EVERY_STATE
     stage.assert_no_leak(CANARY)
 
 
