@@ -36,6 +36,8 @@ _CHANGES = ("nothing",) * 9 + ("fork", "rewind", "rewrite")
 _ENVELOPE = b"asd1."
 _SETTINGS = ("Reasoning is mandatory for this endpoint and cannot be disabled.",)
 """Refusals of settings, which only the host knows. They are repaired, and have nothing to do with state."""
+_ONLY_TOLD = re.compile(r"reasoning came back without its reasoning_details|reasoning_details must come back whole")
+"""What no real server refuses: it goes on with less, where state is lost."""
 _STATE = re.compile(r"signature|Expected `thinking`|reasoning_content|encrypted|following item|thought")
 
 
@@ -158,6 +160,9 @@ class Conversation:
         act = self.act = self.theatre.ask(branch.client, target, ask, scene, awaited=awaited)
         if act.start.status == 400 and act.outcome.mode == "forward":
             self._check_forwarded_refusal(act, branch, ask)
+            return
+        if act.start.status == 400 and not self._keeps_all(branch) and _ONLY_TOLD.search(act.refusals[-1]):
+            self.tally["told by the stage alone"] += 1
             return
         self._check_reply(act, parts)
         self._check_request(act, branch, target, ask, history)

@@ -50,6 +50,13 @@ _DETAILS = "reasoning_details"
 _MORE_OF_A_BLOCK = frozenset({TextDelta, ThinkingDelta, ToolCallDelta})
 
 
+def _is_opaque(seal: Seal) -> bool:
+    """Whether a seal has to go back as it came. One without a value is open, except that of all details of a thought
+    none may be missing.
+    """
+    return bool(seal.value) or seal.kind.startswith(_DETAILS)
+
+
 class CarryRules(msgspec.Struct, frozen=True):
     """How clients of a dialect carry state."""
 
@@ -233,7 +240,7 @@ class StateCarrier:
         elif block == self._text_block and seal.value:
             self._text_seals.append(seal)
         # A seal without a value is not opaque: citations, the id of an item. Its writer knows whether it is its own.
-        return [] if seal.value or seal.kind.startswith(_DETAILS) else [event]
+        return [] if _is_opaque(seal) else [event]
 
     def _sign(self, block: int) -> list[Event]:
         """Give a thought its envelope. One that went on after its envelope gets another, which replaces it."""
@@ -270,7 +277,7 @@ class StateCarrier:
         late: set[int] = set()
         for number in range(place + 1, len(events)):
             found = events[number]
-            if not isinstance(found, ThoughtSealed) or not found.seal.value:
+            if not isinstance(found, ThoughtSealed) or not _is_opaque(found.seal):
                 continue
             if found.block == event.block:
                 own.append(found.seal)

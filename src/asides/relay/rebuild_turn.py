@@ -157,6 +157,7 @@ def rebuild_from_envelopes(parts: Sequence[Part], states: Mapping[int, TurnState
     calls: dict[str, tuple[PartState, Origin | None]] = {}
     for each_state in states.values():
         calls |= {part.id: (part, each_state.origin) for part in each_state.parts if part.what == "call"}
+    complete = _find_complete_thoughts(states.values())
     rebuilt: list[Part] = []
     seen: set[int] = set()
     is_whole = True
@@ -169,11 +170,11 @@ def rebuild_from_envelopes(parts: Sequence[Part], states: Mapping[int, TurnState
         if state is not None:
             thoughts.add_joined(waiting)
             waiting = []
-            new = [each for each in state.parts if each.what == "thought" and each.block not in seen]
-            restored = [thoughts.restore(each, state.origin) for each in sorted(new, key=lambda each: each.block)]
+            new = sorted({each.block for each in state.parts if each.what == "thought"} - seen)
+            restored = [thoughts.restore(complete[block], state.origin) for block in new]
             is_whole = is_whole and None not in restored
             rebuilt += [thought for thought in restored if thought is not None]
-            seen.update(each.block for each in new)
+            seen.update(new)
         if isinstance(part, ToolCall) and part.id in calls:
             call_state, origin = calls[part.id]
             if digest_call(part) == call_state.digest:
@@ -185,6 +186,18 @@ def rebuild_from_envelopes(parts: Sequence[Part], states: Mapping[int, TurnState
             part = msgspec.structs.replace(part, seals=(*part.seals, *restore_seals(found, state.origin)))
         rebuilt.append(part)
     return drop_lost(rebuilt), is_whole
+
+
+def _find_complete_thoughts(states: Iterable[TurnState]) -> dict[int, PartState]:
+    """The state of each thought, by its block. A thought whose last seal came late is in two envelopes of a turn, and
+    which of them the caller has first depends on its dialect: the one with more seals counts.
+    """
+    found: dict[int, PartState] = {}
+    for part in (part for state in states for part in state.parts if part.what == "thought"):
+        before = found.get(part.block)
+        if before is None or len(part.seals) >= len(before.seals):
+            found[part.block] = part
+    return found
 
 
 def drop_lost(parts: Sequence[Part]) -> tuple[Part, ...]:
