@@ -34,8 +34,11 @@ BATCHES = 5
 _AMOUNTS: tuple[Amount | None, ...] = (None, "low", "high", "high", "off")
 _CHANGES = ("nothing",) * 9 + ("fork", "rewind", "rewrite")
 _ENVELOPE = b"asd1."
-_SETTINGS = ("Reasoning is mandatory for this endpoint and cannot be disabled.",)
-"""Refusals of settings, which only the host knows. They are repaired, and have nothing to do with state."""
+_LEARNED = (
+    "Reasoning is mandatory for this endpoint and cannot be disabled.",
+    "The `reasoning_content` in the thinking mode must be passed back to the API.",
+)
+"""What a gateway tells of a model behind it with its first refusal, and nobody knows before."""
 _ONLY_TOLD = re.compile(r"reasoning came back without its reasoning_details|reasoning_details must come back whole")
 """What no real server refuses: it goes on with less, where state is lost."""
 _STATE = re.compile(r"signature|Expected `thinking`|reasoning_content|encrypted|following item|thought")
@@ -158,7 +161,7 @@ class Conversation:
         awaited = self.choices.awaits and chance.random() < 0.5
         history = branch.messages
         act = self.act = self.theatre.ask(branch.client, target, ask, scene, awaited=awaited)
-        if act.start.status == 400 and act.outcome.mode == "forward":
+        if act.start.status in (400, 404) and act.outcome.mode == "forward":
             self._check_forwarded_refusal(act, branch, ask)
             return
         if act.start.status == 400 and not self._keeps_all(branch) and _ONLY_TOLD.search(act.refusals[-1]):
@@ -218,7 +221,7 @@ class Conversation:
         due = {token for token in mine if token in direct}
         sent = {token for token in mine if token in body}
         if self._keeps_all(branch):
-            assert [refusal for refusal in act.refusals if refusal not in _SETTINGS] == []
+            assert [refusal for refusal in act.refusals if refusal not in _LEARNED] == []
             missing, more = due - sent, sent - due
             assert not missing, f"{len(missing)} of {len(due)} seals did not go back"
             # What binds a seal to the words before it is the request as it went out, which the stage checks.

@@ -16,6 +16,7 @@ from asides.relay.turn_state import (
     digest_call,
     digest_text,
     digest_thought,
+    is_opaque,
     restore_seals,
 )
 from asides.relay.vault_records import Turn
@@ -214,4 +215,4 @@ def drop_lost(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 def is_bare(part: Part) -> bool:
     """Whether it is a thought that nothing says who made."""
-    return isinstance(part, Thought) and not part.seals and part.origin is None
+    return isinstance(part, Thought) and part.origin is None and not any(map(is_opaque, part.seals))
