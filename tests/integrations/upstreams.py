@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 from asides.dialects.dialect import ServedRequest
 from asides.testing import Say, Stage
 from asides.values.parts import Thought, ToolCall, ToolResult
@@ -26,35 +28,41 @@ QUESTION = "The weather in five places?"
 DONE = "All five are warm."
 
 
-def count_results(request: ServedRequest) -> int:
-    """The results since the user's last words."""
-    count = 0
+def count_steps(request: ServedRequest) -> int:
+    """How many steps were made since the user's last words: each result says its number."""
     for message in reversed(request.prompt.messages):
         results = [part for part in message.parts if isinstance(part, ToolResult)]
-        if message.role == "user" and not results:
+        if results:
+            return int(str(results[-1].text).rpartition(" ")[2])
+        if message.role == "user":
             break
-        count += len(results)
-    return count
+    return 0
+
+
+def report_weather(step: int) -> str:
+    """The result of the tool."""
+    return f"20 °C after step {step + 1}"
 
 
 def walk(request: ServedRequest) -> Say:
-    """Think and call the tool five times, then answer."""
-    number = count_results(request)
+    """Think and call the tool five times, then answer. No id comes twice, as with real servers."""
+    number = count_steps(request)
     thought = f"{CANARY} {number}: one place after the other."
     if number < STEPS:
-        call = ToolCall(f"call_{number}aB3xY9zQ", "get_weather", {"place": f"place {number}"})
+        call = ToolCall(f"call_{uuid4().hex[:20]}", "get_weather", {"place": f"place {number}"})
         return Say(thinking=thought, tool_calls=(call,))
     return Say(DONE, thinking=thought)
 
 
-def count_thoughts(stage: Stage) -> list[int]:
-    """How many thoughts of the model each request brought back to the stage."""
+def count_states(stage: Stage) -> list[int]:
+    """How many turns of the model each request brought back with their reasoning state: a thought, or a seal."""
     return [
-        sum(isinstance(part, Thought) for message in received.served.prompt.messages for part in message.parts)
+        sum(any(isinstance(part, Thought) or getattr(part, "seals", ()) for part in message.parts) for message in turns)
         for received in stage.requests
         if received.served is not None
+        for turns in [[message for message in received.served.prompt.messages if message.role == "assistant"]]
     ]
 
 
-# What is kept of the thoughts of earlier steps when all of the state comes back.
-EVERY_THOUGHT = list(range(STEPS + 1))
+EVERY_STATE = list(range(STEPS + 1))
+"""What `count_states` finds when all of the state comes back, step after step."""

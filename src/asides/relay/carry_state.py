@@ -124,6 +124,8 @@ class StateCarrier:
         self._thoughts: dict[int, _OpenThought] = {}
         self._calls: dict[int, list[ToolCallDelta]] = {}
         self._call_seals: dict[int, list[Seal]] = {}
+        self._led: set[int] = set()
+        """Calls whose seals are in a thought before them."""
         self._text_block: int | None = None
         self._text_seals: list[Seal] = []
         """The seals of that text."""
@@ -287,12 +289,9 @@ class StateCarrier:
                 states.append(self._make_thought_state(block))
         if own:
             self._call_seals.setdefault(event.block, []).extend(own)
+            self._led.add(event.block)
             states.append(self._make_call_state(event.block, events[place + 1 :]))
-        if not states:
-            return []
-        self._extras += 1
-        # A number that no part of the reply has, and that comes first where parts are sorted.
-        return [self._make_seal(-1 - self._extras, tuple(states), is_hidden=True)]
+        return [self._make_extra(states)] if states else []
 
     def _make_call_state(self, block: int, coming: Sequence[Event] = ()) -> PartState:
         pieces = [*self._calls[block]]
@@ -314,13 +313,25 @@ class StateCarrier:
         return [self._make_seal(block, tuple(states), is_hidden=True)] if states else []
 
     def _close(self) -> list[Event]:
-        """Give the last text what is pending, where texts carry state."""
-        if not self._rules.on_parts or self._text_block is None:
+        """Give the last text what is pending, where texts carry state. Elsewhere seals that came late get a thought of
+        their own if there is no vault for them: clients do not expect one at the end.
+        """
+        if self._rules.on_parts and self._text_block is not None:
+            states = self._take_pending()
+            if self._text_seals:
+                states.append(PartState(self._text_block, "text", tuple(self._text_seals)))
+            return [self._make_seal(self._text_block, tuple(states), is_hidden=True)] if states else []
+        if self._mode != "carry-only" or not self._rules.hidden:
             return []
-        states = self._take_pending()
-        if self._text_seals:
-            states.append(PartState(self._text_block, "text", tuple(self._text_seals)))
-        return [self._make_seal(self._text_block, tuple(states), is_hidden=True)] if states else []
+        late = [block for block, thought in self._thoughts.items() if thought.size != thought.signed_size]
+        states = [self._make_thought_state(block) for block in late if self._thoughts[block].seals]
+        states += [self._make_call_state(block) for block in self._call_seals if block not in self._led]
+        return [self._make_extra(states)] if states else []
+
+    def _make_extra(self, states: Sequence[PartState]) -> ThoughtSealed:
+        self._extras += 1
+        # A number that no part of the reply has, and that comes first where parts are sorted.
+        return self._make_seal(-1 - self._extras, tuple(states), is_hidden=True)
 
     def _take_pending(self) -> list[PartState]:
         """The states of thoughts that no call or text carries yet."""

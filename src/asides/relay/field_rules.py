@@ -97,8 +97,6 @@ FIELD_RULES: dict[str, dict[str, FieldRule]] = {
         "generationConfig.speechConfig": FieldRule("refuse", "the answer would be text instead of sound"),
         "generationConfig.responseMimeType": FieldRule("tell", "this form of an answer is unknown", ("text/plain",)),
         "generationConfig.mediaResolution": FieldRule("tell", "the resolution of pictures cannot be set"),
-        "toolConfig.functionCallingConfig": FieldRule("translate", "it allows some of the tools"),
-        "toolConfig.includeServerSideToolInvocations": _ROUTING,
     },
     "bedrock": {
         "guardrailConfig": FieldRule("refuse", "the answer would pass no guardrail"),
@@ -108,7 +106,7 @@ FIELD_RULES: dict[str, dict[str, FieldRule]] = {
         "serviceTier": FieldRule("quiet", "a service tier is a price of one provider"),
         "additionalModelResponseFieldPaths": FieldRule("tell", "the reply has no more fields"),
         "additionalModelRequestFields.anthropic_beta": _ROUTING,
-        "toolConfig.tools": FieldRule("translate", "tools of the provider"),
+        "system": FieldRule("tell", "blocks of the system prompt that only the caller's provider understands"),
     },
     "ollama": {
         "keep_alive": _ROUTING,

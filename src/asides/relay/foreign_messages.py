@@ -10,10 +10,10 @@ import re
 
 import msgspec
 
-from asides.values.message_facts import IS_BOUND
+from asides.values.message_facts import HAS_RESULTS, IS_BOUND
 from asides.values.messages import Message, find_traits, read_facts
 from asides.values.notices import Notice
-from asides.values.parts import File, Image, Part, ServerTool, Text, ToolCall, UnknownPart
+from asides.values.parts import File, Image, Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
 
 # Claude Code writes it as the first block of the system prompt; a part of it changes with every request, which spoils
@@ -22,6 +22,8 @@ _ATTRIBUTION = re.compile(r"x-anthropic-billing-header:[^\n]*(?:\n+|$)")
 
 ENVELOPE = "asd1."
 """The beginning of our own seals, which the relay opens itself."""
+_HEAD = 80
+"""The characters of a result in which the word is looked for."""
 _FLAT = ("openai_chat", "openai_responses", "ollama", "cohere")
 """The dialects whose system messages stay at their places."""
 
@@ -31,7 +33,11 @@ def fit_messages(messages: tuple[Message, ...], target_dialect: str, notices: li
     messages = _drop_first_attribution(messages)
     if find_traits(messages) & IS_BOUND:
         messages = _drop_foreign_parts(messages, notices)
-    return _put_questions_last(messages, notices) if target_dialect in _FLAT else messages
+    if target_dialect not in _FLAT:
+        return messages
+    if find_traits(messages) & HAS_RESULTS:
+        messages = tuple(_mark_errors(message) for message in messages)
+    return _put_questions_last(messages, notices)
 
 
 def drop_attribution(system: str | None) -> str | None:
@@ -48,6 +54,27 @@ def _drop_first_attribution(messages: tuple[Message, ...]) -> tuple[Message, ...
     kept: tuple[Part, ...] = (msgspec.structs.replace(part, text=rest),) if rest and rest.strip() else ()
     parts = (*kept, *first.parts[1:])
     return (msgspec.structs.replace(first, parts=parts), *messages[1:]) if parts else messages[1:]
+
+
+def _mark_errors(message: Message) -> Message:
+    """Say in its text that a result is an error, for the dialects that have no field for it."""
+    (facts,) = read_facts((message,))
+    if not any(_is_silent_error(result) for result in facts.results):
+        return message
+    parts = [_mark_error(part) if isinstance(part, ToolResult) else part for part in message.parts]
+    return msgspec.structs.replace(message, parts=tuple(parts))
+
+
+def _is_silent_error(result: ToolResult) -> bool:
+    return result.is_error and "error" not in result.text[:_HEAD].lower()
+
+
+def _mark_error(result: ToolResult) -> ToolResult:
+    if not _is_silent_error(result):
+        return result
+    content = result.content
+    marked = f"Error: {content}" if isinstance(content, str) else (Text("Error:"), *content)
+    return msgspec.structs.replace(result, content=marked)
 
 
 def _put_questions_last(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:
@@ -78,10 +105,12 @@ def _drop_foreign_parts(messages: tuple[Message, ...], notices: list[Notice]) ->
             continue
         parts: list[Part] = []
         for part in message.parts:
-            if isinstance(part, (ServerTool, UnknownPart)) and part.origin is None:
-                left_out[_name_part(part)] = None
-            else:
+            if not isinstance(part, (ServerTool, UnknownPart)) or part.origin is not None:
                 parts.append(_drop_foreign_seals(part))
+            elif isinstance(part, UnknownPart) and (known := _translate_part(part)) is not None:
+                parts.append(known)
+            else:
+                left_out[_name_part(part)] = None
         if parts:
             fitted.append(msgspec.structs.replace(message, parts=tuple(parts)))
     notices += [
@@ -89,6 +118,19 @@ def _drop_foreign_parts(messages: tuple[Message, ...], notices: list[Notice]) ->
         for name in left_out
     ]
     return tuple(fitted)
+
+
+def _translate_part(part: UnknownPart) -> Part | None:
+    """Return a part of the caller's dialect that others have in another form; None if they have none."""
+    match msgspec.json.decode(part.json):
+        case {"type": "custom", "id": str() as call_id, "custom": {"name": str() as name, "input": str() as text}}:
+            return ToolCall(call_id, name, {}, text, custom=True)
+        case {"type": "search_result", "content": list() as content, **described}:
+            heads = [described.get("title"), described.get("source")]
+            texts = [*heads, *(block.get("text") for block in content if isinstance(block, dict))]
+            return Text("\n".join(text for text in texts if isinstance(text, str) and text))
+        case _:
+            return None
 
 
 def _drop_foreign_seals(part: Part) -> Part:

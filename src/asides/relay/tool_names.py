@@ -244,4 +244,5 @@ def _fit_call(call: ToolCall, sent: str) -> ToolCall:
     if call.custom:
         # Its text is the one argument of the function that stands for the tool.
         return ToolCall(call.id, sent, {INPUT: call.raw_arguments or ""})
-    return call if sent == call.name else msgspec.structs.replace(call, name=sent)
+    seals = tuple(seal for seal in call.seals if seal.origin is not None or seal.entry is None)
+    return call if sent == call.name and seals == call.seals else msgspec.structs.replace(call, name=sent, seals=seals)

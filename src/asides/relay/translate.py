@@ -104,6 +104,7 @@ class TranslatedExchange:
                         events = self._begin_reply(events)
                     events = self._fit(events)
                     if events and type(events[-1]) is ReplyEnded:
+                        events = [*events[:-1], self._end_with_calls(events[-1])]
                         yield from self._finish()
                     if written := writer.write(events):
                         start = [] if caller.started else self._start(step.events)
@@ -143,6 +144,13 @@ class TranslatedExchange:
         notices += self._carrier.notices
         more = _STREAM_HEADERS if self._served.stream else {}
         return self._caller.start(200, {"content-type": self._writer.content_type, **more}, notices)
+
+    def _end_with_calls(self, end: ReplyEnded) -> ReplyEnded:
+        """Some hosts end a reply with calls as any other. Clients look at the reason before they look for calls."""
+        partial = self._exchange.partial
+        if end.stop.reason != "stop" or partial is None or not partial.tool_calls:
+            return end
+        return msgspec.structs.replace(end, stop=msgspec.structs.replace(end.stop, reason="tool_calls"))
 
     def _finish(self) -> Flow[None]:
         """Store what has to be kept, before the caller gets the end of the reply."""

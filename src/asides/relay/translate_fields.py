@@ -15,7 +15,7 @@ import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.providers.provider import Target
-from asides.relay.field_rules import SAMPLING_RULES, FieldRule, find_rule, split_fields
+from asides.relay.field_rules import SAMPLING_RULES, UNKNOWN, FieldRule, find_rule, split_fields
 from asides.relay.fit_sampling import fit_sampling
 from asides.relay.foreign_messages import drop_attribution, fit_messages
 from asides.relay.tool_names import ToolMap, map_tools, rename_calls
@@ -32,6 +32,7 @@ _MAKER_FIELDS = ("openai_chat", "openai_responses")
 _HAS_METADATA = ("openai_responses", "bedrock")
 # "Expected a value >= 16" (Responses, max_output_tokens, 2026).
 _LEAST_OUTPUT = {"openai_responses": 16}
+_CHOICES = ("auto", "none", "required")
 _NO_STATE = ProviderState()
 _ENCRYPTED = "reasoning.encrypted_content"
 
@@ -68,17 +69,19 @@ def fit_prompt(served: ServedRequest, caller: str, target: Target) -> tuple[Prom
 
 
 def _translate(prompt: Prompt, caller: str, target: Target, notices: list[Notice]) -> Prompt:
+    prompt = msgspec.structs.replace(prompt, messages=fit_messages(prompt.messages, target.dialect, notices))
     tools, names, left_out = map_tools(prompt, caller, target.dialect)
     notices += left_out
-    choice, allowed = _find_choice(prompt, caller, names, tools)
+    choice, allowed = _find_choice(prompt, caller, names, notices)
+    tools = tools if allowed is None else tuple(tool for tool in tools if tool.name in allowed)
+    choice = _check_choice(choice, tools, notices)
     user, metadata = _fit_user(prompt, target, notices)
-    messages = rename_calls(fit_messages(prompt.messages, target.dialect, notices), names)
     sampling, stop = fit_sampling(prompt, target, notices)
     return msgspec.structs.replace(
         prompt,
-        messages=messages,
+        messages=rename_calls(prompt.messages, names),
         system=drop_attribution(prompt.system),
-        tools=tools if allowed is None else tuple(tool for tool in tools if tool.name in allowed),
+        tools=tools,
         tool_choice=choice,
         sampling=sampling,
         stop=stop,
@@ -183,14 +186,15 @@ def _translate_field(name: str, value: Any, caller: str, target: Target) -> dict
 
 
 def _find_choice(
-    prompt: Prompt, caller: str, names: ToolMap, tools: tuple[Tool, ...]
+    prompt: Prompt, caller: str, names: ToolMap, notices: list[Notice]
 ) -> tuple[str | None, set[str] | None]:
     """Return the choice of a tool by the names that are sent, and the tools that it allows; None: all."""
     choice, allowed = prompt.tool_choice, None
     given: Any = prompt.extra.get("tool_choice")
-    if caller == "gemini":
-        config = prompt.extra.get("toolConfig")
-        given = config.get("functionCallingConfig") if isinstance(config, Mapping) else None
+    config = prompt.extra.get("toolConfig")
+    if isinstance(config, Mapping):
+        given = config.get("functionCallingConfig")
+        notices += [_tell(f"toolConfig.{name}") for name in config if name not in ("functionCallingConfig", "tools")]
     match given:
         case {"type": "allowed_tools", "allowed_tools": {"mode": str() as mode, "tools": list() as listed}} | {
             "type": "allowed_tools",
@@ -204,11 +208,25 @@ def _find_choice(
         case {"type": "custom"} | {"type": "function"}:
             return _name_choice(given, names), None
         case _:
-            if choice is not None and choice not in ("auto", "none", "required"):
+            if given is not None:
+                notices.append(_tell("tool_choice" if caller != "gemini" else "toolConfig.functionCallingConfig"))
+            if choice is not None and choice not in _CHOICES:
                 choice = names.find_sent(choice)
-    if choice is not None and not tools:
-        choice = None if choice == "auto" else choice
     return choice, allowed
+
+
+def _check_choice(choice: str | None, tools: tuple[Tool, ...], notices: list[Notice]) -> str | None:
+    """Return the choice, if it can be made: no tool that was left out can be demanded."""
+    if choice is None or (choice in _CHOICES and (tools or choice != "auto")):
+        return choice
+    if any(tool.name == choice for tool in tools) or choice == "auto":
+        return choice if tools else None
+    notices.append(Notice("setting_dropped", "tool_choice names a tool that was left out", "tool_choice"))
+    return None
+
+
+def _tell(name: str) -> Notice:
+    return Notice("field_not_sent", f"{name} was left out: {UNKNOWN.why}", name)
 
 
 def _name_choice(given: Any, names: ToolMap) -> str:

@@ -14,12 +14,13 @@ from asides.testing import OpenStage, Say, Stage
 from tests.integrations.upstreams import (
     CANARY,
     DONE,
-    EVERY_THOUGHT,
+    EVERY_STATE,
     QUESTION,
     SCHEMA,
     STEPS,
     UPSTREAMS,
-    count_thoughts,
+    count_states,
+    report_weather,
     walk,
 )
 
@@ -38,16 +39,18 @@ def ask(model: str, messages: Any = SUM, **more: Any) -> dict[str, Any]:
         messages = [{"role": "user", "content": messages}]
     # The newest models take no budget, and the client that names one of them knows.
     adaptive = {"type": "adaptive", "display": "summarized"}
-    thinking = adaptive if "opus-5" in model else {"type": "enabled", "budget_tokens": 2000}
-    return {"model": model, "max_tokens": 8000, "messages": messages, "thinking": thinking, **more}
+    thinking = adaptive if "opus-5" in model else {"type": "enabled", "budget_tokens": 12000}
+    return {"model": model, "max_tokens": 16000, "messages": messages, "thinking": thinking, **more}
 
 
 def check(message: Any, model: str) -> None:
-    thought, text = message.content
+    thought, *_, text = message.content
     assert (thought.type, text.type, text.text) == ("thinking", "text", ANSWER)
     assert STEP in thought.thinking
     assert thought.signature
-    assert (message.stop_reason, message.model, message.usage.output_tokens > 0) == ("end_turn", model, True)
+    assert (message.stop_reason, message.usage.output_tokens > 0) == ("end_turn", True)
+    # A message that is forwarded names the model as its server does.
+    assert message.model in (model, "stage")
 
 
 @for_each_upstream
@@ -130,20 +133,15 @@ def test_five_tool_steps(
             message = step()
             call = message.content[-1]
             assert (message.stop_reason, call.input) == ("tool_use", {"place": f"place {number}"})
-            result = {"type": "tool_result", "tool_use_id": call.id, "content": "20 °C"}
+            result = {"type": "tool_result", "tool_use_id": call.id, "content": report_weather(number)}
             history += [{"role": "assistant", "content": keep(message)}, {"role": "user", "content": [result]}]
         last = step()
         assert (last.content[-1].text, last.stop_reason) == (DONE, "end_turn")
         assert CANARY in last.content[0].thinking
         history += [{"role": "assistant", "content": keep(last)}, {"role": "user", "content": "And tomorrow?"}]
         step()
-    assert count_thoughts(opened)[: STEPS + 1] == expect_thoughts(model)
+    assert count_states(opened)[: STEPS + 1] == EVERY_STATE
     stage.assert_no_leak(CANARY)
-
-
-def expect_thoughts(model: str) -> list[int]:
-    """What goes back of the thoughts, as each provider wants it: this row takes none back."""
-    return [0] * (STEPS + 1) if model.startswith("ollama:") else EVERY_THOUGHT
 
 
 @beta_tool
@@ -153,14 +151,16 @@ def get_weather(place: str) -> str:
     Args:
         place: The place.
     """
-    return f"20 °C in {place}"
+    return report_weather(int(place.rpartition(" ")[2]))
 
 
 @for_each_upstream
 @for_each_way
 def test_the_tool_runner(behind: Behind, stage: OpenStage, model: str, streamed: bool) -> None:
     behind(walk)
-    stage.expect_no_refusals()
+    if not model.startswith("anthropic:"):
+        stage.expect_no_refusals()
+    # Else the runner asks for a thread, and goes on without one where the server has none.
     with Anthropic() as client:
         runner: Any = client.beta.messages.tool_runner(**ask(model, QUESTION, tools=[get_weather]), stream=streamed)
         messages = [each.get_final_message() if streamed else each for each in runner]

@@ -103,7 +103,9 @@ class _Importer:
         call_id = call.id if call is not None else given_id or f"call_{name}"
         self._answered[call_id] = answer
         text, is_error = _read_response(answer.get("response"))
-        return ToolResult(call_id, text, name, is_error=is_error)
+        media = _import_result_media(answer.get("parts"))
+        content: Any = text if not media else (*((Text(text),) if text else ()), *media)
+        return ToolResult(call_id, content, name, is_error=is_error)
 
     def _find_call(self, name: str, given_id: str | None) -> ToolCall | None:
         """Find the call of a result: by its id, or by its function if one of the two has no id."""
@@ -146,6 +148,14 @@ class _Importer:
         imported = ToolCall(call_id, name, dict(arguments) if isinstance(arguments, Mapping) else {}, seals=seals)
         self._waiting.append(imported)
         return imported
+
+
+def _import_result_media(parts: Any) -> list[Image | File]:
+    """Import the pictures and files beside the JSON of a result."""
+    if not isinstance(parts, list):
+        return []
+    found = [_import_media(part) for part in parts if isinstance(part, dict)]
+    return [media for media in found if media is not None]
 
 
 def _read_response(response: Any) -> tuple[str, bool]:
