@@ -8,6 +8,7 @@ here (test_relay).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
@@ -61,6 +62,10 @@ class Ask(NamedTuple):
     """None: it says nothing about thinking."""
     tools: bool = True
     system: str | None = "You look around."
+
+
+_ADAPTIVE = re.compile(r"opus-4-[67]|-5(?:-|$)|fable")
+"""The models of the maker of Messages that decide themselves how much they think."""
 
 
 class Unreadable(AssertionError):
@@ -399,6 +404,28 @@ class ResponsesClient(WireClient):
         return items
 
 
+class StoredResponsesClient(ResponsesClient):
+    """Responses whose server keeps the history: a request has the id of the last response, and what came after it."""
+
+    def write(self, ask: Ask) -> Wire:
+        last = max((place for place, turn in enumerate(self.turns) if turn.role == "assistant"), default=-1)
+        body = super().write(ask)
+        body["input"] = [item for turn in self.turns[last + 1 :] for item in turn.items]
+        body["store"] = True
+        if last >= 0:
+            body["previous_response_id"] = self.turns[last].items[0]["response"]
+        return body
+
+    def read_whole(self, document: Wire) -> Heard:
+        return super().read_whole(document)._replace(items=[{"response": document["id"]}])
+
+    def keep(self, items: list[Wire]) -> list[Wire]:
+        return items
+
+    def reword(self, items: list[Wire], change: Callable[[str], str]) -> list[Wire]:
+        return items
+
+
 # --- messages ---------------------------------------------------------------------------------------------------------
 
 
@@ -420,10 +447,12 @@ class MessagesClient(WireClient):
         body: Wire = {"model": ask.model, "max_tokens": 8000, "messages": self.items, "stream": ask.stream}
         if ask.system is not None:
             body["system"] = [{"type": "text", "text": ask.system}]
-        if ask.thinking is not None:
-            body["thinking"] = (
-                {"type": "disabled"} if ask.thinking == "off" else {"type": "enabled", "budget_tokens": 2000}
-            )
+        if ask.thinking == "off":
+            body["thinking"] = {"type": "disabled"}
+        elif ask.thinking is not None and _ADAPTIVE.search(ask.model):
+            body |= {"thinking": {"type": "adaptive"}, "output_config": {"effort": ask.thinking}}
+        elif ask.thinking is not None:
+            body["thinking"] = {"type": "enabled", "budget_tokens": 2000}
         if ask.tools:
             body["tools"] = [{"name": name, "description": "to do", "input_schema": SCHEMA} for name in TOOL_NAMES]
         return body
@@ -921,3 +950,4 @@ CLIENTS: dict[str, type[WireClient]] = {
     )
 }
 """The clients, by their dialects."""
+ALL_CLIENTS: dict[str, type[WireClient]] = {**CLIENTS, "openai_responses, stored": StoredResponsesClient}

@@ -31,7 +31,7 @@ from asides.testing.stage.request_log import Received
 from asides.transports.aiohttp import AiohttpTransport
 from asides.transports.relay_stream import AsyncRelayStream, RelayStream
 from asides.transports.urllib3 import Urllib3Transport
-from asides.values.messages import Message
+from asides.values.messages import Message, ProviderState
 from asides.values.parts import Text, ToolCall
 from asides.values.thinking import Thought
 from tests.laws.relay_clients import Ask, Heard, WireClient
@@ -146,7 +146,9 @@ class RelayTheatre:
             start, body, outcome = _relay(RelayStream(exchange, self._transport, store))
         received = self._stages[target.stage].requests[self._seen[target.stage] :]
         self._seen[target.stage] += len(received)
-        heard = client.hear(body, ask) if start.status == 200 else None
+        # A client hears its own provider's refusals too, some of them inside of a stream.
+        is_refused = outcome.mode == "forward" and received and received[-1].problem is not None
+        heard = client.hear(body, ask) if start.status == 200 and not is_refused else None
         message = None if outcome.reply is None else outcome.reply.to_message()
         tokens = frozenset() if message is None else frozenset(find_tokens(message))
         return RelayAct(start, body, heard, outcome, tuple(received), sent, tokens)
@@ -158,7 +160,7 @@ class RelayTheatre:
         any state there.
         """
         served = find_dialect(client.dialect).read(sent, client.address(ask)[0])
-        prompt = msgspec.structs.replace(served.prompt, messages=messages)
+        prompt = msgspec.structs.replace(served.prompt, messages=messages, state=ProviderState(), extra={})
         options = Options(**self._options(target), on_conflict="adjust")
         call: Call = self._builder.build(ask.model, prompt, options, stream=ask.stream)
         return encode_request(call.prompt, call.target, on_conflict="adjust").request.body

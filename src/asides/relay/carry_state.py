@@ -16,11 +16,13 @@ from asides.providers.provider import Provider
 from asides.relay.envelope import make_envelope, make_reference, wrap_in_base64
 from asides.relay.relay_keys import TenantKeys, can_encrypt
 from asides.relay.turn_state import (
+    DETAILS,
     HAS_STORE,
     PartState,
     StateMode,
     TurnState,
     find_thoughts_with_text,
+    is_opaque,
     make_call_state,
     make_thought_state,
 )
@@ -46,7 +48,6 @@ from asides.values.thinking import Effort, Seal, Thought, ThoughtKind, ThoughtSo
 
 # Seals that are the last of their thought.
 _CLOSING = frozenset({"signature", "redacted", "encrypted", "item"})
-_DETAILS = "reasoning_details"
 _MORE_OF_A_BLOCK = frozenset({TextDelta, ThinkingDelta, ToolCallDelta})
 
 
@@ -73,7 +74,7 @@ _RULES = {
     "gemini": CarryRules("thought_signature", "thought_signature", on_parts=True, keeps_text=True),
 }
 _NO_RULES = CarryRules()
-_DETAILS_RULES = CarryRules(_DETAILS, _DETAILS, keeps_text=True)
+_DETAILS_RULES = CarryRules(DETAILS, DETAILS, keeps_text=True)
 
 
 class _OpenThought:
@@ -235,7 +236,7 @@ class StateCarrier:
         elif block == self._text_block and seal.value:
             self._text_seals.append(seal)
         # A seal without a value is not opaque: citations, the id of an item. Its writer knows whether it is its own.
-        return [] if seal.value or seal.kind.startswith(_DETAILS) else [event]
+        return [] if is_opaque(seal) else [event]
 
     def _sign(self, block: int) -> list[Event]:
         """Give a thought its envelope. One that went on after its envelope gets another, which replaces it."""
@@ -272,7 +273,7 @@ class StateCarrier:
         late: set[int] = set()
         for number in range(place + 1, len(events)):
             found = events[number]
-            if not isinstance(found, ThoughtSealed) or not found.seal.value:
+            if not isinstance(found, ThoughtSealed) or not is_opaque(found.seal):
                 continue
             if found.block == event.block:
                 own.append(found.seal)
@@ -362,7 +363,7 @@ class StateCarrier:
         if rules.on_parts or (is_hidden and rules.hidden_is_bytes):
             envelope = wrap_in_base64(envelope)
         entry = None
-        if kind == _DETAILS:
+        if kind == DETAILS:
             entry = msgspec.json.encode({"type": "reasoning.encrypted", "data": envelope, "format": "asides"}).decode()
         return ThoughtSealed(Seal(kind, envelope, origin, entry), block, "hidden", source)
 

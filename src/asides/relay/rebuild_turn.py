@@ -16,6 +16,7 @@ from asides.relay.turn_state import (
     digest_call,
     digest_text,
     digest_thought,
+    is_opaque,
     restore_seals,
 )
 from asides.relay.vault_records import Turn
@@ -155,11 +156,9 @@ def rebuild_from_envelopes(parts: Sequence[Part], states: Mapping[int, TurnState
     the parts that carried them. Returns also whether all of the state fits.
     """
     calls: dict[str, tuple[PartState, Origin | None]] = {}
-    latest: dict[int, PartState] = {}
-    """The states of thoughts. A later envelope may know more about one than its own."""
     for each_state in states.values():
         calls |= {part.id: (part, each_state.origin) for part in each_state.parts if part.what == "call"}
-        latest |= {part.block: part for part in each_state.parts if part.what == "thought"}
+    complete = _find_complete_thoughts(states.values())
     rebuilt: list[Part] = []
     seen: set[int] = set()
     is_whole = True
@@ -173,7 +172,7 @@ def rebuild_from_envelopes(parts: Sequence[Part], states: Mapping[int, TurnState
             thoughts.add_joined(waiting)
             waiting = []
             new = sorted({each.block for each in state.parts if each.what == "thought"} - seen)
-            restored = [thoughts.restore(latest[block], state.origin) for block in new]
+            restored = [thoughts.restore(complete[block], state.origin) for block in new]
             is_whole = is_whole and None not in restored
             rebuilt += [thought for thought in restored if thought is not None]
             seen.update(new)
@@ -190,6 +189,18 @@ def rebuild_from_envelopes(parts: Sequence[Part], states: Mapping[int, TurnState
     return drop_lost(rebuilt), is_whole
 
 
+def _find_complete_thoughts(states: Iterable[TurnState]) -> dict[int, PartState]:
+    """The state of each thought, by its block. A thought whose last seal came late is in two envelopes of a turn, and
+    which of them the caller has first depends on its dialect: the one with more seals counts.
+    """
+    found: dict[int, PartState] = {}
+    for part in (part for state in states for part in state.parts if part.what == "thought"):
+        before = found.get(part.block)
+        if before is None or len(part.seals) >= len(before.seals):
+            found[part.block] = part
+    return found
+
+
 def drop_lost(parts: Sequence[Part]) -> tuple[Part, ...]:
     """Drop what the caller sent of thoughts that were restored. Any other thought that has lost its seal can be shown,
     not sent.
@@ -204,4 +215,4 @@ def drop_lost(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 def is_bare(part: Part) -> bool:
     """Whether it is a thought that nothing says who made."""
-    return isinstance(part, Thought) and not part.seals and part.origin is None
+    return isinstance(part, Thought) and part.origin is None and not any(map(is_opaque, part.seals))

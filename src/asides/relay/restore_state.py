@@ -182,7 +182,7 @@ def _put_back(
         state, source = _find_state(each, records, opened, notices)
         turn = each.turn
         if state is None and not each.has_envelopes:
-            if targets and not any(map(_takes_bare_thoughts, targets)):
+            if targets and all(map(_refuses_bare, targets)):
                 messages[turn.start : turn.end] = map(_withhold_bare, messages[turn.start : turn.end])
             continue
         if state is None:
@@ -247,20 +247,17 @@ def _unique(notices: Sequence[Notice]) -> tuple[Notice, ...]:
     return tuple(dict.fromkeys(notices))
 
 
-def _takes_bare_thoughts(target: Target) -> bool:
-    """Whether a thought without a seal means anything to this target. To those that seal theirs, it is a thought of
-    nobody, which they refuse or leave out.
-    """
-    facts = find_facts(target.dialect)
-    return not facts.thinks_in_blocks and target.facts.replay_as != "details"
-
-
 def _withhold_bare(message: Message) -> Message:
-    """The message with its thoughts that have no seal marked: they can be shown, not sent."""
-    if not any(is_bare(part) for part in message.parts):
+    """The message with the thoughts that nothing says who made marked: they can be shown, not sent."""
+    if not any(map(is_bare, message.parts)):
         return message
     parts = [msgspec.structs.replace(part, replayable=False) if is_bare(part) else part for part in message.parts]
     return msgspec.structs.replace(message, parts=tuple(parts))
+
+
+def _refuses_bare(target: Target) -> bool:
+    """Whether the target seals all of its own thoughts, and refuses one without."""
+    return find_facts(target.dialect).thinks_in_blocks
 
 
 def _is_maker(state: TurnState, target: Target) -> bool:

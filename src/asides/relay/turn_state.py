@@ -104,6 +104,10 @@ def _has_half_characters(part: PartState) -> bool:
     return False
 
 
+DETAILS = "reasoning_details"
+"""The kind of seal, or the beginning of it, of thoughts whose details all go back."""
+
+
 # --- parts ------------------------------------------------------------------------------------------------------------
 
 
@@ -140,6 +144,13 @@ def make_call_state(call: ToolCall, block: int, origin: Origin | None, caller_id
 def make_text_state(text: Text, block: int, origin: Origin | None) -> PartState:
     """The state of a text."""
     return PartState(block, "text", _drop_origins(text.seals, origin), digest_text((text.text,)), len(text.text))
+
+
+def is_opaque(seal: Seal) -> bool:
+    """Whether a seal has to go back as it came. One without a value is open, except that of all details of a thought
+    none may be missing.
+    """
+    return bool(seal.value) or seal.kind.startswith(DETAILS)
 
 
 def restore_seals(seals: Sequence[Seal], origin: Origin | None) -> tuple[Seal, ...]:
