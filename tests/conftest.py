@@ -26,10 +26,13 @@ if not any(point.name == "asides" for point in importlib.metadata.entry_points(g
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out the makers' own clients unless somebody asks for them: importing them takes seconds."""
-    if collection_path != Path(__file__).parent / "clients":
+    if collection_path.parent != Path(__file__).parent or collection_path.name not in _CLIENTS:
         return None
-    asked = _asks_for("clients", config) or any("clients" in argument for argument in config.args)
+    asked = _asks_for("clients", config) or any(collection_path.name in argument for argument in config.args)
     return None if asked else True
+
+
+_CLIENTS = ("clients", "integrations")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -42,7 +45,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             _run_fewer_examples(item)
     for item in items:
-        if "clients" in item.path.parent.name:
+        if item.path.parent.name in _CLIENTS:
             item.add_marker("clients")
 
 

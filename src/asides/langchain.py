@@ -44,7 +44,7 @@ from asides.integrations.langchain_tools import (
 from asides.options import OPTIONS, Options, ReplyLimits, Timeout, read_options, suggest_option
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider
-from asides.settings import Settings
+from asides.settings import Settings, load_settings
 from asides.values.errors import ConfigError, UnknownProvider
 from asides.values.recover_policy import RecoverPolicy
 from asides.values.thinking import Thinking
@@ -168,8 +168,25 @@ class ChatAsides(BaseChatModel):
         return cast("Options", {name: value for name, value in merged.items() if value is not None})
 
     def _find_model(self, given: Mapping[str, Any]) -> str | Sequence[str] | None:
-        model: str | Sequence[str] | None = given.get("model") or given.get("model_name") or self.model
-        return model
+        """The model of a call. A bare name, if it is no alias, is another model of the same provider."""
+        model: str | Sequence[str] | None = given.get("model") or given.get("model_name")
+        own = _find_first(self.model)
+        if isinstance(model, str) and own is not None and ":" in own and not self._names_provider(model):
+            return f"{own.partition(':')[0]}:{model}"
+        return model or self.model
+
+    def _names_provider(self, model: str) -> bool:
+        """Whether a model's name has its provider before it, or is an alias. A client may have rows of its own."""
+        left, mark, _ = model.partition(":" if ":" in model else "/")
+        if mark == ":" and (self.client is not None or self.async_client is not None):
+            return True
+        settings = load_settings() if self.settings is None else self.settings
+        if not mark:
+            return model in settings.aliases
+        try:
+            return bool(find_provider(left, (*self.providers, *settings.providers)))
+        except UnknownProvider:
+            return False
 
     @cached_property
     def _sync_client(self) -> Client:
