@@ -28,14 +28,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Leave out the makers' own clients unless somebody asks for them: importing them takes seconds."""
     if collection_path.name != "clients" or Path(__file__).parent not in collection_path.parents:
         return None
-    asked = _asks_for("clients", config) or any("clients" in argument for argument in config.args)
+    asked = _asks_for("clients", config) or any(collection_path.name in argument for argument in config.args)
     return None if asked else True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what only runs if somebody asks for it; run fewer examples."""
     for item in items:
-        if "clients" in item.path.parent.name:
+        if item.path.parent.name == "clients":
             item.add_marker("clients")
     named = {Path(argument.partition("::")[0]).resolve() for argument in config.args}
     for marker in _ONLY_IF_ASKED:

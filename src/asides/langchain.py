@@ -44,8 +44,10 @@ from asides.integrations.langchain_tools import (
 from asides.options import OPTIONS, Options, ReplyLimits, Timeout, read_options, suggest_option
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider
-from asides.settings import Settings
+from asides.settings import Settings, load_settings
 from asides.values.errors import ConfigError, UnknownProvider
+from asides.values.messages import Message
+from asides.values.notices import Notice
 from asides.values.recover_policy import RecoverPolicy
 from asides.values.thinking import Thinking
 
@@ -168,8 +170,31 @@ class ChatAsides(BaseChatModel):
         return cast("Options", {name: value for name, value in merged.items() if value is not None})
 
     def _find_model(self, given: Mapping[str, Any]) -> str | Sequence[str] | None:
-        model: str | Sequence[str] | None = given.get("model") or given.get("model_name") or self.model
-        return model
+        """The model of a call. A bare name, if it is no alias, is another model of the same provider."""
+        model: str | Sequence[str] | None = given.get("model") or given.get("model_name")
+        own = _find_first(self.model)
+        if isinstance(model, str) and own is not None and ":" in own and not self._names_provider(model):
+            return f"{own.partition(':')[0]}:{model}"
+        return model or self.model
+
+    def _read_prompt(
+        self, messages: list[BaseMessage], given: Mapping[str, Any]
+    ) -> tuple[str | Sequence[str] | None, tuple[Message, ...], tuple[Notice, ...]]:
+        model = self._find_model(given)
+        return (model, *read_history(messages, (_find_first(model) or "").partition(":")[0]))
+
+    def _names_provider(self, model: str) -> bool:
+        """Whether a model's name has its provider before it, or is an alias. A client may have rows of its own."""
+        left, mark, _ = model.partition(":" if ":" in model else "/")
+        if mark == ":" and (self.client is not None or self.async_client is not None):
+            return True
+        settings = load_settings() if self.settings is None else self.settings
+        if not mark:
+            return model in settings.aliases
+        try:
+            return bool(find_provider(left, (*self.providers, *settings.providers)))
+        except UnknownProvider:
+            return False
 
     @cached_property
     def _sync_client(self) -> Client:
@@ -200,9 +225,9 @@ class ChatAsides(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002 - LangChain's signature
         **kwargs: Any,
     ) -> ChatResult:
-        history, notices = read_history(messages)
+        model, history, notices = self._read_prompt(messages, kwargs)
         options = self._collect_options(kwargs, stop)
-        return build_result(self._sync_client.ask(self._find_model(kwargs), history, **options), notices)
+        return build_result(self._sync_client.ask(model, history, **options), notices)
 
     async def _agenerate(
         self,
@@ -213,9 +238,9 @@ class ChatAsides(BaseChatModel):
     ) -> ChatResult:
         if self._is_sync_only:
             return await super()._agenerate(messages, stop, run_manager, **kwargs)
-        history, notices = read_history(messages)
+        model, history, notices = self._read_prompt(messages, kwargs)
         options = self._collect_options(kwargs, stop)
-        return build_result(await self._own_async_client.ask(self._find_model(kwargs), history, **options), notices)
+        return build_result(await self._own_async_client.ask(model, history, **options), notices)
 
     def _stream(
         self,
@@ -224,10 +249,10 @@ class ChatAsides(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        history, notices = read_history(messages)
+        model, history, notices = self._read_prompt(messages, kwargs)
         options = self._collect_options(kwargs, stop)
         writer = ChunkWriter()
-        with self._sync_client.stream(self._find_model(kwargs), history, **options) as events:
+        with self._sync_client.stream(model, history, **options) as events:
             for event in events:
                 if (chunk := writer.write(event)) is not None:
                     if run_manager is not None:
@@ -246,10 +271,10 @@ class ChatAsides(BaseChatModel):
             async for chunk in super()._astream(messages, stop, run_manager, **kwargs):
                 yield chunk
             return
-        history, notices = read_history(messages)
+        model, history, notices = self._read_prompt(messages, kwargs)
         options = self._collect_options(kwargs, stop)
         writer = ChunkWriter()
-        async with self._own_async_client.stream(self._find_model(kwargs), history, **options) as events:
+        async with self._own_async_client.stream(model, history, **options) as events:
             async for event in events:
                 if (piece := writer.write(event)) is not None:
                     if run_manager is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
@@ -60,7 +60,7 @@ def _empty(part: Part) -> Part | None:
             is_plain = not part.seals and not part.custom
             return None if is_plain else msgspec.structs.replace(part, arguments={}, raw_arguments=None)
         case Image() | File():
-            return msgspec.structs.replace(part, data=None) if part.seals else None
+            return msgspec.structs.replace(part, data=None)
         case Refusal() | ToolResult():
             return None
         case ServerTool() | UnknownPart():
@@ -91,10 +91,10 @@ class Carried(msgspec.Struct, frozen=True):
                 return msgspec.structs.replace(part, raw_arguments=block.get("args") or "")
             case ToolCall():
                 return msgspec.structs.replace(part, arguments=dict(block["args"]))
-            case ServerTool() | UnknownPart():
-                return part
+            case Image() | File() if isinstance(data := block.get("base64"), str):
+                return msgspec.structs.replace(part, data=b64decode(data))
             case _:
-                return None
+                return part
 
 
 def read_carried(block: Mapping[str, Any]) -> Carried | None:
@@ -122,7 +122,7 @@ def fingerprint(block: Mapping[str, Any]) -> str:
         case "tool_call" | "invalid_tool_call":
             shown = [block.get("id"), block.get("name"), block.get("args")]
         case kind:
-            shown = kind
+            shown = [kind, block.get("base64"), block.get("url")]
     document = json.dumps(shown, sort_keys=True, default=repr)
     return hashlib.blake2b(document.encode(), digest_size=_SIZE).hexdigest()
 

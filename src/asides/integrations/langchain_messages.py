@@ -51,14 +51,19 @@ _CHAT_TYPES = frozenset(
 )
 _GEMINI_FIELDS = frozenset({"text", "inlineData", "inline_data", "fileData", "file_data"})
 _CHANGED = Notice("seal_void", "a block was changed after the model wrote it, and its seal did not go back", "messages")
+_UNKNOWN = Notice(
+    "thinking_left_out", "thinking without the state that its provider gave it did not go back", "messages"
+)
 _LEFT_OUT = Notice(
     "block_left_out", "a tool that another provider ran itself cannot go back, and was left out", "messages"
 )
 
 
-def read_history(messages: Sequence[BaseMessage]) -> tuple[tuple[Message, ...], tuple[Notice, ...]]:
-    """Read the messages of a prompt; returns them with notices. Raises a ConfigError that names the message."""
-    reader = _Reader()
+def read_history(messages: Sequence[BaseMessage], provider: str = "") -> tuple[tuple[Message, ...], tuple[Notice, ...]]:
+    """Read the messages of a prompt for a provider; returns them with notices. Raises a ConfigError that names the
+    message.
+    """
+    reader = _Reader(provider)
     for place, message in enumerate(messages):
         try:
             reader.add(message)
@@ -70,7 +75,8 @@ def read_history(messages: Sequence[BaseMessage]) -> tuple[tuple[Message, ...], 
 class _Reader:
     """Reads one history. Calls of the oldest kind have no ids, and are counted."""
 
-    def __init__(self) -> None:
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
         self.messages: list[Message] = []
         self.notices: list[Notice] = []
         self._unnamed = 0
@@ -110,7 +116,7 @@ class _Reader:
 
     def _read_answer(self, message: AIMessage) -> Message:
         turn = _read_turn(message)
-        spare = _Spare(message)
+        spare = _Spare(message, self._provider)
         calls: dict[str | None, Block] = {
             call["id"]: {**call} for call in (*message.tool_calls, *message.invalid_tool_calls)
         }
@@ -148,7 +154,12 @@ class _Reader:
         elif block.get("type") in ("tool_call", "invalid_tool_call", "tool_call_chunk"):
             parts.append(self._read_call(block))
         else:
-            parts.extend(_read_block(block))
+            found = list(_read_block(block))
+            if not spare.is_own and any(isinstance(part, Thought) and not part.seals for part in found):
+                # Nobody knows whose thinking it is, and without its state a provider may refuse it.
+                self.notices.append(_UNKNOWN)
+            else:
+                parts += found
         return None
 
     def _read_call(self, block: Block) -> ToolCall:
@@ -165,9 +176,11 @@ class _Reader:
 
 
 class _Spare:
-    """The seals that a message carries beside its blocks, for blocks that lost their own."""
+    """What a message tells beside its blocks: seals for blocks that lost their own, and whose message it is."""
 
-    def __init__(self, message: AIMessage) -> None:
+    def __init__(self, message: AIMessage, provider: str) -> None:
+        self.is_own = message.response_metadata.get("model_provider") == provider
+        """Whether it is of the same provider, asked through another chat model."""
         entries = [] if isinstance(message.content, str) else read_entries(message)
         found = [carried for entry in entries if (carried := read_carried(entry)) is not None]
         self._carried = {carried.of: carried for carried in found}
@@ -183,7 +196,7 @@ def _read_turn(message: AIMessage) -> Message | None:
         return None
     try:
         turn, _ = read_message(document)
-    except ConfigError:
+    except (ConfigError, UnicodeError):
         return None  # two messages were merged, or somebody changed it
     return msgspec.structs.replace(turn, parts=()) if turn.role == "assistant" else None
 
