@@ -13,8 +13,8 @@ import pytest
 
 pytest.importorskip("langchain_tests")
 
-_ROOT = Path(__file__).resolve().parent.parent.parent
-_SUITE = "tests/integrations/langchain_standard.py"
+_ROOT = Path(__file__).resolve().parents[3]
+_SUITE = "tests/integrations/clients/langchain_standard.py"
 _OPTIONS = (
     # The options of the project, without those that leave out the plugins of the suite.
     *("-o", "addopts=--import-mode=importlib --strict-markers", "-p", "no:randomly", "-p", "no:cacheprovider"),
