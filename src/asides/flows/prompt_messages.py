@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeGuard, get_args
+from typing import Any, TypeGuard, cast, get_args
 
 import msgspec
 
@@ -64,7 +64,7 @@ def read_any_prompt(prompt: object, after: Sequence[Message], *, each: bool = Fa
                 f"do: write {_advise(prompt)}."
             )
         return _read_list((prompt,), after, each=each)
-    return _read_list(_collect(items), after, each=each)
+    return _read_list(collect_items(items), after, each=each)
 
 
 def _is_simple(value: object) -> bool:
@@ -77,7 +77,7 @@ def _find_items(prompt: object) -> object:
     try:
         found = getattr(prompt, "messages", None)
         if found is None and callable(getattr(type(prompt), "all_messages", None)):
-            found = prompt.all_messages()  # type: ignore[attr-defined]  # pyright: ignore
+            found = cast("Any", prompt).all_messages()
     except Exception as problem:  # noqa: BLE001 - code of the object runs here
         raise ConfigError(
             f"{describe_type(prompt)} cannot be read: its messages raised {type(problem).__name__}. To do: pass a list "
@@ -92,7 +92,7 @@ def _is_list(items: object) -> TypeGuard[Iterable[object]]:
     return isinstance(items, Iterable) and not isinstance(items, (str, bytes, Mapping, set, frozenset))
 
 
-def _collect(items: Iterable[object]) -> tuple[object, ...]:
+def collect_items(items: Iterable[object]) -> tuple[object, ...]:
     """All items. Raises ConfigError for the stream of a client, before it is read where that shows."""
     if isinstance(items, (list, tuple)):
         return tuple(items)
@@ -136,18 +136,23 @@ def _is_ready(item: object) -> bool:
     return _is_content(item)
 
 
-_MESSAGE_FIELDS = frozenset(
-    {"role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content", "cache_control", "refusal"}
+_ITEMS = frozenset({"function_call", "function_call_output", "reasoning", "item_reference"})
+# Fields of responses, and those that clients add to messages.
+_OTHER_FIELDS = frozenset(
+    {"parts", "stop_reason", "usage", "thinking_blocks", "provider_specific_fields", "additional_kwargs", "data"}
 )
 
 
 def _is_message(item: dict[Any, Any]) -> bool:
     """Whether a dict is a message, a part or an item with nothing in it that only clients have."""
-    if item.keys() <= _MESSAGE_FIELDS and type(item.get("content")) is str and "tool_calls" not in item:
+    is_item = "role" in item or item.get("type") in _ITEMS if isinstance(item.get("type", ""), str) else False
+    if is_item and type(item.get("content")) is str and len(item) == 2:
         return True  # what most are
+    if not (is_item or _is_content(item)) or not _OTHER_FIELDS.isdisjoint(item):
+        return False
     from asides.history.objects.plain_values import is_plain
 
-    return _is_content(item) and is_plain(item)
+    return is_plain(item)
 
 
 # --- a list -----------------------------------------------------------------------------------------------------------
@@ -316,7 +321,7 @@ def _find_calls(imported: tuple[Message, ...], before: Sequence[Message]) -> tup
                 fits = fits or [call for call in waiting if part.name in (None, call.name)]
                 if fits:
                     waiting.remove(fits[0])
-                    part = msgspec.structs.replace(part, call_id=fits[0].id)  # noqa: PLW2901
+                    part = msgspec.structs.replace(part, call_id=fits[0].id)
             parts.append(part)
         messages[place] = msgspec.structs.replace(message, parts=tuple(parts))
     return tuple(messages)

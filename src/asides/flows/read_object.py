@@ -6,10 +6,11 @@ By structure: the object becomes the wire document of its dialect, and `decode` 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -23,8 +24,10 @@ from asides.history.objects.turn_documents import Fields
 from asides.providers.provider import Provider
 from asides.values.errors import ConfigError
 from asides.values.messages import Message
+from asides.values.parts import Part
 from asides.values.reply import Reply
 
+_PARTS = get_args(Part)
 _HISTORY = "give a history to ask(…) or to asides.Conversation(messages=…), whose .messages are its messages"
 _TO_DO = f"pass a response, a message of the model, or the pieces of a stream in a list; {_HISTORY}"
 
@@ -33,8 +36,9 @@ def read(obj: Any, *, provider: str | Provider | None = None, model: str | None 
     """Read the reply that an object of another library holds. No library is imported.
 
     `obj` is a response or a message of a model, as openai, anthropic, google-genai, LangChain, pydantic-ai, ollama,
-    cohere, boto3 and clients like them have it, or the same as a dict; or a list with the pieces of a stream. `provider`
-    and `model` say who made it, where seals should go back only there. Raises ConfigError for anything else.
+    cohere, boto3 and clients like them have it, or the same as a dict; or a list with the pieces of a stream.
+    `provider` and `model` say who made it, where seals should go back only there. Raises ConfigError for anything
+    else, and the errors of `decode`.
     """
     if isinstance(obj, Reply):
         return obj
@@ -71,6 +75,27 @@ def _find_document(held: Held) -> tuple[str, bytes]:
 def _encode(document: object) -> bytes:
     with refuse_unwritable():
         return msgspec.json.encode(document)
+
+
+def read_replies(items: Sequence[Any]) -> list[Any]:
+    """The items, with responses and turns of other libraries as replies, which know their usage."""
+    return [_read_reply(item) if _may_be_response(item) else item for item in items]
+
+
+def _may_be_response(item: object) -> bool:
+    if isinstance(item, dict):
+        return "role" not in item or "usage" in item
+    return not isinstance(item, (str, bytes, Message, Reply, list, tuple, os.PathLike, *_PARTS)) and item is not None
+
+
+def _read_reply(item: Any) -> Any:
+    try:
+        held = recognise(item)
+        if held.response is not None and list_choices(*held.response) == 1:
+            return _decode(held.response[0], _encode(held.response[1]), None, None)
+    except ConfigError:
+        pass  # whoever reads the messages says why, and where
+    return item
 
 
 # --- a message alone --------------------------------------------------------------------------------------------------

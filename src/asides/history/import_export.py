@@ -177,10 +177,11 @@ def detect_prompt_format(items: Sequence[Mapping[str, Any]]) -> ImportFormat:
     A cache breakpoint is no mark here: hosts of chat completions take it too. Where marks contradict each other, the
     list was written for such a host.
     """
-    found = {form for item in items for form in detect_item_formats(item)}
-    rare = [form for form in ("gemini", "bedrock", "cohere", "ollama") if form in found]
-    if rare:
-        return rare[0]
+    found: set[ImportFormat] = {form for item in items for form in detect_item_formats(item)}
+    rare: tuple[ImportFormat, ...] = ("gemini", "bedrock", "cohere", "ollama")
+    own: ImportFormat | None = next((form for form in rare if form in found), None)
+    if own is not None:
+        return own
     return found.pop() if len(found) == 1 else "openai_chat"
 
 

@@ -1,7 +1,7 @@
 """Objects of other libraries as plain JSON values: `to_plain(value)`; and the error for what cannot be one.
 
-An object tells its own fields: `model_dump`, `to_dict`, a dataclass, its attributes. Bytes become base64. Not here: what
-the fields mean (sdk_documents, langchain_messages, pydantic_ai_messages).
+An object tells its own fields: `model_dump`, `to_dict`, a dataclass, its attributes. Bytes become base64. Not here:
+what the fields mean (sdk_documents, langchain_objects, pydantic_ai_objects).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def to_plain(value: object) -> Any:
         return _Walker(describe_type(value)).walk(value, 0, added=True)
     except ConfigError:
         raise
-    except Exception as problem:  # code of the object runs here
+    except Exception as problem:  # noqa: BLE001 - code of the object runs here
         raise _build_error(value, f"reading its fields raised {type(problem).__name__}") from None
 
 
@@ -100,19 +100,22 @@ class _Walker:
             return self.walk(value.value, level + 1, added=added)
         if isinstance(value, (bytes, bytearray, memoryview)):
             return b64encode(bytes(value)).decode()
-        if isinstance(value, (str, int, float)):
-            basic: type = next(each for each in (str, int, float) if isinstance(value, each))
-            return basic.__str__(value) if basic is str else basic(value)
+        if isinstance(value, str):
+            return str.__str__(value)
+        if isinstance(value, (int, float)):
+            return int(value) if isinstance(value, int) else float(value)
         if isinstance(value, (date, time)):
             return value.isoformat()
         if isinstance(value, _PRINTED):
             return str(value)
         fields = read_fields(value)
-        if fields is None:
-            raise _build_error(value, "it is neither a message nor a response") if not level else ConfigError(
-                f"{self._whole} holds {describe_type(value)}, a type that JSON does not have and that is no message. To "
-                "do: leave it out, or write it as text."
+        if fields is None and level:
+            raise ConfigError(
+                f"{self._whole} holds {describe_type(value)}, a type that JSON does not have and that is no message. "
+                "To do: leave it out, or write it as text."
             )
+        if fields is None:
+            raise _build_error(value, "it is neither a message nor a response")
         return self._walk_fields(fields, level, added=added)
 
     def _walk_fields(self, fields: Mapping[Any, Any], level: int, *, added: bool) -> dict[str, Any]:

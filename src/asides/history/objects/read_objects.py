@@ -6,16 +6,18 @@ importers of the dialects. Not here: the reply in a response (flows/read_object)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import msgspec
 
-from asides.history.import_export import parse_items, refuse_unwritable
-from asides.history.objects import langchain_messages, pydantic_ai_messages
+from asides.history.import_export import detect_prompt_format, parse_items, refuse_unwritable
+from asides.history.objects import langchain_objects, pydantic_ai_objects
 from asides.history.objects.plain_values import is_plain, to_plain
 from asides.history.objects.sdk_documents import find_response, is_piece, list_choices, normalise, read_signed_message
 from asides.history.objects.turn_documents import Fields, build_response, list_messages
+from asides.values.error_words import describe_type
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, system
 from asides.values.parts import Part, ServerTool, UnknownPart
@@ -56,20 +58,20 @@ def recognise(value: object) -> Held:
 
 def recognise_fields(plain: Fields) -> Held:
     """What a plain document is."""
-    fields = langchain_messages.unwrap(plain)
+    fields = langchain_objects.unwrap(plain)
     inner = fields.get("message")
-    if isinstance(inner, Mapping) and langchain_messages.find_kind(inner) is not None:
+    if isinstance(inner, Mapping) and langchain_objects.find_kind(inner) is not None:
         fields = inner  # of a generation
     with refuse_unwritable():
-        if (kind := langchain_messages.find_kind(fields)) is not None:
+        if (kind := langchain_objects.find_kind(fields)) is not None:
             if kind == "ai":
-                return Held(langchain_messages.build_turn_response(fields), is_library=True)
-            return Held(messages=(langchain_messages.read_other(fields, kind),))
-        if (kind := pydantic_ai_messages.find_kind(fields)) is not None:
+                return Held(langchain_objects.build_turn_response(fields), is_library=True)
+            return Held(messages=(langchain_objects.read_other(fields, kind),))
+        if (kind := pydantic_ai_objects.find_kind(fields)) is not None:
             if kind == "response":
-                return Held(pydantic_ai_messages.build_turn_response(fields), is_library=True)
-            found = tuple(pydantic_ai_messages.read_request(fields))
-            return Held(messages=found, instructions=pydantic_ai_messages.find_instructions([fields]))
+                return Held(pydantic_ai_objects.build_turn_response(fields), is_library=True)
+            found = tuple(pydantic_ai_objects.read_request(fields))
+            return Held(messages=found, instructions=pydantic_ai_objects.find_instructions([fields]))
     document = normalise(dict(fields))
     if (response := find_response(document)) is not None:
         return Held(response)
@@ -80,7 +82,7 @@ def recognise_fields(plain: Fields) -> Held:
     return Held(fields=document)
 
 
-def open_items(items: Sequence[object], is_ours: Any) -> list[object]:
+def open_items(items: Sequence[object], is_ours: Callable[[object], bool]) -> list[object]:
     """The items of a history, each as a message of ours, or as plain fields in a dialect's format.
 
     `is_ours` tells values that are read elsewhere. Raises ConfigError with the place of what cannot be read.
@@ -127,6 +129,56 @@ def _import(dialect: Any, documents: list[Fields]) -> list[Message]:
     with refuse_unwritable():
         messages = parse_items(documents, dialect)
     return [msgspec.structs.replace(message, parts=mark_library_parts(message.parts)) for message in messages]
+
+
+# --- a whole history --------------------------------------------------------------------------------------------------
+
+_SAVED_FORMATS = ("openai_chat", "anthropic", "openai_responses", "gemini")
+
+
+def open_history(history: Any) -> Any:
+    """A history without objects of other libraries: plain values, or our messages where the format is a library's own.
+
+    Lists, requests and saved conversations in the formats of providers stay as they are.
+    """
+    items = _find_messages(history)
+    if not isinstance(items, (list, tuple)):
+        return items if is_plain(items) else to_plain(items)
+    if is_plain(items) and not any(isinstance(item, dict) and _is_library(item) for item in items):
+        return items
+    opened = open_items(items, _is_message)
+    if all(isinstance(item, dict) for item in opened) and not _is_rare(opened):
+        return opened
+    messages: list[Message] = []
+    for are_ours, group in groupby(opened, _is_message):
+        run = list(group)
+        messages += run if are_ours else parse_items(run, detect_prompt_format(run))  # type: ignore[arg-type]
+    return messages
+
+
+def _find_messages(history: Any) -> Any:
+    try:
+        if callable(getattr(type(history), "all_messages", None)):
+            return history.all_messages()
+        return getattr(history, "messages", history)
+    except Exception as problem:  # noqa: BLE001 - code of the object runs here
+        raise ConfigError(
+            f"{describe_type(history)} cannot be read: its messages raised {type(problem).__name__}. To do: pass a "
+            "list of messages."
+        ) from None
+
+
+def _is_message(item: object) -> bool:
+    return isinstance(item, Message)
+
+
+def _is_rare(items: Sequence[Any]) -> bool:
+    return detect_prompt_format(items) not in _SAVED_FORMATS
+
+
+def _is_library(fields: Fields) -> bool:
+    kinds = (langchain_objects.find_kind(langchain_objects.unwrap(fields)), pydantic_ai_objects.find_kind(fields))
+    return any(kinds) or _is_rare([fields]) or find_response(normalise(dict(fields))) is not None
 
 
 def mark_library_parts(parts: tuple[Part, ...]) -> tuple[Part, ...]:

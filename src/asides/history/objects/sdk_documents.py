@@ -1,17 +1,18 @@
 """What a plain document of a client is: a whole response, a piece of a stream, or neither: `find_response(fields)`.
 
 Also the forms of a dialect that only clients have: names in snake_case, a choice alone, thinking blocks beside a chat
-message. Not here: objects (plain_values), messages in a library's own format (langchain_messages, pydantic_ai_messages).
+message. Not here: objects (plain_values), messages in a library's own format (langchain_objects and
+pydantic_ai_objects).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from asides.dialects.detect import STREAM_EVENTS, find_document_dialect
 from asides.history.objects.plain_values import to_camel_case
-from asides.history.objects.turn_documents import Fields, Piece, Turn, build_response, get_object, get_text
+from asides.history.objects.turn_documents import Fields, Piece, Tokens, Turn, build_response, get_object, get_text
 from asides.values.parts import read_arguments
 
 _GEMINI_MARKS = ("candidates", "usage_metadata", "usageMetadata", "prompt_feedback", "promptFeedback")
@@ -65,7 +66,7 @@ def is_piece(fields: Mapping[str, Any]) -> bool:
         return True
     if get_text(fields, "type").startswith("response."):
         return True
-    if fields.keys() == {"metadata"} and find_document_dialect(dict(fields)) is not None:
+    if set(fields) == {"metadata"} and find_document_dialect(dict(fields)) is not None:
         return True  # the last event of Converse
     return isinstance(fields.get("choices"), list) and get_text(fields, "object").endswith(".chunk")
 
@@ -89,14 +90,17 @@ def _read_chat(fields: Fields) -> tuple[str, Fields] | None:
     if found is None:
         return "openai_chat", fields
     dialect, turn = found
-    turn.model, turn.id, turn.stop = get_text(fields, "model"), get_text(fields, "id"), get_text(choice, "finish_reason")
-    document = build_response(dialect, turn)
+    turn.model, turn.id = get_text(fields, "model"), get_text(fields, "id")
+    turn.stop = get_text(choice, "finish_reason")
     counts = get_object(fields, "usage")
     spent, cached = get_object(counts, "completion_tokens_details"), get_object(counts, "prompt_tokens_details")
-    tokens = turn.tokens
-    tokens.input, tokens.output = counts.get("prompt_tokens"), counts.get("completion_tokens")
-    tokens.reasoning, tokens.cache_read = spent.get("reasoning_tokens"), cached.get("cached_tokens")
-    return dialect, build_response(dialect, turn) if counts else document
+    turn.tokens = Tokens(
+        counts.get("prompt_tokens"),
+        counts.get("completion_tokens"),
+        spent.get("reasoning_tokens"),
+        cached.get("cached_tokens"),
+    )
+    return dialect, build_response(dialect, turn)
 
 
 def read_signed_message(message: Mapping[str, Any]) -> tuple[str, Turn] | None:

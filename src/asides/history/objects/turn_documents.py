@@ -1,7 +1,7 @@
 """A turn of a model in pieces → the response document of a dialect: `build_response(dialect, turn)`.
 
 For libraries with a message format of their own. The document then goes the way of every response: `decode`, or the
-importers of histories. Not here: how a library's message becomes pieces (langchain_messages, pydantic_ai_messages).
+importers of histories. Not here: how a library's message becomes pieces (langchain_objects, pydantic_ai_objects).
 """
 
 from __future__ import annotations
@@ -68,12 +68,18 @@ class Turn(msgspec.Struct):
         return any(piece.kind == "call" for piece in self.pieces)
 
 
+_BUILT = ("anthropic", "bedrock", "gemini", "openai_responses", "openai_chat")
+
+
 def find_dialect_of(provider: str) -> str | None:
-    """The dialect of a provider that a library names; None if no provider of ours has the name."""
+    """The dialect in which a turn of a provider that a library names is written here; None if no provider of ours has
+    the name. Chat completions can say the turns of dialects without seals.
+    """
     try:
-        return find_provider(provider).dialect if provider else None
+        dialect = find_provider(provider).dialect if provider else None
     except UnknownProvider:
         return None
+    return dialect if dialect in (None, *_BUILT) else "openai_chat"
 
 
 # Our words for the end of a turn, in the words of each dialect.
@@ -83,9 +89,12 @@ _STOPS: dict[str, dict[str, str]] = {
         "stop": "end_turn", "length": "max_tokens", "content_filter": "refusal", "tool_call": "tool_use",
         "tool_calls": "tool_use",
     },
-    "gemini": {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY", "tool_call": "STOP"},
+    "gemini": {
+        "stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY", "tool_call": "STOP", "tool_calls": "STOP",
+    },
     "bedrock": {
         "stop": "end_turn", "length": "max_tokens", "content_filter": "content_filtered", "tool_call": "tool_use",
+        "tool_calls": "tool_use",
     },
 }  # fmt: skip
 
@@ -123,7 +132,8 @@ def _build_chat(turn: Turn, stop: str) -> Fields:
     thinking = "\n\n".join(piece.text for piece in pieces if piece.kind == "thought" and piece.text)
     texts = [piece for piece in pieces if piece.kind in ("text", "raw")]
     joined = "".join(piece.text for piece in texts)
-    content: Any = joined if all(piece.kind == "text" for piece in texts) else [_write_chat_part(each) for each in texts]
+    is_text = all(piece.kind == "text" for piece in texts)
+    content: Any = joined if is_text else [_write_chat_part(each) for each in texts]
     message: Fields = {"role": "assistant", "content": content or None}
     if turn.details:
         message["reasoning_details"] = turn.details

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from asides.history.import_export import parse_items
-from asides.history.objects.langchain_messages import write_media
+from asides.history.objects.langchain_objects import write_media
 from asides.history.objects.turn_documents import (
     Fields,
     Piece,
@@ -221,7 +221,7 @@ def _read_user(content: Any) -> Message:
     parts: list[Part] = []
     for item in content if isinstance(content, list) else [content]:
         if isinstance(item, Mapping) and item.get("kind") == "cache-point":
-            parts = [*parts[:-1], msgspec.structs.replace(parts[-1], cache=True)] if parts else parts  # type: ignore[type-var]
+            parts = [*parts[:-1], msgspec.structs.replace(parts[-1], cache=True)] if parts else parts
             continue
         for message in parse_items([{"role": "user", "content": [_write_item(item)]}], "openai_chat"):
             parts += message.parts

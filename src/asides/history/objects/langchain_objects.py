@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import msgspec
-
 from asides.history.import_export import parse_items
 from asides.history.objects.turn_documents import (
     Fields,
@@ -39,7 +37,7 @@ _ITEM_TYPES = ("function_call", "web_search_call", "file_search_call", "code_int
 def find_kind(fields: Mapping[str, Any]) -> str | None:
     """The kind of a message of LangChain ("human", "ai" …); None if it is none."""
     kind = fields.get("type")
-    if not isinstance(kind, str) or "role" in fields and kind != "chat":
+    if not isinstance(kind, str) or ("role" in fields and kind != "chat"):
         return None
     name = kind.removesuffix("MessageChunk").removesuffix("Message").lower()
     if name not in (*_ROLES, "chat", "remove"):
