@@ -40,17 +40,24 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "settings": ("providers", "settings_tables"),
     "options": ("history", "agents.tools"),
     "flows": ("settings", "options", "agents.outputs", "agents.react"),
-    "transports": ("flows",),
+    "relay": ("flows",),
+    "relay.vault": ("relay",),
+    "transports": ("relay",),
     "client": ("transports",),
     "aio": ("transports",),
     "compat": ("client",),
     "conversations.store": ("history",),
     "conversations": ("client", "aio", "conversations.store"),
     "agents": ("client", "aio"),
+    "integrations": ("conversations", "agents", "relay.vault"),
+    "openai": ("integrations",),
+    "anthropic": ("integrations",),
+    "langchain": ("integrations",),
+    "ui": ("integrations",),
     "local": ("client", "aio"),
     "testing.stage": ("client", "aio"),
     "testing": ("testing.stage",),
-    "cli": ("conversations", "agents", "agents.mcp", "testing.stage", "local", "front"),
+    "cli": ("conversations", "agents", "agents.mcp", "testing.stage", "local", "relay.vault", "front"),
     "__main__": ("cli",),
 }
 
@@ -71,6 +78,7 @@ _PURE = (
     "agents.outputs",
     "agents.react",
     "flows",
+    "relay",
 )
 _HTTP_LIBRARIES = ("urllib3", "aiohttp", "httpx", "httpx2", "requests", "http.client", "urllib.request", "pycurl")
 _NOT_IN_PURE_ROOMS = ("asyncio", "selectors", "socket", "ssl", "subprocess", "threading", "time", "logging.handlers")
@@ -245,8 +253,8 @@ def test_no_module_needs_itself_to_load() -> None:
 
 
 @for_each_source
-def test_only_transports_import_an_http_library(source: Source) -> None:
-    if source.room != "transports":
+def test_only_transports_and_doors_import_an_http_library(source: Source) -> None:
+    if source.room not in ("transports", "integrations"):
         found = [f"{line} {name}" for line, name in _imports(source.tree) if _is_in(name, _HTTP_LIBRARIES)]
         assert found == []
 
@@ -355,7 +363,7 @@ def test_no_two_modules_share_a_name_outside_a_family() -> None:
 
 
 def test_the_house_stays_small_enough_to_walk_through() -> None:
-    assert len(sources()) <= 385, "merge fragments where a reader looks for them, or say in docs/decisions why not"
+    assert len(sources()) <= 425, "merge fragments where a reader looks for them, or say in docs/decisions why not"
 
 
 @for_each_source

@@ -11,6 +11,9 @@ A flow is a generator of steps. The driver sends the result of each step back:
     Allow(seconds)  → None        limits everything that follows
     FetchKey(key)   → a key or the error of the fetching, as a value: KeySource.take reads it
     RunTools(jobs)  → outcomes    of all jobs, in their order; the driver runs them concurrently
+    ReadRecords     → records     that have one of the keys; None if there is no store, or it failed
+    WriteRecord     → bool        whether the record is stored
+    DeleteRecords   → int         how many were deleted; None as above
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import msgspec
 
 from asides.dialects.dialect import HttpRequest
 from asides.providers.credentials import KeySource
+from asides.values.stored_records import StoredRecord
 
 if TYPE_CHECKING:
     # A plain call loads nothing that only agents need.
@@ -98,7 +102,29 @@ class UseCall(msgspec.Struct, frozen=True):
     call: Call
 
 
-Step: TypeAlias = UseCall | Open | Read | Sleep | Emit | Now | Allow | FetchKey | RunTools
+class ReadRecords(msgspec.Struct, frozen=True):
+    """Find the records of a tenant that have one of these keys, in one read."""
+
+    tenant: str
+    keys: tuple[str, ...]
+
+
+class WriteRecord(msgspec.Struct, frozen=True):
+    """Store a record. It is stored when the flow goes on."""
+
+    tenant: str
+    record: StoredRecord
+
+
+class DeleteRecords(msgspec.Struct, frozen=True):
+    """Delete the records of a tenant that have one of these keys."""
+
+    tenant: str
+    keys: tuple[str, ...]
+
+
+RecordStep: TypeAlias = ReadRecords | WriteRecord | DeleteRecords
+Step: TypeAlias = UseCall | Open | Read | Sleep | Emit | Now | Allow | FetchKey | RunTools | RecordStep
 Flow: TypeAlias = Generator[Step, Any, Whole]
 
 

@@ -1,1 +1,1 @@
-"""Shared code of the doors for other libraries' users. What they import stands one level up, as `asides.ui`."""
+"""What the doors for users of other libraries share. Those libraries are loaded here and there only, when used."""

@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from asides.agents.outputs.expected_output import ExpectedOutput, PartialOutput
     from asides.flows.fallback import ExchangeInOrder
     from asides.flows.recover import RecoveringExchange
+    from asides.transports.protocols import RecordStore
 
 
 class FlowState(Generic[Whole]):
     """A running flow: its call, its result or failure, and its deadline."""
 
-    __slots__ = ("_deadline", "_failure", "_flow", "_total", "call", "output", "whole")
+    __slots__ = ("_deadline", "_failure", "_flow", "_total", "call", "output", "records", "whole")
 
     def __init__(
         self,
@@ -48,6 +49,8 @@ class FlowState(Generic[Whole]):
             from asides.agents.outputs.expected_output import PartialOutput
 
             self.output = PartialOutput(expected, find_expected)
+        self.records: RecordStore | None = None
+        """The store of a relay."""
         self.whole: Whole | None = None
         """The result, once the flow has returned."""
         self._failure: AsidesError | None = None

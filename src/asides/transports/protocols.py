@@ -5,11 +5,13 @@ Not here: the transports that come with asides (urllib3, aiohttp).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from asides.dialects.dialect import HttpRequest
 from asides.flows.steps import Head
 from asides.options import Timeout
+from asides.values.stored_records import StoredRecord
 
 MOST_PATIENCE = 10
 """Reads with patience end after this many times of it, though something arrives now and then."""
@@ -77,4 +79,29 @@ class AsyncTransport(Protocol):
 
     async def close(self) -> None:
         """Close everything that stays open for later requests."""
+        ...
+
+
+class RecordStore(Protocol):
+    """Keeps the records of a relay for each tenant. Used from many threads. Any error means that the store failed."""
+
+    @property
+    def is_instant(self) -> bool:
+        """Whether its methods never wait, so that an event loop may call them itself."""
+        ...
+
+    def read(self, tenant: str, keys: Sequence[str]) -> Sequence[StoredRecord]:
+        """The records of the tenant that have one of these keys, each once. Reading prolongs their life."""
+        ...
+
+    def write(self, tenant: str, record: StoredRecord) -> None:
+        """Store a record. It survives the end of the process if the store does."""
+        ...
+
+    def delete(self, tenant: str, keys: Sequence[str]) -> int:
+        """Delete the records of the tenant that have one of these keys; returns how many there were."""
+        ...
+
+    def close(self) -> None:
+        """Release files and connections."""
         ...

@@ -14,7 +14,22 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, CallLike
-from asides.flows.steps import Allow, Emit, FetchKey, Flow, Open, Read, RunTools, Sleep, Step, UseCall, Whole
+from asides.flows.steps import (
+    Allow,
+    DeleteRecords,
+    Emit,
+    FetchKey,
+    Flow,
+    Open,
+    Read,
+    ReadRecords,
+    RunTools,
+    Sleep,
+    Step,
+    UseCall,
+    Whole,
+    WriteRecord,
+)
 from asides.transports.flow_state import ExchangeState, FlowState, add_credential
 from asides.transports.protocols import Response, Transport
 from asides.values.errors import AsidesError, TransportError
@@ -209,6 +224,10 @@ class SyncDriver:
                         from asides.transports.fetch_key import fetch
 
                         value = fetch(step.key)
+                    elif isinstance(step, (ReadRecords, WriteRecord, DeleteRecords)):
+                        from asides.transports.record_steps import carry_out
+
+                        value = carry_out(step, state.records)
                     else:
                         value = time.monotonic()
                 except TransportError as problem:

@@ -1,0 +1,58 @@
+"""What goes into a relay and what comes out: the request of a caller, the head of its response, and the outcome.
+
+Not here: the flow between them (relay).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from asides.values.errors import AsidesError
+from asides.values.notices import Notice
+from asides.values.reply import Reply
+
+
+class RelayRequest(msgspec.Struct, frozen=True):
+    """The HTTP request of a caller."""
+
+    dialect: str
+    """The dialect that the caller speaks."""
+    method: str
+    path: str
+    """Without its query."""
+    query: str = ""
+    headers: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    """Names in lower case."""
+    body: bytes = b""
+    tenant: str = ""
+    """Whose state it is. Tenants never see each other's."""
+
+    def __repr__(self) -> str:
+        return f"RelayRequest({self.method} {self.path}, {self.dialect}, <{len(self.body)} bytes>)"
+
+
+class ResponseStart(msgspec.Struct, frozen=True):
+    """The head of the response to the caller: the first thing that a relay emits. Bytes of the body follow."""
+
+    status: int
+    headers: dict[str, str]
+    """Names in lower case."""
+
+
+RelayMode = Literal["forward", "translate", "local"]
+"""local: answered without a provider."""
+
+
+class RelayOutcome(msgspec.Struct, frozen=True):
+    """How a relayed request ended, for whoever logs and counts."""
+
+    status: int
+    mode: RelayMode
+    model: str = ""
+    """The target as provider:model; "" if none was asked."""
+    reply: Reply | None = None
+    """The reply, or as much of it as arrived."""
+    notices: tuple[Notice, ...] = ()
+    error: AsidesError | None = None

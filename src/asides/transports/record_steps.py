@@ -1,0 +1,40 @@
+"""Carry out the steps of a flow that need a store of records. A store that fails costs no answer: the flow is told.
+
+Not here: the stores (relay/vault).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from asides.flows.steps import DeleteRecords, ReadRecords, RecordStep
+from asides.transports.protocols import RecordStore
+
+# Counts and names only: never keys or payloads.
+_log = logging.getLogger("asides")
+
+
+def carry_out(step: RecordStep, store: RecordStore | None) -> Any:
+    """The result of a step: None, or False for a write, if there is no store or it failed."""
+    failed = None if isinstance(step, (ReadRecords, DeleteRecords)) else False
+    if store is None:
+        return failed
+    try:
+        if isinstance(step, ReadRecords):
+            return tuple(store.read(step.tenant, step.keys))
+        if isinstance(step, DeleteRecords):
+            return store.delete(step.tenant, step.keys)
+        store.write(step.tenant, step.record)
+    except Exception as problem:  # noqa: BLE001 - whatever a store raises, the caller gets an answer
+        _log.warning("the store of the relay failed: %s", type(problem).__name__)
+        return failed
+    return True
+
+
+async def carry_out_async(step: RecordStep, store: RecordStore | None) -> Any:
+    """The same in an event loop. A store that may wait gets a thread."""
+    if store is None or store.is_instant:
+        return carry_out(step, store)
+    return await asyncio.to_thread(carry_out, step, store)

@@ -1,0 +1,96 @@
+"""Run one relayed request over a transport: `RelayStream`, and `AsyncRelayStream` for event loops.
+
+Not here: the flow (relay), and driving it (sync, async_).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+
+from asides.relay.relay import RelayExchange
+from asides.relay.relay_request import RelayOutcome, ResponseStart
+from asides.transports.async_ import AsyncDriver
+from asides.transports.flow_state import FlowState
+from asides.transports.protocols import AsyncTransport, RecordStore, Transport
+from asides.transports.sync import SyncDriver
+
+
+class RelayState(FlowState[RelayOutcome]):
+    """The state of a relayed request."""
+
+    __slots__ = ()
+
+    def __init__(self, exchange: RelayExchange, records: RecordStore | None) -> None:
+        super().__init__(exchange.call, exchange.steps)
+        self.records = records
+
+
+class RelayStream:
+    """The response to one relayed request: `start()` first, then iterate over the bytes of its body."""
+
+    def __init__(self, exchange: RelayExchange, transport: Transport, records: RecordStore | None = None) -> None:
+        self._state = RelayState(exchange, records)
+        self._driver = SyncDriver(self._state, transport)
+        self._batches = self._driver.batches()
+        self._first: list[bytes] = []
+
+    def start(self) -> ResponseStart:
+        """Send the request, and wait for the head of the response."""
+        start: ResponseStart
+        start, *self._first = next(self._batches)
+        return start
+
+    def __iter__(self) -> Iterator[bytes]:
+        if self._first:
+            yield b"".join(self._first)
+        for batch in self._batches:
+            yield b"".join(batch)
+
+    def close(self) -> None:
+        """Leave: the connection to the provider is closed at once. May be called from any thread."""
+        self._driver.close()
+        if (response := self._driver.response) is not None:
+            response.close()
+        with suppress(ValueError):
+            self._batches.close()
+
+    @property
+    def outcome(self) -> RelayOutcome | None:
+        """How it ended; None before that."""
+        return self._state.whole
+
+
+class AsyncRelayStream:
+    """The same in an event loop. A cancelled task closes the connection to the provider."""
+
+    def __init__(self, exchange: RelayExchange, transport: AsyncTransport, records: RecordStore | None = None) -> None:
+        self._state = RelayState(exchange, records)
+        self._driver = AsyncDriver(self._state, transport)
+        self._batches = self._driver.batches()
+        self._first: list[bytes] = []
+
+    async def start(self) -> ResponseStart:
+        """Send the request, and wait for the head of the response."""
+        start: ResponseStart
+        start, *self._first = await anext(self._batches)
+        return start
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._first:
+            yield b"".join(self._first)
+        async for batch in self._batches:
+            yield b"".join(batch)
+
+    async def close(self) -> None:
+        """Leave: the connection to the provider is closed at once."""
+        self._driver.close()
+        if (response := self._driver.response) is not None:
+            response.close()
+        with suppress(RuntimeError):
+            await self._batches.aclose()
+
+    @property
+    def outcome(self) -> RelayOutcome | None:
+        """How it ended; None before that."""
+        return self._state.whole
