@@ -42,7 +42,8 @@ class VercelMessage:
             assert self.ending is None, "nothing follows the end"
             kind: str = chunk["type"]
             if kind.startswith(("text-", "reasoning-")):
-                self._add_text(*kind.split("-"), chunk)
+                part, _, what = kind.partition("-")
+                self._add_text(part, what, chunk)
             elif kind.startswith("tool-"):
                 self._add_tool(kind, chunk)
             elif kind in ("start", "finish"):

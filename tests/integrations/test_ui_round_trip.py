@@ -94,7 +94,7 @@ def test_without_a_carrier_the_next_turn_is_accepted_too(protocol: str, dialect:
 
 def test_a_page_that_may_not_see_thinking_still_brings_it_back(stage: OpenStage) -> None:
     opened = stage(play)
-    policy = {"user": []}
+    policy: dict[str, Any] = {"user": []}
     with start_agent("openai_chat", opened.url).stream("Which is warmer?") as run:
         body = b"".join(asides.ui.vercel(run, carry=CARRY, visibility=policy))
         messages = run.result.messages

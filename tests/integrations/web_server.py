@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 
 @contextmanager
-def serve_asgi(answer: Callable[[Any], Any], headers: Any) -> Iterator[str]:
+def serve_asgi(answer: Callable[[Any], Any], headers: Any) -> Generator[str]:
     """Serve what `answer` gives for each posted body; yield the address."""
 
     async def post(request: Request) -> StreamingResponse:
@@ -43,7 +43,7 @@ class _Quiet(WSGIRequestHandler):
 
 
 @contextmanager
-def serve_wsgi(answer: Callable[[Any], Iterable[bytes]], headers: Any) -> Iterator[str]:
+def serve_wsgi(answer: Callable[[Any], Iterable[bytes]], headers: Any) -> Generator[str]:
     """Serve what `answer` gives for each posted body, blocking; yield the address."""
 
     def app(environ: Any, start_response: Any) -> Iterable[bytes]:

@@ -66,7 +66,9 @@ class TurnReader:
             return
         if isinstance(part, Thought) and text:
             part = msgspec.structs.replace(part, text=text)
-        if not isinstance(part, ToolCall) and not (isinstance(part, Text) and state.digest):
+        if isinstance(part, (ServerTool, UnknownPart)):
+            self._put(part, state.block)
+        elif not isinstance(part, ToolCall) and not (isinstance(part, Text) and state.digest):
             self._blocks[state.block] = len(self._parts)
             self._parts.append(part)
 
@@ -92,8 +94,12 @@ class TurnReader:
         """Add a tool that the provider ran, if its state came back. Without it nobody could send it."""
         state = self._open(token)
         if state is not None and isinstance(state.part, (ServerTool, UnknownPart)):
-            place = self._blocks.setdefault(state.block, len(self._parts))
-            self._parts[place : place + 1] = [state.part]
+            self._put(state.part, state.block)
+
+    def _put(self, part: ServerTool | UnknownPart, block: int) -> None:
+        """Add a part that came whole. A later one of its block replaces it."""
+        place = self._blocks.setdefault(block, len(self._parts))
+        self._parts[place : place + 1] = [part]
 
     def _open(self, token: object) -> CarriedState | None:
         return None if self._carry is None or token is None else self._carry.open(token)
