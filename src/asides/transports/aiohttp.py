@@ -6,7 +6,7 @@ Not here: when to try again and what a response means (flows), and which proxy a
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import closing, suppress
 from contextvars import ContextVar
 from functools import partial
 from io import BytesIO
