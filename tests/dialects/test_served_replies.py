@@ -31,10 +31,8 @@ from asides.values.events import (
     ToolCallDelta,
     UsageReported,
 )
-from asides.values.messages import Message, OutputSchema, Prompt, ProviderState
+from asides.values.messages import Message, Prompt
 from asides.values.parts import File, Image, ServerTool, Text, UnknownPart
-from asides.values.thinking import Thinking
-from asides.values.tools import Tool
 from asides.values.usage import Usage, normalise_usage
 from asides.wire.sse import SseReader
 
@@ -205,9 +203,8 @@ def test_a_refusal_is_no_answer_where_the_dialect_has_a_place_for_it(name: str, 
 def test_a_tool_has_the_callers_name_again(name: str, stream: bool) -> None:
     writer = make_writer(name, stream=stream, tools={"my_tool_1a2b": CallerTool("my.tool")})
     pieces = [ToolCallDelta(0, CALLS[0], "my_tool_1a2b", '{"a"'), ToolCallDelta(0, arguments=":1}")]
-    (call,) = decode(
-        name, b"".join(writer.write([event]) for event in [ReplyStarted("m"), *pieces, END])
-    ).reply.tool_calls
+    events: list[Event] = [ReplyStarted("m"), *pieces, END]
+    (call,) = decode(name, b"".join(writer.write([event]) for event in events)).reply.tool_calls
     assert (call.name, call.arguments) == ("my.tool", {"a": 1})
 
 
@@ -229,9 +226,9 @@ def random_reply(seed: int) -> list[Event]:
         else:
             block = chooser.choice((7, 8, 9))
             piece = arguments[block].pop(0) if arguments[block] and block in begun else ""
-            events.append(
-                ToolCallDelta(block, *(() if block in begun else (f"{CALLS[0]}{block}", f"f{block}")), arguments=piece)
-            )
+            is_new = block not in begun
+            call_id, name = (f"{CALLS[0]}{block}", f"f{block}") if is_new else (None, None)
+            events.append(ToolCallDelta(block, call_id, name, piece))
             begun.add(block)
     events += [ToolCallDelta(block, arguments="".join(arguments[block])) for block in sorted(begun)]
     return [*events, UsageReported(normalise_usage(input=1, output=1)), END]
@@ -269,7 +266,7 @@ def check_responses(data: bytes) -> None:
     open_items: dict[int, str] = {}
     done: dict[int, Any] = {}
     for document in documents:
-        index = document.get("output_index")
+        index: Any = document.get("output_index")
         match document["type"]:
             case "response.output_item.added":
                 assert index == len(open_items) + len(done)
@@ -312,40 +309,6 @@ def test_blocks_that_come_in_turns_lose_nothing(name: str, seed: int) -> None:
     if name == "openai_responses":
         check_responses(data)
     assert len(at_once.write(events)) == len(data)
-
-
-# --- what a response repeats ------------------------------------------------------------------------------------------
-
-
-def test_a_response_repeats_the_settings_of_its_request() -> None:
-    prompt = Prompt(
-        SERVED.prompt.messages,
-        system="Be brief.",
-        thinking=Thinking(effort="low", summary="auto"),
-        tools=(Tool("f", "Finds.", strict=True),),
-        tool_choice="f",
-        parallel_tool_calls=False,
-        output=OutputSchema("a", {"type": "object"}),
-        max_tokens=99,
-        metadata={"k": "v"},
-        state=ProviderState(previous_response_id="resp_0"),
-        extra={"text": {"verbosity": "low"}},
-    )
-    writer = find_dialect("openai_responses").writer(model="m", stream=True)
-    assert isinstance(writer, ReplyWriter)
-    writer.serve(ServedRequest(prompt, "m", stream=True), {}, foreign=True)
-    documents = list_documents(writer.write([TextDelta("a"), END]))
-    for document in (documents[0], documents[1], documents[-1]):
-        response = document["response"]
-        assert response["instructions"] == "Be brief."
-        assert response["reasoning"] == {"effort": "low", "summary": "auto"}
-        assert [tool["name"] for tool in response["tools"]] == ["f"]
-        assert response["tool_choice"] == {"type": "function", "name": "f"}
-        assert response["parallel_tool_calls"] is False
-        assert response["text"]["verbosity"] == "low"
-        assert response["text"]["format"]["type"] == "json_schema"
-        assert (response["max_output_tokens"], response["metadata"]) == (99, {"k": "v"})
-        assert response["previous_response_id"] == "resp_0"
 
 
 def test_a_response_that_was_cut_or_failed_says_so() -> None:
