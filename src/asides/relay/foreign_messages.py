@@ -107,7 +107,7 @@ def _drop_foreign_parts(messages: tuple[Message, ...], notices: list[Notice]) ->
         for part in message.parts:
             if not isinstance(part, (ServerTool, UnknownPart)) or part.origin is not None:
                 parts.append(_drop_foreign_seals(part))
-            elif isinstance(part, UnknownPart) and (known := _translate_part(part)) is not None:
+            elif (known := _translate_part(part)) is not None:
                 parts.append(known)
             else:
                 left_out[_name_part(part)] = None
@@ -120,7 +120,7 @@ def _drop_foreign_parts(messages: tuple[Message, ...], notices: list[Notice]) ->
     return tuple(fitted)
 
 
-def _translate_part(part: UnknownPart) -> Part | None:
+def _translate_part(part: ServerTool | UnknownPart) -> Part | None:
     """Return a part of the caller's dialect that others have in another form; None if they have none."""
     match msgspec.json.decode(part.json):
         case {"type": "custom", "id": str() as call_id, "custom": {"name": str() as name, "input": str() as text}}:

@@ -71,7 +71,7 @@ def map_tools(prompt: Prompt, caller: str, target: str) -> tuple[tuple[Tool, ...
         tools.append(tool if sent == tool.name else msgspec.structs.replace(tool, name=sent))
     for own in _list_called(prompt):
         names.add(own)
-    return tuple(tools), ToolMap(names.sent, names.received), notices
+    return tuple(tools), ToolMap(names.sent, names.list_received()), notices
 
 
 class _NameFitter:
@@ -83,7 +83,15 @@ class _NameFitter:
         """Names that need no change keep it, whatever comes before them."""
         self._known: dict[tuple[str, str], str] = {}
         self.sent: dict[tuple[str, str], str] = {}
-        self.received: dict[str, CallerTool] = {}
+        self._received: dict[str, CallerTool] = {}
+
+    def list_received(self) -> dict[str, CallerTool]:
+        """Return the caller's tools by the names that models call: some leave a namespace out, or write a dot."""
+        inner = [own for own in self._received.values() if own.namespace]
+        short = [own.name for own in inner]
+        taken = self._taken | set(self._known.values())
+        aliases = {own.name: own for own in inner if short.count(own.name) == 1 and own.name not in taken}
+        return {**aliases, **{f"{own.namespace}.{own.name}": own for own in inner}, **self._received}
 
     def _fits(self, name: str) -> bool:
         return self._accepted is None or self._accepted.fullmatch(name) is not None
@@ -96,7 +104,7 @@ class _NameFitter:
         self._known[key] = name
         if name != own.name or own.namespace or own.custom:
             self.sent[key] = name
-            self.received[name] = own
+            self._received[name] = own
         return name
 
     def _choose(self, own: CallerTool) -> str:
