@@ -6,7 +6,8 @@ from uuid import uuid4
 
 from asides.dialects.dialect import ServedRequest
 from asides.testing import Say, Stage
-from asides.values.parts import Thought, ToolCall, ToolResult
+from asides.values.parts import ToolCall, ToolResult
+from asides.values.thinking import Thought
 
 UPSTREAMS = {
     "anthropic": "anthropic:claude-sonnet-4-5",

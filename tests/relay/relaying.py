@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,13 +19,14 @@ from asides.providers.provider import Target
 from asides.providers.table import find_maker
 from asides.relay.relay import Relay, RelayConfig
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
+from asides.relay.vault.memory_vault import MemoryVault
 from asides.settings import Settings
 from asides.testing import Stage
+from asides.transports.protocols import RecordStore
 from asides.transports.relay_stream import RelayStream
 from asides.transports.urllib3 import Urllib3Transport
 from asides.values.messages import Prompt
 from asides.values.reply import Reply
-from asides.values.stored_records import StoredRecord
 
 CALLERS = ("anthropic", "bedrock", "cohere", "gemini", "ollama", "openai_chat", "openai_responses")
 UPSTREAMS = (
@@ -47,31 +47,6 @@ _USUAL_MODELS = {
     "bedrock": "anthropic.claude-opus-4-5-20251101-v1:0",
     "gemini": "gemini-3-pro-preview",
 }
-
-
-class Records:
-    """A store of records in a dict."""
-
-    is_instant = True
-
-    def __init__(self) -> None:
-        self.kept: list[tuple[str, StoredRecord]] = []
-        self.reads = 0
-
-    def read(self, tenant: str, keys: Sequence[str]) -> list[StoredRecord]:
-        self.reads += 1
-        return [record for owner, record in self.kept if owner == tenant and set(record.keys) & set(keys)]
-
-    def write(self, tenant: str, record: StoredRecord) -> None:
-        self.kept.append((tenant, record))
-
-    def delete(self, tenant: str, keys: Sequence[str]) -> int:
-        gone = [(owner, record) for owner, record in self.kept if owner == tenant and set(record.keys) & set(keys)]
-        self.kept = [each for each in self.kept if each not in gone]
-        return len(gone)
-
-    def close(self) -> None:
-        pass
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -95,14 +70,15 @@ class Door:
         stage: Stage | None,
         *,
         store: bool = True,
+        records: RecordStore | None = None,
         settings: Settings | None = None,
         options: Options | None = None,
         **config: Any,
     ) -> None:
         given = Options() if stage is None else Options(base_url=stage.url, api_key="sk-test")
-        self.records = Records() if store else None
+        self.records: RecordStore | None = (records or MemoryVault()) if store else None
         config.setdefault("state_mode", "memory" if store else "carry-only")
-        builder = CallBuilder(Options(**{**given, **(options or {})}), settings=settings or Settings())  # type: ignore[typeddict-item]
+        builder = CallBuilder(Options(**{**given, **(options or {})}), settings=settings or Settings())
         self.relay = Relay(builder, RelayConfig(**config))
         self.transport = Urllib3Transport()
 

@@ -198,7 +198,8 @@ class ReplyWriter:
             # Most events are one of these.
             kind = type(event)
             if kind is TextDelta:
-                written.append(self._write_text(event))  # type: ignore[arg-type]
+                if event.text or not self._is_foreign:  # type: ignore[union-attr] # an empty part only carries a seal
+                    written.append(self._write_text(event))  # type: ignore[arg-type]
             elif kind is ThinkingDelta:
                 written.append(self._write_thinking(event))  # type: ignore[arg-type]
             else:

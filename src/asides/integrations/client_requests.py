@@ -26,6 +26,15 @@ OWN_FIELD = FIELD
 """The field of a request's body, and the argument of a client, that holds options of asides."""
 
 _CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
+_SHARED_HEADERS = frozenset(
+    {"accept", "content-type", "user-agent", "anthropic-version", "anthropic-beta", "openai-beta"}
+)
+_CONNECTION_HEADERS = frozenset(
+    """
+    host connection content-length transfer-encoding accept-encoding content-encoding keep-alive te trailer upgrade
+    expect cookie idempotency-key
+    """.split()
+)
 # Where the path of a client's base URL ends.
 _FIRST_STEP = re.compile(r"/(?:chat|responses|messages|models?|api)(?=[/:]|$)")
 
@@ -70,15 +79,30 @@ def _is_at(row: Provider, address: str) -> bool:
     return not (row.launcher or is_loopback(row.base_url)) and is_own_address(row, address)
 
 
-def take_key(headers: dict[str, str]) -> str | None:
-    """Remove the credentials from the headers of a request, and return the key; None where the client has none."""
-    found = [value for name in _CREDENTIAL_HEADERS if (value := headers.pop(name, ""))]
+def read_key(headers: dict[str, str]) -> str | None:
+    """The key that a client sends; None where it has none."""
+    found = [value for name in _CREDENTIAL_HEADERS if (value := headers.get(name, ""))]
     for value in found:
         kind, _, bearer = value.partition(" ")
         key = bearer.strip() if kind.lower() == "bearer" and bearer else value
         if key != NO_KEY:
             return key
     return None
+
+
+def select_shared_headers(headers: dict[str, str]) -> dict[str, str]:
+    """The headers that may go to any provider: those that belong to a dialect."""
+    return {name: value for name, value in headers.items() if name in _SHARED_HEADERS}
+
+
+def select_own_headers(headers: dict[str, str]) -> dict[str, str]:
+    """The headers that a program added itself, such as the key of a proxy. They go to the home alone."""
+    return {
+        name: value
+        for name, value in headers.items()
+        if not (name in _SHARED_HEADERS or name in _CONNECTION_HEADERS or name in _CREDENTIAL_HEADERS)
+        and not name.startswith("x-stainless-")
+    }
 
 
 # --- options ------------------------------------------------------------------------------------------------------

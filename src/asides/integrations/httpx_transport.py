@@ -14,11 +14,11 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from asides.integrations.in_process_relay import Answered, ClientRequest, InProcessRelay, Relayed, RelayOptions
+from asides.integrations.in_process_relay import Answered, ClientRequest, InProcessRelay, RelayOptions
 from asides.relay.relay_request import RelayOutcome, ResponseStart
 from asides.transports.aiohttp import AiohttpTransport
 from asides.transports.protocols import AsyncTransport, Transport
-from asides.transports.relay_stream import AsyncRelayStream, RelayStream
+from asides.transports.relay_stream import AsyncRelayStream, Relayed, RelayStream
 from asides.transports.urllib3 import Urllib3Transport
 from asides.values.errors import ConfigError, ConnectTimeout, IdleTimeout, TransportError
 
@@ -52,12 +52,13 @@ class AsidesTransport(_TransportOfBoth):
     def handle_request(self, request: Any) -> Any:
         """Answer a request. The body of the response arrives while it is read."""
         library = _find_library(request)
-        relayed = self._relay.begin(_read_request(request, request.read()))
-        stream = RelayStream(relayed, self._transport, self._relay.records)  # type: ignore[arg-type]
+        read = _read_request(request, request.read())
+        transport = self._relay.add_headers(read, self._transport)
+        stream = RelayStream(self._relay.begin(read), transport, self._relay.records)
         try:
             start = stream.start()
             if start.status < 500:
-                return library.build_response(start, library.body(stream))
+                return library.build_response(start, library.body(stream, request))
             # An error of the connection is told as the library tells it, so that its users find what they know.
             body = b"".join(stream)
         except BaseException:
@@ -92,11 +93,12 @@ class AsyncAsidesTransport(_AsyncTransportOfBoth):
         if not _has_event_loop():
             error = ConfigError(_NO_LOOP)
             return library.finish(*_write_at_once(Answered("openai_chat", error)), None, request)
-        stream = AsyncRelayStream(self._relay.begin(read), self._transport, self._relay.records)  # type: ignore[arg-type]
+        transport = self._relay.add_headers(read, self._transport)
+        stream = AsyncRelayStream(self._relay.begin(read), transport, self._relay.records)
         try:
             start = await stream.start()
             if start.status < 500:
-                return library.build_response(start, library.async_body(stream))
+                return library.build_response(start, library.async_body(stream, request))
             body = b"".join([piece async for piece in stream])
         except BaseException:
             await stream.close()
@@ -163,11 +165,13 @@ def _load_library(name: str) -> _Library:
     class Body(module.SyncByteStream):  # type: ignore[misc]
         """The bytes of a response as they arrive. Closing it leaves the provider at once."""
 
-        def __init__(self, stream: RelayStream) -> None:
+        def __init__(self, stream: RelayStream, request: Any) -> None:
             self._stream = stream
+            self._request = request
 
         def __iter__(self) -> Iterator[bytes]:
-            return iter(self._stream)
+            yield from self._stream
+            library.check_end(self._stream.outcome, self._request)
 
         def close(self) -> None:
             self._stream.close()
@@ -175,16 +179,20 @@ def _load_library(name: str) -> _Library:
     class AsyncBody(module.AsyncByteStream):  # type: ignore[misc]
         """The same, awaiting."""
 
-        def __init__(self, stream: AsyncRelayStream) -> None:
+        def __init__(self, stream: AsyncRelayStream, request: Any) -> None:
             self._stream = stream
+            self._request = request
 
-        def __aiter__(self) -> AsyncIterator[bytes]:
-            return self._stream.__aiter__()
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            async for piece in self._stream:
+                yield piece
+            library.check_end(self._stream.outcome, self._request)
 
         async def aclose(self) -> None:
             await self._stream.close()
 
-    return _Library(module, Body, AsyncBody)
+    library = _Library(module, Body, AsyncBody)
+    return library
 
 
 class _Library(NamedTuple):
@@ -204,12 +212,17 @@ class _Library(NamedTuple):
             raise self._translate(outcome.error, request) from outcome.error
         return self.module.Response(start.status, headers=start.headers, content=body)
 
-    def _translate(self, error: TransportError, request: Any) -> Exception:
+    def check_end(self, outcome: RelayOutcome | None, request: Any) -> None:
+        """Raise the library's own error if a response that was forwarded broke off. Others end with an error in it."""
+        if outcome is not None and outcome.mode == "forward" and isinstance(outcome.error, TransportError):
+            raise self._translate(outcome.error, request, has_begun=True) from outcome.error
+
+    def _translate(self, error: TransportError, request: Any, *, has_begun: bool = False) -> Exception:
         if isinstance(error, ConnectTimeout):
             kind = self.module.ConnectTimeout
         elif isinstance(error, IdleTimeout):
             kind = self.module.ReadTimeout
         else:
-            kind = self.module.NetworkError
+            kind = self.module.RemoteProtocolError if has_begun else self.module.ConnectError
         problem: Exception = kind(str(error), request=request)
         return problem

@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, Protocol, get_args
+from typing import Any, TypeVar, cast, get_args
 
 import msgspec
 
@@ -25,8 +25,10 @@ from asides.integrations.client_requests import (
     check_options,
     find_base_path,
     find_home,
+    read_key,
     read_timeout,
-    take_key,
+    select_own_headers,
+    select_shared_headers,
 )
 from asides.options import Options, Timeout, merge_options
 from asides.providers.credentials import KeySource, Secret, find_key
@@ -39,8 +41,11 @@ from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
 from asides.relay.turn_state import StateMode
 from asides.relay.vault.open_vault import OpenedVault, open_vault
 from asides.settings import Settings
-from asides.transports.protocols import RecordStore
+from asides.transports.protocols import AsyncTransport, RecordStore, Transport
+from asides.transports.relay_stream import Relayed
 from asides.values.errors import AsidesError, ConfigError, TransportError
+
+AnyTransport = TypeVar("AnyTransport", Transport, AsyncTransport)
 
 
 class RelayOptions(Options, total=False):
@@ -61,10 +66,8 @@ class RelayOptions(Options, total=False):
 
 # The client tries again by itself.
 _DEFAULTS = Options(retries=0)
-# Headers about the connection between the client and a server, which is none here, or that the transport sets.
-_CONNECTION_HEADERS = frozenset(
-    {"host", "connection", "content-length", "transfer-encoding", "accept-encoding", "content-encoding", "keep-alive"}
-)
+# Headers of a response that are about the connection to a server, which the client does not have.
+_CONNECTION_HEADERS = frozenset({"connection", "content-length", "transfer-encoding", "content-encoding", "keep-alive"})
 
 
 class ClientRequest(msgspec.Struct, frozen=True):
@@ -83,19 +86,6 @@ class ClientRequest(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"ClientRequest({self.method} {self.path}, <{len(self.body)} bytes>)"
-
-
-class Relayed(Protocol):
-    """A request under way, as `RelayStream` runs it."""
-
-    @property
-    def call(self) -> CallLike:
-        """The call under way."""
-        ...
-
-    def steps(self) -> Flow[RelayOutcome]:
-        """The flow: it emits the head of the response, then its bytes."""
-        ...
 
 
 class InProcessRelay:
@@ -119,34 +109,37 @@ class InProcessRelay:
 
     def begin(self, request: ClientRequest) -> Relayed:
         """Begin a request. Nothing is sent yet, and what is wrong with it becomes an error response."""
-        headers = dict(request.headers)
-        key = take_key(headers)
         is_served = True
         try:
-            dialect = find_endpoint(request.method, request.path, request.query, headers).dialect
+            dialect = find_endpoint(request.method, request.path, request.query, request.headers).dialect
         except NoEndpoint as problem:
             dialect, is_served = problem.dialect, bool(problem.allowed)
         try:
             timeout = read_timeout(request.limits)
             if not is_served:
-                return self._forward(request, headers, key, dialect, timeout)
-            return self._relay(request, headers, key, dialect, timeout)
+                return self._forward(request, dialect, timeout)
+            return self._relay(request, dialect, timeout)
         except AsidesError as error:
             return Answered(dialect, error)
 
-    def _relay(
-        self, request: ClientRequest, headers: dict[str, str], key: str | None, dialect: str, timeout: Timeout
-    ) -> Relayed:
+    def add_headers(self, request: ClientRequest, transport: AnyTransport) -> AnyTransport:
+        """The transport for a request: the headers of the program itself go to its home, as ever."""
+        own = select_own_headers(request.headers)
+        return cast("AnyTransport", _AddsHeaders(transport, f"{request.origin}/", own)) if own else transport
+
+    def _relay(self, request: ClientRequest, dialect: str, timeout: Timeout) -> Relayed:
         home = self._find_home(request.origin + find_base_path(request.path), dialect)
         config = RelayConfig(
             home=home.provider,
-            home_options=home.options(key),
+            home_options=home.options(read_key(request.headers)),
             options=merge_options(Options(timeout=timeout), self._options),
             sink="app",
+            tells_cuts=False,
             trusts_callers=True,
             keys=self._vault.keys,
             state_mode=self._vault.mode,
         )
+        headers = select_shared_headers(request.headers)
         relayed = RelayRequest(
             dialect, request.method, request.path, request.query, headers, request.body, self._tenant
         )
@@ -162,15 +155,13 @@ class InProcessRelay:
                 self._homes[address, dialect] = known
         return known
 
-    def _forward(
-        self, request: ClientRequest, headers: dict[str, str], key: str | None, dialect: str, timeout: Timeout
-    ) -> Forwarded:
+    def _forward(self, request: ClientRequest, dialect: str, timeout: Timeout) -> Forwarded:
         """The request to the home as it came."""
         home = self._find_home(request.origin, dialect)
         self._check_model(request, home)
         target = find_host(home.provider, base_url=home.base_url, rows=self._builder.rows)
-        secret = find_key(target.provider, key, base_url=target.base_url)
-        return Forwarded(request, headers, target, secret, timeout)
+        key = find_key(target.provider, read_key(request.headers), base_url=target.base_url)
+        return Forwarded(request, target, key, timeout)
 
     def _check_model(self, request: ClientRequest, home: Home) -> None:
         """Raise if the request names a model of another provider, which has no such endpoint here."""
@@ -201,6 +192,25 @@ class _NamesModel(msgspec.Struct):
     model: Any = ""
 
 
+class _AddsHeaders:
+    """A transport that adds headers to the requests to one server. It serves blocking and awaiting clients."""
+
+    def __init__(self, transport: Any, origin: str, headers: dict[str, str]) -> None:
+        self._transport = transport
+        self._origin = origin
+        self._headers = headers
+
+    def open(self, request: HttpRequest, timeout: Timeout) -> Any:
+        if request.url.startswith(self._origin):
+            known = {name.lower() for name in request.headers}
+            more = {name: value for name, value in self._headers.items() if name not in known}
+            request = msgspec.structs.replace(request, headers={**request.headers, **more})
+        return self._transport.open(request, timeout)
+
+    def close(self) -> Any:
+        return self._transport.close()
+
+
 # --- requests that the relay has no endpoint for -----------------------------------------------------------------
 
 
@@ -215,16 +225,14 @@ class _PlainCall(msgspec.Struct, frozen=True):
 class Forwarded:
     """A request that goes to the home provider as it came, with its key. Its response comes back as it is."""
 
-    def __init__(
-        self, request: ClientRequest, headers: dict[str, str], target: Target, key: Secret | None, timeout: Timeout
-    ) -> None:
+    def __init__(self, request: ClientRequest, target: Target, key: Secret | None, timeout: Timeout) -> None:
         self.call: CallLike = _PlainCall(target, Policy(timeout=timeout), key)
         self._dialect = plain_row(target.dialect).dialect
         query = f"?{request.query}" if request.query else ""
-        own = {name: value for name, value in headers.items() if name not in _CONNECTION_HEADERS}
+        headers = select_shared_headers(request.headers)
         origin = LAUNCH_URL if target.launches else request.origin
         credential = None if target.quirks.auth == "nothing" else _name_credential(request.headers)
-        self._request = HttpRequest(request.method, f"{origin}{request.path}{query}", own, request.body, credential)
+        self._request = HttpRequest(request.method, f"{origin}{request.path}{query}", headers, request.body, credential)
 
     def steps(self) -> Flow[RelayOutcome]:
         """The flow."""

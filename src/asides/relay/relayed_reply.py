@@ -30,7 +30,7 @@ from asides.relay.splice_body import find_members
 from asides.relay.stored_responses import join_messages, read_previous, refuse_previous
 from asides.relay.target_calls import build_calls
 from asides.relay.translate import TranslatedExchange
-from asides.values.errors import ConfigError
+from asides.values.errors import ConfigError, MissingKey, UnknownModel
 from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
 from asides.values.reply import Reply
@@ -61,7 +61,7 @@ class RelayedReply:
         exchange = self._exchange
         if isinstance(exchange, TranslatedExchange):
             return exchange.write_last_error(response)
-        if isinstance(exchange, ForwardExchange) and exchange.is_cut:
+        if isinstance(exchange, ForwardExchange) and exchange.is_cut and self._caller.config.tells_cuts:
             writer = self._find_form()[1](model="", stream=True, include_usage=False)
             written = write_stream_error(writer, response)
             # The event that broke off must not swallow this one.
@@ -82,7 +82,15 @@ class RelayedReply:
         if state.previous_response_id is not None:
             asked = yield from self._expand(asked, state.previous_response_id)
         options = collect_options(own, asked.prompt, route, caller.config, caller.builder)
-        call = build_calls(caller, asked, options)
+        try:
+            call = build_calls(caller, asked, options)
+        except MissingKey as problem:
+            if not route.is_guess:
+                raise
+            raise UnknownModel(
+                f"the model {model[:200]!r} begins with no provider's name, and as a model of {problem.provider} it "
+                "needs a key. To do: write provider:model; `asides providers` lists the providers."
+            ) from None
         calls = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
         if served is not None:
             asked = yield from self._state.restore(asked, [each.target for each in calls])

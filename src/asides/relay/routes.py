@@ -30,6 +30,8 @@ class Route(msgspec.Struct, frozen=True):
     options: Options = msgspec.field(default_factory=Options)
     name: str = ""
     """The name of the route of the settings; "" if it is none."""
+    is_guess: bool = False
+    """The name looks as if it began with a provider's, and none is called so: a model of the home may be."""
 
 
 def find_route(model: str, builder: CallBuilder, home: str, dialect: str) -> Route:
@@ -50,7 +52,7 @@ def find_route(model: str, builder: CallBuilder, home: str, dialect: str) -> Rou
     provider = home or find_maker(dialect)
     if provider is None:
         raise UnknownModel(f"the model {name!r} names no provider. To do: write provider:model.")
-    return Route((f"{provider}:{name}",))
+    return Route((f"{provider}:{name}",), is_guess=not home and ":" in name)
 
 
 def is_qualified(name: str, builder: CallBuilder, *, slashes: bool = True) -> bool:

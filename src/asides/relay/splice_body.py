@@ -32,6 +32,8 @@ def find_members(body: bytes) -> list[Member] | None:
         return None
     opening = _BLANKS.match(body)
     place = 0 if opening is None else opening.end() + 1
+    if not values:
+        return []
     members: list[Member] = []
     for name, raw in values.items():
         key = _KEY.match(body, place)
@@ -42,7 +44,7 @@ def find_members(body: bytes) -> list[Member] | None:
         members.append(Member(name, key.start(1), key.end(), end))
         after = _BLANKS.match(body, end)
         place = (end if after is None else after.end()) + 1  # behind the comma, or the closing brace
-    return members if not body[place:].strip() and body[place - 1 : place] in (b"}", b"") else None
+    return members if body[place - 1 : place] == b"}" else None
 
 
 def splice_body(body: bytes, model: str | None, drop: Container[str] = ()) -> bytes | None:

@@ -25,7 +25,7 @@ from asides.relay.vault_records import read_payload, write_payload
 from asides.values.events import ReplyStarted
 from asides.values.fold import simulate
 from asides.values.messages import Message
-from asides.values.parts import ToolCall
+from asides.values.parts import Text, ToolCall
 from asides.values.reply import Reply
 from asides.values.stored_records import StoredRecord
 
@@ -126,7 +126,9 @@ def _write_document(served: ServedRequest, reply: Reply, response_id: str, creat
     writer.created = created
     if hasattr(writer, "serve"):
         writer.serve(served, {}, foreign=False)
-    events = simulate(reply, max(len(reply.text), 1))
+    # A text without words only carries a seal.
+    parts = tuple(part for part in reply.parts if not isinstance(part, Text) or part.text)
+    events = simulate(msgspec.structs.replace(reply, parts=parts), max(len(reply.text), 1))
     started = ReplyStarted(served.model, response_id, None, stored=True)
     document: bytes = writer.write([started, *events[1:]])
     return document

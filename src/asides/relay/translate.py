@@ -103,8 +103,8 @@ class TranslatedExchange:
                         is_first = False
                         events = self._begin_reply(events)
                     events = self._fit(events)
-                    if events and type(events[-1]) is ReplyEnded:
-                        events = [*events[:-1], self._end_with_calls(events[-1])]
+                    if events and isinstance(last := events[-1], ReplyEnded):
+                        events = [*events[:-1], self._end(last)]
                         yield from self._finish()
                     if written := writer.write(events):
                         start = [] if caller.started else self._start(step.events)
@@ -145,12 +145,11 @@ class TranslatedExchange:
         more = _STREAM_HEADERS if self._served.stream else {}
         return self._caller.start(200, {"content-type": self._writer.content_type, **more}, notices)
 
-    def _end_with_calls(self, end: ReplyEnded) -> ReplyEnded:
-        """Some hosts end a reply with calls as any other. Clients look at the reason before they look for calls."""
-        partial = self._exchange.partial
-        if end.stop.reason != "stop" or partial is None or not partial.tool_calls:
+    def _end(self, end: ReplyEnded) -> ReplyEnded:
+        """The end without the word of another dialect: one of ours may mean less by the same word."""
+        if self._call.target.dialect == self._caller.dialect and end.stop.reason != "tool_calls":
             return end
-        return msgspec.structs.replace(end, stop=msgspec.structs.replace(end.stop, reason="tool_calls"))
+        return msgspec.structs.replace(end, stop=msgspec.structs.replace(end.stop, raw=None))
 
     def _finish(self) -> Flow[None]:
         """Store what has to be kept, before the caller gets the end of the reply."""

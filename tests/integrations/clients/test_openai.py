@@ -144,7 +144,7 @@ def test_a_typed_tool(behind: Behind, stage: OpenStage, model: str) -> None:
     stage.expect_no_refusals()
     with OpenAI() as client:
         completion = client.chat.completions.parse(**ask_chat(model, "Where?"), tools=[pydantic_function_tool(Place)])
-        [call] = completion.choices[0].message.tool_calls or ()
+        [call] = completion.choices[0].message.tool_calls or []
         assert call.function.parsed_arguments == Place(city="Oslo", degrees=12)
 
 
@@ -183,7 +183,7 @@ def test_five_tool_steps_in_chat(
     with OpenAI() as client:
 
         def ask() -> Any:
-            asked = {"model": model, "messages": history, "tools": [TOOL], "reasoning_effort": "high"}
+            asked: dict[str, Any] = {"model": model, "messages": history, "tools": [TOOL], "reasoning_effort": "high"}
             if not streamed:
                 return client.chat.completions.create(**asked).choices[0]
             with client.chat.completions.stream(**asked) as stream:
