@@ -81,6 +81,10 @@ class ChatWriter(ReplyWriter):
         self._output: Chunks | WholeCompletion = (Chunks if stream else WholeCompletion)()
         self._begun = False
 
+    def use_thinking_field(self, name: str) -> None:
+        """Write all thinking into this field, whatever its provider called it."""
+        self._deltas.field = name
+
     def _name_call(self, event: ToolCallDelta, tool: CallerTool, arguments: str) -> ToolCallDelta:
         self._deltas.writes_custom = self._deltas.writes_custom or tool.custom
         return super()._name_call(event, tool, arguments)
