@@ -226,7 +226,9 @@ class Conversation:
         assert received.refusal is not None
         assert act.start.status == 200 or act.body == received.refusal.body
         assert received.body == replace_model(act.sent, ask.model, ask.model.partition(":")[2])
-        is_lost = branch.client.echo in ("unthinking", "unsigned") and _STATE.search(received.refusal.text) is not None
+        said = [message for message in branch.messages if message.role == "assistant"]
+        dropped = branch.client.echo in ("unthinking", "unsigned") and bool(said) and bool(find_tokens(said[-1]))
+        is_lost = dropped and _STATE.search(received.refusal.text) is not None
         assert not (is_lost and self._keeps_all(branch)), received.refusal
         self.tally["forwarded refusal"] += 1
 
