@@ -53,8 +53,8 @@ class TranslatedExchange:
         self._state = state
         asked = msgspec.structs.replace(served, prompt=call.prompt)
         prompt, changes = fit_prompt(asked, caller.dialect, call.target)
-        told = (*notices, *call.notices, *changes)
-        self._call = msgspec.structs.replace(call, prompt=prompt, notices=told, expected=None)
+        all_notices = (*notices, *call.notices, *changes)
+        self._call = msgspec.structs.replace(call, prompt=prompt, notices=all_notices, expected=None)
         self._exchange = Exchange(self._call)
         self._writer: Any = open_writer(asked, caller.dialect, call.target, make_writer)
         if hasattr(self._writer, "use_thinking_field"):
