@@ -13,7 +13,7 @@ import msgspec
 
 from asides.dialects.gemini.decode import METADATA, SERVER_TOOLS, SIGNATURE
 from asides.dialects.gemini.wire import FINISH_REASONS, map_stop_reason
-from asides.dialects.server_half import ContentEvent, ReplyWriter
+from asides.dialects.server_half import ContentEvent, ReplyWriter, has_all_arguments
 from asides.values.events import (
     PartArrived,
     RefusalDelta,
@@ -177,6 +177,21 @@ class _Parts:
         self._calls = []
         return [*self._release(), *map(_encode_call, calls)]
 
+    def _flush(self, started: ReplyStarted) -> list[Wire]:
+        """Return the parts that waited, without the calls whose arguments may go on."""
+        waiting = self._calls
+        if not waiting:
+            return self._release()
+        pieces: dict[int, list[str]] = {}
+        for piece in waiting:
+            if isinstance(piece, ToolCallDelta):
+                pieces.setdefault(piece.block, []).append(piece.arguments)
+        unfinished = {block for block, arguments in pieces.items() if not has_all_arguments(arguments)}
+        self._calls = [piece for piece in waiting if piece.block not in unfinished]
+        ready = self.finish(started)
+        self._calls = [piece for piece in waiting if piece.block in unfinished]
+        return ready
+
     def _release(self) -> list[Wire]:
         held, self._held = self._held, None
         if held is None:
@@ -197,7 +212,7 @@ class _Parts:
         return []
 
     def _hold(self, part: Wire, block: int, started: ReplyStarted) -> list[Wire]:
-        ready = self.finish(started)
+        ready = self._flush(started)
         self._held, self._held_block = part, block
         return ready
 
