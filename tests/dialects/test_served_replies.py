@@ -31,10 +31,8 @@ from asides.values.events import (
     ToolCallDelta,
     UsageReported,
 )
-from asides.values.messages import Message, OutputSchema, Prompt, ProviderState
+from asides.values.messages import Message, Prompt
 from asides.values.parts import File, Image, ServerTool, Text, UnknownPart
-from asides.values.thinking import Thinking
-from asides.values.tools import Tool
 from asides.values.usage import Usage, normalise_usage
 from asides.wire.sse import SseReader
 
@@ -269,7 +267,7 @@ def check_responses(data: bytes) -> None:
     open_items: dict[int, str] = {}
     done: dict[int, Any] = {}
     for document in documents:
-        index = document.get("output_index")
+        index: Any = document.get("output_index")
         match document["type"]:
             case "response.output_item.added":
                 assert index == len(open_items) + len(done)
@@ -312,40 +310,6 @@ def test_blocks_that_come_in_turns_lose_nothing(name: str, seed: int) -> None:
     if name == "openai_responses":
         check_responses(data)
     assert len(at_once.write(events)) == len(data)
-
-
-# --- what a response repeats ------------------------------------------------------------------------------------------
-
-
-def test_a_response_repeats_the_settings_of_its_request() -> None:
-    prompt = Prompt(
-        SERVED.prompt.messages,
-        system="Be brief.",
-        thinking=Thinking(effort="low", summary="auto"),
-        tools=(Tool("f", "Finds.", strict=True),),
-        tool_choice="f",
-        parallel_tool_calls=False,
-        output=OutputSchema("a", {"type": "object"}),
-        max_tokens=99,
-        metadata={"k": "v"},
-        state=ProviderState(previous_response_id="resp_0"),
-        extra={"text": {"verbosity": "low"}},
-    )
-    writer = find_dialect("openai_responses").writer(model="m", stream=True)
-    assert isinstance(writer, ReplyWriter)
-    writer.serve(ServedRequest(prompt, "m", stream=True), {}, foreign=True)
-    documents = list_documents(writer.write([TextDelta("a"), END]))
-    for document in (documents[0], documents[1], documents[-1]):
-        response = document["response"]
-        assert response["instructions"] == "Be brief."
-        assert response["reasoning"] == {"effort": "low", "summary": "auto"}
-        assert [tool["name"] for tool in response["tools"]] == ["f"]
-        assert response["tool_choice"] == {"type": "function", "name": "f"}
-        assert response["parallel_tool_calls"] is False
-        assert response["text"]["verbosity"] == "low"
-        assert response["text"]["format"]["type"] == "json_schema"
-        assert (response["max_output_tokens"], response["metadata"]) == (99, {"k": "v"})
-        assert response["previous_response_id"] == "resp_0"
 
 
 def test_a_response_that_was_cut_or_failed_says_so() -> None:

@@ -16,6 +16,7 @@ import msgspec
 
 from asides import dialects
 from asides.dialects.dialect import ServedRequest, Writer
+from asides.values.events import ReplyEnded, ReplyStarted, StopReason
 
 Action: TypeAlias = Literal[
     "reply",
@@ -144,11 +145,10 @@ def find_endpoint(method: str, path: str, query: str, headers: Mapping[str, str]
 
 def match_endpoints(dialect: str, path: str) -> list[tuple[str, Action, dict[str, str]]]:
     """The endpoints of a dialect at this path beside lists and most replies: method, action, the names in the path."""
-    found = [(method, action, re.search(pattern, path)) for method, pattern, action in _ENDPOINTS.get(dialect, ())]
     return [
         (method, action, {name: unquote(value) for name, value in match.groupdict().items()})
-        for method, action, match in found
-        if match is not None
+        for method, pattern, action in _ENDPOINTS.get(dialect, ())
+        if (match := re.search(pattern, path)) is not None
     ]
 
 
@@ -160,6 +160,18 @@ def find_reply_form(dialect: str, path: str, query: Mapping[str, str]) -> tuple[
     if dialect == "gemini" and path.endswith(":streamGenerateContent") and query.get("alt") != "sse":
         return found.read, _load("gemini.server.write_reply:ContentListWriter")
     return found.read, found.writer
+
+
+def only_loads(served: ServedRequest, dialect: str) -> bool:
+    """Whether a request says nothing: clients of Ollama load a model so, or unload it."""
+    return dialect == "ollama" and not served.prompt.messages and not served.prompt.system
+
+
+def write_load_reply(served: ServedRequest, make_writer: MakeWriter) -> tuple[str, bytes]:
+    """The content type and the body of the reply to such a request."""
+    writer = make_writer(model=served.model, stream=served.stream, include_usage=False)
+    reason = "unload" if served.prompt.extra.get("keep_alive") == 0 else "load"
+    return writer.content_type, writer.write([ReplyStarted(served.model), ReplyEnded(StopReason("stop", reason))])
 
 
 @cache

@@ -242,15 +242,15 @@ def _name_choice(given: Any, names: ToolMap) -> str:
 
 def _fit_state(state: ProviderState, notices: list[Notice]) -> ProviderState:
     """No other dialect stores conversations. What the relay does itself needs no notice."""
-    told = [
+    lost = [
         name for name in ("truncation", "context", "mode") if getattr(state, name) not in (None, "disabled", "auto")
     ]
     if state.truncation == "auto":
-        told.append("truncation")
-    told += [f"include: {each}" for each in state.include if each != _ENCRYPTED]
+        lost.append("truncation")
+    lost += [f"include: {each}" for each in state.include if each != _ENCRYPTED]
     notices += [
         Notice("field_not_sent", f"{name} was left out: only the caller's provider has it", name.partition(":")[0])
-        for name in dict.fromkeys(told)
+        for name in dict.fromkeys(lost)
     ]
     return _NO_STATE
 
