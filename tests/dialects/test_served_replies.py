@@ -203,9 +203,8 @@ def test_a_refusal_is_no_answer_where_the_dialect_has_a_place_for_it(name: str, 
 def test_a_tool_has_the_callers_name_again(name: str, stream: bool) -> None:
     writer = make_writer(name, stream=stream, tools={"my_tool_1a2b": CallerTool("my.tool")})
     pieces = [ToolCallDelta(0, CALLS[0], "my_tool_1a2b", '{"a"'), ToolCallDelta(0, arguments=":1}")]
-    (call,) = decode(
-        name, b"".join(writer.write([event]) for event in [ReplyStarted("m"), *pieces, END])
-    ).reply.tool_calls
+    events: list[Event] = [ReplyStarted("m"), *pieces, END]
+    (call,) = decode(name, b"".join(writer.write([event]) for event in events)).reply.tool_calls
     assert (call.name, call.arguments) == ("my.tool", {"a": 1})
 
 
@@ -227,9 +226,9 @@ def random_reply(seed: int) -> list[Event]:
         else:
             block = chooser.choice((7, 8, 9))
             piece = arguments[block].pop(0) if arguments[block] and block in begun else ""
-            events.append(
-                ToolCallDelta(block, *(() if block in begun else (f"{CALLS[0]}{block}", f"f{block}")), arguments=piece)
-            )
+            is_new = block not in begun
+            call_id, name = (f"{CALLS[0]}{block}", f"f{block}") if is_new else (None, None)
+            events.append(ToolCallDelta(block, call_id, name, piece))
             begun.add(block)
     events += [ToolCallDelta(block, arguments="".join(arguments[block])) for block in sorted(begun)]
     return [*events, UsageReported(normalise_usage(input=1, output=1)), END]

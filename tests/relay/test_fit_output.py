@@ -81,3 +81,9 @@ def test_a_gemini_schema_becomes_a_json_schema() -> None:
             "l": {"type": "array", "minItems": 1},
         },
     }
+
+
+def test_the_older_field_of_messages_is_read_too() -> None:
+    body = {**BASES["anthropic"], "output_format": {"type": "json_schema", "schema": SCHEMA}}
+    assert '"word"' in json.dumps(translate("anthropic", body, "gemini").body)
+    assert "output_format" not in translate("anthropic", body, "anthropic").body

@@ -152,3 +152,41 @@ def test_a_custom_call_of_chat_keeps_its_text() -> None:
     assert made.arguments == {"input": "*** begin"}
     assert translated.body["tools"][0]["input_schema"]["required"] == ["input"]
     assert translated.find_refusal() is None
+
+
+@pytest.mark.parametrize("to", ["openai_chat", "cohere"])
+def test_pictures_of_results_follow_them_where_a_result_is_text(to: str) -> None:
+    picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": picture}}
+    notes = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "the notes"}}
+    ids = ("toolu_01A09q90qw90lq917835", "toolu_01B09q90qw90lq917835")
+    calls = [{"type": "tool_use", "id": each, "name": "look", "input": {}} for each in ids]
+    results = [
+        {"type": "tool_result", "tool_use_id": ids[0], "content": [{"type": "text", "text": "seen"}, image]},
+        {"type": "tool_result", "tool_use_id": ids[1], "content": [notes]},
+    ]
+    messages = [*USER, {"role": "assistant", "content": calls}, {"role": "user", "content": results}]
+    tools = [{"name": "look", "input_schema": {"type": "object", "properties": {}}}]
+    translated = translate("anthropic", {**BASES["anthropic"], "messages": messages, "tools": tools}, to)
+    assert [message.role for message in translated.prompt.messages] == ["user", "assistant", "tool", "user"]
+    sent = json.dumps(translated.body)
+    assert picture in sent
+    assert "the notes" in sent
+    assert "media_moved" in translated.told
+    assert "result_part_not_sent" not in translated.told
+    assert translated.find_refusal() is None
+
+
+def test_what_another_agent_says_is_said_by_the_user() -> None:
+    said = {"type": "agent_message", "author": "worker", "content": [{"type": "input_text", "text": "it is done"}]}
+    items = [
+        *USER,
+        {"role": "assistant", "content": "I wait."},
+        said,
+        {"role": "assistant", "content": "Thanks."},
+        *USER,
+    ]
+    translated = translate("openai_responses", {"model": "m", "input": items}, "anthropic")
+    roles = [(message.role, message.text) for message in translated.prompt.messages]
+    assert roles[1:4] == [("assistant", "I wait."), ("user", "worker: it is done"), ("assistant", "Thanks.")]
+    assert translated.find_refusal() is None
