@@ -72,13 +72,14 @@ OLLAMA_VERSION = "0.13.0"
 _REQUEST_ID_HEADERS = {"anthropic": "request-id", "bedrock": "x-amzn-requestid"}
 
 _RESPONSE = r"/responses/(?P<response>(?!(?:input_tokens|compact)$)[^/]+)"
-_MODEL: tuple[tuple[str, str, Action], ...] = (("GET", r"/models/(?P<model>[^:]+)$", "model"),)
+# What ends like ":embedContent" is no model.
+_MODEL: tuple[tuple[str, str, Action], ...] = (("GET", r"/models/(?P<model>(?!.*:[a-z]+[A-Z]\w*$).+)$", "model"),)
 # Every endpoint beside replies and lists: method, path, action.
 _ENDPOINTS: dict[str, tuple[tuple[str, str, Action], ...]] = {
     "anthropic": (("POST", r"/messages/count_tokens$", "count_tokens"), *_MODEL),
     "bedrock": (("POST", r"/model/(?P<model>[^/]+)/count-tokens$", "count_tokens"),),
     "cohere": (("POST", r"/v\d/tokenize$", "tokenize"), *_MODEL),
-    "gemini": (("POST", r"/(?P<model>[^/]+):countTokens$", "count_tokens"), *_MODEL),
+    "gemini": (("POST", r"(?:/models/|/(?=[^/]+$))(?P<model>.+):countTokens$", "count_tokens"), *_MODEL),
     "ollama": (
         ("POST", r"/api/generate$", "reply"),
         ("POST", r"/api/show$", "model_details"),

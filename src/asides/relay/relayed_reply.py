@@ -35,7 +35,7 @@ from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 
-_MODEL_IN_PATH = re.compile(r"/(?:models?|tunedModels)/([^/]+?)(?::\w+|/converse(?:-stream)?)$")
+_MODEL_IN_PATH = re.compile(r"/models?/(.+?)(?::\w+|/converse(?:-stream)?)$")
 
 
 class RelayedReply:
@@ -229,8 +229,8 @@ def _read(read: ReadRequest, caller: Caller) -> tuple[ServedRequest | None, Conf
 
 def _find_model(caller: Caller) -> str:
     """The model of a request that could not be read."""
-    from_path = _MODEL_IN_PATH.search(caller.endpoint.path)
-    model = unquote(from_path[1]) if from_path is not None else _read_shallow(caller).model
+    from_path = _MODEL_IN_PATH.search(unquote(caller.endpoint.path))
+    model = from_path[1] if from_path is not None else _read_shallow(caller).model
     if not isinstance(model, str) or not model:
         raise RelayRefusal("model is missing.", param="model")
     return model
