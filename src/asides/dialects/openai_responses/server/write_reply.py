@@ -267,8 +267,8 @@ def _sort_items(placed: Sequence[tuple[int, OutputItem]]) -> list[OutputItem]:
     behind = math.inf
     for block, item in reversed(placed):
         behind = block if block >= 0 else behind
-        places.append((behind, block >= 0, item))
-    return [item for *_, item in sorted(places[::-1], key=lambda place: place[:2])]
+        places.insert(0, (behind, block >= 0, item))
+    return [item for *_, item in sorted(places, key=lambda place: place[:2])]
 
 
 def _encode_usage(usage: Usage) -> Wire:
