@@ -432,6 +432,8 @@ _TESTED_ELSEWHERE: dict[str, str] = {
     "flows/run_config.py": "values, no behaviour",
     "history/replay.py": "a part of the plan: test_plan.py and the laws of conversations",
     "local/llama_server.py": "the program of a child process, which local/test_child_process.py starts",
+    "relay/count_forms.py": "one form for each dialect, all in relay/test_token_counts.py",
+    "relay/relay_request.py": "values, no behaviour",
     "testing/conformance/check_next_turn.py": "test_broken_toys.py has a toy that fails each check",
     "testing/conformance/check_replies.py": "test_broken_toys.py has a toy that fails each check",
     "testing/conformance/check_requests.py": "test_broken_toys.py has a toy that fails each check",

@@ -64,7 +64,7 @@ class Ask(NamedTuple):
     system: str | None = "You look around."
 
 
-_ADAPTIVE = re.compile(r"opus-4-[67]|-5(?:-|$)|fable")
+_ADAPTIVE = re.compile(r"opus-4-[67]|(?:opus|sonnet|haiku|fable)-5")
 """The models of the maker of Messages that decide themselves how much they think."""
 
 

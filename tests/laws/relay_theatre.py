@@ -9,7 +9,7 @@ import asyncio
 import base64
 import json
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from asides.dialects import find_dialect
+from asides.dialects.dialect import ServedRequest
 from asides.flows.build_call import CallBuilder
 from asides.flows.call import Call, encode_request
 from asides.options import Options
@@ -47,15 +48,15 @@ class RelayAct(NamedTuple):
     start: ResponseStart
     body: bytes
     """The body of the response."""
-    heard: Heard | None
-    """What the client understood; None for an error."""
     outcome: RelayOutcome
-    received: tuple[Received, ...]
-    """The requests that the stage got."""
     sent: bytes
     """The body of the client's request."""
-    tokens: frozenset[bytes] = frozenset()
+    tokens: frozenset[bytes]
     """The seals of the reply, as they have to stand in a later request."""
+    heard: Heard | None = None
+    """What the client understood; None for an error."""
+    received: tuple[Received, ...] = ()
+    """The requests that the stage got."""
 
     @property
     def refusals(self) -> list[str]:
@@ -66,9 +67,9 @@ class RelayAct(NamedTuple):
 class RelayTheatre:
     """Three strict stages, and relays in front of them."""
 
-    def __init__(self, runner: asyncio.Runner, folder: Path) -> None:
+    def __init__(self, runner: asyncio.Runner, folder: Path, play: Callable[[ServedRequest], Scene] | None) -> None:
         self._scene: Scene = Say(text="nothing was put on")
-        self._stages = [Stage(lambda _: self._scene) for _ in range(3)]
+        self._stages = [Stage(play or (lambda _: self._scene)) for _ in range(3)]
         self._seen = [0, 0, 0]
         self._runner = runner
         self._transport = Urllib3Transport()
@@ -130,28 +131,37 @@ class RelayTheatre:
         tenant: str = "",
         awaited: bool = False,
     ) -> RelayAct:
-        """Send what a client says through the relay, and let the client hear the reply."""
+        """Let a client ask, and a house answer with this scene."""
+        self._scene = scene
+        act = self.relay(client, target, ask, tenant=tenant, awaited=awaited)
+        received = self.list_received(target)[self._seen[target.stage] :]
+        self._seen[target.stage] += len(received)
+        # A client hears its own provider's refusals too, some of them inside of a stream.
+        is_refused = act.outcome.mode == "forward" and received and received[-1].problem is not None
+        heard = None if act.start.status != 200 or is_refused else client.hear(act.body, ask)
+        return act._replace(received=tuple(received), heard=heard)
+
+    def relay(
+        self, client: WireClient, target: Target, ask: Ask, *, tenant: str = "", awaited: bool = False
+    ) -> RelayAct:
+        """Send what a client says through the relay. Safe in many threads, unless awaited."""
         path, query = client.address(ask)
         sent = json.dumps(client.write(ask)).encode()
         headers = {"content-type": "application/json", "authorization": "Bearer of-the-client"}
         request = RelayRequest(client.dialect, "POST", path, query, headers, sent, tenant)
-        self._scene = scene
         exchange = self.find_relay(target).begin(request)
         store = self._vault.store
         if awaited:
-            start, body, outcome = self._runner.run(
-                _relay_async(AsyncRelayStream(exchange, self._awaiting, store)),
-            )
+            start, body, outcome = self._runner.run(_relay_async(AsyncRelayStream(exchange, self._awaiting, store)))
         else:
             start, body, outcome = _relay(RelayStream(exchange, self._transport, store))
-        received = self._stages[target.stage].requests[self._seen[target.stage] :]
-        self._seen[target.stage] += len(received)
-        # A client hears its own provider's refusals too, some of them inside of a stream.
-        is_refused = outcome.mode == "forward" and received and received[-1].problem is not None
-        heard = client.hear(body, ask) if start.status == 200 and not is_refused else None
         message = None if outcome.reply is None else outcome.reply.to_message()
         tokens = frozenset() if message is None else frozenset(find_tokens(message))
-        return RelayAct(start, body, heard, outcome, tuple(received), sent, tokens)
+        return RelayAct(start, body, outcome, sent, tokens)
+
+    def list_received(self, target: Target) -> list[Received]:
+        """Return every request that a house's stage got."""
+        return self._stages[target.stage].requests
 
     def encode_directly(
         self, client: WireClient, target: Target, sent: bytes, ask: Ask, messages: tuple[Message, ...]
@@ -195,10 +205,10 @@ def replace_model(body: bytes, name: str, other: str) -> bytes:
 
 
 @contextmanager
-def relays_opened() -> Generator[RelayTheatre, None, None]:
-    """A theatre with relays, for as long as the block."""
+def relays_opened(play: Callable[[ServedRequest], Scene] | None = None) -> Generator[RelayTheatre, None, None]:
+    """A theatre with relays, for as long as the block. `play` answers, if no scene is put on."""
     with asyncio.Runner() as runner, tempfile.TemporaryDirectory() as folder:
-        theatre = RelayTheatre(runner, Path(folder))
+        theatre = RelayTheatre(runner, Path(folder), play)
         theatre.open()
         try:
             yield theatre

@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, cast, get_args
 
 import msgspec
 
@@ -125,7 +125,7 @@ class InProcessRelay:
     def add_headers(self, request: ClientRequest, transport: AnyTransport) -> AnyTransport:
         """The transport for a request: the headers of the program itself go to its home, as ever."""
         own = select_own_headers(request.headers)
-        return _AddsHeaders(transport, f"{request.origin}/", own) if own else transport
+        return cast("AnyTransport", _AddsHeaders(transport, f"{request.origin}/", own)) if own else transport
 
     def _relay(self, request: ClientRequest, dialect: str, timeout: Timeout) -> Relayed:
         home = self._find_home(request.origin + find_base_path(request.path), dialect)

@@ -13,6 +13,7 @@ from asides.dialects.dialect import ServedRequest
 from asides.flows.steps import Flow, WriteRecord
 from asides.providers.provider import Target
 from asides.relay.carry_state import StateCarrier
+from asides.relay.inlined_thinking import separate_inlined
 from asides.relay.relay_config import Caller
 from asides.relay.relay_keys import RelayKeys, TenantKeys
 from asides.relay.restore_state import STORE_FAILED, restore
@@ -35,6 +36,8 @@ class CallerState:
         """What the caller sent, as its records are found by it."""
         self.expanded = 0
         """How many of these messages come from stored responses."""
+        self.is_missing = False
+        """Whether the relay did not store the response that the request continues: its provider may have."""
         self.ancestors: tuple[str, ...] = ()
         """The ids of those responses."""
         self.wants_storing = True
@@ -55,6 +58,8 @@ class CallerState:
         self.history = served.prompt.messages
         if not any(message.role == "assistant" for message in served.prompt.messages):
             return served
+        self.history = separate_inlined(self.history, self._caller.notices)
+        served = msgspec.structs.replace(served, prompt=msgspec.structs.replace(served.prompt, messages=self.history))
         mode = self._caller.config.state_mode
         restored = yield from restore(served.prompt, self.keys, mode, targets=targets)
         self._caller.notices += restored.notices

@@ -40,7 +40,8 @@ def build_calls(caller: Caller, served: ServedRequest, options: RequestOptions) 
 def _build_call(caller: Caller, model: str, served: ServedRequest, options: Options) -> Call:
     builder, home = caller.builder, caller.config.home
     row = find_row(model.partition(":")[0], builder.rows)
-    if home and row is not None and row is find_row(home, builder.rows):
+    is_home = bool(home) and row is not None and row is find_row(home, builder.rows)
+    if is_home:
         options = merge_options(caller.config.home_options, options)
     prompt = served.prompt
     if prompt.state != NO_STATE:
@@ -51,7 +52,9 @@ def _build_call(caller: Caller, model: str, served: ServedRequest, options: Opti
     endpoint = _ENDPOINTS.get(caller.dialect)
     if endpoint is None or "endpoint" in options or call.target.dialect == caller.dialect:
         return call
-    speaks_it = is_canonical(call.target) and row is not None and row.with_dialect(caller.dialect) is not None
+    # The home is the address that the client itself would have asked, in its own dialect.
+    is_known = is_home or is_canonical(call.target)
+    speaks_it = is_known and row is not None and row.with_dialect(caller.dialect) is not None
     # Thinking that was asked for comes back only from Responses.
     if not speaks_it or (caller.dialect != RESPONSES and prompt.thinking.wanted):
         return call

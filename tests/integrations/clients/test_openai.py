@@ -58,6 +58,8 @@ def check_completion(completion: Any, model: str) -> None:
 def check_response(response: Any, model: str) -> None:
     thoughts = [item for item in response.output if item.type == "reasoning"]
     assert (response.output[0].type, response.output[-1].type, response.output_text) == ("reasoning", "message", ANSWER)
+    # Items that only carry state stand behind the thoughts.
+    assert thoughts[0].summary or thoughts[0].content
     assert STEP in "".join(part.text for thought in thoughts for part in (*thought.summary, *(thought.content or ())))
     assert (response.status, response.usage.total_tokens > 0) == ("completed", True)
     # A response that is forwarded names the model as its server does.

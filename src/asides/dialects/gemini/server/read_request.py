@@ -21,8 +21,8 @@ from asides.values.messages import OutputSchema, Prompt, Sampling
 from asides.values.thinking import Effort, Thinking
 from asides.values.tools import Tool
 
-# The name of a model may have slashes: that of a relay names a provider and its model.
-_PATH = re.compile(r"/(?:models/(?P<model>.+)|(?P<other>[^/]+)):(?P<verb>generateContent|streamGenerateContent)$")
+# Names of other providers' models may hold slashes.
+_PATH = re.compile(r"(?:/models/|/(?=[^/]+$))(?P<model>.+):(?P<verb>generateContent|streamGenerateContent)$")
 _SNAKE = re.compile(r"_([a-z])")
 _LEVELS: dict[str, Effort] = {"MINIMAL": "minimal", "LOW": "low", "MEDIUM": "medium", "HIGH": "high"}
 _ANY_LEVEL = "THINKING_LEVEL_UNSPECIFIED"
@@ -43,7 +43,7 @@ def read(body: bytes, path: str = "") -> ServedRequest:
     fields = RequestFields(_to_camel_case(RequestFields.parse_body(body).remaining))
     stream = found["verb"] == "streamGenerateContent"
     prompt = _Request(fields).read(stream)
-    return ServedRequest(prompt, found["model"] or found["other"], stream, include_usage=True)
+    return ServedRequest(prompt, found["model"], stream, include_usage=True)
 
 
 def _to_camel_case(value: Any) -> Any:

@@ -7,7 +7,8 @@ repeats (echo_settings), the bodies of errors (openai_chat/server/write_reply), 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -176,8 +177,8 @@ class ResponsesWriter(ReplyWriter):
 
     def _finish_response(self, status: str) -> Wire:
         response = self._encode_response(status)
-        items = self._output if self._stream else sorted(self._output, key=lambda placed: placed[0])
-        response["output"] = [item.encode() for _, item in items]
+        items = [item for _, item in self._output] if self._stream else _sort_items(self._output)
+        response["output"] = [item.encode() for item in items]
         usage = self._shown_usage
         if usage is not None and (usage != Usage() or self.request is not None):
             response["usage"] = _encode_usage(usage)
@@ -258,6 +259,16 @@ _ERROR_CODES = {
     529: "server_is_overloaded",
     400: "invalid_prompt",
 }
+
+
+def _sort_items(placed: Sequence[tuple[int, OutputItem]]) -> list[OutputItem]:
+    """The items in the order of their blocks. One that was added, with a block below zero, leads the one behind it."""
+    places: list[tuple[float, bool, OutputItem]] = []
+    behind = math.inf
+    for block, item in reversed(placed):
+        behind = block if block >= 0 else behind
+        places.insert(0, (behind, block >= 0, item))
+    return [item for *_, item in sorted(places, key=lambda place: place[:2])]
 
 
 def _encode_usage(usage: Usage) -> Wire:
