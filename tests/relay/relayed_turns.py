@@ -20,10 +20,9 @@ from asides.transports.protocols import RecordStore
 from asides.transports.record_steps import carry_out
 from asides.values.events import Event
 from asides.values.fold import fold, simulate
-from asides.values.messages import Message, Prompt
+from asides.values.messages import Message, Prompt, user
 from asides.values.parts import Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
-from asides.values.thinking import Thought
 from asides.values.tools import Tool
 from tests.history.strict_stages import TOOLS, Model, StrictRules
 
@@ -108,6 +107,10 @@ class Caller:
         self.reads = 0
         self._give_back = strip if strips else keep
 
+    def say(self, text: str) -> None:
+        """Add words of the user."""
+        self.history = (*self.history, user(text))
+
     def restore(self) -> RestoredPrompt:
         """The prompt of its next request, with the state that the relay finds."""
         prompt = read_request(self.dialect, self.history, TOOLS)
@@ -177,8 +180,3 @@ class Relayed:
         """The bodies of the next request: through the relay, and without it."""
         restored = self.caller.restore()
         return self.rules.request(restored.prompt.messages)[0].body, self.rules.request(self.native)[0].body
-
-
-def count_thoughts(messages: Sequence[Message]) -> int:
-    """How many thoughts are in a history."""
-    return sum(isinstance(part, Thought) for message in messages for part in message.parts)

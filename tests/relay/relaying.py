@@ -13,14 +13,14 @@ from asides.flows.call import encode_request
 from asides.flows.exchange import ResponseReader
 from asides.flows.retry import decode_error
 from asides.flows.steps import Head
-from asides.options import Options
+from asides.options import Options, merge_options
 from asides.providers.find import find_provider
 from asides.providers.provider import Target
 from asides.providers.table import find_maker
 from asides.relay.relay import Relay, RelayConfig
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
 from asides.relay.vault.memory_vault import MemoryVault
-from asides.settings import Settings
+from asides.settings import Settings, load_settings
 from asides.testing import Stage
 from asides.transports.protocols import RecordStore
 from asides.transports.relay_stream import RelayStream
@@ -47,6 +47,17 @@ _USUAL_MODELS = {
     "bedrock": "anthropic.claude-opus-4-5-20251101-v1:0",
     "gemini": "gemini-3-pro-preview",
 }
+
+
+ROUTES = {
+    "best": {"targets": ["openai-compatible:big", "openai-compatible:small"], "thinking": "low", "max_tokens": 99},
+    "claude-*": {"targets": "openai-compatible:any"},
+}
+
+
+def load(**tables: Any) -> Settings:
+    """Settings of these tables alone."""
+    return load_settings(environ={}, files=[], **tables)
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -78,7 +89,7 @@ class Door:
         given = Options() if stage is None else Options(base_url=stage.url, api_key="sk-test")
         self.records: RecordStore | None = (records or MemoryVault()) if store else None
         config.setdefault("state_mode", "memory" if store else "carry-only")
-        builder = CallBuilder(Options(**{**given, **(options or {})}), settings=settings or Settings())
+        builder = CallBuilder(merge_options(given, options or Options()), settings=settings or Settings())
         self.relay = Relay(builder, RelayConfig(**config))
         self.transport = Urllib3Transport()
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import pytest
 
 from asides.options import Options
 from asides.relay.relay_request import RelayRequest
-from asides.relay.splice_body import splice_body
 from asides.testing import Stage
 from asides.testing.stage import Fail, Raw, Refuse, Say
-from asides.values.visibility import Visibility
 from tests.loopback import ReceivedRequest, saying, serving, whole_response
 from tests.relay.relaying import Door, Response
 
@@ -141,40 +137,6 @@ def test_options_of_ours_stay_here() -> None:
     assert response.outcome.mode == "forward"
 
 
-@pytest.mark.parametrize(
-    ("config", "asides", "reason"),
-    [
-        ({"forwards": False}, {}, "forwarding is switched off"),
-        ({}, {"forward": False}, "forwarding is switched off"),
-        ({}, {"thinking": 2048}, "options change the request"),
-        ({"options": Options(temperature=0.5)}, {}, "options change the request"),
-        ({}, {"visibility": ["raw"]}, "the caller may not see this thinking"),
-    ],
-)
-def test_reasons_to_translate(config: dict[str, Any], asides: dict[str, Any], reason: str) -> None:
-    body = {
-        "model": "anthropic:claude-opus-4-5",
-        "max_tokens": 4096,
-        "messages": [{"role": "user", "content": "?"}],
-        "asides": asides,
-    }
-    with Stage(Say(text="Hi")) as stage:
-        stage.expect_no_refusals()
-        response = _post_claude(Door(stage, **config), msgspec.json.encode(body))
-    assert response.status == 200, response.body
-    assert response.outcome is not None
-    assert (response.outcome.mode, response.outcome.reason) == ("translate", reason)
-
-
-def test_a_policy_that_hides_thinking_holds_for_forwarded_requests_too() -> None:
-    with Stage(Say(text="Hi", thinking="CANARY"), rules="lenient") as stage:
-        door = Door(stage, sink="gateway")
-        door.relay._builder.visibility = Visibility(gateway=())  # pyright: ignore[reportPrivateUsage]
-        response = _post_claude(door, _CLAUDE % b"true")
-    assert b"CANARY" not in response.body
-    assert b"Hi" in response.body
-
-
 @pytest.mark.parametrize("alt", ["", "sse"])
 def test_gemini_names_the_model_in_the_path(alt: str) -> None:
     body = b'{"contents": [ {"role":"user","parts":[{"text":"hi"}]} ]}'
@@ -216,25 +178,3 @@ def test_a_whole_response_with_a_length_waits_for_the_record() -> None:
         response = _post_claude(door, _CLAUDE % b"false")
     assert response.body == body
     assert len(seen) == 1
-
-
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        (b'{"model":"a"}', b'{"model":"b"}'),
-        (b' {"x":1 , "model" : "a" , "y":[{"model":"a"}]} ', b' {"x":1 , "model" : "b" , "y":[{"model":"a"}]} '),
-        (b'{"model":"a","asides":{"q":1}}', b'{"model":"b"}'),
-        (b'{"asides":{"q":1},"model":"a"}', b'{"model":"b"}'),
-        (b'{"asides":{}}', b"{}"),
-        (b'{"m\\u006fdel":"a","z":"\\""}', b'{"m\\u006fdel":"b","z":"\\""}'),
-        (b'{"model":"b","a":1.0}', b'{"model":"b","a":1.0}'),
-        (b'{"a":1,"a":2,"model":"a"}', None),
-        (b'{"model":"a"', None),
-        (b"[]", None),
-        (b'{"model":"a"} {}', None),
-        (b"{}", b"{}"),
-        (b'{"t":"\xff"}', b'{"t":"\xff"}'),
-    ],
-)
-def test_a_body_is_changed_in_its_bytes(body: bytes, expected: bytes | None) -> None:
-    assert splice_body(body, "b", ("asides",)) == expected

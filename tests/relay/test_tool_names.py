@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from asides.dialects.server_half import CallerTool
+from asides.providers.find import find_target
+from asides.providers.provider import Target
 from asides.relay.tool_names import map_tools
 from asides.relay.translate_fields import find_tool_map
 from asides.relay.translate_reply import open_writer
@@ -49,6 +51,20 @@ def test_in_their_own_dialect_tools_stay_as_they_are() -> None:
     translated = translate("openai_responses", BASE, "openai_responses")
     assert translated.body["tools"] == TOOLS
     assert find_tool_map(read("openai_responses", BASE), "openai_responses", target_of("openai_responses")).sent == {}
+
+
+def test_a_host_that_speaks_the_dialect_but_knows_only_functions_gets_functions() -> None:
+    target = find_target("openai-compatible:m", base_url="http://localhost:9/v1").provider.with_dialect(
+        "openai_responses"
+    )
+    assert target is not None
+    host = Target(target, "m", "http://localhost:9/v1")
+    served = read("openai_responses", BASE)
+    translated = Translated(served, "openai_responses", host)
+    assert [tool.get("name", tool["type"]) for tool in translated.body["tools"]] == [
+        *("run", "agents__spawn", "agents__edit", "patch", "web_search", "local_shell"),
+    ]
+    assert find_tool_map(served, "openai_responses", host).received["agents__spawn"] == CallerTool("spawn", "agents")
 
 
 def write_calls(*events: Event, to: str = "openai_chat", **more: Any) -> list[dict[str, Any]]:
@@ -93,7 +109,7 @@ def test_a_model_may_leave_the_namespace_out(called: str) -> None:
 def test_a_call_with_free_text_comes_back_as_text(sent: str, name: str, namespace: str | None, stream: bool) -> None:
     text = '*** Begin "Patch"\n+ä'
     arguments = json.dumps({"input": text})
-    pieces = [
+    pieces: list[Event] = [
         ToolCallDelta(0, CALL, sent, arguments[:3]),
         *(ToolCallDelta(0, arguments=each) for each in arguments[3:]),
         TextDelta("done", 1),

@@ -90,3 +90,22 @@ def target_dialect(request: Request) -> str:
 
 def translate(dialect: str, body: dict[str, Any], to: str, path: str = "") -> Translated:
     return Translated(read(dialect, body, path), dialect, target_of(to))
+
+
+USER: list[dict[str, Any]] = [{"role": "user", "content": "hi"}]
+BASES: dict[str, dict[str, Any]] = {
+    "anthropic": {"model": "m", "max_tokens": 1000, "messages": USER},
+    "bedrock": {"messages": [{"role": "user", "content": [{"text": "hi"}]}]},
+    "cohere": {"model": "m", "messages": USER},
+    "gemini": {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]},
+    "ollama": {"model": "m", "messages": USER, "stream": False},
+    "openai_chat": {"model": "m", "messages": USER},
+    "openai_responses": {"model": "m", "input": "hi"},
+}
+PAIRS = [(caller, to) for caller in sorted(BASES) for to in sorted(TARGETS) if caller != to]
+
+
+def put(body: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
+    """The body with a field; "a.b" is the field b of the object a."""
+    outer, _, inner = name.partition(".")
+    return {**body, outer: {**body.get(outer, {}), inner: value} if inner else value}

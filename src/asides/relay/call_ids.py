@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Sequence
 from string import ascii_letters, digits
 
 import msgspec
@@ -49,7 +48,7 @@ class CallIds:
         """The id of each call, by its block."""
         self._given: set[str] = set()
 
-    def fit(self, events: Sequence[Event]) -> Sequence[Event]:
+    def fit(self, events: list[Event]) -> list[Event]:
         """Return the events with the ids for the caller; the same events if nothing is replaced."""
         fitted: list[Event] | None = None
         for place, event in enumerate(events):

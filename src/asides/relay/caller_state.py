@@ -36,6 +36,8 @@ class CallerState:
         """What the caller sent, as its records are found by it."""
         self.expanded = 0
         """How many of these messages come from stored responses."""
+        self.is_missing = False
+        """Whether the relay did not store the response that the request continues: its provider may have."""
         self.ancestors: tuple[str, ...] = ()
         """The ids of those responses."""
         self.wants_storing = True

@@ -12,7 +12,7 @@ import msgspec
 
 from asides.dialects import find_facts, plain_row
 from asides.flows.call import Call
-from asides.providers.provider import Provider, Target
+from asides.providers.provider import Target
 from asides.providers.quirks import Quirks
 from asides.providers.table import find_maker
 from asides.relay.relay_request import RelayMode
@@ -24,6 +24,10 @@ _ABOUT_REPLIES = (
     *("hides_truncation", "raw_reasoning", "auth", "path", "account_bound", "compacts", "continues", "cache_key"),
     *("cache_control", "server_tools", "stores", "summaries", "encrypted_reasoning", "includes_reasoning"),
 )
+
+
+# What a model's rule may change for requests.
+_ABOUT_REQUESTS = ("ask_by", "output_limit", "system_role", "replay_as")
 
 
 class Mode(msgspec.Struct, frozen=True):
@@ -80,20 +84,16 @@ def _thinks_apart(dialect: str) -> bool:
 
 def _is_plain(target: Target) -> bool:
     """Whether a request of the plain dialect needs no change, and no state of earlier turns has to go back."""
-    rule, row = target.rule, target.provider
-    own = (rule.ask_by, rule.output_limit, rule.system_role, rule.replay_as)
-    if any(value is not None for value in own) or target.facts.fields:
+    row, facts = target.provider, target.facts
+    plain = plain_row(row.dialect).quirks
+    if facts.fields or any(getattr(facts, name) != getattr(plain, name) for name in _ABOUT_REQUESTS):
         return False
     if row.replay_rule(target.model).when != "never":
         return False
-    return _has_plain_quirks(row)
+    return _compare(row.quirks, plain)
 
 
 @lru_cache(maxsize=256)
 def _compare(quirks: Quirks, plain: Quirks) -> bool:
     same = {name: getattr(plain, name) for name in _ABOUT_REPLIES}
     return msgspec.structs.replace(quirks, **same) == plain
-
-
-def _has_plain_quirks(row: Provider) -> bool:
-    return _compare(row.quirks, plain_row(row.dialect).quirks)

@@ -16,6 +16,7 @@ import msgspec
 
 from asides import dialects
 from asides.dialects.dialect import ServedRequest, Writer
+from asides.values.events import ReplyEnded, ReplyStarted, StopReason
 
 Action: TypeAlias = Literal[
     "reply",
@@ -71,13 +72,14 @@ OLLAMA_VERSION = "0.13.0"
 _REQUEST_ID_HEADERS = {"anthropic": "request-id", "bedrock": "x-amzn-requestid"}
 
 _RESPONSE = r"/responses/(?P<response>(?!(?:input_tokens|compact)$)[^/]+)"
-_MODEL: tuple[tuple[str, str, Action], ...] = (("GET", r"/models/(?P<model>[^:]+)$", "model"),)
+# What ends like ":embedContent" is no model.
+_MODEL: tuple[tuple[str, str, Action], ...] = (("GET", r"/models/(?P<model>(?!.*:[a-z]+[A-Z]\w*$).+)$", "model"),)
 # Every endpoint beside replies and lists: method, path, action.
 _ENDPOINTS: dict[str, tuple[tuple[str, str, Action], ...]] = {
     "anthropic": (("POST", r"/messages/count_tokens$", "count_tokens"), *_MODEL),
     "bedrock": (("POST", r"/model/(?P<model>[^/]+)/count-tokens$", "count_tokens"),),
     "cohere": (("POST", r"/v\d/tokenize$", "tokenize"), *_MODEL),
-    "gemini": (("POST", r"/(?P<model>[^/]+):countTokens$", "count_tokens"), *_MODEL),
+    "gemini": (("POST", r"(?:/models/|/(?=[^/]+$))(?P<model>.+):countTokens$", "count_tokens"), *_MODEL),
     "ollama": (
         ("POST", r"/api/generate$", "reply"),
         ("POST", r"/api/show$", "model_details"),
@@ -144,11 +146,10 @@ def find_endpoint(method: str, path: str, query: str, headers: Mapping[str, str]
 
 def match_endpoints(dialect: str, path: str) -> list[tuple[str, Action, dict[str, str]]]:
     """The endpoints of a dialect at this path beside lists and most replies: method, action, the names in the path."""
-    found = [(method, action, re.search(pattern, path)) for method, pattern, action in _ENDPOINTS.get(dialect, ())]
     return [
         (method, action, {name: unquote(value) for name, value in match.groupdict().items()})
-        for method, action, match in found
-        if match is not None
+        for method, pattern, action in _ENDPOINTS.get(dialect, ())
+        if (match := re.search(pattern, path)) is not None
     ]
 
 
@@ -160,6 +161,18 @@ def find_reply_form(dialect: str, path: str, query: Mapping[str, str]) -> tuple[
     if dialect == "gemini" and path.endswith(":streamGenerateContent") and query.get("alt") != "sse":
         return found.read, _load("gemini.server.write_reply:ContentListWriter")
     return found.read, found.writer
+
+
+def only_loads(served: ServedRequest, dialect: str) -> bool:
+    """Whether a request says nothing: clients of Ollama load a model so, or unload it."""
+    return dialect == "ollama" and not served.prompt.messages and not served.prompt.system
+
+
+def write_load_reply(served: ServedRequest, make_writer: MakeWriter) -> tuple[str, bytes]:
+    """The content type and the body of the reply to such a request."""
+    writer = make_writer(model=served.model, stream=served.stream, include_usage=False)
+    reason = "unload" if served.prompt.extra.get("keep_alive") == 0 else "load"
+    return writer.content_type, writer.write([ReplyStarted(served.model), ReplyEnded(StopReason("stop", reason))])
 
 
 @cache

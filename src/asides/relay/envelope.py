@@ -70,7 +70,7 @@ def open_envelope(text: str, keys: TenantKeys) -> OpenedEnvelope:
             return OpenedEnvelope(failure="malformed")
         text = unwrapped
     key_id, dot, data = text.rpartition(PREFIX)[2].partition(".")
-    raw = _decode(data) if dot else None
+    raw = _decode(data) if dot and text.startswith(PREFIX) else None
     if raw is None:
         return OpenedEnvelope(failure="malformed")
     if key_id == _REFERENCE:

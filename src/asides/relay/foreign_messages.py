@@ -10,7 +10,8 @@ import re
 
 import msgspec
 
-from asides.values.message_facts import HAS_RESULTS, IS_BOUND
+from asides.dialects.media import read_text_file
+from asides.values.message_facts import HAS_MEDIA, HAS_RESULTS, IS_BOUND
 from asides.values.messages import Message, find_traits, read_facts
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart
@@ -22,6 +23,8 @@ _ATTRIBUTION = re.compile(r"x-anthropic-billing-header:[^\n]*(?:\n+|$)")
 
 ENVELOPE = "asd1."
 """The beginning of our own seals, which the relay opens itself."""
+_TEXT_RESULTS = ("openai_chat", "cohere")
+"""The dialects whose results hold only text."""
 _HEAD = 80
 """The characters of a result in which the word is looked for."""
 _FLAT = ("openai_chat", "openai_responses", "ollama", "cohere")
@@ -37,6 +40,8 @@ def fit_messages(messages: tuple[Message, ...], target_dialect: str, notices: li
         return messages
     if find_traits(messages) & HAS_RESULTS:
         messages = tuple(_mark_errors(message) for message in messages)
+        if target_dialect in _TEXT_RESULTS and find_traits(messages) & HAS_MEDIA:
+            messages = _move_result_media(messages, notices)
     return _put_questions_last(messages, notices)
 
 
@@ -77,6 +82,46 @@ def _mark_error(result: ToolResult) -> ToolResult:
     return msgspec.structs.replace(result, content=marked)
 
 
+def _move_result_media(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:
+    """Put the pictures and files of results into a user message behind them, where a result is only text."""
+    moved: list[Message] = []
+    waiting: list[Part] = []
+    for message in messages:
+        if waiting and message.role != "tool":
+            moved.append(Message("user", tuple(waiting)))
+            waiting = []
+        (facts,) = read_facts((message,))
+        if not facts.results or not facts.traits & HAS_MEDIA:
+            moved.append(message)
+            continue
+        parts = [_take_media(part, waiting) if isinstance(part, ToolResult) else part for part in message.parts]
+        moved.append(msgspec.structs.replace(message, parts=tuple(parts)))
+    if waiting:
+        moved.append(Message("user", tuple(waiting)))
+    if len(moved) > len(messages):
+        detail = "a tool result is text here; its pictures and files follow it in a message"
+        notices.append(Notice("media_moved", detail, "messages"))
+    return tuple(moved)
+
+
+def _take_media(result: ToolResult, waiting: list[Part]) -> ToolResult:
+    """Return a result as text; add its pictures and files to those that wait."""
+    if isinstance(result.content, str):
+        return result
+    texts: list[str] = []
+    media: list[Image | File] = []
+    for part in result.content:
+        text = part.text if isinstance(part, Text) else read_text_file(part) if isinstance(part, File) else None
+        if text is not None:
+            texts.append(text)
+        elif not isinstance(part, Text):
+            media.append(part)
+    if media:
+        texts.append("(What this result shows is in the next message of the user.)")
+        waiting += [Text(f"From the result of {result.name or 'the tool'}:"), *media]
+    return msgspec.structs.replace(result, content="\n".join(texts))
+
+
 def _put_questions_last(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:
     """Put a system message behind a user's before it, in every turn alike: some hosts answer only a user or a tool."""
     moved: list[Message] = []
@@ -105,7 +150,11 @@ def _drop_foreign_parts(messages: tuple[Message, ...], notices: list[Notice]) ->
             continue
         parts: list[Part] = []
         for part in message.parts:
-            if not isinstance(part, (ServerTool, UnknownPart)) or part.origin is not None:
+            if isinstance(part, UnknownPart) and (said := _read_agent_message(part)) is not None:
+                fitted += [msgspec.structs.replace(message, parts=tuple(parts))] if parts else []
+                fitted.append(Message("user", (Text(said),)))
+                parts = []
+            elif not isinstance(part, (ServerTool, UnknownPart)) or part.origin is not None:
                 parts.append(_drop_foreign_seals(part))
             elif (known := _translate_part(part)) is not None:
                 parts.append(known)
@@ -118,6 +167,18 @@ def _drop_foreign_parts(messages: tuple[Message, ...], notices: list[Notice]) ->
         for name in left_out
     ]
     return tuple(fitted)
+
+
+def _read_agent_message(part: UnknownPart) -> str | None:
+    """Return what another agent says to the model, as one client sends it; None for other parts."""
+    match msgspec.json.decode(part.json) if part.origin is None else None:
+        case {"type": "agent_message", "content": list() as content, **described}:
+            texts = [block.get("text") for block in content if isinstance(block, dict)]
+            said = "\n".join(text for text in texts if isinstance(text, str))
+            author = described.get("author")
+            return f"{author}: {said}" if isinstance(author, str) and said else said or None
+        case _:
+            return None
 
 
 def _translate_part(part: ServerTool | UnknownPart) -> Part | None:

@@ -234,7 +234,7 @@ class ForwardExchange:
             yield Emit([*start, body] if body else [*start])
         return error
 
-    def _receive(self, head: Head, began: float) -> Flow[Reply]:
+    def _receive(self, head: Head, began: float | None) -> Flow[Reply]:
         call, caller = self._call, self._caller
         decoder = find_dialect(call.target.dialect).decoder(call.target)
         fields: dict[str, Any] = {"visibility": call.policy.visibility} if call.policy.visibility else {}
@@ -291,8 +291,8 @@ class ForwardExchange:
         events = reader.finish()
         if reader.decoder.failure is None:
             yield from self._keep()
-        told = [event.notice for event in events if isinstance(event, Warned)]
-        start = self._caller.start(self.status, headers, [*self._notices, *told])
+        warned = [event.notice for event in events if isinstance(event, Warned)]
+        start = self._caller.start(self.status, headers, [*self._notices, *warned])
         yield Emit([*start, *pieces])
         return reader.reply()
 

@@ -61,7 +61,7 @@ def answer_about_models(caller: Caller) -> Flow[RelayOutcome]:
         case _:
             raise RelayRefusal(_explain_missing(action), status=501)
     yield Emit([*caller.start(200, headers), body])
-    return RelayOutcome(200, "local", "answered by the relay", notices=tuple(caller.notices))
+    return RelayOutcome(200, "own", "answered by the relay", notices=tuple(caller.notices))
 
 
 def _explain_missing(action: str) -> str:

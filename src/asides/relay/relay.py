@@ -115,7 +115,7 @@ def _refuse_path(request: RelayRequest, problem: NoEndpoint) -> RelayRefusal:
 def _fail(caller: Caller, error: AsidesError, reply: RelayedReply | None = None) -> Flow[RelayOutcome]:
     """Tell the caller of an error: as a response, or inside the stream that has begun."""
     response = write_error_response(error, caller.dialect)
-    mode = "local" if reply is None else reply.mode
+    mode = "own" if reply is None else reply.mode
     model = "" if reply is None else reply.model
     reason = "" if reply is None else reply.reason
     status = response.status

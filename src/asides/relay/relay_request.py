@@ -42,8 +42,8 @@ class ResponseStart(msgspec.Struct, frozen=True):
     """Names in lower case."""
 
 
-RelayMode = Literal["forward", "translate", "local"]
-"""local: answered without a provider."""
+RelayMode = Literal["forward", "translate", "own"]
+"""own: answered by the relay itself."""
 
 
 class RelayOutcome(msgspec.Struct, frozen=True):

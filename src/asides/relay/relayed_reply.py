@@ -7,7 +7,7 @@ translating (translate) themselves.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -16,10 +16,10 @@ import msgspec
 from asides.dialects.dialect import ServedRequest
 from asides.flows.call import Call
 from asides.flows.fallback import ExchangeInOrder
-from asides.flows.steps import Allow, Flow, UseCall
+from asides.flows.steps import Allow, Emit, Flow, UseCall
 from asides.relay.caller_state import CallerState
 from asides.relay.choose_mode import Mode, choose_mode
-from asides.relay.endpoints import MakeWriter, ReadRequest, find_reply_form
+from asides.relay.endpoints import MakeWriter, ReadRequest, find_reply_form, only_loads, write_load_reply
 from asides.relay.error_response import ErrorResponse, RelayRefusal, write_stream_error
 from asides.relay.forward import ForwardExchange, build_forward_request
 from asides.relay.relay_config import Caller
@@ -35,7 +35,7 @@ from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 
-_MODEL_IN_PATH = re.compile(r"/(?:models?|tunedModels)/([^/]+?)(?::\w+|/converse(?:-stream)?)$")
+_MODEL_IN_PATH = re.compile(r"/models?/(.+?)(?::\w+|/converse(?:-stream)?)$")
 
 
 class RelayedReply:
@@ -46,7 +46,7 @@ class RelayedReply:
         self._state = CallerState(caller)
         self._exchange: TranslatedExchange | ForwardExchange | None = None
         self._modes: dict[int, Mode] = {}
-        self.mode: RelayMode = "local"
+        self.mode: RelayMode = "own"
         self.reason = ""
         self.model = ""
         """The target that was asked last, as provider:model."""
@@ -74,6 +74,8 @@ class RelayedReply:
         read, make_writer = self._find_form()
         served, unreadable = _read(read, caller)
         own = read_request_options(served.prompt.extra.pop(FIELD, None) if served else None, caller.config)
+        if served is not None and only_loads(served, caller.dialect):
+            return (yield from _answer_load(caller, served, make_writer))
         model = served.model if served else _find_model(caller)
         route = find_route(model, caller.builder, caller.config.home, caller.dialect)
         asked = served or ServedRequest(Prompt(()), model, _find_stream(caller))
@@ -97,7 +99,7 @@ class RelayedReply:
             calls = tuple(_replace_messages(each, asked.prompt) for each in calls)
         for each in calls:
             self._modes[id(each.target)] = self._choose(each, options)
-        if unreadable is not None or self._state.expanded < 0 or state.conversation is not None:
+        if unreadable is not None or self._state.is_missing or state.conversation is not None:
             calls = self._keep_forwarded(calls, unreadable or _refuse_state(state))
         yield Allow(calls[0].policy.timeout.total)
 
@@ -114,7 +116,7 @@ class RelayedReply:
         notices = (*caller.notices, *reply.warnings)
         return RelayOutcome(self.status, self.mode, self.reason, self.model, reply=reply, notices=notices)
 
-    def _keep_forwarded(self, calls: tuple[Call, ...], problem: ConfigError) -> tuple[Call, ...]:
+    def _keep_forwarded(self, calls: Sequence[Call], problem: ConfigError) -> tuple[Call, ...]:
         """The calls that are forwarded: the request cannot be translated. Raises the problem if the first is not."""
         if self._modes[id(calls[0].target)].name != "forward":
             raise problem
@@ -124,7 +126,7 @@ class RelayedReply:
         """Put the conversation before the input, if the relay stored it."""
         records = (yield from read_previous(self._state.keys, previous)) if self._state.has_store else None
         if records is None:
-            self._state.expanded = -1
+            self._state.is_missing = True
             return served
         messages = join_messages(records)
         self._state.expanded = len(messages)
@@ -197,6 +199,13 @@ class RelayedReply:
         return lambda reply: state.record(state.make_carrier(), reply)
 
 
+def _answer_load(caller: Caller, served: ServedRequest, make_writer: MakeWriter) -> Flow[RelayOutcome]:
+    """Answer a request that loads a model: here there is nothing to load."""
+    content_type, body = write_load_reply(served, make_writer)
+    yield Emit([*caller.start(200, {"content-type": content_type}), body])
+    return RelayOutcome(200, "own", "a request without a question")
+
+
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
@@ -220,8 +229,8 @@ def _read(read: ReadRequest, caller: Caller) -> tuple[ServedRequest | None, Conf
 
 def _find_model(caller: Caller) -> str:
     """The model of a request that could not be read."""
-    from_path = _MODEL_IN_PATH.search(caller.endpoint.path)
-    model = unquote(from_path[1]) if from_path is not None else _read_shallow(caller).model
+    from_path = _MODEL_IN_PATH.search(unquote(caller.endpoint.path))
+    model = from_path[1] if from_path is not None else _read_shallow(caller).model
     if not isinstance(model, str) or not model:
         raise RelayRefusal("model is missing.", param="model")
     return model

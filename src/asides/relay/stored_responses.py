@@ -204,7 +204,7 @@ def answer_stored(caller: Caller) -> Flow[RelayOutcome]:
         case _:
             pass
     yield Emit([*caller.start(200, {"content-type": "application/json"}), msgspec.json.encode(document)])
-    return RelayOutcome(200, "local", "the relay stored this response")
+    return RelayOutcome(200, "own", "the relay stored this response")
 
 
 def _list_page(items: list[Any], query: Mapping[str, str]) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def count_tokens(caller: Caller) -> Flow[RelayOutcome]:
     if count is None:
         count = RequestCounter(prompt, call.target)(prompt.messages)
         caller.notices.append(_ESTIMATED)
-    mode: RelayMode = "local" if _ESTIMATED in caller.notices else "translate"
+    mode: RelayMode = "own" if _ESTIMATED in caller.notices else "translate"
     body = msgspec.json.encode(form.write(count))
     yield Emit([*caller.start(200, {"content-type": "application/json"}), body])
     return RelayOutcome(200, mode, "counted tokens", call.model, notices=tuple(caller.notices))

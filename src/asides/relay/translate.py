@@ -13,7 +13,7 @@ import msgspec
 from asides.dialects.dialect import ServedRequest
 from asides.flows.call import Call
 from asides.flows.exchange import Exchange
-from asides.flows.steps import Done, Emit, Flow, Open, Step, advance
+from asides.flows.steps import Emit, Flow, Open
 from asides.relay.call_ids import CallIds
 from asides.relay.caller_state import CallerState
 from asides.relay.endpoints import MakeWriter
@@ -24,7 +24,7 @@ from asides.relay.translate_fields import fit_prompt
 from asides.relay.translate_reply import open_writer
 from asides.relay.visible_events import JsonOnly, hide_thinking
 from asides.values.errors import TransportError
-from asides.values.events import Event, ReplyEnded, ReplyStarted, Warned
+from asides.values.events import Event, ReplyEnded, ReplyStarted, TextDelta, Warned
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 from asides.values.visibility import Visibility
@@ -53,8 +53,8 @@ class TranslatedExchange:
         self._state = state
         asked = msgspec.structs.replace(served, prompt=call.prompt)
         prompt, changes = fit_prompt(asked, caller.dialect, call.target)
-        told = (*notices, *call.notices, *changes)
-        self._call = msgspec.structs.replace(call, prompt=prompt, notices=told, expected=None)
+        all_notices = (*notices, *call.notices, *changes)
+        self._call = msgspec.structs.replace(call, prompt=prompt, notices=all_notices, expected=None)
         self._exchange = Exchange(self._call)
         self._writer: Any = open_writer(asked, caller.dialect, call.target, make_writer)
         if hasattr(self._writer, "use_thinking_field"):
@@ -87,17 +87,15 @@ class TranslatedExchange:
     def steps(self, began: float | None = None) -> Flow[Reply]:
         """The flow: it emits the head of the response and its bytes."""
         flow = self._exchange.steps(began)
-        writer, caller = self._writer, self._caller
+        writer, caller, send, write = self._writer, self._caller, flow.send, self._writer.write
         is_first = True
         value: Any = None
         error: BaseException | None = None
         try:
             while True:
-                step: Step | Done[Reply] = advance(flow, value, error)
+                step = send(value) if error is None else flow.throw(error)
                 value = error = None
-                if isinstance(step, Done):
-                    return step.result
-                if isinstance(step, Emit):
+                if type(step) is Emit:
                     events: list[Event] = step.events
                     if is_first:
                         is_first = False
@@ -106,17 +104,19 @@ class TranslatedExchange:
                     if events and isinstance(last := events[-1], ReplyEnded):
                         events = [*events[:-1], self._end(last)]
                         yield from self._finish()
-                    if written := writer.write(events):
-                        start = [] if caller.started else self._start(step.events)
-                        yield Emit([*start, written])
+                    if written := write(events):
+                        yield Emit([written] if caller.started else [*self._start(step.events), written])
                     continue
                 try:
                     value = yield step
                 except TransportError as problem:
                     error = problem
-                if isinstance(step, Open) and value is not None:
+                if type(step) is Open and value is not None:
                     # A flow has no clock; the head of the response has the time.
                     writer.created = int(value.received)
+        except StopIteration as end:
+            reply: Reply = end.value
+            return reply
         finally:
             flow.close()
 
@@ -130,7 +130,10 @@ class TranslatedExchange:
 
     def _fit(self, events: list[Event]) -> list[Event]:
         """The events as the caller gets them."""
-        events = self._carrier.carry(list(self._ids.fit(events)))
+        if type(events[0]) is not TextDelta or len(events) > 1:
+            # Most batches are one piece of the answer, and have no id.
+            events = self._ids.fit(events)
+        events = self._carrier.carry(events)
         if self._hides:
             events = hide_thinking(events, self._visibility, self._caller.config.sink)
         return events if self._json_only is None else self._json_only.fit(events)

@@ -60,6 +60,8 @@ def fit_prompt(served: ServedRequest, caller: str, target: Target) -> tuple[Prom
     notices: list[Notice] = []
     if caller != target.dialect:
         prompt = _translate(prompt, caller, target, notices)
+    elif _is_plain_host(prompt, caller, target):
+        prompt = _flatten_tools(prompt, caller, target)
     if prompt.output is not None:
         from asides.relay.fit_output import fit_output
 
@@ -96,7 +98,29 @@ def _translate(prompt: Prompt, caller: str, target: Target, notices: list[Notice
 
 def find_tool_map(served: ServedRequest, caller: str, target: Target) -> ToolMap:
     """Return the names of the tools on both sides, for the reply: as `fit_prompt` has sent them."""
-    return ToolMap() if caller == target.dialect else map_tools(served.prompt, caller, target.dialect)[1]
+    if caller == target.dialect and not _is_plain_host(served.prompt, caller, target):
+        return ToolMap()
+    return map_tools(served.prompt, caller, target.dialect)[1]
+
+
+def _is_plain_host(prompt: Prompt, caller: str, target: Target) -> bool:
+    """Whether a host speaks the caller's dialect but does not know its tools in namespaces and with free text: servers
+    of open weights take functions alone (vLLM, SGLang, Ollama; 2026-09). They do not encrypt reasoning either.
+    """
+    listed = prompt.extra.get("tools")
+    if caller != "openai_responses" or target.quirks.encrypted_reasoning or not isinstance(listed, list):
+        return False
+    return any(isinstance(tool, Mapping) and tool.get("type") in ("namespace", "custom") for tool in listed)
+
+
+def _flatten_tools(prompt: Prompt, caller: str, target: Target) -> Prompt:
+    """Return the prompt with functions for such tools. The host's own tools stay."""
+    tools, names, _ = map_tools(prompt, caller, target.dialect)
+    own = [tool for tool in prompt.extra["tools"] if tool.get("type") not in ("function", "namespace", "custom")]
+    natives = tuple(Tool(str(tool.get("type")), native=dict(tool)) for tool in own)
+    extra = {name: value for name, value in prompt.extra.items() if name != "tools"}
+    messages = rename_calls(prompt.messages, names)
+    return msgspec.structs.replace(prompt, messages=messages, tools=(*tools, *natives), extra=extra)
 
 
 # --- refused ----------------------------------------------------------------------------------------------------------
@@ -242,15 +266,15 @@ def _name_choice(given: Any, names: ToolMap) -> str:
 
 def _fit_state(state: ProviderState, notices: list[Notice]) -> ProviderState:
     """No other dialect stores conversations. What the relay does itself needs no notice."""
-    told = [
+    lost = [
         name for name in ("truncation", "context", "mode") if getattr(state, name) not in (None, "disabled", "auto")
     ]
     if state.truncation == "auto":
-        told.append("truncation")
-    told += [f"include: {each}" for each in state.include if each != _ENCRYPTED]
+        lost.append("truncation")
+    lost += [f"include: {each}" for each in state.include if each != _ENCRYPTED]
     notices += [
         Notice("field_not_sent", f"{name} was left out: only the caller's provider has it", name.partition(":")[0])
-        for name in dict.fromkeys(told)
+        for name in dict.fromkeys(lost)
     ]
     return _NO_STATE
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from asides.dialects.openai_responses.server.output_items import make_item_id
 from asides.dialects.openai_responses.server.write_reply import ResponsesWriter
 from asides.values.events import (
     Event,
@@ -23,7 +22,7 @@ from asides.values.events import (
     ToolCallDelta,
     UsageReported,
 )
-from asides.values.parts import File, Image, ServerTool, UnknownPart
+from asides.values.parts import File, ServerTool, UnknownPart
 from asides.values.thinking import Seal
 from asides.values.usage import Usage
 
@@ -206,24 +205,6 @@ def test_items_follow_one_another_and_text_that_returns_begins_another() -> None
     assert [item["content"][0]["text"] for item in whole(*events)["output"] if "content" in item] == ["alate"]
 
 
-def test_the_arguments_of_two_calls_may_come_in_turns() -> None:
-    pieces = [
-        ToolCallDelta(0, "c1", "f", '{"a"'),
-        ToolCallDelta(1, "c2", "g", '{"b"'),
-        ToolCallDelta(0, arguments=":1}"),
-        ToolCallDelta(1, arguments=":2}"),
-    ]
-    documents = streamed(*pieces, END)
-    done = [document["item"] for document in documents if document["type"].endswith("item.done")]
-    assert [(item["call_id"], item["arguments"]) for item in done] == [("c1", '{"a":1}'), ("c2", '{"b":2}')]
-    assert documents[-1]["response"]["output"] == done
-
-
-def test_a_picture_is_the_item_of_the_tool_that_makes_pictures() -> None:
-    (item,) = whole(PartArrived(Image(data=b"x"), 0), END)["output"]
-    assert (item["type"], item["status"], item["result"]) == ("image_generation_call", "completed", "eA==")
-
-
 def test_what_is_not_on_this_wire_is_left_out() -> None:
     left_out: list[Event] = [PartArrived(File(data=b"x"), 0), ThoughtSealed(Seal("signature", "s"), 1)]
     assert whole(*left_out, TextDelta("a", 2), END)["output"] == whole(TextDelta("a", 2), END)["output"]
@@ -278,8 +259,3 @@ def test_a_reply_without_anything_is_a_response_all_the_same() -> None:
     kinds = [document["type"] for document in streamed(END)]
     assert kinds == ["response.created", "response.in_progress", "response.completed"]
     assert whole(END)["output"] == []
-
-
-def test_ids_are_unique_where_the_response_s_id_is() -> None:
-    assert make_item_id("reasoning", "resp_7", 3) == "rs_7_3"
-    assert make_item_id("hologram", "own", 0) == "item_own_0"

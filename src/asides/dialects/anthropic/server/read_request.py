@@ -82,6 +82,9 @@ class _Request(RequestFields):
         if len(custom) != len(tools):
             # Only this provider knows its own tools, so the whole list also stays as it is.
             self.remaining["tools"] = tools
+        for place, tool in enumerate(custom):
+            if not isinstance(tool.get("name"), str):
+                raise ConfigError(f"tools.{place}.name: Field required.")
         return tuple(map(read_tool, custom))
 
     def _take_tool_choice(self) -> tuple[str | None, bool | None]:
@@ -108,6 +111,15 @@ class _Request(RequestFields):
             case {"format": {"type": "json_schema", "schema": dict() as schema}}:
                 config = self.remaining["output_config"]
                 self.remaining["output_config"] = {name: value for name, value in config.items() if name != "format"}
+                return OutputSchema("answer", schema)
+            case _:
+                return self._take_older_output()
+
+    def _take_older_output(self) -> OutputSchema | None:
+        """Take the field that the format had before it was a part of `output_config`."""
+        match self.remaining.get("output_format"):
+            case {"type": "json_schema", "schema": dict() as schema}:
+                del self.remaining["output_format"]
                 return OutputSchema("answer", schema)
             case _:
                 return None

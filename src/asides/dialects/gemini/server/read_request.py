@@ -21,7 +21,8 @@ from asides.values.messages import OutputSchema, Prompt, Sampling
 from asides.values.thinking import Effort, Thinking
 from asides.values.tools import Tool
 
-_PATH = re.compile(r"/(?P<model>[^/]+):(?P<verb>generateContent|streamGenerateContent)$")
+# Names of other providers' models may hold slashes.
+_PATH = re.compile(r"(?:/models/|/(?=[^/]+$))(?P<model>.+):(?P<verb>generateContent|streamGenerateContent)$")
 _SNAKE = re.compile(r"_([a-z])")
 _LEVELS: dict[str, Effort] = {"MINIMAL": "minimal", "LOW": "low", "MEDIUM": "medium", "HIGH": "high"}
 _ANY_LEVEL = "THINKING_LEVEL_UNSPECIFIED"

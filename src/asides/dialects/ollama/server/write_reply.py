@@ -24,6 +24,9 @@ from asides.values.fold import fold
 from asides.values.parts import Image, ToolCall
 
 _BETWEEN_THOUGHTS = "\n\n"
+_encode_text = msgspec.json.Encoder().encode
+# No model has this name.
+_MARK = "<asides text>"
 
 
 def write_error(status: int, message: str, kind: str | None = None) -> bytes:  # noqa: ARG001 - all errors have one form
@@ -47,6 +50,10 @@ class ChatLineWriter(ReplyWriter):
         self._images: list[bytes] = []
         self._calls: list[ToolCallDelta] = []
         self._last_thought: int | None = None
+        self._around: dict[str, tuple[bytes, bytes]] = {}
+
+    def _write_text(self, event: TextDelta) -> bytes:
+        return self._write_field("content", event.text)
 
     def _write_event(self, event: ContentEvent) -> bytes:
         match event:
@@ -76,8 +83,18 @@ class ChatLineWriter(ReplyWriter):
         if not self._stream:
             self._texts[field].append(text)
             return b""
-        message = {"role": "assistant", "content": ""} | {field: text}
-        return self._write_line({**self._encode_message(message), "done": False})
+        around = self._around.get(field)
+        if around is None:
+            around = self._around[field] = self._split_line(field)
+        return b"%b%b%b" % (around[0], _encode_text(text), around[1])
+
+    def _split_line(self, field: str) -> tuple[bytes, bytes]:
+        """Return a line before and after its text: it is the same for all texts of a field."""
+        message = {"role": "assistant", "content": ""} | {field: _MARK}
+        head, _, tail = self._write_line({**self._encode_message(message), "done": False}).partition(
+            b'"%b"' % _MARK.encode()
+        )
+        return head, tail
 
     def _write_end(self, stop: StopReason) -> bytes:
         message: dict[str, Any] = {"role": "assistant", "content": "".join(self._texts["content"])}

@@ -1,6 +1,6 @@
 """Write replies (`ChatWriter`) and errors (`write_error`) as a server of chat completions does.
 
-Not here: requests (read_request), sockets and status lines. A whole response is built from the same deltas as a stream.
+Not here: requests (read_request), the bytes around the deltas (completion_forms), sockets and status lines.
 """
 
 from __future__ import annotations
@@ -10,7 +10,15 @@ from typing import Any, TypeAlias
 import msgspec
 
 from asides.dialects.openai_chat.encode_messages import DETAILS
-from asides.dialects.server_half import ContentEvent, ReplyWriter
+from asides.dialects.openai_chat.server.completion_forms import (
+    ARGUMENTS,
+    CALL_TAIL,
+    TAIL,
+    Chunks,
+    WholeCompletion,
+    encode_text,
+)
+from asides.dialects.server_half import CallerTool, ContentEvent, ReplyWriter
 from asides.providers.provider import THINKING_FIELDS
 from asides.values.events import (
     PartArrived,
@@ -70,29 +78,33 @@ class ChatWriter(ReplyWriter):
         content_type = "text/event-stream" if stream else "application/json"
         super().__init__(model, content_type, shows_usage=include_usage or not stream, stream=stream)
         self._deltas = _Deltas(thinking_field)
-        self._output: _Chunks | _Whole = (_Chunks if stream else _Whole)()
+        self._output: Chunks | WholeCompletion = (Chunks if stream else WholeCompletion)()
         self._begun = False
 
     def use_thinking_field(self, name: str) -> None:
         """Write all thinking into this field, whatever its provider called it."""
         self._deltas.field = name
 
+    def _name_call(self, event: ToolCallDelta, tool: CallerTool, arguments: str) -> ToolCallDelta:
+        self._deltas.writes_custom = self._deltas.writes_custom or tool.custom
+        return super()._name_call(event, tool, arguments)
+
     def _write_text(self, event: TextDelta) -> bytes:
         output = self._output
-        if self._begun and type(output) is _Chunks and event.text:
-            return b"%b%b%b" % (output.text_head, _encode_text(event.text), _TAIL)
+        if self._begun and type(output) is Chunks and event.text:
+            return b"%b%b%b" % (output.text_head, encode_text(event.text), TAIL)
         return self._write_event(event)
 
     def _write_thinking(self, event: ThinkingDelta) -> bytes:
         output = self._output
-        if type(output) is _Chunks and self._deltas.goes_on(event):
-            return b"%b%b%b" % (output.find_head(self._deltas.field), _encode_text(event.text), _TAIL)
+        if type(output) is Chunks and self._deltas.goes_on(event):
+            return b"%b%b%b" % (output.find_head(self._deltas.field), encode_text(event.text), TAIL)
         return self._write_event(event)
 
     def _write_arguments(self, event: ToolCallDelta) -> bytes:
         output, index = self._output, self._deltas.find_call(event)
-        if type(output) is _Chunks and index is not None:
-            return b"%b%d%b%b%b" % (output.call_head, index, _ARGUMENTS, _encode_text(event.arguments), _CALL_TAIL)
+        if type(output) is Chunks and index is not None:
+            return b"%b%d%b%b%b" % (output.call_head, index, ARGUMENTS, encode_text(event.arguments), CALL_TAIL)
         return self._write_event(event)
 
     def _write_event(self, event: ContentEvent) -> bytes:
@@ -133,6 +145,8 @@ class _Deltas:
         """Whether only blanks of the current thought have come."""
         self._has_thought = False
         self._calls: dict[int, int] = {}
+        self.writes_custom = False
+        """Whether the client knows tools that take free text. Others read every call as that of a function."""
         self._custom: set[int] = set()
         """The calls that take free text."""
         self._waiting: dict[int, _WaitingCall] = {}
@@ -198,7 +212,7 @@ class _Deltas:
         index = self._calls[block] = len(self._calls)
         name = next((piece.name for piece in waiting.pieces if piece.name), None)
         arguments = "".join(piece.arguments for piece in waiting.pieces)
-        if any(piece.custom for piece in waiting.pieces):
+        if self.writes_custom and any(piece.custom for piece in waiting.pieces):
             self._custom.add(block)
             custom = {"name": name, "input": arguments}
             return [{"tool_calls": [{"index": index, "id": call_id, "type": "custom", "custom": custom}]}]
@@ -278,122 +292,3 @@ def _encode_usage(usage: Usage) -> dict[str, Any]:
     if usage.thinking is not None:
         encoded["completion_tokens_details"] = {"reasoning_tokens": usage.thinking}
     return encoded
-
-
-_encode_text = msgspec.json.Encoder().encode
-# Most chunks are a head, one text, and this.
-_TAIL = b'},"finish_reason":null}]}\n\n'
-_ARGUMENTS = b',"function":{"arguments":'
-_CALL_TAIL = b"}}]" + _TAIL
-
-
-class _Chunks:
-    """Deltas as server-sent events."""
-
-    def __init__(self) -> None:
-        self._head = b""
-        self.text_head = b""
-        """A chunk up to the text of an answer."""
-        self.call_head = b""
-        """A chunk up to the index of a call."""
-        self._thinking_heads: dict[str | None, bytes] = {}
-
-    def find_head(self, field: str | None) -> bytes:
-        """Return a chunk up to the text of a field."""
-        head = self._thinking_heads.get(field)
-        if head is None:
-            head = b'%b,"choices":[{"index":0,"delta":{%b:' % (self._head, msgspec.json.encode(field))
-            self._thinking_heads[field] = head
-        return head
-
-    def begin(self, started: ReplyStarted, created: int) -> bytes:
-        head = {
-            "id": started.id,
-            "object": "chat.completion.chunk",
-            "created": created,
-            "model": started.model,
-        }
-        # The same for every chunk, so it is written once.
-        self._head = b"data: " + msgspec.json.encode(head)[:-1]
-        self.text_head = self.find_head("content")
-        self.call_head = self.find_head("tool_calls") + b'[{"index":'
-        return self.add({"role": "assistant", "content": ""})
-
-    def add(self, delta: Delta) -> bytes:
-        return self._write_chunk(msgspec.json.encode(delta), b"null")
-
-    def end(self, finish_reason: str | None, usage: dict[str, Any] | None) -> bytes:
-        finish = self._write_chunk(b"{}", msgspec.json.encode(finish_reason))
-        if usage is not None:
-            finish += b'%b,"choices":[],"usage":%b}\n\n' % (self._head, msgspec.json.encode(usage))
-        return finish + b"data: [DONE]\n\n"
-
-    def _write_chunk(self, delta: bytes, finish_reason: bytes) -> bytes:
-        choice = b'{"index":0,"delta":%b,"finish_reason":%b}' % (delta, finish_reason)
-        return b'%b,"choices":[%b]}\n\n' % (self._head, choice)
-
-
-class _Whole:
-    """Deltas joined into one document."""
-
-    def __init__(self) -> None:
-        self._created = 0
-        self._started = ReplyStarted()
-        self._texts: dict[str, list[str]] = {"content": []}
-        self._calls: list[dict[str, Any]] = []
-        self._arguments: list[list[str]] = []
-        self._objects: dict[str, Any] = {}
-
-    def begin(self, started: ReplyStarted, created: int) -> bytes:
-        self._started, self._created = started, created
-        return b""
-
-    def add(self, delta: Delta) -> bytes:
-        for name, value in delta.items():
-            if name == "tool_calls":
-                self._add_call(value[0])
-            elif name == DETAILS:
-                self._objects.setdefault(name, []).extend(value)
-            elif name in ("extra_content", "thought_signature"):
-                self._objects[name] = value
-            else:
-                self._texts.setdefault(name, []).append(value)
-        return b""
-
-    def _add_call(self, piece: dict[str, Any]) -> None:
-        if "id" in piece:
-            kind = piece["type"]
-            self._calls.append({"id": piece["id"], "type": kind, kind: {}})
-            self._arguments.append([])
-        call, arguments = self._calls[piece["index"]], self._arguments[piece["index"]]
-        if "custom" in piece:
-            call["custom"] |= {name: value for name, value in piece["custom"].items() if name != "input"}
-            arguments.append(piece["custom"]["input"])
-            return
-        if "extra_content" in piece:
-            call["extra_content"] = piece["extra_content"]
-        function = piece.get("function", {})
-        if "name" in function:
-            call["function"].setdefault("name", function["name"])
-        if "arguments" in function:
-            arguments.append(function["arguments"])
-
-    def end(self, finish_reason: str | None, usage: dict[str, Any] | None) -> bytes:
-        texts = {name: "".join(pieces) for name, pieces in self._texts.items()}
-        message: dict[str, Any] = {"role": "assistant", **texts, **self._objects}
-        message["content"] = message["content"] or None
-        if self._calls:
-            for call, arguments in zip(self._calls, self._arguments, strict=True):
-                is_custom = call["type"] == "custom"
-                call[call["type"]]["input" if is_custom else "arguments"] = "".join(arguments)
-            message["tool_calls"] = self._calls
-        document: dict[str, Any] = {
-            "id": self._started.id,
-            "object": "chat.completion",
-            "created": self._created,
-            "model": self._started.model,
-            "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
-        }
-        if usage is not None:
-            document["usage"] = usage
-        return msgspec.json.encode(document)

@@ -1,7 +1,7 @@
 """Chooses the answer to a request: the script's reply, the list of models, another endpoint, or an error.
 
 Every error is written in the dialect that the request speaks. Not here: sending the answer (connection), and the
-endpoints beside replies and lists (endpoints).
+endpoints beside replies and lists (side_endpoints).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from asides.relay.endpoints import (
     name_request_id_header,
     read_registered_paths,
 )
-from asides.testing.stage.endpoints import Answer, EndpointCall, find_endpoints
 from asides.testing.stage.http_requests import BrokenRequest, Request
 from asides.testing.stage.prompt_cache import PromptCache
 from asides.testing.stage.request_log import Received, RefusedRequest, RequestLog
 from asides.testing.stage.response_plan import ResponsePlan, plan_failure, plan_json, plan_response
 from asides.testing.stage.rules import DetailedRefusal, RequestRules, RulesByDialect, read_account, read_credential
 from asides.testing.stage.script import Fail, Scene
+from asides.testing.stage.side_endpoints import Answer, EndpointCall, find_endpoints
 from asides.values.errors import AsidesError
 from asides.values.model_info import ModelInfo
 

@@ -1,6 +1,6 @@
 """The endpoints beside replies and lists of models, in one table for each dialect: counted tokens, one model.
 
-Not here: the dialect that a request speaks, replies, and lists (routes).
+Not here: the dialect that a request speaks, replies, and lists (request_router).
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from asides.relay.endpoints import (
     ReadRequest,
     find_reply_form,
     match_endpoints,
+    only_loads,
+    write_load_reply,
 )
 from asides.testing.stage.actor import MODEL
 from asides.testing.stage.http_requests import Request
@@ -37,7 +39,6 @@ from asides.testing.stage.response_plan import ResponsePlan, count_input, plan_f
 from asides.testing.stage.rules import RequestRules
 from asides.testing.stage.rules.openai_responses import IssuedResponse, ResponsesRules
 from asides.testing.stage.script import Fail
-from asides.values.events import ReplyEnded, ReplyStarted, StopReason
 from asides.values.model_info import ModelInfo
 
 
@@ -207,12 +208,10 @@ def _load_or_reply(call: EndpointCall) -> Answer:
     """Answer with a scene. A request that says nothing only loads the model, or unloads it."""
     read, make_writer = find_reply_form(call.dialect.name, call.request.path.rstrip("/"), {})
     served = read(call.request.body, call.request.path)
-    if served.prompt.messages or served.prompt.system:
+    if not only_loads(served, call.dialect.name):
         return call.reply(read, make_writer)
-    writer = make_writer(model=served.model, stream=served.stream, include_usage=False)
-    reason = "unload" if served.prompt.extra.get("keep_alive") == 0 else "load"
-    body = writer.write([ReplyStarted(served.model), ReplyEnded(StopReason("stop", reason))])
-    return Answer(ResponsePlan(200, {"content-type": writer.content_type}, (body,), len(body)), served)
+    content_type, body = write_load_reply(served, make_writer)
+    return Answer(ResponsePlan(200, {"content-type": content_type}, (body,), len(body)), served)
 
 
 def _show_details(call: EndpointCall) -> Answer:
