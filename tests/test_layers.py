@@ -431,6 +431,7 @@ _TESTED_ELSEWHERE: dict[str, str] = {
     "flows/call.py": "values, no behaviour",
     "flows/run_config.py": "values, no behaviour",
     "history/replay.py": "a part of the plan: test_plan.py and the laws of conversations",
+    "langchain.py": "integrations/test_langchain.py, among the tests that need LangChain",
     "local/llama_server.py": "the program of a child process, which local/test_child_process.py starts",
     "testing/conformance/check_next_turn.py": "test_broken_toys.py has a toy that fails each check",
     "testing/conformance/check_replies.py": "test_broken_toys.py has a toy that fails each check",

@@ -26,6 +26,7 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel, Field, SecretStr, model_validator
 
+from asides import __version__
 from asides.aio import AsyncClient
 from asides.client import Client, get_shared_client
 from asides.history.trim import CHARACTERS_PER_TOKEN
@@ -143,6 +144,7 @@ class ChatAsides(BaseChatModel):
         read_options(Options(), self._collect_options({}))
         if self.settings is not None and self.client is not None:
             raise ConfigError("client and settings are both given. To do: give the settings to the client.")
+        self._add_version(NAME, __version__)
         return self
 
     # --- the call -----------------------------------------------------------------------------------------------------
