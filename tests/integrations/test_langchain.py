@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
+import pickle
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -16,6 +18,7 @@ import pytest
 
 pytest.importorskip("langchain_core")
 
+from langchain_core.caches import InMemoryCache
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.load import dumps, loads
@@ -269,6 +272,35 @@ def test_a_model_can_be_saved_without_its_key(stage: OpenStage, monkeypatch: pyt
     again = loads(saved, allowed_objects=[ChatAsides], valid_namespaces=["asides"], secrets_from_env=True)
     assert (again.asdict(), again.api_key) == (llm.asdict(), llm.api_key)
     assert again.invoke(QUESTION).content == "23 × 47 = 1081"
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.deepcopy, lambda llm: llm.model_copy(deep=True)])
+async def test_a_model_that_was_used_can_be_copied(copied: Callable[[Any], Any], stage: OpenStage) -> None:
+    row = asides.Provider(name="mine", base_url=stage().url, key_env=())
+    llm = ChatAsides("mine:m", providers=[row], api_key=KEY)
+    assert llm.invoke(QUESTION).content == (await llm.ainvoke(QUESTION)).content == "23 × 47 = 1081"
+    made = copied(llm)
+    again = pickle.loads(made) if isinstance(made, bytes) else made
+    assert again.invoke(QUESTION).content == (await again.ainvoke(QUESTION)).content == "23 × 47 = 1081"
+
+
+def test_a_cached_message_is_the_same_and_goes_back(stage: OpenStage) -> None:
+    opened = stage()
+    stage.expect_no_refusals()
+    llm = open_model(opened, cache=InMemoryCache())
+    first, again = llm.invoke(QUESTION), llm.invoke(QUESTION)
+    assert len(opened.requests) == 1
+    assert first.content_blocks == again.content_blocks
+    llm.invoke([HumanMessage(QUESTION), again, HumanMessage("And 6 * 7?")])
+    assert "thinking" in {block["type"] for block in read_body(opened)["messages"][1]["content"]}
+
+
+@pytest.mark.parametrize("nothing", ["", [], [("system", "Be brief.")], [HumanMessage(content=[])]])
+def test_nothing_is_never_sent(nothing: Any, stage: OpenStage) -> None:
+    opened = stage()
+    with pytest.raises(asides.ConfigError, match="no message has content"):
+        open_model(opened).invoke(nothing)
+    assert opened.requests == []
 
 
 # --- options ----------------------------------------------------------------------------------------------------------

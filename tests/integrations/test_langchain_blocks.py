@@ -1,4 +1,4 @@
-"""A message carries what its next turn needs, whatever LangChain does to it; a changed block loses only its own seal."""
+"""A message carries what its next turn needs, whatever LangChain does to it; a changed block loses its own seal."""
 
 from __future__ import annotations
 

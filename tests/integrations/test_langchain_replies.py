@@ -21,12 +21,14 @@ from asides import (
     Message,
     Refusal,
     Reply,
+    Seal,
     Text,
+    Thought,
     ToolCall,
 )
 from asides.integrations.langchain_messages import read_history
 from asides.integrations.langchain_replies import ChunkWriter, build_message
-from asides.values.events import Event, TextDelta
+from asides.values.events import Event, TextDelta, ThoughtSealed
 from asides.values.fold import fold, simulate
 from asides.values.messages import StoredResponse
 from tests.integrations.langchain_samples import MESSAGE, ORIGIN, read
@@ -165,6 +167,22 @@ def test_a_refusal_is_told() -> None:
         assert message.content == ""
         assert message.additional_kwargs["refusal"] == "I would rather not."
         assert read(message) == (Message("assistant", reply.parts),)
+
+
+def test_texts_that_arrive_out_of_order_lose_no_seal() -> None:
+    events: list[Event] = [
+        TextDelta("b", 1),
+        TextDelta("a", 0),
+        ThoughtSealed(Seal("signature", "cw=="), 2),
+        TextDelta("B", 1),
+    ]
+    reply = fold(events)
+    assert reply.text == "abB"
+    streamed = write(events, reply)
+    assert streamed.content == "baB"
+    (message,) = read(streamed)
+    assert message.text == "baB"
+    assert [part for part in message.parts if isinstance(part, Thought)] == [reply.parts[2]]
 
 
 def test_the_facts_of_a_turn_go_with_it() -> None:

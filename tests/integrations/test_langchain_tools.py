@@ -11,12 +11,9 @@ import pytest
 pytest.importorskip("langchain_core")
 
 from langchain_core.exceptions import OutputParserException
-from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import (
-    AIMessage,
     AIMessageChunk,
 )
-from langchain_core.runnables import Runnable
 
 import asides
 from asides.dialects.dialect import ServedRequest
@@ -24,9 +21,6 @@ from asides.langchain import ChatAsides
 from asides.testing import OpenStage, Say, Stage
 from asides.values.parts import ToolCall
 from tests.integrations.langchain_samples import CLAUDE, add_up, open_model, weather
-
-
-Bound = Runnable[LanguageModelInput, AIMessage]
 
 
 def read_body(stage: Stage) -> Any:
