@@ -195,7 +195,12 @@ class ChatAsides(BaseChatModel):
         self, messages: list[BaseMessage], given: Mapping[str, Any]
     ) -> tuple[str | Sequence[str] | None, tuple[Message, ...], tuple[Notice, ...]]:
         model = self._find_model(given)
-        return (model, *read_history(messages, (_find_first(model) or "").partition(":")[0]))
+        history, notices = read_history(messages, (_find_first(model) or "").partition(":")[0])
+        if not any(message.parts for message in history if message.role != "system"):
+            raise ConfigError(
+                "no message has content, and nothing is never sent. To do: pass a HumanMessage with text."
+            )
+        return model, history, notices
 
     def _names_provider(self, model: str) -> bool:
         """Whether a model's name has its provider before it, or is an alias. A client may have rows of its own."""

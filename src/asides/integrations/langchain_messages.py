@@ -69,10 +69,6 @@ def read_history(messages: Sequence[BaseMessage], provider: str = "") -> tuple[t
             reader.add(message)
         except ConfigError as problem:
             raise ConfigError(f"messages[{place}]: {problem}") from None
-    if not any(message.parts for message in reader.messages if message.role != "system"):
-        raise ConfigError(
-            "no message has content, and an empty one is never sent in silence. To do: pass a HumanMessage with text."
-        )
     return tuple(reader.messages), tuple(dict.fromkeys(reader.notices))
 
 
