@@ -435,6 +435,7 @@ _TESTED_ELSEWHERE: dict[str, str] = {
     "anthropic.py": "integrations/clients/test_anthropic.py, among the tests that need the package",
     "integrations/httpx_transport.py": "integrations/clients/test_httpx_transport.py, with the clients that use it",
     "openai.py": "integrations/clients/test_openai.py, among the tests that need the package",
+    "langchain.py": "integrations/clients/test_langchain.py, among the tests that need LangChain",
     "local/llama_server.py": "the program of a child process, which local/test_child_process.py starts",
     "relay/count_forms.py": "one form for each dialect, all in relay/test_token_counts.py",
     "relay/relay_request.py": "values, no behaviour",

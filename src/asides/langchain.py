@@ -7,7 +7,6 @@ langchain_replies), tools and typed answers (integrations/langchain_tools).
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, Self, cast
 
 try:
@@ -24,8 +23,9 @@ from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackMana
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
-from pydantic import BaseModel, Field, SecretStr, model_validator
+from pydantic import BaseModel, Field, PrivateAttr, SecretStr, model_validator
 
+from asides import __version__
 from asides.aio import AsyncClient
 from asides.client import Client, get_shared_client
 from asides.history.trim import CHARACTERS_PER_TOKEN
@@ -66,6 +66,17 @@ _OPTION_OF_FIELD = {"prompt_cache": "cache", "request_metadata": "metadata"}
 """LangChain has another use for the names of these options."""
 _NOT_SHOWN = frozenset({"api_key", "system", *_OPTION_OF_FIELD.values()})
 _FOR_ONE_CALL = frozenset({"files", "output", "stream", "tool_choice", "tools"})
+
+
+class _OwnClients:
+    """The clients that a model made for itself. A copy of the model makes its own."""
+
+    def __init__(self) -> None:
+        self.sync: Client | None = None
+        self.async_: AsyncClient | None = None
+
+    def __reduce__(self) -> tuple[type[_OwnClients], tuple[()]]:
+        return _OwnClients, ()
 
 
 class ChatAsides(BaseChatModel):
@@ -109,6 +120,8 @@ class ChatAsides(BaseChatModel):
     """The client to ask with. Without an `async_client`, async calls use it too, in a thread."""
     async_client: AsyncClient | None = Field(default=None, repr=False, exclude=True)
 
+    _clients: _OwnClients = PrivateAttr(default_factory=_OwnClients)
+
     def __init__(self, model: str | Sequence[str] | None = None, **options: Any) -> None:
         """Every option of `asides.ask`, and those of LangChain's chat models."""
         given: dict[str, Any] = options if model is None else {"model": model, **options}
@@ -143,6 +156,7 @@ class ChatAsides(BaseChatModel):
         read_options(Options(), self._collect_options({}))
         if self.settings is not None and self.client is not None:
             raise ConfigError("client and settings are both given. To do: give the settings to the client.")
+        self._add_version(NAME, __version__)
         return self
 
     # --- the call -----------------------------------------------------------------------------------------------------
@@ -181,7 +195,12 @@ class ChatAsides(BaseChatModel):
         self, messages: list[BaseMessage], given: Mapping[str, Any]
     ) -> tuple[str | Sequence[str] | None, tuple[Message, ...], tuple[Notice, ...]]:
         model = self._find_model(given)
-        return (model, *read_history(messages, (_find_first(model) or "").partition(":")[0]))
+        history, notices = read_history(messages, (_find_first(model) or "").partition(":")[0])
+        if not any(message.parts for message in history if message.role != "system"):
+            raise ConfigError(
+                "no message has content, and nothing is never sent. To do: pass a HumanMessage with text."
+            )
+        return model, history, notices
 
     def _names_provider(self, model: str) -> bool:
         """Whether a model's name has its provider before it, or is an alias. A client may have rows of its own."""
@@ -196,23 +215,25 @@ class ChatAsides(BaseChatModel):
         except UnknownProvider:
             return False
 
-    @cached_property
+    @property
     def _sync_client(self) -> Client:
         if self.client is not None:
             return self.client
         if self.async_client is not None:
-            raise ConfigError(
-                "the model has an async_client only. To do: pass client= too, or use ainvoke and astream."
-            )
-        if self.providers or self.settings is not None:
-            return Client(providers=self.providers, settings=self.settings)
-        return get_shared_client()
+            raise ConfigError("the model has an async_client only. To do: pass client= too, or use ainvoke or astream.")
+        if not self.providers and self.settings is None:
+            return get_shared_client()
+        if self._clients.sync is None:
+            self._clients.sync = Client(providers=self.providers, settings=self.settings)
+        return self._clients.sync
 
-    @cached_property
+    @property
     def _own_async_client(self) -> AsyncClient:
         if self.async_client is not None:
             return self.async_client
-        return AsyncClient(providers=self.providers, settings=self.settings)
+        if self._clients.async_ is None:
+            self._clients.async_ = AsyncClient(providers=self.providers, settings=self.settings)
+        return self._clients.async_
 
     @property
     def _is_sync_only(self) -> bool:

@@ -121,9 +121,9 @@ def describe_reply(reply: Reply[Any], notices: Iterable[Notice] = ()) -> dict[st
         described["stop_reason"] = reply.stop.raw
     if reply.id:
         described["id"] = reply.id
-    if told := [*notices, *reply.warnings]:
+    if every := [*notices, *reply.warnings]:
         described["notices"] = [
-            {name: value for name, value in notice.to_dict().items() if value is not None} for notice in told
+            {name: value for name, value in notice.to_dict().items() if value is not None} for notice in every
         ]
     return described
 

@@ -33,6 +33,7 @@ ToolInput: TypeAlias = Mapping[str, Any] | type | Callable[..., Any] | BaseTool 
 OutputMethod: TypeAlias = Literal["json_schema", "function_calling", "json_mode"]
 METHODS: tuple[OutputMethod, ...] = ("json_schema", "function_calling", "json_mode")
 _CHOICES = ("auto", "none", "required")
+_JSON_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 
 
 # --- tools ------------------------------------------------------------------------------------------------------------
@@ -68,7 +69,7 @@ def _is_ours(tool: Mapping[str, Any]) -> bool:
     is_function = (
         isinstance(inner, Mapping) and "name" in inner and not {"parameters", "input_schema"}.isdisjoint(inner)
     )
-    is_schema = "title" in tool and ("properties" in tool or tool.get("type") == "object")
+    is_schema = tool.get("type") in _JSON_TYPES or "properties" in tool
     return is_function or (not is_schema and "toolSpec" not in tool and find_native_name(tool) is not None)
 
 
