@@ -24,7 +24,7 @@ from asides.history.import_export import (
 from asides.values.error_words import describe_type
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, Role, user
-from asides.values.parts import Part, Text, ToolResult
+from asides.values.parts import Part, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 
 _PARTS = get_args(Part)
@@ -285,9 +285,13 @@ def _read_dicts(
         if item.keys().isdisjoint(("role", "type", "parts")) and set(item) != {"id"}:
             raise ConfigError(f'messages[{place}]: role is missing. To do: write {{"role": "user", "content": "…"}}.')
     if form != "openai_chat":
+        waiting = _find_waiting(before) if form in ("gemini", "ollama") else []
         with refuse_unwritable():
-            imported = parse_items(run, form)
-        return _find_calls(imported, before) if form in ("gemini", "ollama") else imported
+            if form == "gemini":
+                from asides.dialects.gemini.import_contents import import_contents
+
+                return import_contents(run, waiting)
+            return _match_results(parse_items(run, form), waiting)
     from asides.dialects.openai_chat.import_messages import import_message
 
     messages: list[Message] = []
@@ -303,26 +307,29 @@ def _read_dicts(
     return tuple(messages)
 
 
-def _find_calls(imported: tuple[Message, ...], before: Sequence[Message]) -> tuple[Message, ...]:
-    """Give results without ids, which come before any call of their own list, the calls of the turn before them."""
+def _find_waiting(before: Sequence[Message]) -> list[ToolCall]:
+    """The calls of the last turn with calls that have no result yet."""
     turn = next((place for place in range(len(before) - 1, -1, -1) if before[place].tool_calls), None)
     if turn is None:
-        return imported
+        return []
     answered = {part.call_id for each in before[turn:] for part in each.parts if isinstance(part, ToolResult)}
-    waiting = [call for call in before[turn].tool_calls if call.id not in answered]
+    return [call for call in before[turn].tool_calls if call.id not in answered]
+
+
+def _match_results(imported: tuple[Message, ...], waiting: list[ToolCall]) -> tuple[Message, ...]:
+    """Give results that come before any call of their own list the ids of the calls that wait for them, by name."""
     messages = list(imported)
     for place, message in enumerate(imported):
         if message.role == "assistant":
             break
         parts: list[Part] = []
         for part in message.parts:
-            if isinstance(part, ToolResult) and waiting:
-                fits = [call for call in waiting if call.id == part.call_id]
-                fits = fits or [call for call in waiting if part.name in (None, call.name)]
-                if fits:
-                    waiting.remove(fits[0])
-                    part = msgspec.structs.replace(part, call_id=fits[0].id)
-            parts.append(part)
+            fits = [call for call in waiting if isinstance(part, ToolResult) and part.name in (None, call.name)]
+            if isinstance(part, ToolResult) and fits and part.call_id not in [call.id for call in waiting]:
+                parts.append(msgspec.structs.replace(part, call_id=fits[0].id))
+                waiting.remove(fits[0])
+            else:
+                parts.append(part)
         messages[place] = msgspec.structs.replace(message, parts=tuple(parts))
     return tuple(messages)
 

@@ -120,7 +120,10 @@ def _open(held: Held) -> list[object]:
         raise ConfigError(
             f"the response has {count or 'no'} answers. To do: pass the message of one, {_WAYS[dialect]}."
         )
-    documents = list_messages(dialect, document)
+    try:
+        documents = list_messages(dialect, document)
+    except (KeyError, IndexError, TypeError, AttributeError):
+        raise ConfigError("this response holds no message. To do: check that it is whole.") from None
     # Results without ids find their calls where both are read together.
     return [*_import(dialect, documents)] if held.is_library else [*documents]
 

@@ -20,8 +20,7 @@ _GEMINI_MARKS = ("candidates", "usage_metadata", "usageMetadata", "prompt_feedba
 
 def normalise(fields: Fields) -> Fields:
     """A document with the names of its wire: Gemini's clients also have snake_case."""
-    is_content = isinstance(fields.get("parts"), list) and "part_kind" not in str(fields.get("parts"))[:2000]
-    if any(name in fields for name in _GEMINI_MARKS) or (is_content and "kind" not in fields):
+    if any(name in fields for name in _GEMINI_MARKS) or isinstance(fields.get("parts"), list):
         return dict(to_camel_case(fields))
     return fields
 
