@@ -100,7 +100,7 @@ class BadChunk(Chunk):
 
 def test_chunks_that_know_how_to_add_themselves_are_added() -> None:
     assert read([Chunk("a"), Chunk("b"), Chunk("c")]).text == "abc"
-    with pytest.raises(ConfigError, match="the chunks cannot be added: ValueError. To do") as caught:
+    with pytest.raises(ConfigError, match=r"the chunks cannot be added: ValueError. To do") as caught:
         read([BadChunk("a"), BadChunk("b")])
     assert "secret" not in str(caught.value)
 

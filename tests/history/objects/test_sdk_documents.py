@@ -16,6 +16,7 @@ BLOCK = {"type": "text", "text": "so"}
 WHOLE: dict[str, tuple[str, dict[str, Any]]] = {
     "chat": ("openai_chat", {"choices": [CHOICE]}),
     "choice": ("openai_chat", CHOICE),
+    "chat with a delta": ("openai_chat", {"choices": [{**CHOICE, "delta": {"content": ""}}]}),
     "claude": ("anthropic", {"type": "message", "role": "assistant", "content": [BLOCK], "stop_reason": None}),
     "claude with usage": ("anthropic", {"type": "message", "role": "assistant", "content": [], "usage": {}}),
     "response": ("openai_responses", {"object": "response", "output": []}),
@@ -28,6 +29,7 @@ WHOLE: dict[str, tuple[str, dict[str, Any]]] = {
 }
 PIECES: list[dict[str, Any]] = [
     {"object": "chat.completion.chunk", "choices": [{"delta": {}}]},
+    {"choices": [{"delta": {}}]},
     {"type": "message_start", "message": {}},
     {"type": "content_block_delta", "delta": {}},
     {"type": "response.output_text.delta", "delta": "x"},
