@@ -15,12 +15,11 @@ import msgspec
 
 from asides.history.import_export import (
     ImportFormat,
-    detect_item_formats,
-    detect_prompt_format,
     import_messages,
     parse_items,
     refuse_unwritable,
 )
+from asides.history.split_formats import split_formats
 from asides.values.error_words import describe_type
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, Role, user
@@ -169,7 +168,7 @@ def _read_list(given: tuple[object, ...], after: Sequence[Message], *, each: boo
             except ConfigError as problem:
                 raise ConfigError(f"messages[{start}]: {problem}") from None
         elif isinstance(first, Mapping):
-            for form, place, some in _split_formats(run, start):
+            for form, place, some in split_formats(run, start):
                 messages += _read_dicts(some, place, (*after, *messages), form)
         else:
             message = _read_value(first, start)
@@ -242,35 +241,6 @@ def _read_content_item(item: Any) -> Any:
 
 
 # --- dicts ------------------------------------------------------------------------------------------------------------
-
-
-def _split_formats(
-    run: list[Mapping[str, Any]], start: int
-) -> Iterator[tuple[ImportFormat, int, list[Mapping[str, Any]]]]:
-    """Dicts that follow each other, by their formats: those of one format are read together.
-
-    A list with the marks of several formats is split only where each dict has the marks of one; otherwise it was
-    written for a host of chat completions, which read the most.
-    """
-    found = [detect_item_formats(item) for item in run]
-    all_found = set().union(*found)
-    if len(all_found) < 2 or any(len(each) > 1 for each in found) or not _has_own_marks(run, all_found):
-        yield detect_prompt_format(run), start, run
-        return
-    first, form = 0, next(iter(next(each for each in found if each)))
-    for place, each in enumerate(found):
-        if each and form not in each:
-            yield form, start + first, run[first:place]
-            first, form = place, next(iter(each))
-    yield form, start + first, run[first:]
-
-
-def _has_own_marks(run: list[Mapping[str, Any]], found: set[ImportFormat]) -> bool:
-    """Whether blocks or items that no host of chat completions takes are among messages of chat completions."""
-    if found != {"openai_chat", "anthropic"}:
-        return True
-    parts = [part for item in run if isinstance(item.get("content"), list) for part in item["content"]]
-    return any(isinstance(part, Mapping) and part.get("type") in ("tool_use", "tool_result") for part in parts)
 
 
 def _read_dicts(

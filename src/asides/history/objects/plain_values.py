@@ -214,7 +214,7 @@ def reject_unread(value: object) -> None:
         raise ConfigError(
             f"{name} is a stream that was not opened. To do: open it, with … as stream, and collect it, {_COLLECT}."
         )
-    if hasattr(kind, "parse") and hasattr(kind, "http_response"):
+    if hasattr(kind, "parse") and _has(value, "http_response"):
         raise ConfigError(f"{name} is a raw response. To do: pass what its parse() returns.")
     if all(_has(value, name) for name in ("status_code", "headers", "content")):
         raise ConfigError(
