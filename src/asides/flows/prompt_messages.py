@@ -15,16 +15,15 @@ import msgspec
 
 from asides.history.import_export import (
     ImportFormat,
-    detect_item_formats,
-    detect_prompt_format,
     import_messages,
     parse_items,
     refuse_unwritable,
 )
+from asides.history.split_formats import split_formats
 from asides.values.error_words import describe_type
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, Role, user
-from asides.values.parts import Part, Text, ToolResult
+from asides.values.parts import Part, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 
 _PARTS = get_args(Part)
@@ -169,7 +168,7 @@ def _read_list(given: tuple[object, ...], after: Sequence[Message], *, each: boo
             except ConfigError as problem:
                 raise ConfigError(f"messages[{start}]: {problem}") from None
         elif isinstance(first, Mapping):
-            for form, place, some in _split_formats(run, start):
+            for form, place, some in split_formats(run, start):
                 messages += _read_dicts(some, place, (*after, *messages), form)
         else:
             message = _read_value(first, start)
@@ -244,35 +243,6 @@ def _read_content_item(item: Any) -> Any:
 # --- dicts ------------------------------------------------------------------------------------------------------------
 
 
-def _split_formats(
-    run: list[Mapping[str, Any]], start: int
-) -> Iterator[tuple[ImportFormat, int, list[Mapping[str, Any]]]]:
-    """Dicts that follow each other, by their formats: those of one format are read together.
-
-    A list with the marks of several formats is split only where each dict has the marks of one; otherwise it was
-    written for a host of chat completions, which read the most.
-    """
-    found = [detect_item_formats(item) for item in run]
-    all_found = set().union(*found)
-    if len(all_found) < 2 or any(len(each) > 1 for each in found) or not _has_own_marks(run, all_found):
-        yield detect_prompt_format(run), start, run
-        return
-    first, form = 0, next(iter(next(each for each in found if each)))
-    for place, each in enumerate(found):
-        if each and form not in each:
-            yield form, start + first, run[first:place]
-            first, form = place, next(iter(each))
-    yield form, start + first, run[first:]
-
-
-def _has_own_marks(run: list[Mapping[str, Any]], found: set[ImportFormat]) -> bool:
-    """Whether blocks or items that no host of chat completions takes are among messages of chat completions."""
-    if found != {"openai_chat", "anthropic"}:
-        return True
-    parts = [part for item in run if isinstance(item.get("content"), list) for part in item["content"]]
-    return any(isinstance(part, Mapping) and part.get("type") in ("tool_use", "tool_result") for part in parts)
-
-
 def _read_dicts(
     run: list[Mapping[str, Any]], start: int, before: Sequence[Message], form: ImportFormat
 ) -> tuple[Message, ...]:
@@ -285,9 +255,13 @@ def _read_dicts(
         if item.keys().isdisjoint(("role", "type", "parts")) and set(item) != {"id"}:
             raise ConfigError(f'messages[{place}]: role is missing. To do: write {{"role": "user", "content": "…"}}.')
     if form != "openai_chat":
+        waiting = _find_waiting(before) if form in ("gemini", "ollama") else []
         with refuse_unwritable():
-            imported = parse_items(run, form)
-        return _find_calls(imported, before) if form in ("gemini", "ollama") else imported
+            if form == "gemini":
+                from asides.dialects.gemini.import_contents import import_contents
+
+                return import_contents(run, waiting)
+            return _match_results(parse_items(run, form), waiting)
     from asides.dialects.openai_chat.import_messages import import_message
 
     messages: list[Message] = []
@@ -303,26 +277,29 @@ def _read_dicts(
     return tuple(messages)
 
 
-def _find_calls(imported: tuple[Message, ...], before: Sequence[Message]) -> tuple[Message, ...]:
-    """Give results without ids, which come before any call of their own list, the calls of the turn before them."""
+def _find_waiting(before: Sequence[Message]) -> list[ToolCall]:
+    """The calls of the last turn with calls that have no result yet."""
     turn = next((place for place in range(len(before) - 1, -1, -1) if before[place].tool_calls), None)
     if turn is None:
-        return imported
+        return []
     answered = {part.call_id for each in before[turn:] for part in each.parts if isinstance(part, ToolResult)}
-    waiting = [call for call in before[turn].tool_calls if call.id not in answered]
+    return [call for call in before[turn].tool_calls if call.id not in answered]
+
+
+def _match_results(imported: tuple[Message, ...], waiting: list[ToolCall]) -> tuple[Message, ...]:
+    """Give results that come before any call of their own list the ids of the calls that wait for them, by name."""
     messages = list(imported)
     for place, message in enumerate(imported):
         if message.role == "assistant":
             break
         parts: list[Part] = []
         for part in message.parts:
-            if isinstance(part, ToolResult) and waiting:
-                fits = [call for call in waiting if call.id == part.call_id]
-                fits = fits or [call for call in waiting if part.name in (None, call.name)]
-                if fits:
-                    waiting.remove(fits[0])
-                    part = msgspec.structs.replace(part, call_id=fits[0].id)
-            parts.append(part)
+            fits = [call for call in waiting if isinstance(part, ToolResult) and part.name in (None, call.name)]
+            if isinstance(part, ToolResult) and fits and part.call_id not in [call.id for call in waiting]:
+                parts.append(msgspec.structs.replace(part, call_id=fits[0].id))
+                waiting.remove(fits[0])
+            else:
+                parts.append(part)
         messages[place] = msgspec.structs.replace(message, parts=tuple(parts))
     return tuple(messages)
 

@@ -19,7 +19,7 @@ from asides.dialects.detect import find_document_dialect
 from asides.flows.offline import decode
 from asides.history.import_export import detect_item_formats, refuse_unwritable
 from asides.history.objects.read_objects import Held, mark_library_parts, recognise
-from asides.history.objects.sdk_documents import list_choices
+from asides.history.objects.sdk_documents import has_deltas, list_choices
 from asides.history.objects.turn_documents import Fields
 from asides.providers.provider import Provider
 from asides.values.errors import ConfigError
@@ -195,14 +195,16 @@ def _find_stream(all_held: Sequence[Held]) -> tuple[str, list[Fields]] | None:
 
     The helpers of clients add events of their own, which say nothing new.
     """
-    pieces = [piece for held in all_held if (piece := _get_piece(held)) is not None]
-    dialects = [find_document_dialect(piece) for piece in pieces]
-    dialect = next((name for name in dialects if name is not None), None)
-    if dialect is not None and not any(held.response or held.messages for held in all_held):
-        return dialect, pieces
     responses = [held.response for held in all_held if held.response is not None]
     names = {name for name, _ in responses}
-    if len(responses) == len(all_held) > 1 and len(names) == 1 and not names.isdisjoint(_ALIKE):
+    pieces = [piece for held in all_held if (piece := _get_piece(held)) is not None]
+    dialect = next((name for piece in pieces if (name := find_document_dialect(piece)) is not None), None)
+    if dialect is not None and names <= {dialect} and not any(held.messages for held in all_held):
+        # Some pieces, such as those with nothing but the usage, look whole.
+        found = [held.response[1] if held.response is not None else _get_piece(held) for held in all_held]
+        return dialect, [piece for piece in found if piece is not None]
+    is_alike = not names.isdisjoint(_ALIKE) or all(has_deltas(document) for _, document in responses)
+    if len(responses) == len(all_held) > 1 and len(names) == 1 and is_alike:
         return names.pop(), [document for _, document in responses]
     return None
 

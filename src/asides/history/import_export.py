@@ -138,9 +138,18 @@ def parse_items(items: list[Any], chosen: ImportFormat) -> tuple[Message, ...]:
 
 def _parse_request(items: list[Any], chosen: str) -> tuple[Message, ...]:
     """Parse a list as the server half of its dialect reads it in a request."""
+    if chosen == "bedrock":
+        items = [_to_blocks(item) for item in items]
     body = msgspec.json.encode({"model": "any", "messages": items})
     prompt = dialects.find_dialect(chosen).read(body, "/model/any/converse").prompt
     return prompt.messages if prompt.system is None else (Message("system", (Text(prompt.system),)), *prompt.messages)
+
+
+def _to_blocks(item: Any) -> Any:
+    """A message of Converse; text alone, which it has in a block, looks the same in every format."""
+    if isinstance(item, Mapping) and isinstance(text := item.get("content"), str):
+        return {**item, "content": [{"text": text}]}
+    return item
 
 
 # --- detection: marks that only one format has --------------------------------------------------------------------

@@ -24,9 +24,12 @@ PLACEHOLDERS = (STAND_IN, "context_engineering_is_the_way_to_go")
 """The documented words in place of a signature, for calls that have none."""
 
 
-def import_contents(contents: Iterable[Any]) -> tuple[Message, ...]:
-    """Import a history. Raises ConfigError with the index of the content that is wrong."""
-    importer = _Importer()
+def import_contents(contents: Iterable[Any], waiting: Iterable[ToolCall] = ()) -> tuple[Message, ...]:
+    """Import a history. Raises ConfigError with the index of the content that is wrong.
+
+    `waiting` are calls before it that have no result yet.
+    """
+    importer = _Importer(list(waiting))
     imported: list[Message] = []
     for place, content in enumerate(contents):
         try:
@@ -50,8 +53,8 @@ class _Importer:
     A result that comes a second time is left out: some clients resume a history with every result twice.
     """
 
-    def __init__(self) -> None:
-        self._waiting: list[ToolCall] = []
+    def __init__(self, waiting: list[ToolCall]) -> None:
+        self._waiting = waiting
         self._answered: dict[str, Mapping[str, Any]] = {}
         """The results so far of the last turn with calls, by the id of the call."""
         self._nameless: set[str] = set()

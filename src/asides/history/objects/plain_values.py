@@ -40,6 +40,8 @@ _KNOWN_FIELDS = frozenset(
     {"role", "content", "choices", "candidates", "output", "parts", "message", "messages", "kind", "part_kind", "type"}
 )
 
+_PROPERTIES = (*sorted(_KNOWN_FIELDS), "name", "tool_calls", "tool_call_id", "thinking", "usage", "stop_reason")
+
 
 def is_plain(value: object) -> bool:
     """Whether a value holds nothing but dicts, lists and JSON's own values. Bytes and objects are not plain."""
@@ -176,9 +178,10 @@ def _read_dataclass(value: Any, kind: type) -> Mapping[str, Any] | None:
 
 def _read_attributes(value: Any, kind: type) -> Mapping[str, Any] | None:
     names = [*getattr(value, "__dict__", ()), *_list_slots(kind)]
+    names += [name for name in _PROPERTIES if isinstance(getattr(kind, name, None), property)]
     if isinstance(value, type) or _KNOWN_FIELDS.isdisjoint(names):
         return None
-    found = {name: getattr(value, name, None) for name in names if not name.startswith("_")}
+    found = {name: getattr(value, name) for name in names if not name.startswith("_") and hasattr(value, name)}
     return {name: field for name, field in found.items() if field is not None and not callable(field)}
 
 
@@ -211,7 +214,7 @@ def reject_unread(value: object) -> None:
         raise ConfigError(
             f"{name} is a stream that was not opened. To do: open it, with … as stream, and collect it, {_COLLECT}."
         )
-    if hasattr(kind, "parse") and hasattr(kind, "http_response"):
+    if hasattr(kind, "parse") and _has(value, "http_response"):
         raise ConfigError(f"{name} is a raw response. To do: pass what its parse() returns.")
     if all(_has(value, name) for name in ("status_code", "headers", "content")):
         raise ConfigError(

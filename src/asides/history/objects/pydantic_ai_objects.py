@@ -13,6 +13,7 @@ import msgspec
 from asides.history.import_export import parse_items
 from asides.history.objects.langchain_objects import write_media
 from asides.history.objects.turn_documents import (
+    LIBRARY_TYPE,
     Fields,
     Piece,
     Tokens,
@@ -134,7 +135,7 @@ def _read_part(part: Mapping[str, Any], dialect: str) -> list[Piece]:
         case "file":
             return [Piece("raw", raw=_write_file(get_object(part, "content"), signature, dialect))]
         case kind:
-            return [Piece("raw", raw={"type": str(kind), **part})]
+            return [Piece("raw", raw={"type": f"{LIBRARY_TYPE}{kind}", **part})]
 
 
 def _read_thinking(part: Mapping[str, Any], details: Fields, dialect: str) -> Piece:

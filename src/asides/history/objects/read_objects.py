@@ -16,7 +16,8 @@ from asides.history.import_export import detect_prompt_format, parse_items, refu
 from asides.history.objects import langchain_objects, pydantic_ai_objects
 from asides.history.objects.plain_values import is_plain, to_plain
 from asides.history.objects.sdk_documents import find_response, is_piece, list_choices, normalise, read_signed_message
-from asides.history.objects.turn_documents import Fields, build_response, list_messages
+from asides.history.objects.turn_documents import LIBRARY_TYPE, Fields, build_response, get_text, list_messages
+from asides.history.split_formats import split_formats
 from asides.values.error_words import describe_type
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, system
@@ -25,7 +26,7 @@ from asides.values.thinking import Origin
 
 # Blocks in a library's own format for what a provider ran. No provider has this name, so they are kept and never sent.
 _LIBRARY = Origin("another-library", "", "")
-_LIBRARY_TYPES = ("server_tool_call", "server_tool_result", "builtin-tool-call", "builtin-tool-return", "compaction")
+_LIBRARY_TYPES = ("server_tool_call", "server_tool_result", LIBRARY_TYPE)
 _WAYS = {"openai_chat": "response.choices[0].message", "gemini": "response.candidates[0].content"}
 
 
@@ -120,7 +121,10 @@ def _open(held: Held) -> list[object]:
         raise ConfigError(
             f"the response has {count or 'no'} answers. To do: pass the message of one, {_WAYS[dialect]}."
         )
-    documents = list_messages(dialect, document)
+    try:
+        documents = list_messages(dialect, document)
+    except (KeyError, IndexError, TypeError, AttributeError):
+        raise ConfigError("this response holds no message. To do: check that it is whole.") from None
     # Results without ids find their calls where both are read together.
     return [*_import(dialect, documents)] if held.is_library else [*documents]
 
@@ -147,12 +151,14 @@ def open_history(history: Any) -> Any:
     if is_plain(items) and not any(isinstance(item, dict) and _is_library(item) for item in items):
         return items
     opened = open_items(items, _is_message)
-    if all(isinstance(item, dict) for item in opened) and not _is_rare(opened):
-        return opened
     messages: list[Message] = []
     for are_ours, group in groupby(opened, _is_message):
-        run = list(group)
-        messages += run if are_ours else parse_items(run, detect_prompt_format(run))  # type: ignore[arg-type]
+        run: list[Any] = list(group)
+        runs = [] if are_ours else list(split_formats(run))
+        if len(runs) == 1 and len(run) == len(opened) and runs[0][0] in _SAVED_FORMATS:
+            return opened
+        with refuse_unwritable():
+            messages += run if are_ours else [each for form, _, some in runs for each in parse_items(some, form)]
     return messages
 
 
@@ -185,12 +191,12 @@ def mark_library_parts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """The parts, with an origin for those in a library's own format, so that no provider gets them."""
     return tuple(
         msgspec.structs.replace(part, origin=_LIBRARY)
-        if isinstance(part, (ServerTool, UnknownPart)) and _find_type(part.json) in _LIBRARY_TYPES
+        if isinstance(part, (ServerTool, UnknownPart)) and _find_type(part.json).startswith(_LIBRARY_TYPES)
         else part
         for part in parts
     )
 
 
-def _find_type(raw: str) -> object:
+def _find_type(raw: str) -> str:
     fields = msgspec.json.decode(raw)
-    return fields.get("type") if isinstance(fields, dict) else None
+    return get_text(fields, "type") if isinstance(fields, dict) else ""

@@ -20,8 +20,7 @@ _GEMINI_MARKS = ("candidates", "usage_metadata", "usageMetadata", "prompt_feedba
 
 def normalise(fields: Fields) -> Fields:
     """A document with the names of its wire: Gemini's clients also have snake_case."""
-    is_content = isinstance(fields.get("parts"), list) and "part_kind" not in str(fields.get("parts"))[:2000]
-    if any(name in fields for name in _GEMINI_MARKS) or (is_content and "kind" not in fields):
+    if any(name in fields for name in _GEMINI_MARKS) or isinstance(fields.get("parts"), list):
         return dict(to_camel_case(fields))
     return fields
 
@@ -68,7 +67,18 @@ def is_piece(fields: Mapping[str, Any]) -> bool:
         return True
     if set(fields) == {"metadata"} and find_document_dialect(dict(fields)) is not None:
         return True  # the last event of Converse
-    return isinstance(fields.get("choices"), list) and get_text(fields, "object").endswith(".chunk")
+    choices = fields.get("choices")
+    if not isinstance(choices, list):
+        return False
+    is_whole = not has_deltas(fields) or any("message" in choice for choice in choices)
+    return not is_whole or get_text(fields, "object").endswith(".chunk")
+
+
+def has_deltas(fields: Mapping[str, Any]) -> bool:
+    """Whether the choices of a chat completion have a delta. Some hosts write one into whole responses too."""
+    choices = fields.get("choices")
+    choices = choices if isinstance(choices, list) else []
+    return bool(choices) and all(isinstance(choice, Mapping) and "delta" in choice for choice in choices)
 
 
 def list_choices(dialect: str, document: Fields) -> int:

@@ -17,6 +17,9 @@ from asides.values.errors import UnknownProvider
 
 Fields: TypeAlias = dict[str, Any]
 
+LIBRARY_TYPE = "library-"
+"""The beginning of the type of a raw piece in a library's own format, which no provider understands."""
+
 
 class Piece(msgspec.Struct):
     """One part of a turn."""
