@@ -285,5 +285,6 @@ __all__ = [
     "stream",
     "system",
     "tool",
+    "ui",
     "user",
 ]
