@@ -129,7 +129,7 @@ def collect_names(names_by_module: Mapping[str, str]) -> dict[str, list[str]]:
     for module, names in names_by_module.items():
         pages[find_theme(module)] += [f"asides.{name}" for name in names.split()]
     pages["calling"].append("asides.aio")
-    pages["front-ends"] += [f"asides.ui.{name}" for name in _FRONT_ENDS]
+    pages["front-ends"].append("asides.ui")
     pages["testing"] += [f"asides.testing.{name}" for path in _TESTING for name in read_exported(HOME / path)]
     return {page: sorted(names, key=_order) for page, names in pages.items()}
 
@@ -160,6 +160,8 @@ def write_pages(names_by_module: Mapping[str, str]) -> Iterator[tuple[Path, str]
                 # Its classes are public names of `asides`, and `run` is for agents.
                 members = [each for each in read_exported(HOME / "aio.py") if each.islower() and each != "run"]
                 options = [f"members: [{', '.join(members)}]", "show_root_full_path: true"]
+            if name == "asides.ui":
+                options = [f"members: [{', '.join(_FRONT_ENDS)}]", "show_root_full_path: true"]
             lines = "".join(f"\n        {option}" for option in options)
             blocks.append(f"::: {name}{f'{chr(10)}    options:{lines}' if options else ''}")
         yield FOLDER / f"{page}.md", _HEAD + "\n\n".join(blocks) + "\n"
