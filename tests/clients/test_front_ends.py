@@ -59,8 +59,11 @@ RUN = [
 ]
 
 
-@pytest.mark.parametrize("package", ["ai", "ai-5"])
-@pytest.mark.parametrize("dialect", MODELS)
+VERSIONS = ["ai", "ai-5", "ai-7"]
+WITH_OTHERS = [("anthropic", "ai-5"), ("anthropic", "ai-7"), ("gemini", "ai-5"), ("gemini", "ai-7")]
+
+
+@pytest.mark.parametrize(("dialect", "package"), [*((dialect, "ai") for dialect in MODELS), *WITH_OTHERS])
 def test_a_chat_of_the_ai_sdk_with_an_agent_behind_it(
     dialect: str, package: str, packages: str, stage: OpenStage
 ) -> None:
@@ -94,7 +97,7 @@ def test_a_chat_of_the_ai_sdk_with_an_agent_behind_it(
     ]
 
 
-@pytest.mark.parametrize("package", ["ai", "ai-5"])
+@pytest.mark.parametrize("package", VERSIONS)
 def test_a_tool_that_the_page_runs(package: str, packages: str, stage: OpenStage) -> None:
     call = ToolCall("call_abc123", "get_location", {"precise": True})
     opened = stage(Say(thinking="I ask the page.", tool_calls=(call,)), Say(thinking="Lisbon, then.", text="Lisbon."))
@@ -120,7 +123,7 @@ def test_a_tool_that_the_page_runs(package: str, packages: str, stage: OpenStage
     assert sent[2]["content"][0]["content"] == '{"city":"Lisbon"}'
 
 
-@pytest.mark.parametrize("package", ["ai", "ai-5"])
+@pytest.mark.parametrize("package", VERSIONS)
 def test_an_error_reaches_the_page_in_words_for_its_user(package: str, packages: str, stage: OpenStage) -> None:
     opened = stage(Fail(status=429, message="org-4711 is over its quota, says the provider"))
 

@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 import asides
@@ -16,6 +17,7 @@ from asides.testing import Fail, OpenStage, Say
 from asides.values.errors import from_status
 from asides.values.events import ReplyEnded, ReplyStarted, TextDelta, ThinkingDelta
 from tests.integrations.front_ends import Json, read_sse
+from tests.integrations.web_server import serve_asgi, serve_wsgi
 
 MODEL = "openai-compatible:made-up"
 OPTIONS: dict[str, Any] = {"api_key": "sk-canary-2718281828", "retries": 0}
@@ -84,6 +86,20 @@ def test_a_stream_of_which_single_events_were_read_loses_none(write: Any, stage:
 
     again = asyncio.run(main())
     assert [event.get("delta") for event in read_sse(again) if isinstance(event, dict) and "delta" in event] == texts
+
+
+def test_a_conversation_of_which_single_events_were_read_loses_none(stage: OpenStage) -> None:
+    opened = stage(Say(thinking="Let me see.", text="It is 42.", piece=100))
+    events = asides.Conversation(MODEL, base_url=opened.url, **OPTIONS).stream("?")
+    assert isinstance(next(events), ReplyStarted)
+    assert b"Let me see." in b"".join(asides.ui.vercel(events))
+
+    async def main() -> bytes:
+        events = asides.AsyncConversation(MODEL, base_url=opened.url, **OPTIONS).stream("?")
+        assert isinstance(await anext(events), ReplyStarted)
+        return b"".join([item async for item in asides.ui.vercel(events)])
+
+    assert b"Let me see." in asyncio.run(main())
 
 
 @pytest.mark.parametrize("write", WRITERS)
@@ -270,6 +286,22 @@ def test_a_cancelled_task_lets_the_provider_go(write: Any, stage: OpenStage) -> 
         assert await asyncio.to_thread(opened.wait_until, lambda: opened.closed_early == 1)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("serve", [serve_asgi, serve_wsgi])
+def test_a_reader_who_leaves_lets_the_provider_go(serve: Any, write: Any, stage: OpenStage) -> None:
+    opened = stage(STORY)
+
+    def answer(_: Any) -> Any:
+        source = asides.aio.stream if serve is serve_asgi else asides.stream
+        return write(source(MODEL, "?", base_url=opened.url, **OPTIONS))
+
+    with serve(answer, asides.ui.VERCEL_HEADERS) as url:
+        with httpx.stream("POST", url, json={}) as response:
+            assert response.headers["content-type"] == "text/event-stream"
+            assert any(b"word" in piece for piece in response.iter_raw())
+        assert opened.wait_until(lambda: opened.closed_early == 1)
 
 
 def test_a_stream_that_nobody_reads_is_closed_too(stage: OpenStage) -> None:

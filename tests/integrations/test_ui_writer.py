@@ -27,6 +27,7 @@ from asides.values.result import RunEnded, StepStarted, ToolFinished, ToolStarte
 from asides.values.thinking import Seal
 from asides.values.usage import Usage
 from tests.integrations.front_ends import (
+    AgUiThread,
     VercelMessage,
     make_run,
     read_vercel_message,
@@ -139,6 +140,24 @@ def test_a_result_whose_call_was_not_among_the_events_brings_it() -> None:
     message = read_vercel_message(asides.ui.vercel_chunks(events))
     (part,) = [part for part in message["parts"] if part["type"] == "tool-f"]
     assert (part["input"], part["output"], part["state"]) == ({"x": 1}, "done", "output-available")
+
+
+def test_a_call_that_carried_the_answer_is_nobodys_to_run() -> None:
+    """An agent with an output type may get its answer as a call."""
+    wrong: list[Event] = [ToolCallDelta(0, "c1", "final_answer", "{}")]
+    right: list[Event] = [ToolCallDelta(0, "c2", "final_answer", '{"total":5}')]
+    events = make_run((wrong, []), (right, []))
+    message = read_vercel_message(asides.ui.vercel_chunks(events))
+    tools = [part for part in message["parts"] if part["type"] == "tool-final_answer"]
+    assert [(part["state"], part.get("output")) for part in tools] == [
+        ("output-error", None),
+        ("output-available", "ok"),
+    ]
+    thread = AgUiThread().feed(asides.ui.ag_ui_events(events))
+    assert [message["content"] for message in thread.messages if message["role"] == "tool"][1] == "ok"
+    handed_over = make_run((right, []), outcome="tool_calls")
+    message = read_vercel_message(asides.ui.vercel_chunks(handed_over))
+    assert [part["state"] for part in message["parts"] if "toolCallId" in part] == ["input-available"]
 
 
 def test_several_replies_are_several_steps() -> None:
