@@ -59,6 +59,40 @@ def test_each_batch_is_one_write(write: Any) -> None:
     assert source.closed == 1
 
 
+class AsyncBatches:
+    """A source with batches that are awaited."""
+
+    def __init__(self, *batches: list[Any], error: Exception | None = None) -> None:
+        self.given = batches
+        self.error = error
+        self.closed = 0
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        raise AssertionError("batches are cheaper")
+        yield
+
+    async def batches(self) -> AsyncIterator[list[Any]]:
+        for batch in self.given:
+            yield batch
+        if self.error is not None:
+            raise self.error
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("error", [None, asides.ConnectionLost("made up")])
+def test_the_source_is_closed_at_the_end(error: Exception | None, write: Any) -> None:
+    source = AsyncBatches([ReplyStarted(), TextDelta("a")], [ReplyEnded()], error=error)
+
+    async def main() -> list[bytes]:
+        return [item async for item in write(source, on_error=lambda _: None)]
+
+    assert len(asyncio.run(main())) == 4
+    assert source.closed == 1
+
+
 @pytest.mark.parametrize("write", WRITERS)
 def test_a_connection_is_not_silent_while_the_model_thinks_unseen(write: Any) -> None:
     source: list[Any] = [ReplyStarted(), ThinkingDelta("a"), ThinkingDelta("b"), TextDelta("c", 1), ReplyEnded()]

@@ -134,6 +134,16 @@ def test_results_find_their_calls_though_the_run_has_renamed_them() -> None:
     ]
 
 
+def test_results_find_their_calls_by_what_is_left_of_their_ids() -> None:
+    """A program may have filtered the starts of tools out of the events."""
+    deltas: list[Event] = [ToolCallDelta(0, "call_1", "f", "{}"), ToolCallDelta(1, "call_2", "f", "{}")]
+    second = ToolFinished(ToolCall("call_2_7", "f"), ToolResult("call_2_7", "two", "f"), 1)
+    first = ToolFinished(ToolCall("call_1_7", "f"), ToolResult("call_1_7", "one", "f"), 1)
+    message = read_vercel_message(asides.ui.vercel_chunks(make_run((deltas, [second, first]))))
+    found = [(part["toolCallId"], part["output"]) for part in message["parts"] if "output" in part]
+    assert found == [("call_1", "one"), ("call_2", "two")]
+
+
 def test_a_result_whose_call_was_not_among_the_events_brings_it() -> None:
     call = ToolCall("c9", "f", {"x": 1})
     events: list[Any] = [ToolFinished(call, ToolResult("c9", "done", "f"), 1), RunEnded("answered", 1, Usage())]

@@ -78,6 +78,7 @@ def test_bytes_are_server_sent_events_with_an_end() -> None:
     events: list[Event] = [ReplyStarted(), TextDelta('Grüße\n\n"data: x"'), ReplyEnded(StopReason("length"))]
     body = list(asides.ui.vercel(events))
     chunks = read_sse(b"".join(body))
+    assert chunks[0] == {"type": "start"}  # an id of ours would make a page begin a new message where it goes on
     assert chunks[-1] == "[DONE]"
     assert chunks[:-1] == list(asides.ui.vercel_chunks(events))
     assert chunks[3]["delta"] == 'Grüße\n\n"data: x"'
