@@ -16,8 +16,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".npm-packages"
-# `ai` 7 wants Node 22. All three read the same stream.
-PACKAGES = {"ai": "6.0.326", "ai-5": "npm:ai@5.0.277", "@ag-ui/client": "1.0.0"}
+# `ai` 7 asks for Node 22, and reads streams with Node 20 too.
+PACKAGES = {"ai": "6.0.326", "ai-5": "npm:ai@5.0.277", "ai-7": "npm:ai@7.0.169", "@ag-ui/client": "1.0.0"}
 
 
 class NpmMissing(Exception):

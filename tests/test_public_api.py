@@ -83,7 +83,7 @@ def test_every_name_is_what_its_module_defines(name: str) -> None:
 def test_no_module_takes_the_place_of_a_name() -> None:
     """Importing `asides.x` makes it an attribute; were `x` also a function, the module would hide it from then on."""
     modules = {path.name.removesuffix(".py") for path in _SOURCE.parent.iterdir()}
-    assert modules & set(asides.__all__) == {"aio"}
+    assert modules & set(asides.__all__) == {"aio", "ui"}
 
 
 def test_every_error_of_the_tree_is_public() -> None:

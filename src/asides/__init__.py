@@ -62,7 +62,7 @@ _NAMES_BY_MODULE = {
 }
 _MODULE_OF_NAME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}
 
-__all__ = sorted(["__version__", "aio", *_MODULE_OF_NAME])  # noqa: PLE0605  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = sorted(["__version__", "aio", "ui", *_MODULE_OF_NAME])  # noqa: PLE0605  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> object:

@@ -287,5 +287,6 @@ __all__ = [
     "stream",
     "system",
     "tool",
+    "ui",
     "user",
 ]

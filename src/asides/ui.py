@@ -25,16 +25,10 @@ from asides.integrations.read_ag_ui import list_call_ids, read_ag_ui_messages
 from asides.integrations.read_ui_parts import to_plain
 from asides.integrations.read_vercel import read_ui_messages
 from asides.integrations.ui_parts import Chunk, WriterOptions
-from asides.integrations.ui_state import StateCarrier
-from asides.integrations.ui_stream import (
-    AsChunks,
-    AsEvents,
-    AsyncUiStream,
-    Framing,
-    OnError,
-    UiStream,
-    is_async_source,
-)
+from asides.integrations.ui_state import StateCarrier as StateCarrier  # noqa: PLC0414 - exported
+from asides.integrations.ui_stream import AsChunks, AsEvents, Framing, OnError, is_async_source
+from asides.integrations.ui_stream import AsyncUiStream as AsyncUiStream  # noqa: PLC0414 - exported
+from asides.integrations.ui_stream import UiStream as UiStream  # noqa: PLC0414 - exported
 from asides.integrations.ui_writer import UiWriter
 from asides.integrations.vercel_ui import VercelWriter
 from asides.values.error_words import describe_type, suggest_name
@@ -42,23 +36,6 @@ from asides.values.errors import ConfigError
 from asides.values.messages import Message
 from asides.values.result import RunEvent
 from asides.values.visibility import DEFAULT_VISIBILITY, Visibility, read_visibility
-
-__all__ = [
-    "AG_UI_HEADERS",
-    "VERCEL_HEADERS",
-    "AgUiOptions",
-    "AsyncUiStream",
-    "StateCarrier",
-    "UiOptions",
-    "UiStream",
-    "VercelOptions",
-    "ag_ui",
-    "ag_ui_events",
-    "read_ag_ui",
-    "read_vercel",
-    "vercel",
-    "vercel_chunks",
-]
 
 _SSE_HEADERS = {"content-type": "text/event-stream", "cache-control": "no-cache", "x-accel-buffering": "no"}
 VERCEL_HEADERS: Final[Mapping[str, str]] = MappingProxyType(

@@ -10,12 +10,16 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pydantic
 import pytest
 
 import asides
 from asides.testing import Fail, OpenStage, Say
-from asides.values.parts import ToolCall
+from asides.values.events import PartArrived, RefusalDelta
+from asides.values.parts import Image, ToolCall
 from tests.agents.three_tools import ANSWER, KEY, MODELS, THOUGHTS, TOOLS, play
+from tests.integrations.front_ends import AgUiThread
+from tests.integrations.test_ui_state import EVENTS
 from tests.integrations.web_server import serve_asgi, serve_wsgi
 
 HERE = Path(__file__).parent
@@ -55,8 +59,11 @@ RUN = [
 ]
 
 
-@pytest.mark.parametrize("package", ["ai", "ai-5"])
-@pytest.mark.parametrize("dialect", MODELS)
+VERSIONS = ["ai", "ai-5", "ai-7"]
+WITH_OTHERS = [("anthropic", "ai-5"), ("anthropic", "ai-7"), ("gemini", "ai-5"), ("gemini", "ai-7")]
+
+
+@pytest.mark.parametrize(("dialect", "package"), [*((dialect, "ai") for dialect in MODELS), *WITH_OTHERS])
 def test_a_chat_of_the_ai_sdk_with_an_agent_behind_it(
     dialect: str, package: str, packages: str, stage: OpenStage
 ) -> None:
@@ -90,7 +97,7 @@ def test_a_chat_of_the_ai_sdk_with_an_agent_behind_it(
     ]
 
 
-@pytest.mark.parametrize("package", ["ai", "ai-5"])
+@pytest.mark.parametrize("package", VERSIONS)
 def test_a_tool_that_the_page_runs(package: str, packages: str, stage: OpenStage) -> None:
     call = ToolCall("call_abc123", "get_location", {"precise": True})
     opened = stage(Say(thinking="I ask the page.", tool_calls=(call,)), Say(thinking="Lisbon, then.", text="Lisbon."))
@@ -116,7 +123,7 @@ def test_a_tool_that_the_page_runs(package: str, packages: str, stage: OpenStage
     assert sent[2]["content"][0]["content"] == '{"city":"Lisbon"}'
 
 
-@pytest.mark.parametrize("package", ["ai", "ai-5"])
+@pytest.mark.parametrize("package", VERSIONS)
 def test_an_error_reaches_the_page_in_words_for_its_user(package: str, packages: str, stage: OpenStage) -> None:
     opened = stage(Fail(status=429, message="org-4711 is over its quota, says the provider"))
 
@@ -174,3 +181,47 @@ def test_a_client_of_ag_ui_sees_errors_in_words_for_its_user(packages: str, stag
     assert seen["errors"][0] == {"message": words, "code": "overloaded"}
     assert "4711" not in json.dumps(seen)
     assert [message["content"] for message in seen["messages"][-2:]] == ["Now.", "Hello."]
+
+
+@pytest.mark.parametrize("dialect", MODELS)
+def test_every_event_is_one_of_ag_ui_own_types(dialect: str, stage: OpenStage) -> None:
+    core = pytest.importorskip("ag_ui.core")
+    event_type: Any = pydantic.TypeAdapter(core.Event)
+    opened, carry = stage(play), asides.ui.StateCarrier("a key of the tests, long")
+    run = core.RunAgentInput(
+        thread_id="thread-1",
+        run_id="run-1",
+        messages=[core.UserMessage(id="q1", content="Which is warmer?")],
+        state={},
+        tools=[],
+        context=[],
+        forwarded_props={},
+    )
+    thinking = THINKING.get(dialect, "low")
+    agent = asides.Agent(MODELS[dialect], tools=TOOLS, thinking=thinking, base_url=opened.url, api_key=KEY)
+    events = list(asides.ui.ag_ui_events(agent.stream(asides.ui.read_ag_ui(run)), run=run, carry=carry))
+    assert (events[0]["threadId"], events[0]["runId"]) == ("thread-1", "run-1")
+    for event in events:
+        read = event_type.validate_python(event)
+        assert read.model_extra in (None, {})
+        assert json.loads(read.model_dump_json(by_alias=True)) == event
+
+
+def test_every_kind_of_event_is_one_of_ag_ui_own_types() -> None:
+    core = pytest.importorskip("ag_ui.core")
+    event_type: Any = pydantic.TypeAdapter(core.Event)
+    thread = AgUiThread()
+    for events in (
+        EVENTS,
+        EVENTS[:-3],
+        [*EVENTS[:-1], RefusalDelta("No.", 9), PartArrived(Image(data=b"\x89PNG"), 10)],
+    ):
+        written = list(asides.ui.ag_ui_events(events, carry=asides.ui.StateCarrier("a key of the tests, long")))
+        for event in [*written, {"type": "RUN_ERROR", "message": "No.", "code": "x"}]:
+            read = event_type.validate_python(event)
+            assert read.model_extra in (None, {})
+            assert json.loads(read.model_dump_json(by_alias=True)) == event
+        thread = AgUiThread().feed(written)
+    message_type: Any = pydantic.TypeAdapter(core.Message)
+    for message in thread.messages:
+        message_type.validate_python(message)

@@ -10,6 +10,11 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+import asides
+from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason
+from asides.values.result import RunEnded, StepEnded, StepStarted
+from asides.values.usage import Usage
+
 Json = dict[str, Any]
 
 
@@ -209,3 +214,27 @@ class AgUiThread:
     def _activity_snapshot(self, event: Json) -> None:
         fields = {name: event[name] for name in ("activityType", "content")}
         self.messages.append({"id": event["messageId"], "role": "activity", **fields})
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+
+
+def write_vercel(*events: Any, **options: Any) -> list[Json]:
+    """The chunks of a reply with these events."""
+    return list(asides.ui.vercel_chunks([ReplyStarted("model"), *events, ReplyEnded(StopReason("stop"))], **options))
+
+
+def take_step(chunks: list[Json]) -> list[Json]:
+    """The chunks of the only step."""
+    assert [chunks[0]["type"], chunks[1]["type"]] == ["start", "start-step"]
+    assert [chunks[-2]["type"], chunks[-1]["type"]] == ["finish-step", "finish"]
+    return chunks[2:-2]
+
+
+def make_run(*steps: tuple[list[Event], list[Any]], outcome: Any = "answered") -> list[Any]:
+    """The events of a run: for each step those of the reply, and those of its tools."""
+    events: list[Any] = []
+    for number, (reply, tools) in enumerate(steps, 1):
+        events += [StepStarted(number), ReplyStarted(), *reply, ReplyEnded(StopReason("stop"))]
+        events += [*tools, StepEnded(number, "answered", Usage())]
+    return [*events, RunEnded(outcome, len(steps), Usage(1, 2, total=3))]

@@ -9,7 +9,7 @@ import pytest
 
 import asides
 from asides.values.messages import Message
-from asides.values.parts import File, Image, Text, ToolCall, ToolResult
+from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
 from tests.integrations.front_ends import Json
 
@@ -107,42 +107,6 @@ def test_arguments_that_were_no_json_come_back_as_they_were() -> None:
     messages = asides.ui.read_vercel([assistant(part)])
     assert messages[0].parts == (ToolCall("c1", "f", {}, '{"x'),)
     assert messages[1].parts == (ToolResult("c1", "no JSON", "f", is_error=True),)
-
-
-def test_ids_that_two_messages_share_are_made_to_differ() -> None:
-    done = tool("output-available", output="x")
-    messages = asides.ui.read_vercel([assistant(done), user(text("again")), assistant(done)])
-    calls = [call.id for message in messages for call in message.tool_calls]
-    assert len(set(calls)) == 2
-    results = [part.call_id for message in messages for part in message.parts if isinstance(part, ToolResult)]
-    assert results == calls
-
-
-def test_pictures_and_files() -> None:
-    (message,) = asides.ui.read_vercel(
-        [
-            user(
-                {"type": "file", "mediaType": "image/png", "url": PNG_URL},
-                {"type": "file", "mediaType": "text/plain", "filename": "a.txt", "url": "data:text/plain,a%20b"},
-                {"type": "file", "mediaType": "image/jpeg", "url": "https://example.com/a.jpg"},
-                {"type": "file", "mediaType": "application/pdf", "filename": "b.pdf", "url": "https://example.com/b"},
-            )
-        ]
-    )
-    assert message.parts == (
-        Image(data=b"\x89PNG\r\n\x1a\n", media_type="image/png"),
-        File(name="a.txt", data=b"a b", media_type="text/plain"),
-        Image(url="https://example.com/a.jpg", media_type="image/jpeg"),
-        File(name="b.pdf", url="https://example.com/b", media_type="application/pdf"),
-    )
-
-
-@pytest.mark.parametrize(
-    "url", ["/etc/passwd", "file:///etc/passwd", "ftp://example.com/a", "data:image/png;base64,%%"]
-)
-def test_an_address_of_a_page_opens_no_file(url: str) -> None:
-    with pytest.raises(asides.ConfigError, match=r"messages\[0\]: the (url|data) of"):
-        asides.ui.read_vercel([user({"type": "file", "mediaType": "image/png", "url": url})])
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,13 @@ def test_another_key_or_tenant_finds_no_state(carry: asides.ui.StateCarrier | No
     assert (thought.text, thought.can_replay) == ("Let me see.", False)
 
 
+def test_a_token_belongs_to_its_tenant() -> None:
+    token = asides.ui.StateCarrier(KEY, tenant="one").seal(CarriedState(Thought("a")))
+    assert asides.ui.StateCarrier(KEY, tenant="one").open(token) == CarriedState(Thought("a"))
+    assert asides.ui.StateCarrier(KEY, tenant="two").open(token) is None
+    assert asides.ui.StateCarrier(KEY).open(token) is None
+
+
 def test_a_thought_whose_text_was_changed_is_not_sent_back() -> None:
     held = hold_vercel()
     thought = next(part for part in held[0]["parts"] if part["type"] == "reasoning" and part["text"])

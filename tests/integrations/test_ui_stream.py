@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import logging
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 import asides
 from asides.integrations.ui_stream import describe_error
 from asides.testing import Fail, OpenStage, Say
 from asides.values.errors import from_status
-from asides.values.events import ReplyEnded, ReplyStarted, StopReason, TextDelta, ThinkingDelta
+from asides.values.events import ReplyEnded, ReplyStarted, TextDelta, ThinkingDelta
 from tests.integrations.front_ends import Json, read_sse
+from tests.integrations.web_server import serve_asgi, serve_wsgi
 
 MODEL = "openai-compatible:made-up"
 OPTIONS: dict[str, Any] = {"api_key": "sk-canary-2718281828", "retries": 0}
@@ -58,6 +59,40 @@ def test_each_batch_is_one_write(write: Any) -> None:
     assert source.closed == 1
 
 
+class AsyncBatches:
+    """A source with batches that are awaited."""
+
+    def __init__(self, *batches: list[Any], error: Exception | None = None) -> None:
+        self.given = batches
+        self.error = error
+        self.closed = 0
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        raise AssertionError("batches are cheaper")
+        yield
+
+    async def batches(self) -> AsyncIterator[list[Any]]:
+        for batch in self.given:
+            yield batch
+        if self.error is not None:
+            raise self.error
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("error", [None, asides.ConnectionLost("made up")])
+def test_the_source_is_closed_at_the_end(error: Exception | None, write: Any) -> None:
+    source = AsyncBatches([ReplyStarted(), TextDelta("a")], [ReplyEnded()], error=error)
+
+    async def main() -> list[bytes]:
+        return [item async for item in write(source, on_error=lambda _: None)]
+
+    assert len(asyncio.run(main())) == 4
+    assert source.closed == 1
+
+
 @pytest.mark.parametrize("write", WRITERS)
 def test_a_connection_is_not_silent_while_the_model_thinks_unseen(write: Any) -> None:
     source: list[Any] = [ReplyStarted(), ThinkingDelta("a"), ThinkingDelta("b"), TextDelta("c", 1), ReplyEnded()]
@@ -85,6 +120,20 @@ def test_a_stream_of_which_single_events_were_read_loses_none(write: Any, stage:
 
     again = asyncio.run(main())
     assert [event.get("delta") for event in read_sse(again) if isinstance(event, dict) and "delta" in event] == texts
+
+
+def test_a_conversation_of_which_single_events_were_read_loses_none(stage: OpenStage) -> None:
+    opened = stage(Say(thinking="Let me see.", text="It is 42.", piece=100))
+    events = asides.Conversation(MODEL, base_url=opened.url, **OPTIONS).stream("?")
+    assert isinstance(next(events), ReplyStarted)
+    assert b"Let me see." in b"".join(asides.ui.vercel(events))
+
+    async def main() -> bytes:
+        events = asides.AsyncConversation(MODEL, base_url=opened.url, **OPTIONS).stream("?")
+        assert isinstance(await anext(events), ReplyStarted)
+        return b"".join([item async for item in asides.ui.vercel(events)])
+
+    assert b"Let me see." in asyncio.run(main())
 
 
 @pytest.mark.parametrize("write", WRITERS)
@@ -273,6 +322,22 @@ def test_a_cancelled_task_lets_the_provider_go(write: Any, stage: OpenStage) -> 
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("serve", [serve_asgi, serve_wsgi])
+def test_a_reader_who_leaves_lets_the_provider_go(serve: Any, write: Any, stage: OpenStage) -> None:
+    opened = stage(STORY)
+
+    def answer(_: Any) -> Any:
+        source = asides.aio.stream if serve is serve_asgi else asides.stream
+        return write(source(MODEL, "?", base_url=opened.url, **OPTIONS))
+
+    with serve(answer, asides.ui.VERCEL_HEADERS) as url:
+        with httpx.stream("POST", url, json={}) as response:
+            assert response.headers["content-type"] == "text/event-stream"
+            assert any(b"word" in piece for piece in response.iter_raw())
+        assert opened.wait_until(lambda: opened.closed_early == 1)
+
+
 def test_a_stream_that_nobody_reads_is_closed_too(stage: OpenStage) -> None:
     opened = stage(STORY, STORY)
     events = asides.stream(MODEL, "?", base_url=opened.url, **OPTIONS)
@@ -313,49 +378,3 @@ def test_a_stream_that_the_program_closes_ends_with_an_abort(stage: OpenStage) -
 
 
 # --- mistakes ---------------------------------------------------------------------------------------------------------
-
-
-async def coroutine() -> None:
-    pass
-
-
-@pytest.mark.parametrize(
-    ("source", "words"),
-    [
-        ("text", "not a str. To do: pass asides.stream"),
-        (None, "not None. To do"),
-        ({"a": 1}, "not a dict. To do"),
-        (asides.Reply(), "To do: pass asides.simulate"),
-        (coroutine, "To do: await it first"),
-    ],
-)
-def test_what_is_no_stream_is_refused(source: Any, words: str) -> None:
-    for write in (asides.ui.vercel, asides.ui.vercel_chunks, asides.ui.ag_ui, asides.ui.ag_ui_events):
-        writer: Any = write
-        with pytest.raises(asides.ConfigError, match=words.replace(".", r"\.")):
-            writer(source() if callable(source) else source)
-
-
-def test_options_are_checked() -> None:
-    write: Any = asides.ui.vercel
-    with pytest.raises(asides.ConfigError, match=r"no option 'thinkng'\. To do: did you mean thinking\?"):
-        write([], thinkng=False)
-    with pytest.raises(asides.ConfigError, match="carry is a StateCarrier, not a str"):
-        write([], carry="key")
-    with pytest.raises(asides.ConfigError, match="visibility is not valid"):
-        write([], visibility={"user": ["everything"]})
-    agent: Any = asides.ui.ag_ui
-    with pytest.raises(asides.ConfigError, match="run is the RunAgentInput that the client posted, not a str"):
-        agent([], run="{}")
-
-
-def test_something_else_among_the_events_is_named() -> None:
-    mixed: Any = [TextDelta("a"), "b"]
-    with pytest.raises(TypeError, match=r"str is not an event\. To do: pass the events of stream"):
-        list(asides.ui.vercel(mixed))
-
-
-def test_a_whole_reply_goes_out_as_events() -> None:
-    reply = asides.fold([ReplyStarted(), TextDelta("Hello."), ReplyEnded(StopReason("stop"))])
-    body = b"".join(asides.ui.vercel(asides.simulate(reply)))
-    assert json.dumps("Hello.").encode() in body

@@ -142,7 +142,7 @@ class AgUiWriter(UiWriter):
     def _write_finish(self) -> None:
         """End the run. Calls that have no result are the client's to run."""
         outcome: Chunk = {"type": "success"}
-        if self.unanswered and self.stop == "tool_calls":
+        if self.unanswered and "tool_calls" in (self.stop, self.outcome):
             outcome["pendingToolCallIds"] = list(self.unanswered)
         self._write_run_end(outcome)
 

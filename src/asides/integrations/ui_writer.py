@@ -27,7 +27,7 @@ from asides.values.events import (
     UsageReported,
     Warned,
 )
-from asides.values.parts import File, Image, ServerTool, Text, ToolCall, read_arguments
+from asides.values.parts import File, Image, ServerTool, Text, ToolCall, ToolResult, read_arguments
 from asides.values.result import RunEnded, RunEvent, RunOutcome, StepEnded, StepStarted, ToolFinished, ToolStarted
 from asides.values.thinking import Origin, Seal, Thought
 from asides.values.usage import Usage
@@ -46,8 +46,8 @@ class UiWriter(PartWriter):
         """Why the last reply ended."""
         self.outcome: RunOutcome | None = None
         """The outcome of a run that has ended."""
-        self.unanswered: dict[str, None] = {}
-        """The ids of calls that have no result."""
+        self.unanswered: dict[str, UiCall] = {}
+        """The calls that have no result, by their ids."""
         self._options = options
         sealed = options.visibility.allows("app", "sealed")
         self._carry = options.carry if sealed else None
@@ -224,7 +224,7 @@ class UiWriter(PartWriter):
     def _start_call(self, call: UiCall) -> None:
         call.id = self._make_unique(call.model_id or f"call_{self.make_part_id()}")
         call.name = call.name or "unnamed"
-        self.unanswered[call.id] = None
+        self.unanswered[call.id] = call
         self._write_call_start(call)
         if call.pieces:
             self._write_call_delta(call, call.raw)
@@ -363,7 +363,17 @@ class UiWriter(PartWriter):
         self.outcome, self.usage, self._reply_usage = event.outcome, event.usage, None
         if event.outcome not in ("limit", "failed", "cancelled"):
             self._end_reply()
+            if event.outcome == "answered":
+                self._accept_answer()
             self._close_step()
+
+    def _accept_answer(self) -> None:
+        """Give a result to calls that carried the answer. Nobody has to run them, and a run tells no result of them."""
+        for call in self.unanswered.values():
+            is_last = call.id in self._step_calls
+            words = "ok" if is_last else "The answer was asked for once more."
+            self._write_result(call, ToolResult(call.id, words, call.name, is_error=not is_last))
+        self.unanswered.clear()
 
     def _ignore(self, _: Warned) -> None:
         """Notices are for the program: `reply.warnings` has them."""

@@ -20,8 +20,9 @@ Visible: TypeAlias = Literal["raw", "summary", "sealed"]
 """sealed: opaque tokens, which only the provider that made them can read."""
 ALL_VISIBLE: frozenset[Visible] = frozenset(get_args(Visible))
 Sink: TypeAlias = Literal["user", "app", "log", "trace", "history", "gateway"]
-"""user: a person, at the terminal. app: what your program writes with `to_dict`, `to_json`, `with_tags`, `metadata` and
-exports, and `--json`. log, trace: logs and traces. history: saved conversations. gateway: clients of a gateway."""
+"""user: a person, at the terminal or in a web front end (`asides.ui`). app: what your program writes with `to_dict`,
+`to_json`, `with_tags`, `metadata` and exports, and `--json`. log, trace: logs and traces. history: saved conversations.
+gateway: clients of a gateway."""
 
 
 class Visibility(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,7 +33,7 @@ class Visibility(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """
 
     user: tuple[Readable, ...] = ("raw", "summary")
-    """What the command line may show where `-t` or a setting asks for it."""
+    """What the command line may show where `-t` or a setting asks for it, and what `asides.ui` writes."""
     app: tuple[Visible, ...] = ("raw", "summary", "sealed")
     """What `to_dict(thinking=True, seals=True)` and the other forms for programs may hold."""
     log: tuple[Readable, ...] = ()
