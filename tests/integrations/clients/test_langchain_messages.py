@@ -32,7 +32,7 @@ from asides import (
     ToolResult,
 )
 from asides.integrations.langchain_messages import read_history
-from tests.integrations.langchain_samples import read, read_codes
+from tests.integrations.clients.langchain_samples import read, read_codes
 
 # --- messages of others -----------------------------------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ from asides.langchain import ChatAsides
 from asides.options import OPTIONS
 from asides.testing import Fail, OpenStage, Say, Stage
 from asides.values.parts import ToolCall
-from tests.integrations.langchain_samples import CLAUDE, KEY, add_up, open_model, weather
+from tests.integrations.clients.langchain_samples import CLAUDE, KEY, add_up, open_model, weather
 from tests.loopback import ReceivedRequest, serving
 
 MODELS = [

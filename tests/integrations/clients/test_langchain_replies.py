@@ -31,7 +31,7 @@ from asides.integrations.langchain_replies import ChunkWriter, build_message
 from asides.values.events import Event, TextDelta, ThoughtSealed
 from asides.values.fold import fold, simulate
 from asides.values.messages import StoredResponse
-from tests.integrations.langchain_samples import MESSAGE, ORIGIN, read
+from tests.integrations.clients.langchain_samples import MESSAGE, ORIGIN, read
 from tests.laws.replies import chat_events
 from tests.laws.test_anthropic import blocks
 from tests.laws.test_gemini import contents

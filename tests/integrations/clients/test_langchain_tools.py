@@ -20,7 +20,7 @@ from asides.dialects.dialect import ServedRequest
 from asides.langchain import ChatAsides
 from asides.testing import OpenStage, Say, Stage
 from asides.values.parts import ToolCall
-from tests.integrations.langchain_samples import CLAUDE, add_up, open_model, weather
+from tests.integrations.clients.langchain_samples import CLAUDE, add_up, open_model, weather
 
 
 def read_body(stage: Stage) -> Any:

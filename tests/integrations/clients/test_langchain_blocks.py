@@ -30,7 +30,7 @@ from asides import (
     user,
 )
 from asides.integrations.langchain_replies import build_message
-from tests.integrations.langchain_samples import MESSAGE, REPLY, THOUGHT, TURN, read, read_codes
+from tests.integrations.clients.langchain_samples import MESSAGE, REPLY, THOUGHT, TURN, read, read_codes
 
 WAYS: dict[str, Callable[[AIMessage], Any]] = {
     "dumps and loads": lambda message: loads(dumps(message), allowed_objects="messages"),
