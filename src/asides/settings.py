@@ -40,7 +40,7 @@ from asides.values.visibility import Visibility
 
 _PREFIX = "ASIDES_"
 _BOOL_WORDS = {"yes": True, "on": True, "no": False, "off": False}
-_OTHER_VARIABLES = frozenset({FILE_VARIABLE, STAGE_VARIABLE, "ASIDES_DEBUG", "ASIDES_STATE"})
+_OTHER_VARIABLES = frozenset({FILE_VARIABLE, STAGE_VARIABLE, "ASIDES_DEBUG", "ASIDES_RELAY_KEY", "ASIDES_STATE"})
 """Variables of ours that are no settings."""
 _ROWS = "providers"
 _NAMES = ("aliases", "templates", "routes")

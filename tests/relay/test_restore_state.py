@@ -10,23 +10,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.dialects import DIALECTS
+from asides.dialects import DIALECTS, find_dialect
 from asides.history.plan import plan
 from asides.providers.find import find_target
 from asides.relay import relay_keys
+from asides.relay.carry_state import StateCarrier
 from asides.relay.envelope import MOST_CHARACTERS, is_envelope
 from asides.relay.relay_keys import RelayKeys
 from asides.relay.restore_state import RestoredPrompt, restore
 from asides.relay.vault.memory_vault import MemoryVault
+from asides.values.fold import simulate
 from asides.values.learned import Learned
 from asides.values.messages import Message, Prompt, assistant, user
-from asides.values.parts import Part, Text, ToolCall, ToolResult
+from asides.values.parts import Part, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.reply import Reply
 from asides.values.stored_records import StoredRecord
 from asides.values.thinking import Origin, Seal, Thought
 from tests.history.strict_stages import MODELS, Model, question, script
 from tests.relay.relayed_turns import KEYS as RING
-from tests.relay.relayed_turns import Caller, Relayed, read_request, run_with_store
+from tests.relay.relayed_turns import Caller, Relayed, read_request, run_with_store, strip, write_reply
 
 KEYS = RING.find_tenant("a")
 CARRYING = ("anthropic", "bedrock", "gemini", "openai_responses")
@@ -189,6 +191,22 @@ def test_a_stream_that_comes_back_in_its_pieces_is_one_thought() -> None:
     assert "".join(part.text for part in parts[1:] if isinstance(part, Text)) == said[1].text
 
 
+def test_a_client_of_chat_that_keeps_details_needs_no_vault() -> None:
+    call = ToolCall("call_123456789", "look_up", seals=(Seal("thought_signature", "GS", CLAUDE),))
+    said = (signed("plan", "A"), Text("I look. "), signed("another", "B"), Text("And again."), call)
+    carrier = StateCarrier("openai_chat", KEYS, "carry-only", details=True)
+    # The client gives the message back as it came.
+    response = msgspec.json.decode(write_reply("openai_chat", [carrier.carry(simulate(reply_of(*said)))], stream=False))
+    message = response["choices"][0]["message"]
+    result = {"role": "tool", "tool_call_id": call.id, "content": "42"}
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}, message, result]}
+    prompt = find_dialect("openai_chat").read(msgspec.json.encode(body), "").prompt
+    restored, _ = run_with_store(restore(prompt, KEYS, "carry-only"), None)
+    turn = turns_of(restored)[0]
+    assert [part for part in turn if isinstance(part, Thought)] == [said[0], said[2]]
+    assert [part for part in turn if isinstance(part, ToolCall)] == [call]
+
+
 def damage(messages: Sequence[Message], change: Callable[[str], str]) -> tuple[Message, ...]:
     """The messages with every envelope changed."""
 
@@ -246,6 +264,22 @@ def test_words_of_the_user_that_look_like_an_envelope_stay() -> None:
     restored, _ = run_with_store(restore(prompt, KEYS, "memory"), MemoryVault())
     assert restored.prompt is prompt
     assert not restored.is_changed
+
+
+def test_an_envelope_in_a_place_where_we_put_none_does_not_stay() -> None:
+    envelope = "asd1.0a0b0c0d.AAAA"
+    block = UnknownPart(f'{{"type":"new_block","encrypted_content":"{envelope}","more":1}}')
+    thought = UnknownPart(f'{{"type":"redacted_thinking","data":"{envelope}"}}')
+    detail = Seal("reasoning_details", "real", None, f'{{"signature":"real","encrypted_content":"{envelope}"}}')
+    said = Message("assistant", (block, thought, Thought("plan", seals=(detail,)), Text(envelope)))
+    prompt = Prompt((user("hi"), said, Message("user", (thought, Text("go on")))), extra={"a": {"signature": envelope}})
+    restored, _ = run_with_store(restore(prompt, KEYS, "carry-only"), None)
+    assert restored.is_changed
+    assert restored.prompt.extra == {"a": {}}
+    parts = restored.prompt.messages[1].parts
+    assert parts[0] == UnknownPart('{"type":"new_block","more":1}')
+    assert parts[1:] == (Thought("plan", replayable=False), Text(envelope))
+    assert restored.prompt.messages[2].parts == (Text("go on"),)
 
 
 def test_a_seal_that_is_the_callers_own_stays() -> None:
@@ -374,6 +408,29 @@ def test_a_call_that_was_edited_has_no_state_and_that_is_reported() -> None:
     restored = caller.restore()
     assert thoughts_of(restored) == []
     assert codes_of(restored) == ["relay_state_changed"]
+
+
+def test_thinking_that_was_hidden_from_the_caller_comes_back_from_the_vault() -> None:
+    caller = Caller("anthropic")
+    told(caller, "Count.", signed("a plan"), Text("42"))
+    turn = caller.history[1]
+    hidden = tuple(msgspec.structs.replace(p, text="") if isinstance(p, Thought) else p for p in turn.parts)
+    caller.history = (caller.history[0], msgspec.structs.replace(turn, parts=hidden), user("go on"))
+    restored = caller.restore()
+    assert thoughts_of(restored) == ["a plan"]
+    assert codes_of(restored) == []
+
+
+def test_a_client_that_gives_back_all_there_is_may_be_forwarded() -> None:
+    caller = Caller("openai_chat")
+    thought = Thought("of one", origin=DEEPSEEK, via="reasoning_content")
+    told(caller, "one?", thought, ToolCall("call_aaaaaaaaa", "look_up"), origin=DEEPSEEK)
+    restored = caller.restore()
+    assert (restored.from_vault, restored.has_more, restored.is_changed) == (1, False, False)
+    stripped = chat(store=caller.store)
+    stripped.history = caller.history[:1] + tuple(strip(message) for message in caller.history[1:])
+    restored = stripped.restore()
+    assert (restored.from_vault, restored.has_more, restored.is_changed) == (1, True, True)
 
 
 def test_a_client_that_drops_the_words_beside_its_calls_gets_the_thinking_back() -> None:

@@ -8,25 +8,30 @@ which of it goes to a provider (history/plan), and the way out (carry_state).
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import Any
+from operator import is_
+from typing import Any, TypeAlias
 
 import msgspec
 
 from asides.flows.steps import ReadRecords
 from asides.history.replay import is_same_host
 from asides.providers.provider import Target
-from asides.relay.envelope import FAILURES, Failure, is_envelope, open_envelope
+from asides.relay.clean_history import clean_document
+from asides.relay.envelope import FAILURES, Failure, is_envelope, may_hold_envelope, open_envelope
 from asides.relay.rebuild_turn import drop_lost, fits_turn, merge_states, rebuild_from_envelopes, rebuild_from_record
 from asides.relay.relay_keys import TenantKeys
 from asides.relay.turn_state import HAS_STORE, StateMode, TurnState
 from asides.relay.vault_records import Turn, find_turns, list_levels, open_turn_record
 from asides.values.messages import Message, Prompt, StoredResponse
 from asides.values.notices import Notice
-from asides.values.parts import Part, Refusal, ToolResult
+from asides.values.parts import Part, Refusal, ServerTool, ToolResult, UnknownPart
 from asides.values.stored_records import StoredRecord
-from asides.values.thinking import Seal
+from asides.values.thinking import Seal, Thought
 
 STORE_FAILED = "relay_store_failed"
+
+_States: TypeAlias = dict[str, list[TurnState]]
+"""The states of records, by the keys that find them."""
 
 
 class RestoredPrompt(msgspec.Struct, frozen=True):
@@ -41,11 +46,13 @@ class RestoredPrompt(msgspec.Struct, frozen=True):
     from_vault: int = 0
     missing: int = 0
     """How many turns had an envelope whose state was not found."""
+    has_more: bool = False
+    """Whether the prompt holds state that the caller did not send."""
 
     @property
     def is_changed(self) -> bool:
-        """Whether the prompt differs from what the caller sent."""
-        return self.had_envelopes or self.from_vault > 0
+        """Whether a provider must get another request than the caller sent."""
+        return self.had_envelopes or self.has_more
 
 
 class _TurnAtWork:
@@ -71,8 +78,13 @@ class _TurnAtWork:
         if self.reference or self.failures:
             return True
         if self.states:
-            return any(state.more for state in self.states.values())
+            # A text may have been hidden from the caller.
+            return any(state.more for state in self.states.values()) or not self.is_whole
         return not self.has_own_seals
+
+    @property
+    def is_whole(self) -> bool:
+        return rebuild_from_envelopes(self.parts, self.states)[1]
 
 
 def restore(
@@ -87,6 +99,7 @@ def restore(
     `targets` are the models that the prompt may go to. Nothing is read if none of them takes thinking back, and the ids
     of calls become those of the provider only if it is asked again.
     """
+    prompt, had_odd = _clean_odd_places(prompt)
     work = [_TurnAtWork(turn) for turn in find_turns(prompt.messages)]
     for each in work:
         _open_envelopes(each, keys)
@@ -102,7 +115,18 @@ def restore(
                 detail = "the store of the relay failed; reasoning state that only it has is missing"
                 notices.append(Notice(STORE_FAILED, detail))
             records = tuple(found or ())
-    return _put_back(prompt, work, records, keys, targets, notices)
+    restored = _put_back(prompt, work, _index(records, keys), targets, notices)
+    return msgspec.structs.replace(restored, had_envelopes=True) if had_odd else restored
+
+
+def _index(records: Sequence[StoredRecord], keys: TenantKeys) -> _States:
+    """The states of the records, by their keys."""
+    states: _States = {}
+    for record in records:
+        if (state := open_turn_record(record, keys)) is not None:
+            for key in record.keys:
+                states.setdefault(key, []).append(state)
+    return states
 
 
 def _list_wanted(work: Sequence[_TurnAtWork], keys: TenantKeys, targets: Sequence[Target]) -> tuple[str, ...]:
@@ -152,7 +176,47 @@ def _open_one(work: _TurnAtWork, place: int, seal: Seal, keys: TenantKeys) -> No
 
 
 def _holds_envelope(seal: Seal) -> bool:
-    return is_envelope(seal.value)
+    return is_envelope(seal.value) or (seal.entry is not None and _clean_json(seal.entry) != seal.entry)
+
+
+# --- other places -----------------------------------------------------------------------------------------------------
+
+
+def _clean_odd_places(prompt: Prompt) -> tuple[Prompt, bool]:
+    """Remove envelopes from opaque fields where we put none: parts that no dialect knows, and fields of the request."""
+    messages = tuple(_clean_unknown_parts(message) for message in prompt.messages)
+    extra = clean_document(prompt.extra) if prompt.extra else None
+    is_same = all(map(is_, messages, prompt.messages)) and (extra is None or not extra.envelopes)
+    if is_same:
+        return prompt, False
+    fields: dict[str, Any] = {} if extra is None else {"extra": extra.document}
+    return msgspec.structs.replace(prompt, messages=messages, **fields), True
+
+
+def _clean_unknown_parts(message: Message) -> Message:
+    if not any(isinstance(part, (UnknownPart, ServerTool)) for part in message.parts):
+        return message
+    parts: list[Part] = []
+    for part in message.parts:
+        if isinstance(part, (UnknownPart, ServerTool)) and (cleaned := _clean_json(part.json)) != part.json:
+            parts += [] if cleaned is None else [msgspec.structs.replace(part, json=cleaned)]
+        else:
+            parts.append(part)
+    same = len(parts) == len(message.parts) and all(map(is_, parts, message.parts))
+    return message if same else msgspec.structs.replace(message, parts=tuple(parts))
+
+
+def _clean_json(text: str) -> str | None:
+    """The JSON without envelopes in opaque fields; None if nothing is left."""
+    if not may_hold_envelope(text.encode("utf-8", "replace")):
+        return text
+    try:
+        cleaned = clean_document([msgspec.json.decode(text)])
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        return text
+    if not cleaned.envelopes:
+        return text
+    return msgspec.json.encode(cleaned.document[0]).decode() if cleaned.document else None
 
 
 # --- putting back -----------------------------------------------------------------------------------------------------
@@ -161,17 +225,16 @@ def _holds_envelope(seal: Seal) -> bool:
 def _put_back(
     prompt: Prompt,
     work: Sequence[_TurnAtWork],
-    records: Sequence[StoredRecord],
-    keys: TenantKeys,
+    states: _States,
     targets: Sequence[Target],
     notices: list[Notice],
 ) -> RestoredPrompt:
-    opened = {record.id: state for record in records if (state := open_turn_record(record, keys)) is not None}
     messages = list(prompt.messages)
     own_ids: dict[str, str] = {}
     counts = [0, 0, 0]
+    has_more = False
     for each in reversed(work):  # the places before a turn stay right while it shrinks to one message
-        state, source = _find_state(each, records, opened, notices)
+        state, source = _find_state(each, states, notices)
         turn = each.turn
         if state is None and not each.has_envelopes:
             continue
@@ -184,6 +247,7 @@ def _put_back(
             own_ids |= ids
             facts = state
             counts[1] += 1
+            has_more = has_more or bool(ids) or _list_state(parts) != _list_state(each.parts)
         else:
             parts, is_whole = rebuild_from_envelopes(each.parts, each.states)
             if not is_whole:
@@ -197,26 +261,32 @@ def _put_back(
         messages = [_rename_results(message, own_ids) for message in messages]
     restored = msgspec.structs.replace(prompt, messages=tuple(messages))
     had_envelopes = any(each.has_envelopes for each in work)
-    return RestoredPrompt(restored if had_envelopes or counts[1] else prompt, _unique(notices), had_envelopes, *counts)
+    return RestoredPrompt(
+        restored if had_envelopes or counts[1] else prompt,
+        _unique(notices),
+        had_envelopes,
+        from_envelopes=counts[0],
+        from_vault=counts[1],
+        missing=counts[2],
+        has_more=has_more,
+    )
 
 
-def _find_state(
-    work: _TurnAtWork, records: Sequence[StoredRecord], opened: dict[str, TurnState], notices: list[Notice]
-) -> tuple[TurnState | None, str]:
+def _find_state(work: _TurnAtWork, states: _States, notices: list[Notice]) -> tuple[TurnState | None, str]:
     """The state of a turn, and where it comes from."""
     is_ambiguous = False
     was_edited = False
     for level in work.levels:
-        found = [opened[record.id] for record in records if record.id in opened and not level.isdisjoint(record.keys)]
+        found = [state for key in level for state in states.get(key, ())]
         fit = [state for state in found if fits_turn(work.turn, state)]
         was_edited = was_edited or (bool(found) and not fit)
         distinct = [state for place, state in enumerate(fit) if state not in fit[:place]]
         if len(distinct) == 1:
             return distinct[0], "vault"
         is_ambiguous = is_ambiguous or len(distinct) > 1
-    states = [state for state in work.states.values() if not state.ref]
-    if states:
-        return merge_states(states), "envelope"
+    carried = [state for state in work.states.values() if not state.ref]
+    if carried:
+        return merge_states(carried), "envelope"
     if is_ambiguous:
         detail = "two turns in the vault are like one of the history; the reasoning state of neither was used"
         notices.append(_tell("relay_state_ambiguous", detail))
@@ -226,6 +296,13 @@ def _find_state(
         detail = "the reasoning state of a turn is no longer in the vault"
         notices.append(_tell("relay_state_unreadable", detail))
     return None, ""
+
+
+def _list_state(parts: Sequence[Part]) -> list[tuple[str, str]]:
+    """The thoughts and the opaque tokens of a turn, in their order."""
+    thoughts = [("thought", part.text) for part in parts if isinstance(part, Thought)]
+    sealed = [part.seals for part in parts if not isinstance(part, (Refusal, ToolResult))]
+    return thoughts + [(seal.kind, seal.value) for seals in sealed for seal in seals if seal.value]
 
 
 def _tell(code: str, detail: str) -> Notice:
