@@ -52,6 +52,11 @@ class RelayedReply:
         """The target that was asked last, as provider:model."""
 
     @property
+    def has_begun(self) -> bool:
+        """Whether a provider is asked."""
+        return self._exchange is not None
+
+    @property
     def status(self) -> int:
         """The status that the caller got; 0 before that."""
         return getattr(self._exchange, "status", 0)
@@ -223,7 +228,7 @@ def _read(read: ReadRequest, caller: Caller) -> tuple[ServedRequest | None, Conf
             raise
         return None, problem
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
-        # A reader that trusted the type of a field.
+        # A reader that trusted the type of a field. The provider may know better.
         return None, ConfigError("a field of the request has an unexpected type.")
 
 
