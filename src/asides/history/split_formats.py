@@ -75,7 +75,10 @@ def choose_format(found: set[ImportFormat]) -> ImportFormat:
     if len(found) == 1:
         return next(iter(found))
     rare: tuple[ImportFormat, ...] = ("gemini", "bedrock", "cohere", "ollama")
-    return next((form for form in rare if form in found), "openai_chat")
+    for form in rare:
+        if form in found:
+            return form
+    return "openai_chat"
 
 
 def detect_item_formats(item: Mapping[str, Any]) -> set[ImportFormat]:
