@@ -98,7 +98,7 @@ class RelayedReply:
                 f"the model {model[:200]!r} begins with no provider's name, and as a model of {problem.provider} it "
                 "needs a key. To do: write provider:model; `asides providers` lists the providers."
             ) from None
-        calls = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
+        calls: Sequence[Call] = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
         if served is not None:
             asked = yield from self._state.restore(asked, [each.target for each in calls])
             calls = tuple(_replace_messages(each, asked.prompt) for each in calls)
@@ -113,7 +113,7 @@ class RelayedReply:
 
         reply: Reply
         if len(calls) > 1:
-            in_order = ExchangeInOrder(msgspec.structs.replace(calls[0], fallbacks=calls[1:]), start)
+            in_order = ExchangeInOrder(msgspec.structs.replace(calls[0], fallbacks=tuple(calls[1:])), start)
             reply = yield from in_order.steps()
         else:
             yield UseCall(calls[0])
