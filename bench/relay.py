@@ -131,10 +131,12 @@ class Relayed:
     """Relays one request over and over, blocking or awaiting."""
 
     def __init__(self, caller: str, upstream: str, profile: str, base_url: str, mode: str) -> None:
+        from msgspec.structs import replace
+
+        from asides.dialects import plain_row
         from asides.flows.build_call import CallBuilder
         from asides.options import Options
         from asides.providers.provider import Provider
-        from asides.providers.quirks import Quirks
         from asides.relay.relay import Relay, RelayConfig
         from asides.relay.relay_request import RelayRequest
 
@@ -144,8 +146,8 @@ class Relayed:
         rows: tuple[Provider, ...] = ()
         if upstream == "chat":
             # A host whose answers need no search for tags, so that it can be forwarded.
-            plain = Quirks(tags=())
-            rows = (Provider(name="plain-chat", dialect="openai_chat", base_url=options["base_url"], quirks=plain),)
+            row = plain_row("openai_chat")
+            rows = (replace(row, name="plain-chat", quirks=replace(row.quirks, tags=())),)
             model = "plain-chat:any"
         self._relay = Relay(CallBuilder(cast("Options", options), providers=rows), RelayConfig())
         path, query, body = write_request(caller, model)
