@@ -69,6 +69,21 @@ def test_an_envelope_with_any_byte_changed_is_absent(wrapped: bool) -> None:
         assert open_envelope(sealed[:place] + sealed[place + 1 :], TENANT).state is None
 
 
+@pytest.mark.parametrize("prefix", ["", "0", "00"])
+def test_there_is_one_spelling_of_an_envelope(prefix: str) -> None:
+    sealed = make(TurnState(prefix=prefix))
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    others = [sealed[:-1] + last for last in alphabet if last != sealed[-1]]
+    others += [
+        f"{sealed}=",
+        f"{sealed}\n",
+        f" {sealed}",
+        sealed[:20] + "!" + sealed[20:],
+        sealed.replace("_", "/") + "/",
+    ]
+    assert [other for other in others if open_envelope(other, TENANT).state is not None] == []
+
+
 def test_the_reason_is_a_word() -> None:
     sealed = make()
     assert open_envelope(sealed, KEYS.find_tenant("b")).failure == "not_ours"

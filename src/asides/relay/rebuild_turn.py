@@ -39,23 +39,25 @@ def fits_turn(turn: Turn, state: TurnState) -> bool:
     """Whether a record is that of this turn as the caller sent it: the same text, or none beside its calls; and the
     same calls, or some of them.
     """
-    calls = [part for part in state.parts if part.what == "call"]
-    if _pair_calls(turn.parts, calls) is None or len(turn.calls) < min(len(calls), 1):
+    states = [part for part in state.parts if part.what == "call"]
+    if states and not turn.calls:
+        return False
+    paired = _pair_calls(turn.parts, states)
+    if paired is None or any(part.digest != digest for part, digest in zip(paired.values(), turn.calls, strict=True)):
         return False
     return turn.text == state.text or (turn.text == _NO_TEXT and bool(turn.calls))
 
 
 def _pair_calls(parts: Iterable[Part], states: Sequence[PartState]) -> dict[int, PartState] | None:
-    """The state of each call of the caller, by its place among the parts; None if they do not fit."""
+    """The state of each call of the caller, by its place among the parts; None if their number is another."""
     calls = [(place, part) for place, part in enumerate(parts) if isinstance(part, ToolCall)]
     by_id = {state.id: state for state in states}
     if all(call.id in by_id for _, call in calls):
-        paired = {place: by_id[call.id] for place, call in calls}
-    elif len(calls) == len(states):  # the caller has ids of its own
-        paired = {place: state for (place, _), state in zip(calls, states, strict=True)}
-    else:
+        return {place: by_id[call.id] for place, call in calls}
+    if len(calls) != len(states):
         return None
-    return paired if all(digest_call(call) == paired[place].digest for place, call in calls) else None
+    # The caller has ids of its own.
+    return {place: state for (place, _), state in zip(calls, states, strict=True)}
 
 
 # --- from a record ----------------------------------------------------------------------------------------------------
@@ -205,11 +207,14 @@ def drop_lost(parts: Sequence[Part]) -> tuple[Part, ...]:
     """Drop what the caller sent of thoughts that were restored. Any other thought that has lost its seal can be shown,
     not sent.
     """
-    restored = "".join(part.text for part in parts if isinstance(part, Thought) and part.origin is not None)
+    texts = [part.text for part in parts if isinstance(part, Thought) and part.origin is not None]
+    # Callers have a thought in pieces, or several joined.
+    restored = "".join(texts), "\n\n".join(texts)
     return tuple(
         msgspec.structs.replace(part, replayable=False) if is_bare(part) else part
         for part in parts
-        if not is_bare(part) or (isinstance(part, Thought) and part.text.strip() and part.text not in restored)
+        if not is_bare(part)
+        or (isinstance(part, Thought) and part.text.strip() and not any(part.text in text for text in restored))
     )
 
 

@@ -52,6 +52,11 @@ class RelayedReply:
         """The target that was asked last, as provider:model."""
 
     @property
+    def has_begun(self) -> bool:
+        """Whether a provider is asked."""
+        return self._exchange is not None
+
+    @property
     def status(self) -> int:
         """The status that the caller got; 0 before that."""
         return getattr(self._exchange, "status", 0)
@@ -93,7 +98,7 @@ class RelayedReply:
                 f"the model {model[:200]!r} begins with no provider's name, and as a model of {problem.provider} it "
                 "needs a key. To do: write provider:model; `asides providers` lists the providers."
             ) from None
-        calls = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
+        calls: Sequence[Call] = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
         if served is not None:
             asked = yield from self._state.restore(asked, [each.target for each in calls])
             calls = tuple(_replace_messages(each, asked.prompt) for each in calls)
@@ -108,7 +113,7 @@ class RelayedReply:
 
         reply: Reply
         if len(calls) > 1:
-            in_order = ExchangeInOrder(msgspec.structs.replace(calls[0], fallbacks=calls[1:]), start)
+            in_order = ExchangeInOrder(msgspec.structs.replace(calls[0], fallbacks=tuple(calls[1:])), start)
             reply = yield from in_order.steps()
         else:
             yield UseCall(calls[0])
@@ -223,7 +228,7 @@ def _read(read: ReadRequest, caller: Caller) -> tuple[ServedRequest | None, Conf
             raise
         return None, problem
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
-        # A reader that trusted the type of a field.
+        # A reader that trusted the type of a field. The provider may know better.
         return None, ConfigError("a field of the request has an unexpected type.")
 
 
