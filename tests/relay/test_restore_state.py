@@ -667,3 +667,24 @@ def test_no_history_and_no_store_is_an_error(messages: tuple[Message, ...], payl
     assert kept == said
     seals = [seal.value for m in restored.prompt.messages for p in m.parts for seal in getattr(p, "seals", ())]
     assert not any(map(is_envelope, seals))
+
+
+def test_a_thought_of_nobody_goes_to_no_provider_that_seals_its_own() -> None:
+    """The caller's words: nothing says who thought them. A host that takes plain text gets them back."""
+    item = Seal("item", "", None, '{"type":"reasoning","id":"rs_1"}')
+    said = assistant([Thought("plan", "raw", "block", seals=(item,)), Text("a")])
+    prompt = Prompt((user("?"), said, user("and?")))
+
+    def is_sent(model: str) -> bool:
+        flow = restore(prompt, KEYS, "carry-only", targets=[find_target(model)])
+        with pytest.raises(StopIteration) as ended:
+            next(flow)
+        restored: RestoredPrompt = ended.value.value
+        assert not restored.is_changed
+        (thought, _) = restored.prompt.messages[1].parts
+        assert isinstance(thought, Thought)
+        return thought.can_replay
+
+    assert not is_sent("anthropic:claude-sonnet-4-5")
+    assert not is_sent("openai-responses:gpt-5")
+    assert is_sent("deepseek:deepseek-reasoner")
