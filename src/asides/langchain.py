@@ -41,7 +41,7 @@ from asides.integrations.langchain_tools import (
     format_tools,
     parse_with,
 )
-from asides.options import OPTIONS, Options, ReplyLimits, Timeout, read_options, suggest_option
+from asides.options import OPTIONS, Options, ReplyLimits, Timeout, merge_options, read_options, suggest_option
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider
 from asides.settings import Settings, load_settings
@@ -163,17 +163,17 @@ class ChatAsides(BaseChatModel):
 
     def _collect_options(self, given: Mapping[str, Any], stop: Sequence[str] | None = None) -> Options:
         """The options of a call: those of the model, and above them those that were given for it."""
-        merged: dict[str, Any] = dict(self.options)
+        below: dict[str, Any] = dict(self.options)
         for name in type(self).model_fields:
             option = _OPTION_OF_FIELD.get(name, name)
             if option in OPTIONS and name not in _OPTION_OF_FIELD.values():
-                merged[option] = getattr(self, name)
+                below[option] = getattr(self, name)
+        above: dict[str, Any] = {} if stop is None else {"stop": stop}
         for name, value in given.items():
             option = _OPTION_OF_FIELD.get(name) or _ALIASES.get(name, name)
-            merged[option] = format_output(value) if option == "output" else value
+            above[option] = format_output(value) if option == "output" else value
+        merged: dict[str, Any] = {**merge_options(cast("Options", below), cast("Options", above))}
         merged.pop("model", None)
-        if stop is not None:
-            merged["stop"] = stop
         if not merged.get("stop"):
             merged.pop("stop", None)
         if isinstance(key := merged.get("api_key"), SecretStr):
