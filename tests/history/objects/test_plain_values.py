@@ -268,8 +268,8 @@ class NoDict:
 
 
 class LyingClass:
-    @property
-    def __class__(self) -> Any:  # type: ignore[misc]
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
         raise ValueError("a secret of the message")
 
 
