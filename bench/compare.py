@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench import agent_steps, concurrency, conversations, environments, imports, streams, targets, whole
+from bench import agent_steps, concurrency, conversations, environments, imports, relay, streams, targets, whole
 from bench.payloads import DIALECTS
 from bench.server import replay_server
 from bench.tables import Table
@@ -33,6 +33,7 @@ TABLES = (
     "tags",
     "growth",
     "memory",
+    "relay",
 )
 
 
@@ -64,6 +65,10 @@ def run(name: str, base_url: str, options: argparse.Namespace) -> Iterator[Table
         spoken = DIALECTS[:1] if quick else DIALECTS
         return streams.ask(base_url, spoken, rounds=rounds(7), quick=quick, only=options.only)
 
+    def relayed() -> Iterator[Table]:
+        yield relay.relay(base_url, rounds=rounds(5), quick=quick)
+        yield relay.doors(base_url, rounds=rounds(5), quick=quick)
+
     makers: dict[str, Callable[[], Any]] = {
         **{dialect: lambda: [stream(name, (name,), "burst")] for dialect in DIALECTS},
         "trickle": trickle,
@@ -76,6 +81,7 @@ def run(name: str, base_url: str, options: argparse.Namespace) -> Iterator[Table
         "tags": lambda: streams.tags(base_url, rounds=rounds(5), quick=quick),
         "growth": lambda: [streams.growth(base_url, rounds=rounds(3), quick=quick)],
         "memory": lambda: [streams.memory(base_url, quick=quick)],
+        "relay": relayed,
     }
     yield from makers[name]()
 

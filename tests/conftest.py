@@ -26,37 +26,50 @@ if not any(point.name == "asides" for point in importlib.metadata.entry_points(g
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out the makers' own clients unless somebody asks for them: importing them takes seconds."""
-    if collection_path != Path(__file__).parent / "clients":
+    if collection_path.name != "clients" or Path(__file__).parent not in collection_path.parents:
         return None
-    asked = _asks_for("clients", config) or any("clients" in argument for argument in config.args)
+    asked = _asks_for("clients", config) or any(collection_path.name in argument for argument in config.args)
     return None if asked else True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is marked `thorough`, unless somebody asks for it; run fewer examples."""
-    if not _asks_for("thorough", config):
-        left_out = [item for item in items if item.get_closest_marker("thorough")]
-        items[:] = [item for item in items if item not in left_out]
-        config.hook.pytest_deselected(items=left_out)
+    """Leave out what only runs if somebody asks for it; run fewer examples."""
+    for item in items:
+        if item.path.parent.name == "clients":
+            item.add_marker("clients")
+    named = {Path(argument.partition("::")[0]).resolve() for argument in config.args}
+    for marker in _ONLY_IF_ASKED:
+        if _asks_for(marker, config):
+            continue
+        left_out = {
+            id(item): item
+            for item in items
+            if item.get_closest_marker(marker)
+            and (marker == "thorough" or named.isdisjoint({item.path, item.path.parent} - {_TESTS}))
+        }
+        items[:] = [item for item in items if id(item) not in left_out]
+        config.hook.pytest_deselected(items=list(left_out.values()))
     if config.getoption("--hypothesis-profile", None) != "thorough":
         for item in items:
             _run_fewer_examples(item)
-    for item in items:
-        if "clients" in item.path.parent.name:
-            item.add_marker("clients")
+
+
+_TESTS = Path(__file__).resolve().parent
+_ONLY_IF_ASKED = ("thorough", "docs", "clients")
+"""Markers of tests that run only with -m; those of the last two also where their file or folder is named."""
 
 
 def _run_fewer_examples(item: pytest.Item) -> None:
-    """Try a third of a test's examples. Each run tries others, and --hypothesis-profile=thorough tries all."""
+    """Try a sixth of a test's examples. Each run tries others, and --hypothesis-profile=thorough tries all."""
     function: Any = getattr(item, "obj", None)
     # Settings of a decorator win over a profile, so they are changed where the decorator has put them.
     chosen = getattr(function, "_hypothesis_internal_use_settings", None)
     if isinstance(chosen, hypothesis.settings) and chosen.max_examples > _FEW_EXAMPLES:
-        fewer = hypothesis.settings(chosen, max_examples=max(chosen.max_examples // 3, _FEW_EXAMPLES))
+        fewer = hypothesis.settings(chosen, max_examples=max(chosen.max_examples // 6, _FEW_EXAMPLES))
         function._hypothesis_internal_use_settings = fewer
 
 
-_FEW_EXAMPLES = 20
+_FEW_EXAMPLES = 15
 hypothesis.settings.register_profile("thorough")
 
 

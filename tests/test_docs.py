@@ -38,7 +38,14 @@ def _run(script: Path, word: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.requirement("FT-35")
-@pytest.mark.parametrize("page", [page for page in _PAGES if read(page.read_text(encoding="utf-8"))], ids=_name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=_name(page), marks=[] if page.name == "README.md" else pytest.mark.docs)
+        for page in _PAGES
+        if read(page.read_text(encoding="utf-8"))
+    ],
+)
 def test_the_examples_of_a_page_do_what_it_says(page: Path) -> None:
     done = _run(_RUNNER, page)
     assert done.returncode == 0, done.stderr

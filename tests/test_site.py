@@ -15,6 +15,8 @@ import pytest
 
 import asides
 
+pytestmark = pytest.mark.docs
+
 _ROOT = Path(__file__).resolve().parent.parent
 _LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href", "object": "data"}
 

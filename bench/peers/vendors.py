@@ -129,7 +129,7 @@ def _openai(mode: Mode) -> Any:
 # ── anthropic ──
 
 
-def _take_message_event(sink: Sink, event: Any) -> None:
+def take_message_event(sink: Sink, event: Any) -> None:
     if event.type == "content_block_delta":
         delta = event.delta
         kind = delta.type
@@ -161,7 +161,7 @@ def _anthropic(mode: Mode) -> Any:
         return read_both(
             mode,
             lambda p: client(p).messages.create(**request, stream=True),
-            _take_message_event,
+            take_message_event,
             lambda p: client(p).messages.create(**request),
             take_message,
         )

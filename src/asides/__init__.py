@@ -25,6 +25,7 @@ _NAMES_BY_MODULE = {
     "asides.flows.offline": "Explanation decode explain",
     "asides.flows.probe.list_findings": "ProbeFinding",
     "asides.flows.probe.probe_report": "ProbeReport ProbeStep",
+    "asides.flows.read_object": "read",
     "asides.flows.run_config": "Limits",
     "asides.history.diagnosis.diagnose": "Diagnosis Finding diagnose",
     "asides.options": "ReplyLimits Timeout",

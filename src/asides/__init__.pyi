@@ -33,6 +33,7 @@ from asides.flows.offline import explain as explain
 from asides.flows.probe.list_findings import ProbeFinding as ProbeFinding
 from asides.flows.probe.probe_report import ProbeReport as ProbeReport
 from asides.flows.probe.probe_report import ProbeStep as ProbeStep
+from asides.flows.read_object import read as read
 from asides.flows.run_config import Limits as Limits
 from asides.history.diagnosis.diagnose import Diagnosis as Diagnosis
 from asides.history.diagnosis.diagnose import Finding as Finding
@@ -279,6 +280,7 @@ __all__ = [
     "list_providers",
     "load_settings",
     "probe",
+    "read",
     "register_dialect",
     "separate",
     "simulate",

@@ -7,7 +7,19 @@ where flows/build_call or flows/call uses it, and in docs/options.md. Tests fail
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, KeysView, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, cast, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import msgspec
 
@@ -65,11 +77,25 @@ class HasMessages(Protocol):
         ...
 
 
+class DumpsFields(Protocol):
+    """A message or a response of another library: an object that tells its own fields."""
+
+    def model_dump(self, *args: Any, **kwargs: Any) -> Any:
+        """The fields, as a dict."""
+        ...
+
+
+class HasFields(Protocol):
+    """A message or a response of another library: a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
 # Only one kind of list: type checkers guess the type of a literal from it.
-PromptItem: TypeAlias = Message | Reply | Mapping[str, Any] | ContentItem
+PromptItem: TypeAlias = Message | Reply | Mapping[str, Any] | ContentItem | DumpsFields | HasFields
 PromptLike: TypeAlias = PromptItem | Prompt | HasMessages | Sequence[PromptItem | Sequence[ContentItem]]
 """Text; a message; a dict; a picture or a path; a list of texts, pictures and files, which is one message; a history of
-messages, replies and dicts (of chat completions, Responses, Anthropic or Gemini); or an object with `messages`."""
+messages, replies, dicts and objects of other libraries; or an object with `messages`."""
 
 ModelLike: TypeAlias = str | Sequence[str]
 """A model as provider:model; or several in order, each of which is asked when those before it fail."""

@@ -40,10 +40,10 @@ from asides.values.visibility import Visibility
 
 _PREFIX = "ASIDES_"
 _BOOL_WORDS = {"yes": True, "on": True, "no": False, "off": False}
-_OTHER_VARIABLES = frozenset({FILE_VARIABLE, STAGE_VARIABLE, "ASIDES_DEBUG", "ASIDES_STATE"})
+_OTHER_VARIABLES = frozenset({FILE_VARIABLE, STAGE_VARIABLE, "ASIDES_DEBUG", "ASIDES_RELAY_KEY", "ASIDES_STATE"})
 """Variables of ours that are no settings."""
 _ROWS = "providers"
-_NAMES = ("aliases", "templates")
+_NAMES = ("aliases", "templates", "routes")
 _TABLES = (_ROWS, *_NAMES, MCP_TABLES)
 """Tables of a file with names of the user's own. They have no variables."""
 
@@ -111,6 +111,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The user's names for models, from [aliases]."""
     templates: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     """The user's prompts for the command line, from [templates.NAME]: each a `Template` of settings_tables."""
+    routes: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+    """The names that a relay serves, from [routes.NAME]: each a `RouteTable` of settings_tables."""
     visibility: Visibility = Visibility()
     """What each place may see of thinking, at most."""
     mcp: tuple[McpTable, ...] = ()
@@ -201,8 +203,8 @@ def load_settings(
 
     `files` replaces the search: ASIDES_CONFIG, or else ./asides.toml and the one in the user's configuration folder.
     A file that was named is trusted. ./asides.toml is not, unless `trusts` says so: its rows and all that is not
-    harmless are ignored, with a notice. `providers=`, `aliases=` and `templates=` come before those of the files. None
-    counts as not given.
+    harmless are ignored, with a notice. `providers=`, `aliases=`, `templates=` and `routes=` come before those of the
+    files. None counts as not given.
     """
     environ = os.environ if environ is None else environ
     collector = _Collector()
@@ -254,6 +256,7 @@ def load_settings(
         providers=tuple(rows),
         aliases=named["aliases"],
         templates=named["templates"],
+        routes=named["routes"],
         mcp=tuple({table.name: table for table in reversed(servers)}.values()),
         files=tuple(paths),
         notices=(*collector.notices, *report_ignored(collector.ignored)),
@@ -377,10 +380,7 @@ def _is_more_than_a_name(model: str, rows: Sequence[Provider]) -> bool:
 def _read_names(tables: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
     if not any(map(tables.get, _NAMES)):
         return {name: {} for name in _NAMES}
-    from asides.settings_tables import read_aliases, read_templates  # Few files have these tables.
+    from asides.settings_tables import read_aliases, read_routes, read_templates  # Few files have these tables.
 
-    aliases, templates = (tables.get(name, {}) for name in _NAMES)
-    return {
-        "aliases": read_aliases(aliases, f"{where}: [aliases]"),
-        "templates": read_templates(templates, f"{where}: [templates]"),
-    }
+    readers = {"aliases": read_aliases, "templates": read_templates, "routes": read_routes}
+    return {name: read(tables.get(name, {}), f"{where}: [{name}]") for name, read in readers.items()}

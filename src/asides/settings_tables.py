@@ -1,4 +1,4 @@
-"""The tables of a settings file that hold names of the user's own: aliases for models, and prompt templates.
+"""The tables of a settings file that hold names of the user's own: aliases for models, routes, and prompt templates.
 
 Not here: the options of the command line that a template sets (cli/templates), and rows (providers/user_rows).
 """
@@ -92,6 +92,50 @@ def read_aliases(table: Any, where: str) -> dict[str, str]:
                 "and blanks."
             )
     return dict(table)
+
+
+class RouteTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """[routes.NAME]: the models that a relay asks under this name, in order, and defaults for their requests."""
+
+    targets: tuple[str, ...] | str
+    thinking: str | int | bool | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    timeout: float | None = None
+    retries: int | None = None
+    cache: bool | str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.targets, str):
+            msgspec.structs.force_setattr(self, "targets", (self.targets,))
+
+    def collect_options(self) -> dict[str, Any]:
+        """The options that are set, by their names."""
+        fields = msgspec.structs.asdict(self)
+        return {name: value for name, value in fields.items() if name != "targets" and value is not None}
+
+
+def read_routes(tables: Any, where: str) -> dict[str, RouteTable]:
+    """Read [routes.NAME]. A name may be a pattern, such as "claude-*". Errors name `where`."""
+    if not isinstance(tables, Mapping):
+        raise ConfigError(f'{where} is a table of tables: [routes.NAME], with targets = ["provider:model"].')
+    return {name: _read_route(name, table, f"{where} {escape_controls(name)}") for name, table in tables.items()}
+
+
+def _read_route(name: str, table: Any, where: str) -> RouteTable:
+    if not name or any(mark in ":/" or mark.isspace() for mark in name):
+        raise ConfigError(f"{where!r} is no name for a route. To do: write one without colons, slashes and blanks.")
+    if isinstance(table, RouteTable):
+        return table
+    try:
+        route = msgspec.convert(table, RouteTable)
+    except msgspec.ValidationError as problem:
+        fields = ", ".join(RouteTable.__struct_fields__)
+        raise ConfigError(f"{where} is not valid: {problem}. To do: its fields are {fields}.") from None
+    if not route.targets or not all(target.strip() for target in route.targets):
+        raise ConfigError(f'{where} names no model. To do: write targets = ["provider:model"].')
+    return route
 
 
 def read_templates(tables: Any, where: str) -> dict[str, Template]:

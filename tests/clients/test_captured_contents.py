@@ -18,7 +18,7 @@ from asides.dialects import find_dialect
 from asides.testing import Say
 from asides.testing.stage.http_requests import Request
 from asides.testing.stage.request_log import RequestLog
-from asides.testing.stage.routes import Routes
+from asides.testing.stage.request_router import Routes
 from asides.values.messages import OutputSchema
 from asides.values.parts import ToolResult
 

@@ -13,7 +13,7 @@ import pytest
 from asides.testing import improvise
 from asides.testing.stage.http_requests import Request
 from asides.testing.stage.request_log import RequestLog
-from asides.testing.stage.routes import Routes
+from asides.testing.stage.request_router import Routes
 
 Wire = dict[str, Any]
 

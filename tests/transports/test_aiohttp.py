@@ -173,6 +173,25 @@ def test_each_loop_has_its_own_session_and_those_of_closed_loops_are_forgotten()
     assert transport._sessions == {}
 
 
+def test_what_closed_loops_kept_open_is_closed_without_a_warning() -> None:
+    transport = AiohttpTransport()
+    with serving(saying(whole_response(b"{}"))) as server:
+        connectors: list[Any] = []
+        for _ in range(2):
+            asyncio.run(read_one(transport, server.url, connectors))
+        assert [connector.closed for connector in connectors] == [True, False]
+        del transport
+        gc.collect()
+        assert [connector.closed for connector in connectors] == [True, True]
+
+
+async def read_one(transport: AiohttpTransport, url: str, connectors: list[Any]) -> None:
+    response = get(transport, url)
+    await response.head()
+    assert await read_all(response) == b"{}"
+    connectors.append(transport.get_session().connector)
+
+
 # --- event loops that are gone ------------------------------------------------------------------------------------
 
 EVENT = stream({"content": "half"}).partition(b"\n\n")[0] + b"\n\n"
@@ -252,6 +271,28 @@ class TestAClosedLoop:
                     await anext(events)
 
             asyncio.run(read_again())
+
+
+def test_a_client_with_an_idle_connection_can_be_used_in_another_loop_and_forgotten() -> None:
+    told: list[dict[str, Any]] = []
+
+    async def read(transport: AiohttpTransport, url: str) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        response = get(transport, url)
+        await response.head()
+        assert await read_all(response) == b"one"
+
+    def answer(_: ReceivedRequest, connection: socket.socket) -> bool:
+        connection.sendall(whole_response(b"one"))
+        return True
+
+    with serving(answer) as server:
+        transport = AiohttpTransport()
+        for _ in range(2):
+            asyncio.run(read(transport, server.url))
+        del transport
+        gc.collect()
+    assert told == []
 
 
 async def test_a_client_and_a_stream_can_be_forgotten_in_their_loop() -> None:

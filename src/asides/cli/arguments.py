@@ -15,7 +15,7 @@ from asides.cli.parse_arguments import (
     declare_help,
     format_list,
 )
-from asides.cli.service_arguments import declare_doctor, declare_keys, declare_probe, declare_stage
+from asides.cli.service_arguments import declare_clean, declare_doctor, declare_keys, declare_probe, declare_stage
 
 # --- ask, chat, explain -----------------------------------------------------------------------------------------------
 
@@ -348,6 +348,7 @@ COMMANDS: dict[str, Command] = {
     "doctor": Command(
         "Say what a model would refuse in a history, and repair it.", declare_doctor, "asides.cli.doctor"
     ),
+    "clean": Command("Remove the envelopes of a relay from a saved history.", declare_clean, "asides.cli.clean"),
     "providers": Command("List the providers, or show one in full.", _declare_providers, "asides.cli.providers"),
     "models": Command("Show the rules for models: which think, and how.", _declare_models, "asides.cli.models"),
     "probe": Command(

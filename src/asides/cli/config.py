@@ -106,6 +106,7 @@ def _list_own(settings: Settings) -> dict[str, list[str]]:
         "providers": [row.name for row in settings.providers],
         "aliases": list(settings.aliases),
         "templates": list(settings.templates),
+        "routes": list(settings.routes),
         "mcp": [table.name for table in settings.mcp],
     }
 

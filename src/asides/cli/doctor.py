@@ -42,13 +42,13 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     )
     if arguments.fix is not None:
         # A history that needs no repair is copied as it is, byte for byte.
-        content = data if found.repaired == history else _encode(found.repaired, data, is_lines=is_lines)
+        content = data if found.repaired == history else encode_history(found.repaired, data, is_lines=is_lines)
         if arguments.fix == _STREAM:
             _print_to_stderr(found, arguments, terminal)
             terminal.write_answer(decode_history(content).decode())
             terminal.end_answer()
             return _choose_code(found)
-        _write(arguments.fix, arguments.file, content, data)
+        write_history(arguments.fix, arguments.file, content, data)
     if arguments.json:
         print_json(terminal, {"file": arguments.file, "fixed": arguments.fix, **_describe(found)})
     else:
@@ -64,7 +64,7 @@ def _choose_code(found: Diagnosis) -> Exit:
 # --- the repaired file ------------------------------------------------------------------------------------------------
 
 
-def _encode(repaired: Any, data: bytes, *, is_lines: bool) -> bytes:
+def encode_history(repaired: Any, data: bytes, *, is_lines: bool) -> bytes:
     """Write the history as the file was: in lines, indented, or on one line."""
     if is_lines:
         return b"".join(msgspec.json.encode(line) + b"\n" for line in repaired)
@@ -72,7 +72,8 @@ def _encode(repaired: Any, data: bytes, *, is_lines: bool) -> bytes:
     return msgspec.json.format(encoded, indent=2) + b"\n" if b"\n" in data.strip() else encoded
 
 
-def _write(name: str, source: str, content: bytes, data: bytes) -> None:
+def write_history(name: str, source: str, content: bytes, data: bytes) -> None:
+    """Write the history. If this is the file that it came from, that is kept beside it."""
     path = Path(name)
     if source != _STREAM and _is_same_file(path, Path(source)):
         if content == data:

@@ -1,4 +1,5 @@
-"""Declares the arguments of the commands that look after histories, keys and servers: doctor, keys, probe and stage.
+"""Declares the arguments of the commands that look after histories, keys and servers: doctor, clean, keys, probe and
+stage.
 
 Not here: those of the other commands (arguments), and the parsing (parse_arguments).
 """
@@ -45,6 +46,24 @@ def declare_doctor(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print only what would be refused")
     parser.epilog = "Exit code: 0 if the history was sound; 1 if it was not, also with --fix; 2 if it cannot be read."
+
+
+def declare_clean(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `asides clean`."""
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        help="JSON with a conversation in any format, or a session file with one object in each line; `-` reads "
+        "standard input",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="write the history here instead of printing it. If this is the input file, the original is kept as "
+        "FILE.orig",
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="do not say what was removed")
 
 
 def declare_keys(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, cast, get_args
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, get_args
 
 from asides.conversations.compact import Compaction, find_older_turns, reduce_thinking, select_summary_options
 from asides.conversations.message_history import (
@@ -19,6 +19,7 @@ from asides.conversations.message_history import (
     check_model,
     check_system,
     find_message,
+    open_messages,
     open_stored,
     read_question,
     replace_text,
@@ -34,7 +35,6 @@ from asides.history.trim import Strip, TokenCounter, TrimmedHistory, build_token
 from asides.options import ModelLike, Options, merge_options, reject_unknown
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, system
-from asides.values.reply import Reply
 from asides.values.usage import Usage
 from asides.values.visibility import ALL_VISIBLE
 
@@ -150,11 +150,9 @@ class ConversationCore(Generic[AnyClient]):
         self, messages: Iterable[MessageLike] | MessageLike, *, usage: Usage | None = None
     ) -> tuple[Message, ...]:
         """Add messages at the end; in a store, all of them or none. `usage` is added to that of replies among them."""
-        is_one = isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable)
-        given: Any = messages if is_one else tuple(cast("Iterable[MessageLike]", messages))  # a generator is read once
-        for message in (given,) if is_one else given:
-            if isinstance(message, Reply):
-                usage = message.usage if usage is None else usage + message.usage
+        given, spent = open_messages(messages)
+        if spent is not None:
+            usage = spent if usage is None else usage + spent
         with self._history.exclusive():
             added = read_question(given, after=self.messages, each=True)
             self._history.append(added, usage)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self, TypeAlias
 
@@ -34,8 +34,8 @@ from asides.values.visibility import ALL_VISIBLE, Visibility
 
 Messages = tuple[Message, ...]
 
-MessageLike: TypeAlias = Message | Reply | Mapping[str, Any] | ContentItem | Sequence[ContentItem]
-"""A message: text or other content of a user, a `Message`, a reply, or a dict in a format that `ask` reads."""
+MessageLike: TypeAlias = PromptItem | Sequence[ContentItem]
+"""A message: text or other content of a user, a `Message`, a reply, or a dict or an object that `ask` reads."""
 
 Question: TypeAlias = PromptItem | Sequence[PromptItem | Sequence[ContentItem]] | None
 """A question: a message, several messages such as tool results, or None for no new message."""
@@ -311,6 +311,35 @@ def read_question(value: Question, *, after: Messages = (), each: bool = False) 
             return ()
     # Read them together: calls in the old format have no ids, and their results are found by order.
     return read_messages(value, after=after, each=each)
+
+
+def open_messages(messages: Any) -> tuple[Any, Usage | None]:
+    """Messages as a user passes them, with the responses of other libraries as replies; and the usage of all replies.
+
+    A generator is read once.
+    """
+    is_one = isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable)
+    is_one = is_one or hasattr(type(messages), "model_dump")  # whose fields can be iterated
+    if not is_one and not isinstance(messages, (list, tuple)):
+        from asides.flows.prompt_messages import collect_items
+
+        messages = collect_items(messages)
+    given = (messages,) if is_one else tuple(messages)
+    if not all(map(_is_known, given)):
+        from asides.flows.read_object import read_replies
+
+        given = tuple(read_replies(given))
+    spent: Usage | None = None
+    for message in given:
+        if isinstance(message, Reply):
+            spent = message.usage if spent is None else spent + message.usage
+    return given[0] if is_one else given, spent
+
+
+def _is_known(item: object) -> bool:
+    return isinstance(item, (str, Message, Reply)) or (
+        isinstance(item, dict) and "role" in item and "usage" not in item
+    )
 
 
 def replace_text(message: Message, text: str) -> Message:

@@ -33,6 +33,8 @@ _COHERE_V1_EVENTS = frozenset({"stream-start", "text-generation", "tool-calls-ge
 _BEDROCK_EVENTS = frozenset({
     "messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop",
 })  # fmt: skip
+STREAM_EVENTS = _ANTHROPIC_EVENTS | _COHERE_EVENTS | _COHERE_V1_EVENTS | _BEDROCK_EVENTS
+"""The names of the events of streams, in the dialects whose events have names of their own."""
 _ID_PREFIXES = {"chatcmpl": "openai_chat", "resp_": "openai_responses", "msg_": "anthropic"}
 _GEMINI_FIELDS = ("candidates", "promptFeedback", "usageMetadata")
 
@@ -110,6 +112,11 @@ _MARKS: dict[str, _Marks] = {
     "ollama": _Marks(_is_ollama, "no `message` or `response` beside `done`"),
     "cohere": _Marks(_is_cohere, "no `message` beside `finish_reason`, no `content-…` event"),
 }
+
+
+def find_document_dialect(document: _Document) -> str | None:
+    """The dialect that has the marks of a document: a response, or a document of a stream; None if none has."""
+    return next((name for name, marks in _MARKS.items() if marks.fits(document)), None)
 
 
 def _guess(document: _Document) -> str | None:
@@ -198,11 +205,9 @@ class DialectDetector:
     def _judge(self, document: _Document) -> None:
         if self._fields is None:
             self._fields = tuple(document)
-        for name, marks in _MARKS.items():
-            if marks.fits(document):
-                self.dialect = name
-                return
-        self._guess = self._guess or _guess(document)
+        self.dialect = find_document_dialect(document)
+        if self.dialect is None:
+            self._guess = self._guess or _guess(document)
 
     def _explain(self) -> ProtocolError | ConnectionLost:
         head = self._framing.head

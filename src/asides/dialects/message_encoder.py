@@ -7,6 +7,7 @@ A dialect provides a function that encodes a message. `HistoryEncoder` is for di
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeAlias, cast
@@ -380,6 +381,15 @@ def encode_arguments(call: ToolCall) -> str:
     """Return the arguments of a call as JSON text, or the text as it came if that was no JSON object."""
     raw = call.raw_arguments
     return encode_json(call.arguments).decode() if raw is None else raw
+
+
+def shorten_call_id(call_id: str, most: int) -> str:
+    """Return the id, or one derived from it if it is longer than a host takes. The call, its result and every later
+    request have the same.
+    """
+    if len(call_id) <= most:
+        return call_id
+    return f"call_{hashlib.blake2b(call_id.encode('utf-8', 'replace'), digest_size=12).hexdigest()}"
 
 
 def find_entry(seals: tuple[Seal, ...], kind: str) -> msgspec.Raw | None:

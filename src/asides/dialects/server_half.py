@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import msgspec
 
+from asides.dialects.dialect import ServedRequest
 from asides.values.errors import ConfigError
 from asides.values.events import (
     Event,
@@ -28,6 +29,8 @@ from asides.values.events import (
     Warned,
 )
 from asides.values.messages import Message, Sampling
+from asides.values.notices import Notice
+from asides.values.parts import File, Image, ServerTool, UnknownPart, read_arguments
 from asides.values.usage import Usage
 
 Value = TypeVar("Value")
@@ -133,21 +136,56 @@ def read_sampling(settings: Mapping[str, Any]) -> Sampling:
 # --- writing replies --------------------------------------------------------------------------------------------------
 
 
+class CallerTool(msgspec.Struct, frozen=True):
+    """A tool as the caller knows it, where a provider was sent another name for it."""
+
+    name: str
+    namespace: str = ""
+    custom: bool = False
+    """It takes free text: the provider was sent a function whose one argument, `input`, is that text."""
+
+
 class ReplyWriter:
     """Events of one reply in, bytes of a response out.
 
-    A subclass implements `_write_event`, for the events of a block, and `_write_end`. Warnings are not written.
+    A subclass implements `_write_event`, for the events of a block, and `_write_end`; and `_write_failure`, if its
+    streams have a form for errors. It may have a short way for text and thinking, which are most of a stream
+    (`_write_text`, `_write_thinking`), and for pieces of calls (`_write_arguments`). Warnings are not written.
     """
 
-    def __init__(self, model: str, content_type: str, *, shows_usage: bool) -> None:
+    parts: tuple[type, ...] = (ServerTool, UnknownPart)
+    """The parts that come whole which this dialect can write."""
+    ping = b""
+    """What a server sends while the model is silent. b"": the dialect has nothing for it."""
+    id_prefix = ""
+
+    def __init__(self, model: str, content_type: str, *, shows_usage: bool, stream: bool = False) -> None:
         self.content_type = content_type
         self.created = 0
         """When the reply was made, in seconds since 1970, for the dialects that say so. Whoever has a clock sets it."""
+        self.notices: list[Notice] = []
+        """What could not be written."""
+        self.request: ServedRequest | None = None
+        """The request of the client, for a reply of another provider (`serve`)."""
+        self._stream = stream
         self._started = ReplyStarted(model)
         self._own_id = ""
         self._shows_usage = shows_usage
         self._usage: Usage | None = None
         self._ended = False
+        self._is_foreign = False
+        self._tools: Mapping[str, CallerTool] = {}
+        self._free_text: _FreeText | None = None
+        """The call under way whose arguments are unwrapped."""
+
+    def serve(self, request: ServedRequest, tools: Mapping[str, CallerTool], *, foreign: bool) -> None:
+        """Write for the client of this request, before any event: with the names of its tools, and every field that
+        strict clients want. `foreign`: the events are of another dialect, whose own parts mean nothing here, and the
+        reply gets an id of its own, since small servers give all their replies the same.
+        """
+        self.request, self._tools, self._is_foreign = request, tools, foreign
+        if foreign:
+            self._own_id = f"{self.id_prefix}{uuid4().hex}"
 
     def write(self, events: Iterable[Event]) -> bytes:
         """Write these events. A whole response appears with ReplyEnded, and nothing follows it."""
@@ -155,19 +193,102 @@ class ReplyWriter:
         for event in events:
             if self._ended:
                 break
-            match event:
-                case ReplyStarted():
-                    self._started = msgspec.structs.replace(event, model=event.model or self._started.model)
-                case UsageReported():
-                    self._usage = event.usage if self._usage is None else self._usage.merge(event.usage)
-                case ReplyEnded():
-                    self._ended = True
-                    written.append(self._write_end(event.stop))
-                case Warned():
-                    pass
-                case _:
-                    written.append(self._write_event(event))
-        return b"".join(written)
+            if self._free_text is not None and getattr(event, "block", -1) != self._free_text.block:
+                written.append(self._end_free_text())
+            # Most events are one of these.
+            kind = type(event)
+            if kind is TextDelta:
+                if event.text or not self._is_foreign:  # type: ignore[union-attr] # an empty part only carries a seal
+                    written.append(self._write_text(event))  # type: ignore[arg-type]
+            elif kind is ThinkingDelta:
+                written.append(self._write_thinking(event))  # type: ignore[arg-type]
+            else:
+                written.append(self._write_other(event))
+        return written[0] if len(written) == 1 else b"".join(written)
+
+    def _write_other(self, event: Event) -> bytes:
+        match event:
+            case ToolCallDelta():
+                if event.name is None and event.id is None and self._free_text is None:
+                    return self._write_arguments(event)
+                return self._write_call_event(event)
+            case ReplyStarted():
+                self._started = msgspec.structs.replace(event, model=event.model or self._started.model)
+                return b""
+            case UsageReported():
+                self._usage = event.usage if self._usage is None else self._usage.merge(event.usage)
+                return b""
+            case ReplyEnded():
+                self._ended = True
+                return self._write_end(event.stop)
+            case Warned():
+                return b""
+            case PartArrived():
+                return b"" if self._leaves_out(event) else self._write_event(event)
+            case _:
+                return self._write_event(event)
+
+    def write_error(self, status: int, message: str, kind: str | None = None) -> bytes:
+        """Write the error that ends the reply, in the form that a stream has for it. Nothing follows. In place of a
+        whole response, the dialect's `write_error` is the body.
+        """
+        if self._ended:
+            return b""
+        self._ended = True
+        return self._write_failure(status, message, kind)
+
+    def write_ping(self) -> bytes:
+        """Write a sign of life, while the model is silent; b"" where the dialect has none, and for whole responses."""
+        return b"" if self._ended or not self._stream else self.ping
+
+    @property
+    def reply_id(self) -> str:
+        """The id of the reply that the client reads."""
+        return self._find_id(self.id_prefix)
+
+    # --- calls and parts --------------------------------------------------------------------------------------------
+
+    def _write_call_event(self, event: ToolCallDelta) -> bytes:
+        """Write a call by the name that the client has for its tool."""
+        if self._free_text is not None:
+            self._free_text.pieces.append(event.arguments)
+            return b""
+        tool = self._tools.get(event.name) if event.name else None
+        if tool is None:
+            return self._write_event(event)
+        arguments = "" if tool.custom else event.arguments
+        begun = self._write_event(self._name_call(event, tool, arguments))
+        if tool.custom:
+            self._free_text = _FreeText(event.block, [event.arguments])
+        return begun
+
+    def _name_call(self, event: ToolCallDelta, tool: CallerTool, arguments: str) -> ToolCallDelta:
+        return msgspec.structs.replace(event, name=tool.name, arguments=arguments, custom=tool.custom)
+
+    def _end_free_text(self) -> bytes:
+        """Write the free text of a call whose arguments are complete: the client knows no argument."""
+        waiting, self._free_text = self._free_text, None
+        if waiting is None:
+            return b""
+        raw = "".join(waiting.pieces)
+        text = (read_arguments(raw) or {}).get("input")
+        return self._write_event(
+            ToolCallDelta(waiting.block, arguments=text if isinstance(text, str) else raw, custom=True)
+        )
+
+    def _leaves_out(self, event: PartArrived) -> bool:
+        """Whether a part cannot be written; then a notice tells."""
+        part = event.part
+        is_own = not self._is_foreign or isinstance(part, (Image, File))
+        if isinstance(part, self.parts) and is_own:
+            return False
+        name = part.name if isinstance(part, ServerTool) else type(part).__name__
+        notice = Notice("part_not_written", f"the caller's dialect has no place for this part of the reply: {name}")
+        if notice not in self.notices:
+            self.notices.append(notice)
+        return True
+
+    # --- values -----------------------------------------------------------------------------------------------------
 
     def _find_id(self, prefix: str) -> str:
         """Return the id of the reply; a new one, unlike any other, if no event gives it. Clients take two replies with
@@ -182,8 +303,39 @@ class ReplyWriter:
         """The counts so far; None if the client did not ask for them."""
         return self._usage if self._shows_usage else None
 
+    # --- what a dialect implements ----------------------------------------------------------------------------------
+
+    def _write_text(self, event: TextDelta) -> bytes:
+        return self._write_event(event)
+
+    def _write_thinking(self, event: ThinkingDelta) -> bytes:
+        return self._write_event(event)
+
+    def _write_arguments(self, event: ToolCallDelta) -> bytes:
+        """Write a piece of the arguments of a call that has begun."""
+        return self._write_event(event)
+
     def _write_event(self, event: ContentEvent) -> bytes:
         raise NotImplementedError
 
     def _write_end(self, stop: StopReason) -> bytes:
         raise NotImplementedError
+
+    def _write_failure(self, status: int, message: str, kind: str | None) -> bytes:  # noqa: ARG002 - for subclasses
+        return b""
+
+
+class _FreeText:
+    """A call of a tool that takes free text, while the function that stands for it gets its arguments."""
+
+    __slots__ = ("block", "pieces")
+
+    def __init__(self, block: int, pieces: list[str]) -> None:
+        self.block = block
+        self.pieces = pieces
+
+
+def has_all_arguments(pieces: list[str]) -> bool:
+    """Whether the arguments of a call are complete: a JSON object ends with its bracket."""
+    arguments = "".join(pieces)
+    return arguments.rstrip().endswith("}") and read_arguments(arguments) is not None

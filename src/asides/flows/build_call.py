@@ -36,7 +36,7 @@ from asides.providers.known_targets import SHARED_TARGETS, KnownTarget, KnownTar
 from asides.providers.provider import Provider, Target, settle
 from asides.settings import Settings, load_settings
 from asides.values.errors import ConfigError, MissingKey, UnknownModel, UnknownProvider
-from asides.values.messages import Message, Prompt, Sampling, user
+from asides.values.messages import Message, Prompt, Sampling, read_attribute, user
 from asides.values.notices import Notice
 from asides.values.thinking import Thinking, read_thinking
 from asides.values.tools import Tool, check_tools, read_tool, read_tool_choice, report_fields
@@ -287,7 +287,7 @@ CACHE_LIFETIMES = ("5m", "1h", "24h")
 _SAMPLING_OPTIONS = {name: name for name in Sampling.__struct_fields__}
 _PROMPT_FIELDS = ("system", "parallel_tool_calls", "max_tokens", "user", "metadata", "cache", "compaction")
 _OTHER_PROMPT_OPTIONS = (*THINKING_OPTIONS, "tools", "tool_choice", "output", "stop", "extra", "files")
-_ALL_PROMPT_OPTIONS = frozenset((*_STATE_OPTIONS.values(), *_SAMPLING_OPTIONS, *_PROMPT_FIELDS, *_OTHER_PROMPT_OPTIONS))
+PROMPT_OPTIONS = frozenset((*_STATE_OPTIONS.values(), *_SAMPLING_OPTIONS, *_PROMPT_FIELDS, *_OTHER_PROMPT_OPTIONS))
 
 
 def _collect(given: CallOptions, options: Mapping[str, str]) -> dict[str, Any]:
@@ -306,14 +306,14 @@ def read_prompt(
     if isinstance(prompt, Prompt):
         start = prompt if prompt.stream is stream else msgspec.structs.replace(prompt, stream=stream)
     else:
-        system = None if isinstance(prompt, (str, Message)) else getattr(prompt, "system", None)  # a conversation's
+        system = None if isinstance(prompt, (str, Message)) else read_attribute(prompt, "system")  # a conversation's
         start = Prompt(
             read_messages(fill_prompt(prompt, given.files)),
             system=system if isinstance(system, str) else None,
             stream=stream,
         )
-        known = found if isinstance(found := getattr(prompt, "notices", ()), tuple) else ()  # those of a conversation
-    if _ALL_PROMPT_OPTIONS.isdisjoint(names):
+        known = found if isinstance(found := read_attribute(prompt, "notices"), tuple) else ()  # a conversation's
+    if PROMPT_OPTIONS.isdisjoint(names):
         return start, known
     changes, notices = _read_prompt_options(start, given)
     return msgspec.structs.replace(start, **changes), (*known, *notices)
@@ -377,7 +377,7 @@ def read_messages(prompt: PromptLike, *, after: Sequence[Message] = (), each: bo
         return (user(prompt),)
     if isinstance(prompt, Message):
         return (prompt,)
-    items = getattr(prompt, "messages", prompt)
+    items = prompt if isinstance(prompt, (list, tuple)) else read_attribute(prompt, "messages")
     if isinstance(items, (list, tuple)) and set(map(type, items)) == _ONLY_MESSAGES:
         # A conversation's, perhaps thousands: nothing to read.
         return cast("tuple[Message, ...]", tuple(items))

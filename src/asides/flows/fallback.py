@@ -106,7 +106,7 @@ def build_in_order(
             problem.args = (f"[fallbacks] of the settings: {problem}", *problem.args[1:])
             raise
         names = (*names, *more)
-    return _join(names, calls, notices)
+    return join_calls(names, calls, notices)
 
 
 def _explain_stored(option: str, call: Call) -> ConfigError:
@@ -181,7 +181,7 @@ def _is_same_place(builder: CallBuilder, name: str, first: str, base_url: str | 
     return one.name == other.name or (one.base_url == other.base_url and bool(one.base_url))
 
 
-def _join(names: Sequence[str], calls: Sequence[Call | MissingKey], notices: tuple[Notice, ...]) -> Call:
+def join_calls(names: Sequence[str], calls: Sequence[Call | MissingKey], notices: tuple[Notice, ...]) -> Call:
     """One call with its fallbacks. Raises MissingKey when no model has a key."""
     ready: list[tuple[str, Call]] = []
     for name, call in zip(names, calls, strict=True):

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeGuard, get_args
+from typing import Any, TypeGuard, cast, get_args
+
+import msgspec
 
 from asides.history.import_export import (
     ImportFormat,
-    detect_prompt_format,
     import_messages,
     parse_items,
     refuse_unwritable,
 )
+from asides.history.split_formats import split_formats
 from asides.values.error_words import describe_type
 from asides.values.errors import ConfigError
-from asides.values.messages import Message, user
-from asides.values.parts import Part
+from asides.values.messages import Message, Role, user
+from asides.values.parts import Part, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 
 _PARTS = get_args(Part)
@@ -35,8 +37,11 @@ _GEMINI_PARTS = ("inlineData", "inline_data", "fileData", "file_data")
 # Fields of a request that hold its messages, and those that may stand beside them.
 _REQUEST_LISTS = ("messages", "input", "contents")
 _SYSTEM_FIELDS = ("system", "instructions", "systemInstruction", "system_instruction")
-# Dicts of one library have these types and no role.
-_FOREIGN_TYPES = {"human": "user", "ai": "assistant", "HumanMessage": "user", "AIMessage": "assistant"}
+# Pairs of a role and a text, as LangChain has them.
+_TUPLE_ROLES: dict[str, Role] = {
+    "human": "user", "user": "user", "ai": "assistant", "assistant": "assistant", "system": "system",
+}  # fmt: skip
+_MOST_MESSAGES = 1_000_000
 
 
 def read_any_prompt(prompt: object, after: Sequence[Message], *, each: bool = False) -> tuple[Message, ...]:
@@ -44,24 +49,64 @@ def read_any_prompt(prompt: object, after: Sequence[Message], *, each: bool = Fa
 
     `after` are the messages before it. With `each`, every text of a list is a message, as when messages are added.
     """
-    prompt = _to_plain(prompt)
     if isinstance(prompt, Mapping):
         return _read_object(prompt, after)
     if _is_content(prompt):
         return (user(_read_content_item(prompt)),)
     if isinstance(prompt, (Message, Reply)):
         return _read_list((prompt,), after, each=each)
-    items = getattr(prompt, "messages", prompt)
+    items = _find_items(prompt)
     if not _is_list(items):
+        if _is_simple(prompt):
+            raise ConfigError(
+                f"a prompt is text, a message, a dict, a picture or a list of them, not {describe_type(prompt)}. To "
+                f"do: write {_advise(prompt)}."
+            )
+        return _read_list((prompt,), after, each=each)
+    return _read_list(collect_items(items), after, each=each)
+
+
+def _is_simple(value: object) -> bool:
+    """Whether a value has no fields that it could be read by."""
+    return value is None or type(value) is object or isinstance(value, (int, float, complex, set, frozenset))
+
+
+def _find_items(prompt: object) -> object:
+    """The messages that an object holds: a conversation's, or those of an agent's run; else the object."""
+    try:
+        found = getattr(prompt, "messages", None)
+        if found is None and callable(getattr(type(prompt), "all_messages", None)):
+            found = cast("Any", prompt).all_messages()
+    except Exception as problem:  # noqa: BLE001 - code of the object runs here
         raise ConfigError(
-            f"a prompt is text, a message, a dict, a picture or a list of them, not {describe_type(prompt)}. To do: "
-            f"write {_advise(prompt)}."
-        )
-    return _read_list(tuple(items), after, each=each)
+            f"{describe_type(prompt)} cannot be read: its messages raised {type(problem).__name__}. To do: pass a list "
+            "of messages."
+        ) from None
+    return prompt if found is None or callable(found) else found
 
 
 def _is_list(items: object) -> TypeGuard[Iterable[object]]:
+    if hasattr(type(items), "model_dump"):
+        return False  # such a value can be iterated: its fields
     return isinstance(items, Iterable) and not isinstance(items, (str, bytes, Mapping, set, frozenset))
+
+
+def collect_items(items: Iterable[object]) -> tuple[object, ...]:
+    """All items. Raises ConfigError for the stream of a client, before it is read where that shows."""
+    if isinstance(items, (list, tuple)):
+        return tuple(items)
+    from asides.history.objects.plain_values import is_stream, reject_unread
+
+    if is_stream(items):
+        reject_unread(items)
+    collected: list[object] = []
+    for item in items:
+        if len(collected) >= _MOST_MESSAGES:
+            raise ConfigError(f"the prompt has more than {_MOST_MESSAGES:,} messages. To do: pass a list that ends.")
+        collected.append(item)
+        if len(collected) == 1:
+            _open_items((item,))  # a stream shows it by its first piece
+    return tuple(collected)
 
 
 def _advise(value: object) -> str:
@@ -70,20 +115,50 @@ def _advise(value: object) -> str:
     return 'ask(model, "…"), ask(model, ["What is this?", Image("a.png")]) or ask(model, [user("…"), assistant("…")])'
 
 
-def _to_plain(value: object) -> object:
-    """A value of another library as a dict, where it can turn itself into one; others unchanged."""
-    dump = getattr(value, "model_dump", None)
-    if callable(dump) and not isinstance(value, type):
-        dumped: object = dump(mode="json", by_alias=True, exclude_none=True)
-        return dumped
-    return value
+def _open_items(given: tuple[object, ...]) -> tuple[object, ...]:
+    """The items with objects of other libraries as our messages, or as plain dicts in a dialect's format."""
+    if all(map(_is_ready, given)):
+        return given
+    from asides.history.objects.read_objects import open_items
+
+    return tuple(open_items(given, _is_ready))
+
+
+def _is_ready(item: object) -> bool:
+    """Whether an item is read here: content, a message, a list, or a dict in a dialect's format."""
+    if isinstance(item, (str, Message, Reply, list)) or _is_simple(item):
+        return True
+    if isinstance(item, tuple):
+        return not hasattr(item, "_fields")
+    if isinstance(item, Mapping):
+        return type(item) is dict and _is_message(item)
+    return _is_content(item)
+
+
+_ITEMS = frozenset({"function_call", "function_call_output", "reasoning", "item_reference"})
+# Fields of responses, and those that clients add to messages.
+_OTHER_FIELDS = frozenset(
+    {"parts", "stop_reason", "usage", "thinking_blocks", "provider_specific_fields", "additional_kwargs", "data"}
+)
+
+
+def _is_message(item: dict[Any, Any]) -> bool:
+    """Whether a dict is a message, a part or an item with nothing in it that only clients have."""
+    is_item = "role" in item or item.get("type") in _ITEMS if isinstance(item.get("type", ""), str) else False
+    if is_item and type(item.get("content")) is str and len(item) == 2:
+        return True  # what most are
+    if not (is_item or _is_content(item)) or not _OTHER_FIELDS.isdisjoint(item):
+        return False
+    from asides.history.objects.plain_values import is_plain
+
+    return is_plain(item)
 
 
 # --- a list -----------------------------------------------------------------------------------------------------------
 
 
 def _read_list(given: tuple[object, ...], after: Sequence[Message], *, each: bool) -> tuple[Message, ...]:
-    items = tuple(map(_to_plain, given))
+    items = _open_items(given)
     messages: list[Message] = []
     for start, run in _split_runs(items, each=each):
         first = run[0]
@@ -93,7 +168,8 @@ def _read_list(given: tuple[object, ...], after: Sequence[Message], *, each: boo
             except ConfigError as problem:
                 raise ConfigError(f"messages[{start}]: {problem}") from None
         elif isinstance(first, Mapping):
-            messages += _read_dicts(run, start, (*after, *messages))
+            for form, place, some in split_formats(run, start):
+                messages += _read_dicts(some, place, (*after, *messages), form)
         else:
             message = _read_value(first, start)
             messages += () if message is None else (message,)
@@ -127,6 +203,10 @@ def _read_value(item: object, place: int) -> Message | None:
         return item
     if isinstance(item, Reply):
         return item.to_message()
+    if isinstance(item, tuple) and len(item) == 2 and all(isinstance(inner, str) for inner in item):
+        role, text = item
+        if role in _TUPLE_ROLES:
+            return Message(_TUPLE_ROLES[role], (Text(text),))
     if isinstance(item, (list, tuple)) and item and all(map(_is_content, item)):
         return user([_read_content_item(inner) for inner in item])
     raise ConfigError(
@@ -163,24 +243,25 @@ def _read_content_item(item: Any) -> Any:
 # --- dicts ------------------------------------------------------------------------------------------------------------
 
 
-def _read_dicts(run: list[Mapping[str, Any]], start: int, before: Sequence[Message]) -> tuple[Message, ...]:
-    """Read dicts that follow each other, in whatever format they are."""
+def _read_dicts(
+    run: list[Mapping[str, Any]], start: int, before: Sequence[Message], form: ImportFormat
+) -> tuple[Message, ...]:
+    """Read dicts that follow each other, all in this format."""
     for place, item in enumerate(run, start):
-        if "role" not in item and (role := _FOREIGN_TYPES.get(str(item.get("type")))) is not None:
-            raise ConfigError(
-                f"messages[{place}]: a dict with the type {item['type']!r} has no role. To do: write "
-                f'{{"role": "{role}", "content": "…"}}.'
-            )
         if item.get("content") and item.get("parts"):
             raise ConfigError(f"messages[{place}]: there are both content and parts. To do: keep one of them.")
         if item.get("parts") and not isinstance(item["parts"], (list, tuple)):
             raise ConfigError(f'messages[{place}]: parts is a list. To do: write "content" for text.')
         if item.keys().isdisjoint(("role", "type", "parts")) and set(item) != {"id"}:
             raise ConfigError(f'messages[{place}]: role is missing. To do: write {{"role": "user", "content": "…"}}.')
-    form = detect_prompt_format(run)
     if form != "openai_chat":
+        waiting = _find_waiting(before) if form in ("gemini", "ollama") else []
         with refuse_unwritable():
-            return parse_items(run, form)
+            if form == "gemini":
+                from asides.dialects.gemini.import_contents import import_contents
+
+                return import_contents(run, waiting)
+            return _match_results(parse_items(run, form), waiting)
     from asides.dialects.openai_chat.import_messages import import_message
 
     messages: list[Message] = []
@@ -193,6 +274,33 @@ def _read_dicts(run: list[Mapping[str, Any]], start: int, before: Sequence[Messa
                 messages.append(import_message(item, legacy_calls))
         except ConfigError as problem:
             raise ConfigError(f"messages[{place}]: {problem}") from None
+    return tuple(messages)
+
+
+def _find_waiting(before: Sequence[Message]) -> list[ToolCall]:
+    """The calls of the last turn with calls that have no result yet."""
+    turn = next((place for place in range(len(before) - 1, -1, -1) if before[place].tool_calls), None)
+    if turn is None:
+        return []
+    answered = {part.call_id for each in before[turn:] for part in each.parts if isinstance(part, ToolResult)}
+    return [call for call in before[turn].tool_calls if call.id not in answered]
+
+
+def _match_results(imported: tuple[Message, ...], waiting: list[ToolCall]) -> tuple[Message, ...]:
+    """Give results that come before any call of their own list the ids of the calls that wait for them, by name."""
+    messages = list(imported)
+    for place, message in enumerate(imported):
+        if message.role == "assistant":
+            break
+        parts: list[Part] = []
+        for part in message.parts:
+            fits = [call for call in waiting if isinstance(part, ToolResult) and part.name in (None, call.name)]
+            if isinstance(part, ToolResult) and fits and part.call_id not in [call.id for call in waiting]:
+                parts.append(msgspec.structs.replace(part, call_id=fits[0].id))
+                waiting.remove(fits[0])
+            else:
+                parts.append(part)
+        messages[place] = msgspec.structs.replace(message, parts=tuple(parts))
     return tuple(messages)
 
 
@@ -209,8 +317,7 @@ def _count_legacy_calls(messages: Sequence[Message]) -> int:
 def _read_object(value: Mapping[str, Any], after: Sequence[Message]) -> tuple[Message, ...]:
     """Read one dict: a message, an item, a part of content, or a request or response that holds messages."""
     name = next((name for name in _REQUEST_LISTS if name in value), None)
-    if "role" in value or (name is None and "output" not in value) or "type" in value:
-        _reject_response(value)
+    if "role" in value or (name is None and set(value) != {"output"}) or "type" in value:
         return _read_list((value,), after, each=False)
     if name is None:
         return import_messages({"output": value["output"]})
@@ -234,11 +341,3 @@ def _read_system(system: object) -> tuple[Message, ...]:
         parts = parts if isinstance(parts, (list, tuple)) else [parts]
         system = [{"type": "text", **part} if isinstance(part, Mapping) else part for part in parts]
     return import_messages({"messages": [], "system": system}, "anthropic")
-
-
-def _reject_response(value: Mapping[str, Any]) -> None:
-    """Raise for a whole response, with the way to its message."""
-    ways = {"choices": "response['choices'][0]['message']", "candidates": "response['candidates'][0]['content']"}
-    for field, way in ways.items():
-        if isinstance(value.get(field), list):
-            raise ConfigError(f"the prompt is a whole response. To do: pass its message, {way}, in a list of messages.")

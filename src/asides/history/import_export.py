@@ -19,14 +19,16 @@ from asides.providers.find import find_provider
 from asides.providers.provider import THINKING_FIELDS, Provider, Quirks, ReplayAs, Target
 from asides.values.errors import ConfigError, UnknownProvider
 from asides.values.messages import Message, Prompt
-from asides.values.parts import Part, Refusal, ServerTool, ToolResult, UnknownPart
+from asides.values.parts import Part, Refusal, ServerTool, Text, ToolResult, UnknownPart
 from asides.values.thinking import Origin, Seal, Thought
 
 MessageFormat: TypeAlias = Literal["openai_chat", "anthropic", "openai_responses"]
 """A list of chat completions' messages, of Anthropic's turns of blocks, or of the items of Responses."""
 
-ImportFormat: TypeAlias = Literal["openai_chat", "anthropic", "openai_responses", "gemini"]
-"""A format that is read: also a list of Gemini's contents."""
+ImportFormat: TypeAlias = Literal[
+    "openai_chat", "anthropic", "openai_responses", "gemini", "bedrock", "cohere", "ollama"
+]
+"""A format that is read: also Gemini's contents, and the messages of Converse, of Cohere and of Ollama."""
 
 # The fields of requests and responses that may hold the list.
 _LISTS = ("messages", "input", "output")
@@ -130,6 +132,24 @@ def parse_items(items: list[Any], chosen: ImportFormat) -> tuple[Message, ...]:
             from asides.dialects.gemini.import_contents import import_contents
 
             return tuple(import_contents(items))
+        case "bedrock" | "cohere" | "ollama":
+            return _parse_request(items, chosen)
+
+
+def _parse_request(items: list[Any], chosen: str) -> tuple[Message, ...]:
+    """Parse a list as the server half of its dialect reads it in a request."""
+    if chosen == "bedrock":
+        items = [_to_blocks(item) for item in items]
+    body = msgspec.json.encode({"model": "any", "messages": items})
+    prompt = dialects.find_dialect(chosen).read(body, "/model/any/converse").prompt
+    return prompt.messages if prompt.system is None else (Message("system", (Text(prompt.system),)), *prompt.messages)
+
+
+def _to_blocks(item: Any) -> Any:
+    """A message of Converse; text alone, which it has in a block, looks the same in every format."""
+    if isinstance(item, Mapping) and isinstance(text := item.get("content"), str):
+        return {**item, "content": [{"text": text}]}
+    return item
 
 
 # --- detection: marks that only one format has --------------------------------------------------------------------
@@ -166,15 +186,52 @@ def detect_prompt_format(items: Sequence[Mapping[str, Any]]) -> ImportFormat:
     A cache breakpoint is no mark here: hosts of chat completions take it too. Where marks contradict each other, the
     list was written for such a host.
     """
-    if any(isinstance(item.get("parts"), (list, tuple)) and "content" not in item for item in items):
-        return "gemini"
-    found: set[MessageFormat] = set()
-    for item in items:
-        content = item.get("content")
-        parts = content if isinstance(content, (list, tuple)) else ()
-        plain = [_without_cache(part) if isinstance(part, Mapping) else part for part in parts]
-        found.update(_detect_in_item({**item, "content": plain} if parts else item))
+    found: set[ImportFormat] = {form for item in items for form in detect_item_formats(item)}
+    rare: tuple[ImportFormat, ...] = ("gemini", "bedrock", "cohere", "ollama")
+    own: ImportFormat | None = next((form for form in rare if form in found), None)
+    if own is not None:
+        return own
     return found.pop() if len(found) == 1 else "openai_chat"
+
+
+def detect_item_formats(item: Mapping[str, Any]) -> set[ImportFormat]:
+    """The formats whose marks a dict in a prompt has; none if it holds only text."""
+    if isinstance(item.get("parts"), (list, tuple)) and "content" not in item:
+        return {"gemini"}
+    content = item.get("content")
+    parts = content if isinstance(content, (list, tuple)) else ()
+    if parts and all(isinstance(part, Mapping) and _is_converse_block(part) for part in parts):
+        return {"bedrock"}
+    if isinstance(item.get("role"), str) and (own := _detect_own_fields(item, parts)) is not None:
+        return {own}
+    plain = [_without_cache(part) if isinstance(part, Mapping) else part for part in parts]
+    return set(_detect_in_item({**item, "content": plain} if parts else item))
+
+
+_CONVERSE_BLOCKS = frozenset(
+    {
+        *("text", "image", "document", "video", "toolUse", "toolResult", "reasoningContent", "cachePoint"),
+        *("guardContent", "citationsContent", "searchResult", "audio"),
+    }
+)
+
+
+def _is_converse_block(part: Mapping[str, Any]) -> bool:
+    """Whether it is a block of Converse: an object with one field, which names what it is."""
+    return len(part) == 1 and not _CONVERSE_BLOCKS.isdisjoint(part)
+
+
+def _detect_own_fields(item: Mapping[str, Any], parts: Sequence[Any]) -> ImportFormat | None:
+    """Cohere's plan before calls, and Ollama's thinking, names of tools, pictures and calls without ids."""
+    calls = item.get("tool_calls")
+    calls = [call for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
+    thinks = any(isinstance(part, Mapping) and isinstance(part.get("thinking"), str) for part in parts)
+    if isinstance(item.get("tool_plan"), str) or (thinks and calls):
+        return "cohere"
+    has_own = isinstance(item.get("thinking"), str) or isinstance(item.get("tool_name"), str)
+    has_pictures = isinstance(item.get("images"), list) and not parts
+    nameless = any(isinstance(call.get("function"), Mapping) and not call.get("id") for call in calls)
+    return "ollama" if has_own or nameless or (has_pictures and item["images"]) else None
 
 
 def _without_cache(part: Mapping[str, Any]) -> dict[str, Any]:

@@ -1746,3 +1746,19 @@ def plain_row(dialect: str) -> Provider:
     if row is None:
         raise UnknownProvider(f"no plain row speaks {dialect!r}: name a provider; plain are {', '.join(_PLAIN_ROWS)}.")
     return row.with_dialect(dialect) or row
+
+
+_MAKERS = {
+    "anthropic": "anthropic",
+    "bedrock": "bedrock",
+    "cohere": "cohere",
+    "gemini": "google",
+    "ollama": "ollama",
+    "openai_chat": "openai",
+    "openai_responses": "openai",
+}
+
+
+def find_maker(dialect: str) -> str | None:
+    """The name of the provider that made a dialect, in origins and in model strings; None if it is not one of ours."""
+    return _MAKERS.get(dialect)

@@ -1,38 +1,32 @@
-"""The flow of one relayed request: read it, route it, ask the provider, write the reply in the caller's dialect.
+"""The relay: a request of a caller → what it asks for → its response. `Relay(builder, config).begin(request)`.
 
-Not here: sockets (transports), and what a request and a response are (relay_request).
+Not here: replies (relayed_reply), answers without one (model_answers, token_counts, stored_responses), sockets
+(transports), and what a request and a response are (relay_request).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from asides.dialects import find_dialect, plain_row
-from asides.dialects.dialect import ServedRequest, Writer
-from asides.flows.call import Call, CallLike, Policy
-from asides.flows.exchange import Exchange
-from asides.flows.fallback import ExchangeInOrder
-from asides.flows.steps import Done, Emit, Flow, UseCall, advance
-from asides.options import Options
+from asides.dialects import plain_row
+from asides.flows.call import CallLike, Policy
+from asides.flows.steps import Emit, Flow
 from asides.providers.credentials import Secret
 from asides.providers.provider import Target
-from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
-from asides.values.errors import AsidesError, ConfigError, ProviderError, TransportError
-from asides.values.notices import Notice
+from asides.relay.endpoints import Endpoint, NoEndpoint, find_endpoint
+from asides.relay.error_response import RelayRefusal, write_error_response
+from asides.relay.relay_config import Caller, RelayConfig
+from asides.relay.relay_keys import RelayKeys
+from asides.relay.relay_request import RelayOutcome, RelayRequest
+from asides.relay.relayed_reply import RelayedReply
+from asides.values.errors import AsidesError
 
 if TYPE_CHECKING:
     from asides.flows.build_call import CallBuilder
 
-
-class RelayConfig(msgspec.Struct, frozen=True):
-    """The settings of a relay."""
-
-    home: str = ""
-    """The provider of a model that is named without one."""
-    options: Options = msgspec.field(default_factory=Options)
-    """Options of every call. Those of a request win."""
+__all__ = ["Relay", "RelayConfig", "RelayExchange"]
 
 
 class _NoCall(msgspec.Struct, frozen=True):
@@ -48,7 +42,10 @@ class Relay:
 
     def __init__(self, builder: CallBuilder, config: RelayConfig | None = None) -> None:
         self._builder = builder
-        self._config = config or RelayConfig()
+        config = config or RelayConfig()
+        if config.keys is None:
+            config = msgspec.structs.replace(config, keys=RelayKeys.generate())
+        self._config = config
 
     def begin(self, request: RelayRequest) -> RelayExchange:
         """Begin a request. Nothing is sent yet."""
@@ -62,68 +59,71 @@ class RelayExchange:
         self._request = request
         self._builder = builder
         self._config = config
-        self._started = False
-        self._notices: tuple[Notice, ...] = ()
-        row = plain_row(request.dialect)
+        row = plain_row(request.dialect or "openai_chat")
         self.call: CallLike = _NoCall(Target(row, "", row.base_url))
-        """The call under way."""
+        """The call before any other is chosen: it asks nobody."""
 
     def steps(self) -> Flow[RelayOutcome]:
         """The flow. It raises nothing that a provider, a store or the caller causes: errors are responses."""
-        dialect = find_dialect(self._request.dialect)
+        request = self._request
         try:
-            served = dialect.read(self._request.body, self._request.path)
-            call = self._build_call(served)
-            yield UseCall(call)
-            return (yield from self._translate(call, served))
+            endpoint = find_endpoint(request.method, request.path, request.query, request.headers, request.dialect)
+        except NoEndpoint as problem:
+            caller = Caller(request, Endpoint(problem.dialect, "reply", request.path, {}), self._builder, self._config)
+            return (yield from _fail(caller, _refuse_path(request, problem)))
+        caller = Caller(request, endpoint, self._builder, self._config)
+        reply = None
+        try:
+            if endpoint.action == "reply":
+                reply = RelayedReply(caller)
+                return (yield from reply.steps())
+            return (yield from _answer(caller))
         except AsidesError as error:
-            return (yield from self._fail(error))
+            return (yield from _fail(caller, error, reply))
 
-    def _build_call(self, served: ServedRequest) -> Call:
-        model = served.model
-        if ":" not in model and self._config.home:
-            model = f"{self._config.home}:{model}"
-        options = Options({"on_conflict": "adjust", **self._config.options})
-        call = self._builder.build(model, served.prompt, options, stream=served.stream)
-        self.call = call
-        return call
 
-    def _translate(self, call: Call, served: ServedRequest) -> Flow[RelayOutcome]:
-        dialect = find_dialect(self._request.dialect)
-        writer: Writer = dialect.writer(model=served.model, stream=served.stream, include_usage=served.include_usage)
-        exchange = ExchangeInOrder(call) if call.fallbacks else Exchange(call)
-        flow = exchange.steps()
-        value: Any = None
-        error: BaseException | None = None
-        while True:
-            step = advance(flow, value, error)
-            value = error = None
-            if isinstance(step, Done):
-                reply = step.result
-                break
-            if isinstance(step, Emit):
-                written = writer.write(step.events)
-                if written:
-                    yield Emit([*self._start(200, {"content-type": writer.content_type}), written])
-                continue
-            try:
-                value = yield step
-            except TransportError as problem:
-                error = problem
-        return RelayOutcome(200, "translate", call.model, reply, reply.warnings)
+def _answer(caller: Caller) -> Flow[RelayOutcome]:
+    """The response to a request that asks for no reply."""
+    match caller.endpoint.action:
+        case "count_tokens":
+            from asides.relay.token_counts import count_tokens
 
-    def _start(self, status: int, headers: dict[str, str]) -> list[ResponseStart]:
-        if self._started:
-            return []
-        self._started = True
-        return [ResponseStart(status, headers)]
+            return count_tokens(caller)
+        case "show_response" | "delete_response" | "cancel_response" | "list_input":
+            from asides.relay.stored_responses import answer_stored
 
-    def _fail(self, error: AsidesError) -> Flow[RelayOutcome]:
-        dialect = find_dialect(self._request.dialect)
-        status = error.status if isinstance(error, ProviderError) and error.status else 502
-        if isinstance(error, ConfigError):
-            status = 400
-        if not self._started:
-            body = dialect.write_error(status, str(error))
-            yield Emit([*self._start(status, {"content-type": "application/json"}), body])
-        return RelayOutcome(status, "translate", error=error, reply=error.partial)
+            return answer_stored(caller)
+        case _:
+            from asides.relay.model_answers import answer_about_models
+
+            return answer_about_models(caller)
+
+
+def _refuse_path(request: RelayRequest, problem: NoEndpoint) -> RelayRefusal:
+    path = request.path[:200]
+    if problem.allowed:
+        allowed = ", ".join(problem.allowed)
+        return RelayRefusal(f"{path} takes {allowed}, not {request.method}.", status=405, headers={"allow": allowed})
+    return RelayRefusal(
+        f"nothing is at {path}. To do: use chat completions, responses, messages, generateContent, converse, or the "
+        "chat of Cohere or Ollama.",
+        status=404,
+        code="unknown_url",
+    )
+
+
+def _fail(caller: Caller, error: AsidesError, reply: RelayedReply | None = None) -> Flow[RelayOutcome]:
+    """Tell the caller of an error: as a response, or inside the stream that has begun."""
+    response = write_error_response(error, caller.dialect)
+    mode = "own" if reply is None else reply.mode
+    model = "" if reply is None else reply.model
+    reason = "" if reply is None else reply.reason
+    status = response.status
+    if not caller.started:
+        yield Emit([*caller.start(status, response.headers, caller.notices), response.body])
+    elif reply is not None:
+        status = reply.status or 200
+        if last := reply.write_last_error(response):
+            yield Emit([last])
+    notices = tuple(caller.notices)
+    return RelayOutcome(status, mode, reason, model, reply=error.partial, notices=notices, error=error)

@@ -18,7 +18,8 @@ class RelayRequest(msgspec.Struct, frozen=True):
     """The HTTP request of a caller."""
 
     dialect: str
-    """The dialect that the caller speaks."""
+    """The dialect that the caller speaks; "" if its path, headers and query show that. Where the path shows another
+    one, the path counts: many clients speak two."""
     method: str
     path: str
     """Without its query."""
@@ -41,8 +42,8 @@ class ResponseStart(msgspec.Struct, frozen=True):
     """Names in lower case."""
 
 
-RelayMode = Literal["forward", "translate", "local"]
-"""local: answered without a provider."""
+RelayMode = Literal["forward", "translate", "own"]
+"""own: answered by the relay itself."""
 
 
 class RelayOutcome(msgspec.Struct, frozen=True):
@@ -50,6 +51,8 @@ class RelayOutcome(msgspec.Struct, frozen=True):
 
     status: int
     mode: RelayMode
+    reason: str = ""
+    """Why it was forwarded or translated."""
     model: str = ""
     """The target as provider:model; "" if none was asked."""
     reply: Reply | None = None

@@ -130,8 +130,8 @@ def _drop_session(session: aiohttp.ClientSession) -> None:
             if connection.transport is not None:
                 _close_wire(connection.transport)
         # The rest of closing would only wait for the connections.
-        with suppress(RuntimeError), closing(connector.close().__await__()):
-            pass
+        with suppress(RuntimeError), closing(connector.close().__await__()) as waiting:
+            next(waiting, None)
 
 
 def _close_wire(wire: asyncio.BaseTransport) -> None:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
+from typing import Protocol
 
-from asides.relay.relay import RelayExchange
+from asides.flows.call import CallLike
+from asides.flows.steps import Flow
 from asides.relay.relay_request import RelayOutcome, ResponseStart
 from asides.transports.async_ import AsyncDriver
 from asides.transports.flow_state import FlowState
@@ -16,12 +18,25 @@ from asides.transports.protocols import AsyncTransport, RecordStore, Transport
 from asides.transports.sync import SyncDriver
 
 
+class Relayed(Protocol):
+    """A request under way: a `RelayExchange`, or another flow that emits the head of a response, then its bytes."""
+
+    @property
+    def call(self) -> CallLike:
+        """The call under way."""
+        ...
+
+    def steps(self) -> Flow[RelayOutcome]:
+        """The flow."""
+        ...
+
+
 class RelayState(FlowState[RelayOutcome]):
     """The state of a relayed request."""
 
     __slots__ = ()
 
-    def __init__(self, exchange: RelayExchange, records: RecordStore | None) -> None:
+    def __init__(self, exchange: Relayed, records: RecordStore | None) -> None:
         super().__init__(exchange.call, exchange.steps)
         self.records = records
 
@@ -29,7 +44,7 @@ class RelayState(FlowState[RelayOutcome]):
 class RelayStream:
     """The response to one relayed request: `start()` first, then iterate over the bytes of its body."""
 
-    def __init__(self, exchange: RelayExchange, transport: Transport, records: RecordStore | None = None) -> None:
+    def __init__(self, exchange: Relayed, transport: Transport, records: RecordStore | None = None) -> None:
         self._state = RelayState(exchange, records)
         self._driver = SyncDriver(self._state, transport)
         self._batches = self._driver.batches()
@@ -64,7 +79,7 @@ class RelayStream:
 class AsyncRelayStream:
     """The same in an event loop. A cancelled task closes the connection to the provider."""
 
-    def __init__(self, exchange: RelayExchange, transport: AsyncTransport, records: RecordStore | None = None) -> None:
+    def __init__(self, exchange: Relayed, transport: AsyncTransport, records: RecordStore | None = None) -> None:
         self._state = RelayState(exchange, records)
         self._driver = AsyncDriver(self._state, transport)
         self._batches = self._driver.batches()

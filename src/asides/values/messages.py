@@ -231,6 +231,14 @@ def system(text: str) -> Message:
     return Message("system", (Text(text),) if type(text) is str else [text])
 
 
+def read_attribute(prompt: object, name: str) -> Any:
+    """Read an attribute of an object that may hold messages; None if it has none, or if reading it fails."""
+    try:
+        return getattr(prompt, name, None)
+    except Exception:  # noqa: BLE001 - code of an object of the caller's
+        return None
+
+
 # --- the prompt -------------------------------------------------------------------------------------------------------
 
 ToolChoice: TypeAlias = str

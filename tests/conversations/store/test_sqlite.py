@@ -224,7 +224,7 @@ def test_any_name_of_a_file_will_do(tmp_path: Path, name: str) -> None:
 
 
 def test_a_commit_waits_for_the_disk(tmp_path: Path) -> None:
-    with SqliteStore(tmp_path / "store.db") as store, store._pool.connection() as connection:
+    with SqliteStore(tmp_path / "store.db") as store, store._file._pool.connection() as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
 
@@ -294,7 +294,7 @@ def test_a_message_that_does_not_read(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with SqliteStore(path) as store:
         store.append("talk", [user("a"), assistant("b")])
-        with store._pool.connection() as connection:
+        with store._file._pool.connection() as connection:
             connection.execute("UPDATE messages SET message = ? WHERE place = 1", (b'{"role":"canary","parts":[]}',))
         with pytest.raises(StoreError, match="message 1 of the conversation 'talk' cannot be read") as caught:
             store.load("talk")

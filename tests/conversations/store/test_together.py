@@ -100,11 +100,11 @@ def test_a_forked_child_uses_a_connection_of_its_own(tmp_path: Path) -> None:
         from asides.conversations.store.sqlite import SqliteStore
         store = SqliteStore(sys.argv[1])
         store.append("talk", [user("parent")])
-        parents = store._pool._idle[0]
+        parents = store._file._pool._idle[0]
         pid = os.fork()
         store.append("talk", [user("both")])
         if pid == 0:
-            assert store._pool._idle[0] is not parents
+            assert store._file._pool._idle[0] is not parents
             store.close()
             os._exit(0)
         assert os.waitpid(pid, 0)[1] == 0

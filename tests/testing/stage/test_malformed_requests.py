@@ -15,7 +15,7 @@ from asides.dialects import find_dialect
 from asides.testing import improvise
 from asides.testing.stage.http_requests import Request
 from asides.testing.stage.request_log import RequestLog
-from asides.testing.stage.routes import Routes
+from asides.testing.stage.request_router import Routes
 from asides.values.errors import ConfigError
 
 Place = tuple[str | int, ...]

@@ -24,9 +24,12 @@ PLACEHOLDERS = (STAND_IN, "context_engineering_is_the_way_to_go")
 """The documented words in place of a signature, for calls that have none."""
 
 
-def import_contents(contents: Iterable[Any]) -> tuple[Message, ...]:
-    """Import a history. Raises ConfigError with the index of the content that is wrong."""
-    importer = _Importer()
+def import_contents(contents: Iterable[Any], waiting: Iterable[ToolCall] = ()) -> tuple[Message, ...]:
+    """Import a history. Raises ConfigError with the index of the content that is wrong.
+
+    `waiting` are calls before it that have no result yet.
+    """
+    importer = _Importer(list(waiting))
     imported: list[Message] = []
     for place, content in enumerate(contents):
         try:
@@ -50,8 +53,8 @@ class _Importer:
     A result that comes a second time is left out: some clients resume a history with every result twice.
     """
 
-    def __init__(self) -> None:
-        self._waiting: list[ToolCall] = []
+    def __init__(self, waiting: list[ToolCall]) -> None:
+        self._waiting = waiting
         self._answered: dict[str, Mapping[str, Any]] = {}
         """The results so far of the last turn with calls, by the id of the call."""
         self._nameless: set[str] = set()
@@ -103,7 +106,9 @@ class _Importer:
         call_id = call.id if call is not None else given_id or f"call_{name}"
         self._answered[call_id] = answer
         text, is_error = _read_response(answer.get("response"))
-        return ToolResult(call_id, text, name, is_error=is_error)
+        media = _import_result_media(answer.get("parts"))
+        content: Any = text if not media else (*((Text(text),) if text else ()), *media)
+        return ToolResult(call_id, content, name, is_error=is_error)
 
     def _find_call(self, name: str, given_id: str | None) -> ToolCall | None:
         """Find the call of a result: by its id, or by its function if one of the two has no id."""
@@ -146,6 +151,14 @@ class _Importer:
         imported = ToolCall(call_id, name, dict(arguments) if isinstance(arguments, Mapping) else {}, seals=seals)
         self._waiting.append(imported)
         return imported
+
+
+def _import_result_media(parts: Any) -> list[Image | File]:
+    """Import the pictures and files beside the JSON of a result."""
+    if not isinstance(parts, list):
+        return []
+    found = [_import_media(part) for part in parts if isinstance(part, dict)]
+    return [media for media in found if media is not None]
 
 
 def _read_response(response: Any) -> tuple[str, bool]:

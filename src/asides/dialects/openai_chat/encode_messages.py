@@ -27,6 +27,7 @@ from asides.dialects.message_encoder import (
     leave_out,
     leave_out_all_but_text,
     put_system_first,
+    shorten_call_id,
     simplify_content,
 )
 from asides.dialects.openai_chat.wire import Signed
@@ -49,6 +50,8 @@ _SIGNATURE = "thought_signature"
 _BRIDGE = "Noted."
 
 _AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+# "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40" (2026-11).
+_LONGEST_CALL_ID = 40
 _NINE_ALPHANUMERICS = re.compile(r"[A-Za-z0-9]{9}")
 # What was added comes after what was left out.
 _LAST_NOTICES = {"signature_stand_in": 1, "turn_added": 2}
@@ -267,7 +270,9 @@ class _MessageEncoder:
         return encoded
 
     def encode_call_id(self, call_id: str) -> str:
-        if self.quirks.tool_call_ids == "any" or _NINE_ALPHANUMERICS.fullmatch(call_id):
+        if self.quirks.tool_call_ids == "any":
+            return shorten_call_id(call_id, _LONGEST_CALL_ID)
+        if _NINE_ALPHANUMERICS.fullmatch(call_id):
             return call_id
         # Derived, so that the call, its result and every later request have the same id.
         number = int.from_bytes(hashlib.blake2b(call_id.encode(), digest_size=8).digest())

@@ -24,6 +24,7 @@ from asides.dialects.message_encoder import (
     encode_plain,
     encode_system,
     leave_out,
+    shorten_call_id,
     simplify_content,
 )
 from asides.dialects.openai_chat.encode import encode_thinking, encode_tools
@@ -51,6 +52,8 @@ from asides.values.tools import Tool, select_fields
 
 ENCRYPTED = "reasoning.encrypted_content"
 _SAMPLING = ("temperature", "top_p", "top_logprobs")
+# "Invalid 'input[1].call_id': string too long. Expected a string with maximum length 64" (2026-11).
+_LONGEST_CALL_ID = 64
 
 
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
@@ -234,11 +237,12 @@ class _ItemEncoder:
         self.history.keep = self.history.keep and not self.mixes_calls
         if (call := self.native_calls.get(result.call_id)) is not None:
             return encode_output(call, result, self.notices)
+        call_id = shorten_call_id(result.call_id, _LONGEST_CALL_ID)
         output: str | list[Any] = result.content if isinstance(result.content, str) else []
         if not isinstance(result.content, str):
             output = [wire for part in result.content for wire in encode_input_part(part, "tool", self.notices)]
         kind = "custom_tool_call_output" if result.call_id in self.custom_calls else "function_call_output"
-        return {"type": kind, "call_id": result.call_id, "output": output}
+        return {"type": kind, "call_id": call_id, "output": output}
 
     # --- assistant --------------------------------------------------------------------------------------------------
 
@@ -333,16 +337,17 @@ def _encode_tool_call(call: ToolCall) -> Wire:
     if (item := _find_item(call.seals, *CLIENT_CALLS)) is not None:
         return {**item, "call_id": call.id}
     entry = _find_item(call.seals, "function_call", "custom_tool_call")
+    call_id = shorten_call_id(call.id, _LONGEST_CALL_ID)
     if call.custom:
-        item = {"type": "custom_tool_call", "call_id": call.id, "name": call.name, "input": call.raw_arguments or ""}
+        item = {"type": "custom_tool_call", "call_id": call_id, "name": call.name, "input": call.raw_arguments or ""}
         return {**(entry or {}), **item}
     if entry is not None:
         text = entry.get("arguments")
         is_same = isinstance(text, str) and (call.raw_arguments == text or read_arguments(text) == call.arguments)
         if is_same and entry.get("name") == call.name:
-            return {**entry, "call_id": call.id}
+            return {**entry, "call_id": call_id}
     arguments = encode_arguments(call) or "{}"
-    return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments}
+    return {"type": "function_call", "call_id": call_id, "name": call.name, "arguments": arguments}
 
 
 def _find_item(seals: tuple[Seal, ...], *kinds: str) -> Wire | None:

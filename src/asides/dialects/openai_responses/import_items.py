@@ -195,7 +195,8 @@ def _import_tool_call(item: dict[str, Any]) -> ToolCall:
     name, call_id = _read_text(item, "name"), _read_text(item, "call_id") or _read_text(item, "id")
     if not name or not call_id:
         raise ConfigError("a call has a name and a call_id.")
-    seals = (Seal(ENTRY, "", None, _encode_json(item)),) if item.get("id") else ()
+    is_named = item.get("id") or item.get("namespace")
+    seals = (Seal(ENTRY, "", None, _encode_json(item)),) if is_named else ()
     if item["type"] == "custom_tool_call":
         return ToolCall(call_id, name, {}, _read_text(item, "input") or "", seals, custom=True)
     raw = _read_text(item, "arguments") or ""

@@ -20,6 +20,7 @@ from asides.history.diagnosis.plan_rules import ANOTHER, PlanRules
 from asides.history.diagnosis.setting_rules import add_tools, fix_settings, read_settings
 from asides.history.diagnosis.shape import Shape, build_messages
 from asides.history.diagnosis.thinking_rules import fix_thinking
+from asides.history.objects.read_objects import open_history
 from asides.history.plan import plan
 from asides.providers.endpoint import CHAT, RESPONSES, EndpointRequest, choose_endpoint
 from asides.providers.find import find_provider, find_rule, find_target
@@ -50,12 +51,13 @@ def diagnose(
     """Find what a model would refuse of a history, part by part, and repair it. Sends nothing and needs no key.
 
     `history` is a list of messages as OpenAI, Anthropic, Responses or Gemini have them, a whole request (then its
-    settings are checked too), a saved conversation, or our own messages. `model` is provider:model. `origin` names the
-    model that made the thinking, where the history does not; `other_account`: it was made in another account.
+    settings are checked too), a saved conversation, our own messages, or objects of other libraries. `model` is
+    provider:model. `origin` names the model that made the thinking, where the history does not; `other_account`: it
+    was made in another account.
     `thinking` is how the next request thinks, where the history has no settings. `format_name` wins over detection.
     """
     found = _find_model(model, base_url, providers)
-    draft = open_draft(getattr(history, "messages", history), format_name, found.provider.dialect)
+    draft = open_draft(open_history(history), format_name, found.provider.dialect)
     target = _choose_dialect(found, draft.format)
     made_by = _read_origin(origin, target, providers, other_account=other_account)
     _Examination(draft, target, made_by, read_thinking(thinking)[0]).run()

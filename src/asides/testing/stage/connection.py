@@ -1,4 +1,4 @@
-"""One client's connection: requests in, planned responses out. Not here: the choice of the response (routes)."""
+"""One client's connection: requests in, planned responses out. Not here: their choice (request_router)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parses HTTP/1.1 requests from bytes, in any chunking. Not here: sockets, and the meaning of a request (routes)."""
+"""Parses HTTP/1.1 requests from bytes, in any chunking. Not here: sockets, and what it means (request_router)."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from asides.testing.stage.actor import MODEL, improvise
 from asides.testing.stage.connection import Connection
 from asides.testing.stage.expectations import RefusalExpectation, Searched, assert_no_leak
 from asides.testing.stage.request_log import Received, RefusedRequest, RequestLog
-from asides.testing.stage.routes import Routes
+from asides.testing.stage.request_router import Routes
 from asides.testing.stage.script import Scene, Script, ScriptPlayer, load_script
 from asides.values.errors import ConfigError
 from asides.values.model_info import ModelInfo

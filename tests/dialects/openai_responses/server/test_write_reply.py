@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asides.dialects.openai_responses.server.write_reply import ResponsesWriter, make_item_id
+from asides.dialects.openai_responses.server.write_reply import ResponsesWriter
 from asides.values.events import (
     Event,
     PartArrived,
@@ -22,7 +22,7 @@ from asides.values.events import (
     ToolCallDelta,
     UsageReported,
 )
-from asides.values.parts import Image, ServerTool, UnknownPart
+from asides.values.parts import File, ServerTool, UnknownPart
 from asides.values.thinking import Seal
 from asides.values.usage import Usage
 
@@ -195,15 +195,18 @@ def test_each_kind_of_item_is_written_in_its_own_events_and_alike_in_one_body(
     assert documents[-1]["response"]["output"] == [item] == whole(*events, END)["output"]
 
 
-def test_items_follow_one_another_and_a_late_event_has_no_place() -> None:
-    documents = streamed(TextDelta("a", 5), ToolCallDelta(9, "c1", "f"), TextDelta("late", 5), END)
-    assert [document["output_index"] for document in documents if document["type"].endswith("item.done")] == [0, 1]
-    assert [item["type"] for item in documents[-1]["response"]["output"]] == ["message", "function_call"]
-    assert "late" not in json.dumps(documents)
+def test_items_follow_one_another_and_text_that_returns_begins_another() -> None:
+    events = (TextDelta("a", 5), ToolCallDelta(9, "c1", "f", "{}"), TextDelta("late", 5), END)
+    documents = streamed(*events)
+    assert [document["output_index"] for document in documents if document["type"].endswith("item.done")] == [0, 1, 2]
+    output = documents[-1]["response"]["output"]
+    assert [item["type"] for item in output] == ["message", "function_call", "message"]
+    assert [item["content"][0]["text"] for item in (output[0], output[2])] == ["a", "late"]
+    assert [item["content"][0]["text"] for item in whole(*events)["output"] if "content" in item] == ["alate"]
 
 
 def test_what_is_not_on_this_wire_is_left_out() -> None:
-    left_out: list[Event] = [PartArrived(Image(data=b"x"), 0), ThoughtSealed(Seal("signature", "s"), 1)]
+    left_out: list[Event] = [PartArrived(File(data=b"x"), 0), ThoughtSealed(Seal("signature", "s"), 1)]
     assert whole(*left_out, TextDelta("a", 2), END)["output"] == whole(TextDelta("a", 2), END)["output"]
 
 
@@ -256,8 +259,3 @@ def test_a_reply_without_anything_is_a_response_all_the_same() -> None:
     kinds = [document["type"] for document in streamed(END)]
     assert kinds == ["response.created", "response.in_progress", "response.completed"]
     assert whole(END)["output"] == []
-
-
-def test_ids_are_unique_where_the_response_s_id_is() -> None:
-    assert make_item_id("reasoning", "resp_7", 3) == "rs_7_3"
-    assert make_item_id("hologram", "own", 0) == "item_own_0"

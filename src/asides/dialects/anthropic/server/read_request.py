@@ -15,7 +15,7 @@ from asides.dialects.server_half import RequestFields, read_sampling
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt, Sampling
 from asides.values.thinking import Thinking, read_thinking
-from asides.values.tools import Tool
+from asides.values.tools import Tool, read_tool
 
 _SAMPLING = ("temperature", "top_p", "top_k")
 _THINKING_FIELDS = ("type", "budget_tokens", "display")
@@ -82,7 +82,10 @@ class _Request(RequestFields):
         if len(custom) != len(tools):
             # Only this provider knows its own tools, so the whole list also stays as it is.
             self.remaining["tools"] = tools
-        return tuple(map(_read_tool, custom))
+        for place, tool in enumerate(custom):
+            if not isinstance(tool.get("name"), str):
+                raise ConfigError(f"tools.{place}.name: Field required.")
+        return tuple(map(read_tool, custom))
 
     def _take_tool_choice(self) -> tuple[str | None, bool | None]:
         choice = self.take("tool_choice", dict[str, Any]) or {}
@@ -110,6 +113,15 @@ class _Request(RequestFields):
                 self.remaining["output_config"] = {name: value for name, value in config.items() if name != "format"}
                 return OutputSchema("answer", schema)
             case _:
+                return self._take_older_output()
+
+    def _take_older_output(self) -> OutputSchema | None:
+        """Take the field that the format had before it was a part of `output_config`."""
+        match self.remaining.get("output_format"):
+            case {"type": "json_schema", "schema": dict() as schema}:
+                del self.remaining["output_format"]
+                return OutputSchema("answer", schema)
+            case _:
                 return None
 
     def _take_thinking(self) -> Thinking:
@@ -128,13 +140,3 @@ class _Request(RequestFields):
             raise ConfigError(f"output_config.effort {word!r} is not known.")
         mode = None if thinking.mode == "auto" else thinking.mode
         return msgspec.structs.replace(thinking, mode=mode, effort=effort)
-
-
-def _read_tool(tool: dict[str, Any]) -> Tool:
-    fields = {name: tool[name] for name in ("name", "description", "strict") if tool.get(name) is not None}
-    if tool.get("input_schema") is not None:
-        fields["parameters"] = tool["input_schema"]
-    try:
-        return msgspec.convert(fields, Tool)
-    except msgspec.ValidationError as problem:
-        raise ConfigError(f"tools: {problem}.") from None

@@ -11,7 +11,7 @@ import msgspec
 
 from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNATURE
 from asides.dialects.anthropic.wire import STATUSES
-from asides.dialects.server_half import ContentEvent, ReplyWriter
+from asides.dialects.server_half import ContentEvent, ReplyWriter, has_all_arguments
 from asides.values.events import (
     PartArrived,
     RefusalDelta,
@@ -74,27 +74,72 @@ def write_error(status: int, message: str, kind: str | None = None, *, details: 
 class MessagesWriter(ReplyWriter):
     """Events of one reply in, a message out, as a stream of events or whole.
 
-    A block of the reply is a block of the message. Seals of other dialects are not written.
+    A block of the reply is a block of the message. A block of a stream ends before the next one begins: text that
+    returns to an earlier block begins another, and while the arguments of a call are not complete, other blocks wait.
+    Images and files of the model, and seals of other dialects, are not written.
     """
 
+    ping = b'event: ping\ndata: {"type":"ping"}\n\n'
+    id_prefix = "msg_"
+
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
-        super().__init__(model, "text/event-stream" if stream else "application/json", shows_usage=include_usage)
-        self._blocks = _Blocks()
+        content_type = "text/event-stream" if stream else "application/json"
+        super().__init__(model, content_type, shows_usage=include_usage, stream=stream)
+        self._blocks = _Blocks(stream=stream)
         self._output: _Stream | _Whole = (_Stream if stream else _Whole)()
         self._refusal: list[str] = []
+        self._held: list[ContentEvent] = []
+        """The events that wait for the arguments of a call."""
         self._has_calls = False
         self._begun = False
+
+    # Three short ways: more text for the block that is open in a stream.
+
+    def _write_text(self, event: TextDelta) -> bytes:
+        blocks = self._blocks
+        if event.block == blocks.open_text and event.text:
+            return b"%b%b%b" % (blocks.delta_head, _encode_text(event.text), _DELTA_TAIL)
+        return self._write_event(event)
+
+    def _write_thinking(self, event: ThinkingDelta) -> bytes:
+        blocks = self._blocks
+        if event.block == blocks.open_thought and event.text:
+            return b"%b%b%b" % (blocks.delta_head, _encode_text(event.text), _DELTA_TAIL)
+        return self._write_event(event)
+
+    def _write_arguments(self, event: ToolCallDelta) -> bytes:
+        blocks = self._blocks
+        if event.block == blocks.open_call and event.arguments:
+            blocks.arguments.append(event.arguments)
+            return b"%b%b%b" % (blocks.delta_head, _encode_text(event.arguments), _DELTA_TAIL)
+        return self._write_event(event)
 
     def _write_event(self, event: ContentEvent) -> bytes:
         if isinstance(event, RefusalDelta):
             self._refusal.append(event.text)
             return b""
+        call = self._blocks.find_unfinished()
+        if event.block != call and (self._held or call is not None):
+            self._held.append(event)
+            return b""
+        return self._write_now(event)
+
+    def _write_now(self, event: BlockEvent) -> bytes:
         self._has_calls = self._has_calls or isinstance(event, ToolCallDelta)
         return b"".join([*self._begin(), *map(self._output.add, self._blocks.write(event))])
 
     def _write_end(self, stop: StopReason) -> bytes:
-        written = [*self._begin(), *map(self._output.add, self._blocks.close())]
+        written = self._begin()
+        # Block by block: a call whose pieces waited is whole now.
+        for event in sorted(self._held, key=lambda event: event.block):
+            if not isinstance(event, RefusalDelta):
+                written.append(self._write_now(event))
+        written += map(self._output.add, self._blocks.close())
         return b"".join([*written, self._output.end(*self._encode_stop(stop), self._encode_usage())])
+
+    def _write_failure(self, status: int, message: str, kind: str | None) -> bytes:
+        body = write_error(status, message, kind)
+        return b"event: error\ndata: %b\n\n" % body if self._stream else body
 
     def _begin(self) -> list[bytes]:
         if self._begun:
@@ -116,23 +161,46 @@ class MessagesWriter(ReplyWriter):
             details = {"type": "refusal", "category": None, "explanation": refusal}
         if stop.raw in _KNOWN_STOP_REASONS:
             return stop.raw, details
-        if stop == StopReason() and details is None:
+        if stop == StopReason() and details is None and self.request is None:
             return None, None
         fallback = "refusal" if details else "tool_use" if self._has_calls else "end_turn"
         return _STOP_REASONS.get(stop.reason, fallback), details
 
 
+_encode_text = msgspec.json.Encoder().encode
+_DELTA = 'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":"%s","%s":'
+_DELTA_TAIL = b"}}\n\n"
+_NONE = -1
+
+
 class _Blocks:
     """Converts our events to wire events. One block is open at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, stream: bool) -> None:
         self.reply_id = ""
+        self._stream = stream
         self._indexes: dict[int, int] = {}
+        """The index of each block; of one that was begun twice, the last."""
+        self._count = 0
         self._open: int | None = None
         self._held: tuple[int, Wire] | None = None
         """A block that is not written yet: a call whose caller may follow, or a whole part that a later one may
         replace.
         """
+        self.open_text = self.open_thought = self.open_call = _NONE
+        """The block that is open in a stream, if it is one of these."""
+        self.delta_head = b""
+        """A delta of the open block up to its text."""
+        self.arguments: list[str] = []
+        """The arguments of the open call so far."""
+
+    def find_unfinished(self) -> int | None:
+        """Return the call of a stream whose arguments are not complete: no other block can begin before."""
+        if not self._stream:
+            return None
+        if self._held is not None and self._held[1].get("type") == "tool_use":
+            return self._held[0]
+        return None if self.open_call == _NONE or has_all_arguments(self.arguments) else self.open_call
 
     def write(self, event: BlockEvent) -> list[Wire]:
         match event:
@@ -156,14 +224,31 @@ class _Blocks:
             return written
         stop = {"type": "content_block_stop", "index": self._open}
         self._open = None
+        self.open_text = self.open_thought = self.open_call = _NONE
         return [*written, stop]
 
     def _begin(self, block: int, content: Wire) -> list[Wire]:
         """Begin a block and end the one before it."""
         closed = self.close()
-        index = self._indexes[block] = len(self._indexes)
-        self._open = index
-        return [*closed, {"type": "content_block_start", "index": index, "content_block": content}]
+        self._indexes[block] = self._open = self._count
+        self._count += 1
+        if self._stream:
+            self._open_for_deltas(block, content["type"])
+        return [*closed, {"type": "content_block_start", "index": self._open, "content_block": content}]
+
+    def _open_for_deltas(self, block: int, kind: str) -> None:
+        names = ("", "")
+        match kind:
+            case "text":
+                self.open_text, names = block, ("text_delta", "text")
+            case "thinking":
+                self.open_thought, names = block, ("thinking_delta", "thinking")
+            case "tool_use":
+                self.open_call, names = block, ("input_json_delta", "partial_json")
+                self.arguments = []
+            case _:
+                pass
+        self.delta_head = (_DELTA % (self._open, *names)).encode()
 
     def _write_held(self) -> list[Wire]:
         if self._held is None:
@@ -174,7 +259,10 @@ class _Blocks:
 
     def _write_delta(self, block: int, content: Wire, delta: Wire) -> list[Wire]:
         written = self._write_held()
-        if block not in self._indexes:
+        is_open = block in self._indexes and (not self._stream or self._indexes[block] == self._open)
+        if not is_open and not content:
+            return written  # the call has ended with complete arguments, and only white space can follow them
+        if not is_open:
             written += self._begin(block, content)
         return [*written, {"type": "content_block_delta", "index": self._indexes[block], "delta": delta}]
 
@@ -188,7 +276,9 @@ class _Blocks:
         if not event.arguments:
             return written
         delta = {"type": "input_json_delta", "partial_json": event.arguments}
-        return written + self._write_delta(event.block, {}, delta)
+        written += self._write_delta(event.block, {}, delta)
+        self.arguments.append(event.arguments)
+        return written
 
     def _write_part(self, event: PartArrived) -> list[Wire]:
         if not isinstance(event.part, (ServerTool, UnknownPart)):
@@ -219,7 +309,7 @@ def _encode_usage(usage: Usage) -> Wire:
     """Encode the counts by this dialect's names. Any other than the required two is absent if it was not reported."""
     counts = dict(_REQUIRED_COUNTS)
     if usage.input is not None:
-        counts["input_tokens"] = usage.input - (usage.cached or 0) - (usage.cache_written or 0)
+        counts["input_tokens"] = max(usage.input - (usage.cached or 0) - (usage.cache_written or 0), 0)
     if usage.cached is not None:
         counts["cache_read_input_tokens"] = usage.cached
     if usage.cache_written is not None:

@@ -24,6 +24,17 @@ from asides.wire.lenient import read_base64
 
 _PATH = re.compile(r"/model/(?P<model>[^/]+)/(?P<operation>converse|converse-stream)$")
 _MEDIA = {"image": "image", "video": "video", "document": "application"}
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+_DOCUMENTS = {
+    "txt": "text/plain",
+    "md": "text/markdown",
+    "csv": "text/csv",
+    "html": "text/html",
+    "doc": "application/msword",
+    "docx": f"{_OFFICE}.wordprocessingml.document",
+    "xls": "application/vnd.ms-excel",
+    "xlsx": f"{_OFFICE}.spreadsheetml.sheet",
+}
 _CACHE_POINT = "cachePoint"
 # The blocks that are read here; in another form they are refused.
 _BLOCKS = ("text", "reasoningContent", "toolUse", "toolResult", "citationsContent")
@@ -39,9 +50,10 @@ def read(body: bytes, path: str = "") -> ServedRequest:
     messages = fields.take_messages(_read_message)
     inference, native = fields.take_object("inferenceConfig"), fields.take_object("additionalModelRequestFields")
     tools, choice = _take_tools(fields)
+    system, system_messages = _take_system(fields)
     prompt = Prompt(
-        messages,
-        system=_take_system(fields),
+        (*system_messages, *messages),
+        system=system,
         thinking=_take_effort(fields, _take_thinking(native)),
         tools=tools,
         tool_choice=choice,
@@ -77,9 +89,24 @@ def _read_tool(name: str, spec: dict[str, Any]) -> Tool:
         raise ConfigError(f"the tool {name} is invalid: {problem}.") from None
 
 
-def _take_system(fields: RequestFields) -> str | None:
+def _take_system(fields: RequestFields) -> tuple[str | None, tuple[Message, ...]]:
+    """Take the system prompt: as text, or as a message if it has a cache breakpoint. Other blocks stay in `extra`."""
     blocks = fields.take("system", list[dict[str, Any]]) or []
-    return "\n\n".join(block["text"] for block in blocks if isinstance(block.get("text"), str)) or None
+    texts: list[Text] = []
+    others: list[dict[str, Any]] = []
+    for block in blocks:
+        if isinstance(block.get("text"), str):
+            texts.append(Text(block["text"]))
+        elif _CACHE_POINT in block and texts:
+            texts[-1] = msgspec.structs.replace(texts[-1], cache=True)
+        else:
+            others.append(block)
+    if others:
+        # Only this provider knows its own blocks, so the whole list also stays as it is.
+        fields.remaining["system"] = blocks
+    if any(text.cache for text in texts):
+        return None, (Message("system", tuple(texts)),)
+    return "\n\n".join(text.text for text in texts) or None, ()
 
 
 def _take_thinking(native: RequestFields) -> Thinking:
@@ -263,7 +290,7 @@ def _read_media(block: dict[str, Any]) -> Part:
     media_type = f"{_MEDIA.get(kind, kind)}/{form if isinstance(form, str) else 'octet-stream'}"
     if kind == "image":
         return Image(media_type=media_type, **content)
-    if media_type == "application/txt":
-        media_type = "text/plain"
+    if kind == "document":
+        media_type = _DOCUMENTS.get(str(form), media_type)
     name = fields.get("name")
     return File(name if isinstance(name, str) and name else "file", media_type=media_type, **content)

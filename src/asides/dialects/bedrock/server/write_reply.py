@@ -11,7 +11,7 @@ import msgspec
 
 from asides.dialects.bedrock.blocks import CITATIONS, REDACTED, SIGNATURE
 from asides.dialects.bedrock.encode import EVENT_STREAM
-from asides.dialects.server_half import ContentEvent, ReplyWriter
+from asides.dialects.server_half import ContentEvent, ReplyWriter, has_all_arguments
 from asides.values.events import (
     PartArrived,
     RefusalDelta,
@@ -23,7 +23,7 @@ from asides.values.events import (
     ToolCallDelta,
 )
 from asides.values.fold import fold
-from asides.values.parts import ServerTool, UnknownPart, read_arguments
+from asides.values.parts import ServerTool, UnknownPart
 from asides.values.usage import Usage
 from asides.wire.aws_frames import write_frame
 
@@ -83,8 +83,7 @@ class ConverseWriter(ReplyWriter):
 
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
         content_type = EVENT_STREAM if stream else "application/json"
-        super().__init__(model, content_type, shows_usage=include_usage or not stream)
-        self._stream = stream
+        super().__init__(model, content_type, shows_usage=include_usage or not stream, stream=stream)
         self._begun = False
         self._index = -1
         """The index of the last block."""
@@ -111,15 +110,14 @@ class ConverseWriter(ReplyWriter):
         """
         if self._open_arguments is None:
             return True
-        arguments = "".join(self._open_arguments)
-        return arguments.rstrip().endswith("}") and read_arguments(arguments) is not None
+        return has_all_arguments(self._open_arguments)
 
     def _write_now(self, event: ContentEvent) -> bytes:
         match event:
             case TextDelta() | RefusalDelta():
                 return self._write_delta(event.block, {"text": event.text}) if event.text else b""
             case ThinkingDelta():
-                return self._write_thinking(event.block, {"text": event.text}) if event.text else b""
+                return self._write_thought(event.block, {"text": event.text}) if event.text else b""
             case ToolCallDelta():
                 return self._write_call(event)
             case ThoughtSealed():
@@ -156,15 +154,15 @@ class ConverseWriter(ReplyWriter):
             pieces.setdefault(name, []).append(value)
         return b""
 
-    def _write_thinking(self, block: int, delta: dict[str, Any]) -> bytes:
+    def _write_thought(self, block: int, delta: dict[str, Any]) -> bytes:
         return self._write_delta(block, {"reasoningContent": delta})
 
     def _write_seal(self, event: ThoughtSealed) -> bytes:
         seal = event.seal
         if seal.kind == SIGNATURE:
-            return self._write_thinking(event.block, {"signature": seal.value})
+            return self._write_thought(event.block, {"signature": seal.value})
         if seal.kind == REDACTED:
-            return self._write_thinking(event.block, {"redactedContent": seal.value})
+            return self._write_thought(event.block, {"redactedContent": seal.value})
         if seal.kind == CITATIONS and seal.entry is not None:
             entries = msgspec.json.decode(seal.entry, type=list[msgspec.Raw])
             return b"".join(self._write_delta(event.block, {"citation": entry}) for entry in entries)
@@ -172,7 +170,7 @@ class ConverseWriter(ReplyWriter):
 
     def _write_call(self, event: ToolCallDelta) -> bytes:
         if event.block in self._begun_calls:
-            return self._write_arguments(event.block, event.arguments)
+            return self._write_input(event.block, event.arguments)
         self._waiting.append(event)
         pieces = [piece for piece in self._waiting if piece.block == event.block]
         if event.id is None or not any(piece.name for piece in pieces):
@@ -186,13 +184,13 @@ class ConverseWriter(ReplyWriter):
         call = {"toolUseId": call_id, "name": name}
         if not self._stream:
             self._whole.setdefault(block, {})["call"] = call
-            return self._write_arguments(block, arguments)
+            return self._write_input(block, arguments)
         entered = self._enter(block)
         self._open_arguments = []
         start = self._write_frame("contentBlockStart", {"contentBlockIndex": self._index, "start": {"toolUse": call}})
-        return entered + start + self._write_arguments(block, arguments)
+        return entered + start + self._write_input(block, arguments)
 
-    def _write_arguments(self, block: int, arguments: str) -> bytes:
+    def _write_input(self, block: int, arguments: str) -> bytes:
         if self._stream:
             if self._open_arguments is None or self._open != block:
                 return b""  # the call ended with complete arguments, and only white space can follow them
@@ -235,6 +233,17 @@ class ConverseWriter(ReplyWriter):
             metadata["usage"] = usage
         written.append(self._write_frame("metadata", metadata))
         return b"".join(written)
+
+    def _write_failure(self, status: int, message: str, kind: str | None) -> bytes:
+        if not self._stream:
+            return write_error(status, message, kind)
+        name = write_error_headers(status, kind)["x-amzn-errortype"]
+        headers = {
+            ":exception-type": name[:1].lower() + name[1:],
+            ":content-type": "application/json",
+            ":message-type": "exception",
+        }
+        return write_frame(headers, msgspec.json.encode({"message": message}))
 
     def _encode_stop(self, stop: StopReason) -> str:
         if stop.raw in _KNOWN_STOP_REASONS:

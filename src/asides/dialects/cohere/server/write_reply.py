@@ -50,10 +50,13 @@ class ChatWriter(ReplyWriter):
     ran, and seals of other dialects, are not written.
     """
 
+    parts = (UnknownPart,)
+    # A comment, which every reader of events skips.
+    ping = b": ping\n\n"
+
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
         content_type = "text/event-stream" if stream else "application/json"
-        super().__init__(model, content_type, shows_usage=include_usage or not stream)
-        self._stream = stream
+        super().__init__(model, content_type, shows_usage=include_usage or not stream, stream=stream)
         self._begun = False
         self._indexes: dict[int, int] = {}
         """The last index of each block among the items of the content."""
@@ -69,9 +72,9 @@ class ChatWriter(ReplyWriter):
     def _write_event(self, event: ContentEvent) -> bytes:
         match event:
             case TextDelta() | RefusalDelta():
-                return self._write_text(event.block, "text", event.text)
+                return self._write_piece(event.block, "text", event.text)
             case ThinkingDelta():
-                return self._write_text(event.block, "thinking", event.text)
+                return self._write_piece(event.block, "thinking", event.text)
             case ToolCallDelta():
                 self._calls.append(event)
             case ThoughtSealed():
@@ -82,7 +85,7 @@ class ChatWriter(ReplyWriter):
                 pass
         return b""
 
-    def _write_text(self, block: int, field: str, text: str) -> bytes:
+    def _write_piece(self, block: int, field: str, text: str) -> bytes:
         if not text:
             return b""
         written = b""
@@ -168,6 +171,12 @@ class ChatWriter(ReplyWriter):
             written.append(self._write_sse("citation-end", None, index))
         written.append(self._write_sse("message-end", ending))
         return b"".join(written)
+
+    def _write_failure(self, status: int, message: str, kind: str | None) -> bytes:
+        if not self._stream:
+            return write_error(status, message, kind)
+        ending = {"finish_reason": "ERROR", "error": message}
+        return b"".join([self._begin(), self._end_item(), self._write_sse("message-end", ending)])
 
     def _write_document(self, calls: list[dict[str, Any]], ending: dict[str, Any]) -> bytes:
         message: dict[str, Any] = {"role": "assistant"}

@@ -21,13 +21,17 @@ from asides.values.messages import OutputSchema, Prompt, Sampling
 from asides.values.thinking import Effort, Thinking
 from asides.values.tools import Tool
 
-_PATH = re.compile(r"/(?P<model>[^/]+):(?P<verb>generateContent|streamGenerateContent)$")
+# Names of other providers' models may hold slashes.
+_PATH = re.compile(r"(?:/models/|/(?=[^/]+$))(?P<model>.+):(?P<verb>generateContent|streamGenerateContent)$")
 _SNAKE = re.compile(r"_([a-z])")
 _LEVELS: dict[str, Effort] = {"MINIMAL": "minimal", "LOW": "low", "MEDIUM": "medium", "HIGH": "high"}
 _ANY_LEVEL = "THINKING_LEVEL_UNSPECIFIED"
 # The names inside these fields are the client's, not the API's: schemas, arguments and results of tools.
 _SCHEMAS = ("responseJsonSchema", "responseSchema")
 _CLIENT_NAMES = frozenset({"args", "response", "parameters", "parametersJsonSchema", *_SCHEMAS})
+# Words of the API's own schema that JSON schema does not have, and counts, which its clients write as text.
+_OWN_WORDS = frozenset({"nullable", "propertyOrdering", "property_ordering"})
+_COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
 _TYPES = frozenset({"OBJECT", "ARRAY", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "NULL"})
 
 
@@ -138,12 +142,17 @@ class _Request:
 
     def _take_tool_choice(self) -> str | None:
         match self.remaining.get("toolConfig"):
-            case {"functionCallingConfig": {"mode": str() as mode} as config}:
-                del self.remaining["toolConfig"]
+            case {"functionCallingConfig": {"mode": str() as mode} as config, **beside}:
                 names = config.get("allowedFunctionNames")
-                if mode == "ANY" and isinstance(names, list) and len(names) == 1:
-                    return str(names[0])
-                return next((ours for ours, theirs in MODES.items() if theirs == mode), None)
+                choice = next((ours for ours, theirs in MODES.items() if theirs == mode.upper()), None)
+                if choice == "required" and isinstance(names, list) and len(names) == 1:
+                    choice, names = str(names[0]), None
+                if choice is not None and not names:
+                    # The prompt says it all; a mode or a list that it cannot hold stays as it is.
+                    del self.remaining["toolConfig"]
+                    if beside:
+                        self.remaining["toolConfig"] = beside
+                return choice
             case _:
                 return None
 
@@ -168,12 +177,25 @@ def _read_tool(declared: Any) -> Tool:
 
 
 def _to_json_schema(schema: Any) -> Any:
-    """Convert types to lower case, as in JSON schema; the API's clients write them in upper case."""
+    """Convert the API's own schema to JSON schema: types in lower case, null as a type, whole numbers not as text."""
     if isinstance(schema, list):
         return [_to_json_schema(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    return {name: _to_lower_type(inner) if name == "type" else _to_json_schema(inner) for name, inner in schema.items()}
+    converted = {
+        name: _to_lower_type(inner) if name == "type" else _to_json_schema(inner) for name, inner in schema.items()
+    }
+    kind = converted.get("type")
+    if isinstance(kind, str) and converted.get("nullable") is True:
+        converted["type"] = [kind, "null"]
+        if isinstance(converted.get("enum"), list) and None not in converted["enum"]:
+            converted["enum"] = [*converted["enum"], None]
+    if isinstance(kind, str):
+        converted = {name: inner for name, inner in converted.items() if name not in _OWN_WORDS}
+    for name in _COUNTS & converted.keys():
+        if isinstance(converted[name], str) and converted[name].isdecimal():
+            converted[name] = int(converted[name])
+    return converted
 
 
 def _to_lower_type(kind: Any) -> Any:

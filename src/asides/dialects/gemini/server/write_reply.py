@@ -13,7 +13,7 @@ import msgspec
 
 from asides.dialects.gemini.decode import METADATA, SERVER_TOOLS, SIGNATURE
 from asides.dialects.gemini.wire import FINISH_REASONS, map_stop_reason
-from asides.dialects.server_half import ContentEvent, ReplyWriter
+from asides.dialects.server_half import ContentEvent, ReplyWriter, has_all_arguments
 from asides.values.events import (
     PartArrived,
     RefusalDelta,
@@ -57,6 +57,10 @@ def write_error(status: int, message: str, kind: str | None = None) -> bytes:
     return msgspec.json.encode({"error": {"code": status, "message": message, "status": status_name}})
 
 
+_TEXT_HEAD = b'{"candidates":[{"content":{"parts":[{"text":'
+_encode_text = msgspec.json.Encoder().encode
+
+
 class ContentWriter(ReplyWriter):
     """Events of one reply in, a response out, in chunks or whole.
 
@@ -65,15 +69,30 @@ class ContentWriter(ReplyWriter):
     whole. Refusals go into the finish message. Seals and tools of other dialects are not written.
     """
 
+    parts = (ServerTool, UnknownPart, Image, File)
+    # Some readers take a comment for data; all skip a blank line.
+    ping = b"\r\n"
+
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
         content_type = "text/event-stream" if stream else "application/json"
-        super().__init__(model, content_type, shows_usage=include_usage or not stream)
-        self._stream = stream
+        super().__init__(model, content_type, shows_usage=include_usage or not stream, stream=stream)
         self._parts = _Parts(joins=not stream)
         self._whole: list[Wire] = []
         """All parts so far, for a whole response."""
         self._metadata: Wire = {}
         self._refusal: list[str] = []
+        self._text_tail = b""
+
+    def _write_text(self, event: TextDelta) -> bytes:
+        if not self._is_foreign or not self._stream or not event.text:
+            return self._write_event(event)
+        # No other dialect signs text, so it need not wait for a signature.
+        ready = self._parts.flush(self._started)
+        if not self._text_tail:
+            end = {"modelVersion": self._started.model, "responseId": self._find_id("")}
+            self._text_tail = b'}],"role":"model"},"index":0}],%b' % msgspec.json.encode(end)[1:]
+        chunk = self._frame(b"%b%b%b" % (_TEXT_HEAD, _encode_text(event.text), self._text_tail))
+        return b"".join([*map(self._write_part, ready), chunk]) if ready else chunk
 
     def _write_event(self, event: ContentEvent) -> bytes:
         match event:
@@ -102,6 +121,10 @@ class ContentWriter(ReplyWriter):
         usage = None if self._shown_usage is None else _encode_usage(self._shown_usage)
         return self._write_chunk(candidate, usage)
 
+    def _write_failure(self, status: int, message: str, kind: str | None) -> bytes:
+        body = write_error(status, message, kind)
+        return self._frame(body) if self._stream else body
+
     def _write_chunk(self, candidate: Wire, usage: Wire | None = None) -> bytes:
         document: Wire = {"candidates": [candidate]}
         if usage is not None:
@@ -125,6 +148,10 @@ class ContentListWriter(ContentWriter):
 
     def _write_end(self, stop: StopReason) -> bytes:
         return super()._write_end(stop) + b"]\n"
+
+    def _write_failure(self, status: int, message: str, kind: str | None) -> bytes:
+        written = super()._write_failure(status, message, kind)
+        return written + b"]\n" if self._stream else written
 
     def _frame(self, chunk: bytes) -> bytes:
         before, self._begun = b",\r\n" if self._begun else b"[", True
@@ -166,6 +193,21 @@ class _Parts:
         self._calls = []
         return [*self._release(), *map(_encode_call, calls)]
 
+    def flush(self, started: ReplyStarted) -> list[Wire]:
+        """Return the parts that waited, but no calls whose arguments may go on."""
+        waiting = self._calls
+        if not waiting:
+            return self._release()
+        pieces: dict[int, list[str]] = {}
+        for piece in waiting:
+            if isinstance(piece, ToolCallDelta):
+                pieces.setdefault(piece.block, []).append(piece.arguments)
+        unfinished = {block for block, arguments in pieces.items() if not has_all_arguments(arguments)}
+        self._calls = [piece for piece in waiting if piece.block not in unfinished]
+        ready = self.finish(started)
+        self._calls = [piece for piece in waiting if piece.block in unfinished]
+        return ready
+
     def _release(self) -> list[Wire]:
         held, self._held = self._held, None
         if held is None:
@@ -186,7 +228,7 @@ class _Parts:
         return []
 
     def _hold(self, part: Wire, block: int, started: ReplyStarted) -> list[Wire]:
-        ready = self.finish(started)
+        ready = self.flush(started)
         self._held, self._held_block = part, block
         return ready
 

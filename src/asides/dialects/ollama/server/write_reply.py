@@ -24,6 +24,9 @@ from asides.values.fold import fold
 from asides.values.parts import Image, ToolCall
 
 _BETWEEN_THOUGHTS = "\n\n"
+_encode_text = msgspec.json.Encoder().encode
+# No model has this name.
+_MARK = "<asides text>"
 
 
 def write_error(status: int, message: str, kind: str | None = None) -> bytes:  # noqa: ARG001 - all errors have one form
@@ -38,19 +41,24 @@ class ChatLineWriter(ReplyWriter):
     them. Calls are written whole, at the end. Seals are not written; of whole parts, only images are.
     """
 
+    parts = (Image,)
+
     def __init__(self, *, model: str, stream: bool, include_usage: bool = True) -> None:
         content_type = "application/x-ndjson" if stream else "application/json"
-        super().__init__(model, content_type, shows_usage=include_usage or not stream)
-        self._stream = stream
+        super().__init__(model, content_type, shows_usage=include_usage or not stream, stream=stream)
         self._texts: dict[str, list[str]] = {"content": [], "thinking": []}
         self._images: list[bytes] = []
         self._calls: list[ToolCallDelta] = []
         self._last_thought: int | None = None
+        self._around: dict[str, tuple[bytes, bytes]] = {}
+
+    def _write_text(self, event: TextDelta) -> bytes:
+        return self._write_field("content", event.text)
 
     def _write_event(self, event: ContentEvent) -> bytes:
         match event:
             case TextDelta() | RefusalDelta():
-                return self._write_text("content", event.text)
+                return self._write_field("content", event.text)
             case ThinkingDelta():
                 return self._write_thinking(event)
             case ToolCallDelta():
@@ -67,16 +75,26 @@ class ChatLineWriter(ReplyWriter):
         if text and event.block != self._last_thought:
             text = text if self._last_thought is None else _BETWEEN_THOUGHTS + text
             self._last_thought = event.block
-        return self._write_text("thinking", text)
+        return self._write_field("thinking", text)
 
-    def _write_text(self, field: str, text: str) -> bytes:
+    def _write_field(self, field: str, text: str) -> bytes:
         if not text:
             return b""
         if not self._stream:
             self._texts[field].append(text)
             return b""
-        message = {"role": "assistant", "content": ""} | {field: text}
-        return self._write_line({**self._encode_message(message), "done": False})
+        around = self._around.get(field)
+        if around is None:
+            around = self._around[field] = self._split_line(field)
+        return b"%b%b%b" % (around[0], _encode_text(text), around[1])
+
+    def _split_line(self, field: str) -> tuple[bytes, bytes]:
+        """Return a line before and after its text: it is the same for all texts of a field."""
+        message = {"role": "assistant", "content": ""} | {field: _MARK}
+        head, _, tail = self._write_line({**self._encode_message(message), "done": False}).partition(
+            b'"%b"' % _MARK.encode()
+        )
+        return head, tail
 
     def _write_end(self, stop: StopReason) -> bytes:
         message: dict[str, Any] = {"role": "assistant", "content": "".join(self._texts["content"])}
@@ -95,6 +113,16 @@ class ChatLineWriter(ReplyWriter):
         last = self._write_line({**self._encode_message({"role": "assistant", "content": ""}), **ending})
         has_more = len(message) > 2
         return self._write_line({**self._encode_message(message), "done": False}) + last if has_more else last
+
+    def _write_failure(self, status: int, message: str, kind: str | None) -> bytes:
+        body = write_error(status, message, kind)
+        return body + b"\n" if self._stream else body
+
+    def write_ping(self) -> bytes:
+        """Write a line without content: clients parse every line."""
+        if self._ended or not self._stream:
+            return b""
+        return self._write_line({**self._encode_message({"role": "assistant", "content": ""}), "done": False})
 
     def _encode_message(self, message: dict[str, Any]) -> dict[str, Any]:
         return {"message": message}

@@ -5,10 +5,7 @@ Not here: single messages (import_messages), and replies (write_reply).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
-
-import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.openai_chat.import_messages import import_messages
@@ -17,7 +14,7 @@ from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt, Sampling
 from asides.values.parts import Text
 from asides.values.thinking import Effort, Mode, Show, Summary, Thinking, read_thinking
-from asides.values.tools import Tool
+from asides.values.tools import Tool, read_tool
 
 # The names that hosts have for a thinking budget, besides the objects that hold one.
 _BUDGET_FIELDS = ("thinking_budget", "thinking_token_budget", "reasoning_budget", "reasoning_budget_tokens")
@@ -92,11 +89,11 @@ class _Request(RequestFields):
     def _take_tools(self) -> tuple[Tool, ...]:
         legacy = self.take("functions", list[dict[str, Any]]) or []
         tools = self.take("tools", list[dict[str, Any]]) or []
-        functions: list[Any] = [tool.get("function") for tool in tools if tool.get("type", "function") == "function"]
+        functions = [tool for tool in tools if tool.get("type", "function") == "function"]
         if len(functions) != len(tools):
             # Only the host knows its own tools, so the whole list also stays as it is.
             self.remaining["tools"] = tools
-        return tuple(map(_read_tool, functions + legacy))
+        return tuple(map(read_tool, functions + legacy))
 
     def _take_tool_choice(self) -> str | None:
         for field in ("tool_choice", "function_call"):
@@ -206,13 +203,3 @@ def _merge_thinking(found: list[Thinking]) -> Thinking:
     if mode == "on" and (effort is not None or budget is not None):
         mode = None  # the amount implies it
     return Thinking(mode=mode, effort=effort, budget=budget, show=show, summary=summary)
-
-
-def _read_tool(function: object) -> Tool:
-    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-        raise ConfigError("a tool has no function with a name.")
-    fields = {name: value for name in Tool.__struct_fields__ if (value := function.get(name)) is not None}
-    try:
-        return msgspec.convert(fields, Tool)
-    except msgspec.ValidationError as problem:
-        raise ConfigError(f"the tool {function['name']} is invalid: {problem}.") from None

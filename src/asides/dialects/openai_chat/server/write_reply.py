@@ -1,6 +1,6 @@
 """Write replies (`ChatWriter`) and errors (`write_error`) as a server of chat completions does.
 
-Not here: requests (read_request), sockets and status lines. A whole response is built from the same deltas as a stream.
+Not here: requests (read_request), the bytes around the deltas (completion_forms), sockets and status lines.
 """
 
 from __future__ import annotations
@@ -10,7 +10,15 @@ from typing import Any, TypeAlias
 import msgspec
 
 from asides.dialects.openai_chat.encode_messages import DETAILS
-from asides.dialects.server_half import ContentEvent, ReplyWriter
+from asides.dialects.openai_chat.server.completion_forms import (
+    ARGUMENTS,
+    CALL_TAIL,
+    TAIL,
+    Chunks,
+    WholeCompletion,
+    encode_text,
+)
+from asides.dialects.server_half import CallerTool, ContentEvent, ReplyWriter
 from asides.providers.provider import THINKING_FIELDS
 from asides.values.events import (
     PartArrived,
@@ -54,6 +62,11 @@ class ChatWriter(ReplyWriter):
     Parts that come whole, and seals of other dialects, are not written.
     """
 
+    parts = ()
+    # A comment, which every reader of events skips.
+    ping = b": ping\n\n"
+    id_prefix = _ID_PREFIX
+
     def __init__(
         self,
         *,
@@ -63,10 +76,36 @@ class ChatWriter(ReplyWriter):
         thinking_field: str = "reasoning_content",
     ) -> None:
         content_type = "text/event-stream" if stream else "application/json"
-        super().__init__(model, content_type, shows_usage=include_usage or not stream)
+        super().__init__(model, content_type, shows_usage=include_usage or not stream, stream=stream)
         self._deltas = _Deltas(thinking_field)
-        self._output: _Chunks | _Whole = (_Chunks if stream else _Whole)()
+        self._output: Chunks | WholeCompletion = (Chunks if stream else WholeCompletion)()
         self._begun = False
+
+    def use_thinking_field(self, name: str) -> None:
+        """Write all thinking into this field, whatever its provider called it."""
+        self._deltas.field = name
+
+    def _name_call(self, event: ToolCallDelta, tool: CallerTool, arguments: str) -> ToolCallDelta:
+        self._deltas.writes_custom = self._deltas.writes_custom or tool.custom
+        return super()._name_call(event, tool, arguments)
+
+    def _write_text(self, event: TextDelta) -> bytes:
+        output = self._output
+        if self._begun and type(output) is Chunks and event.text:
+            return b"%b%b%b" % (output.text_head, encode_text(event.text), TAIL)
+        return self._write_event(event)
+
+    def _write_thinking(self, event: ThinkingDelta) -> bytes:
+        output = self._output
+        if type(output) is Chunks and self._deltas.goes_on(event):
+            return b"%b%b%b" % (output.find_head(self._deltas.field), encode_text(event.text), TAIL)
+        return self._write_event(event)
+
+    def _write_arguments(self, event: ToolCallDelta) -> bytes:
+        output, index = self._output, self._deltas.find_call(event)
+        if type(output) is Chunks and index is not None:
+            return b"%b%d%b%b%b" % (output.call_head, index, ARGUMENTS, encode_text(event.arguments), CALL_TAIL)
+        return self._write_event(event)
 
     def _write_event(self, event: ContentEvent) -> bytes:
         return b"".join([*self._begin(), *map(self._output.add, self._deltas.write(event))])
@@ -82,7 +121,15 @@ class ChatWriter(ReplyWriter):
         started = msgspec.structs.replace(self._started, id=self._find_id(_ID_PREFIX))
         written = [*self._begin(), *map(self._output.add, self._deltas.write_waiting(started))]
         usage = None if self._shown_usage is None else _encode_usage(self._shown_usage)
-        return b"".join([*written, self._output.end(self._deltas.encode_stop(stop), usage)])
+        if usage is not None and self.request is not None:
+            # Clients count on all three.
+            usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0} | usage
+        reason = self._deltas.encode_stop(stop, is_certain=self.request is not None)
+        return b"".join([*written, self._output.end(reason, usage)])
+
+    def _write_failure(self, status: int, message: str, kind: str | None) -> bytes:
+        body = write_error(status, message, kind)
+        return b"data: %b\n\n" % body if self._stream else body
 
 
 class _Deltas:
@@ -90,15 +137,28 @@ class _Deltas:
 
     def __init__(self, thinking_field: str) -> None:
         self._default_field = thinking_field
-        self._field: str | None = None
+        self.field: str | None = None
+        """The field of the thinking, once there is some."""
         self._last_thought: int | None = None
         self._blanks = ""
         self._at_start = True
         """Whether only blanks of the current thought have come."""
         self._has_thought = False
         self._calls: dict[int, int] = {}
+        self.writes_custom = False
+        """Whether the client knows tools that take free text. Others read every call as that of a function."""
+        self._custom: set[int] = set()
+        """The calls that take free text."""
         self._waiting: dict[int, _WaitingCall] = {}
         self._refused = False
+
+    def goes_on(self, event: ThinkingDelta) -> bool:
+        """Whether this is more text of the thought that was written last."""
+        return event.block == self._last_thought and not self._at_start and bool(event.text)
+
+    def find_call(self, event: ToolCallDelta) -> int | None:
+        """Return the index of a call that has begun; None for one that has not, or takes free text."""
+        return None if event.block in self._custom else self._calls.get(event.block)
 
     def write(self, event: ContentEvent) -> list[Delta]:
         match event:
@@ -129,13 +189,15 @@ class _Deltas:
             text = self._blanks
             self._at_start = False
             self._has_thought = True
-        if self._field is None:
+        if self.field is None:
             # One name for the whole reply: readers treat two fields as two copies of the same thought.
-            self._field = event.via if event.via in THINKING_FIELDS else self._default_field
-        return [{self._field: text}] if text else []
+            self.field = event.via if event.via in THINKING_FIELDS else self._default_field
+        return [{self.field: text}] if text else []
 
     def _write_call(self, event: ToolCallDelta) -> list[Delta]:
         index = self._calls.get(event.block)
+        if index is not None and event.block in self._custom:
+            return [{"tool_calls": [{"index": index, "custom": {"input": event.arguments}}]}]
         if index is not None:
             return [_encode_call(index, None, event.name, event.arguments)]
         waiting = self._waiting.setdefault(event.block, _WaitingCall())
@@ -149,7 +211,12 @@ class _Deltas:
     def _begin_call(self, block: int, call_id: str, waiting: _WaitingCall) -> list[Delta]:
         index = self._calls[block] = len(self._calls)
         name = next((piece.name for piece in waiting.pieces if piece.name), None)
-        begun = _encode_call(index, call_id, name, "".join(piece.arguments for piece in waiting.pieces))
+        arguments = "".join(piece.arguments for piece in waiting.pieces)
+        if self.writes_custom and any(piece.custom for piece in waiting.pieces):
+            self._custom.add(block)
+            custom = {"name": name, "input": arguments}
+            return [{"tool_calls": [{"index": index, "id": call_id, "type": "custom", "custom": custom}]}]
+        begun = _encode_call(index, call_id, name, arguments)
         return [begun, *(_encode_call_seal(index, entry) for entry in waiting.seals)]
 
     def write_waiting(self, started: ReplyStarted) -> list[Delta]:
@@ -176,11 +243,13 @@ class _Deltas:
             return []
         return [{"thought_signature": seal.value} if entry is None else {"extra_content": entry}]
 
-    def encode_stop(self, stop: StopReason) -> str | None:
-        """Return the original finish reason if this dialect has it, else the nearest; None if there is none."""
+    def encode_stop(self, stop: StopReason, *, is_certain: bool = False) -> str | None:
+        """Return the original finish reason if this dialect has it, else the nearest; None if there is none and it
+        need not be certain.
+        """
         if stop.raw in _KNOWN_FINISH_REASONS:
             return stop.raw
-        if stop == StopReason():
+        if stop == StopReason() and not is_certain:
             return None
         reasons: dict[StopKind, str] = {
             "length": "length",
@@ -223,94 +292,3 @@ def _encode_usage(usage: Usage) -> dict[str, Any]:
     if usage.thinking is not None:
         encoded["completion_tokens_details"] = {"reasoning_tokens": usage.thinking}
     return encoded
-
-
-class _Chunks:
-    """Deltas as server-sent events."""
-
-    def __init__(self) -> None:
-        self._head = b""
-
-    def begin(self, started: ReplyStarted, created: int) -> bytes:
-        head = {
-            "id": started.id,
-            "object": "chat.completion.chunk",
-            "created": created,
-            "model": started.model,
-        }
-        # The same for every chunk, so it is written once.
-        self._head = b"data: " + msgspec.json.encode(head)[:-1]
-        return self.add({"role": "assistant", "content": ""})
-
-    def add(self, delta: Delta) -> bytes:
-        return self._write_chunk(msgspec.json.encode(delta), b"null")
-
-    def end(self, finish_reason: str | None, usage: dict[str, Any] | None) -> bytes:
-        finish = self._write_chunk(b"{}", msgspec.json.encode(finish_reason))
-        if usage is not None:
-            finish += b'%b,"choices":[],"usage":%b}\n\n' % (self._head, msgspec.json.encode(usage))
-        return finish + b"data: [DONE]\n\n"
-
-    def _write_chunk(self, delta: bytes, finish_reason: bytes) -> bytes:
-        choice = b'{"index":0,"delta":%b,"finish_reason":%b}' % (delta, finish_reason)
-        return b'%b,"choices":[%b]}\n\n' % (self._head, choice)
-
-
-class _Whole:
-    """Deltas joined into one document."""
-
-    def __init__(self) -> None:
-        self._created = 0
-        self._started = ReplyStarted()
-        self._texts: dict[str, list[str]] = {"content": []}
-        self._calls: list[dict[str, Any]] = []
-        self._arguments: list[list[str]] = []
-        self._objects: dict[str, Any] = {}
-
-    def begin(self, started: ReplyStarted, created: int) -> bytes:
-        self._started, self._created = started, created
-        return b""
-
-    def add(self, delta: Delta) -> bytes:
-        for name, value in delta.items():
-            if name == "tool_calls":
-                self._add_call(value[0])
-            elif name == DETAILS:
-                self._objects.setdefault(name, []).extend(value)
-            elif name in ("extra_content", "thought_signature"):
-                self._objects[name] = value
-            else:
-                self._texts.setdefault(name, []).append(value)
-        return b""
-
-    def _add_call(self, piece: dict[str, Any]) -> None:
-        if "id" in piece:
-            self._calls.append({"id": piece["id"], "type": "function", "function": {}})
-            self._arguments.append([])
-        call, arguments = self._calls[piece["index"]], self._arguments[piece["index"]]
-        if "extra_content" in piece:
-            call["extra_content"] = piece["extra_content"]
-        function = piece.get("function", {})
-        if "name" in function:
-            call["function"].setdefault("name", function["name"])
-        if "arguments" in function:
-            arguments.append(function["arguments"])
-
-    def end(self, finish_reason: str | None, usage: dict[str, Any] | None) -> bytes:
-        texts = {name: "".join(pieces) for name, pieces in self._texts.items()}
-        message: dict[str, Any] = {"role": "assistant", **texts, **self._objects}
-        message["content"] = message["content"] or None
-        if self._calls:
-            for call, arguments in zip(self._calls, self._arguments, strict=True):
-                call["function"]["arguments"] = "".join(arguments)
-            message["tool_calls"] = self._calls
-        document: dict[str, Any] = {
-            "id": self._started.id,
-            "object": "chat.completion",
-            "created": self._created,
-            "model": self._started.model,
-            "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
-        }
-        if usage is not None:
-            document["usage"] = usage
-        return msgspec.json.encode(document)

@@ -112,7 +112,7 @@ class _Request(RequestFields):
             case str() as choice:
                 del self.remaining["tool_choice"]
                 return choice
-            case {"type": "function", "name": str() as name}:
+            case {"type": "function", "name": str() as name, **beside} if "namespace" not in beside:
                 del self.remaining["tool_choice"]
                 return name
             case _:

@@ -14,7 +14,8 @@ from uuid import uuid4
 
 import msgspec
 
-from asides.dialects.openai_responses.server.write_reply import ResponsesWriter, make_item_id
+from asides.dialects.openai_responses.server.output_items import make_item_id
+from asides.dialects.openai_responses.server.write_reply import ResponsesWriter
 from asides.testing.stage.http_requests import Request
 from asides.testing.stage.rules import (
     DetailedRefusal,

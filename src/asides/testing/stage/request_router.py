@@ -1,61 +1,43 @@
 """Chooses the answer to a request: the script's reply, the list of models, another endpoint, or an error.
 
 Every error is written in the dialect that the request speaks. Not here: sending the answer (connection), and the
-endpoints beside replies and lists (endpoints).
+endpoints beside replies and lists (side_endpoints).
 """
 
 from __future__ import annotations
 
 import hmac
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from functools import partial
 from itertools import count
-from typing import Literal
 from urllib.parse import parse_qsl
 
 import msgspec
 
 from asides import dialects
 from asides.dialects.dialect import Dialect, ServedRequest
-from asides.testing.stage.endpoints import Answer, EndpointCall, MakeWriter, ReadRequest, find_endpoints
+from asides.relay.endpoints import (
+    LIST_PATHS,
+    PLAIN_DIALECT,
+    MakeWriter,
+    ReadRequest,
+    find_other_dialect,
+    list_reply_paths,
+    match_ending,
+    name_request_id_header,
+    read_registered_paths,
+)
 from asides.testing.stage.http_requests import BrokenRequest, Request
 from asides.testing.stage.prompt_cache import PromptCache
 from asides.testing.stage.request_log import Received, RefusedRequest, RequestLog
 from asides.testing.stage.response_plan import ResponsePlan, plan_failure, plan_json, plan_response
 from asides.testing.stage.rules import DetailedRefusal, RequestRules, RulesByDialect, read_account, read_credential
 from asides.testing.stage.script import Fail, Scene
+from asides.testing.stage.side_endpoints import Answer, EndpointCall, find_endpoints
 from asides.values.errors import AsidesError
 from asides.values.model_info import ModelInfo
 
-# The ends of the paths for replies, and their dialects.
-_REPLY_PATHS = {
-    "/messages": "anthropic",
-    "/chat/completions": "openai_chat",
-    "/responses": "openai_responses",
-    ":generateContent": "gemini",
-    ":streamGenerateContent": "gemini",
-    "/converse": "bedrock",
-    "/converse-stream": "bedrock",
-    "/api/chat": "ollama",
-    "/chat": "cohere",
-}
-# Parts of other paths that show the dialect, in this order.
-_OTHER_PATHS = tuple(
-    (re.compile(pattern), name)
-    for pattern, name in (
-        (r"/messages(?:/|$)", "anthropic"),
-        (r"/responses(?:/|$)", "openai_responses"),
-        (r"/v1(?:alpha|beta)\d*/|:\w+$", "gemini"),
-        (r"/(?:model|guardrail|async-invoke)/", "bedrock"),
-        (r"^(?:/v1)?/api/", "ollama"),
-        (r"^(?:/v1)?/v2/|/v1/tokenize$", "cohere"),
-    )
-)
-# The header in which each dialect's servers name a request, unless it is the usual one.
-_REQUEST_ID_HEADERS = {"anthropic": "request-id", "bedrock": "x-amzn-requestid"}
-_PLAIN_DIALECT = "openai_chat"
 # What a reader or a rule raises that trusted the type of a field.
 _MALFORMED = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
 # The kind of error for a wrong key, where it is not that of the status.
@@ -90,9 +72,8 @@ class Routes:
         self._reports_cache = reports_cache
         self._lenient = lenient
         self._dialect = dialect
-        # Registered dialects come before ours: their authors know the paths.
-        self._reply_paths = {**_read_registered_paths("reply_paths"), **_REPLY_PATHS}
-        self._list_paths = _read_registered_paths("list_paths")
+        self._reply_paths = list_reply_paths()
+        self._list_paths = read_registered_paths("list_paths")
 
     def answer(self, request: Request) -> ResponsePlan:
         """Plan the response to this request, and log both before a byte is sent."""
@@ -118,20 +99,20 @@ class Routes:
     def refuse_broken(self, problem: BrokenRequest) -> ResponsePlan:
         """Plan the response to bytes that are no valid request, in the dialect of their path if they name one."""
         head = problem.head
-        dialect = self._find_dialect(head.path.rstrip("/"), head) if head else dialects.find_dialect(_PLAIN_DIALECT)
+        dialect = self._find_dialect(head.path.rstrip("/"), head) if head else dialects.find_dialect(PLAIN_DIALECT)
         return self._add_request_id(_refuse(problem.status, str(problem), dialect).plan, dialect)
 
     def _add_request_id(self, plan: ResponsePlan, dialect: Dialect) -> ResponsePlan:
-        name = _REQUEST_ID_HEADERS.get(dialect.name, "x-request-id")
+        name = name_request_id_header(dialect.name)
         return msgspec.structs.replace(plan, headers={name: f"stage-{next(self._numbers)}", **plan.headers})
 
     def _find_dialect(self, path: str, request: Request) -> Dialect:
         """Return the dialect that a request speaks, whether or not there is anything at its path."""
         name = (
-            _match_ending(path, self._list_paths)
-            or (self._dialect if not path.endswith(("/models", "/api/tags")) else None)
-            or _match_ending(path, self._reply_paths)
-            or _find_other_dialect(path, request)
+            match_ending(path, self._list_paths)
+            or (self._dialect if not path.endswith(LIST_PATHS) else None)
+            or match_ending(path, self._reply_paths)
+            or find_other_dialect(path, dict(parse_qsl(request.query)), request.headers)
         )
         return dialects.find_dialect(name)
 
@@ -139,8 +120,8 @@ class Routes:
         if path in ("/", "/health"):
             status = msgspec.json.encode({"status": "ok", "server": "asides stage"})
             return _answer_get(request, lambda: status, dialect)
-        is_list = path.endswith(("/models", "/api/tags")) or _match_ending(path, self._list_paths) is not None
-        is_reply = self._dialect is not None or _match_ending(path, self._reply_paths) is not None
+        is_list = path.endswith(LIST_PATHS) or match_ending(path, self._list_paths) is not None
+        is_reply = self._dialect is not None or match_ending(path, self._reply_paths) is not None
         endpoints = find_endpoints(dialect.name, path)
         if not (is_list or is_reply or endpoints):
             paths = ", ".join(f"…{ending}" for ending in self._reply_paths)
@@ -231,32 +212,6 @@ def _describe_refusal(refusal: str, plan: ResponsePlan, request: Request) -> Ref
     kind = refusal.kind if isinstance(refusal, DetailedRefusal) else None
     # The log fills in the number.
     return RefusedRequest(str(refusal), kind, plan.status or 0, b"".join(plan.pieces), request.path, 0)
-
-
-def _match_ending(path: str, endings: Mapping[str, str]) -> str | None:
-    return next((name for ending, name in endings.items() if path.endswith(ending)), None)
-
-
-def _read_registered_paths(attribute: Literal["reply_paths", "list_paths"]) -> dict[str, str]:
-    """Return the path endings that registered dialects name as theirs."""
-    return {
-        ending: name
-        for name in dialects.list_third_party()
-        for ending in getattr(dialects.find_dialect(name), attribute, ())
-    }
-
-
-def _find_other_dialect(path: str, request: Request) -> str:
-    """Return the dialect of a request for anything but a reply. Some share a path and differ in headers and query."""
-    query = dict(parse_qsl(request.query))
-    if "anthropic-version" in request.headers:
-        return "anthropic"
-    if "x-goog-api-key" in request.headers or "pageSize" in query:
-        return "gemini"
-    # The client of this dialect asks for all models, at a path that it shares with others.
-    if "endpoint" in query or request.headers.get("x-fern-sdk-name") == "cohere":
-        return "cohere"
-    return next((name for pattern, name in _OTHER_PATHS if pattern.search(path)), _PLAIN_DIALECT)
 
 
 def _answer_get(request: Request, write: Callable[[], bytes], dialect: Dialect) -> Answer:

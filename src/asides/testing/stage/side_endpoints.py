@@ -1,6 +1,6 @@
 """The endpoints beside replies and lists of models, in one table for each dialect: counted tokens, one model.
 
-Not here: the dialect that a request speaks, replies, and lists (routes).
+Not here: the dialect that a request speaks, replies, and lists (request_router).
 """
 
 from __future__ import annotations
@@ -11,18 +11,26 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, TypeAlias
-from urllib.parse import parse_qsl, quote, unquote
+from typing import Any
+from urllib.parse import parse_qsl
 from zlib import crc32
 
 import msgspec
 
 from asides.dialects import model_list_formats
-from asides.dialects.dialect import Dialect, ServedRequest, Writer
-from asides.dialects.gemini.server.write_reply import ContentListWriter
-from asides.dialects.ollama.server.read_request import read_generate
-from asides.dialects.ollama.server.write_reply import GenerateLineWriter
+from asides.dialects.dialect import Dialect, ServedRequest
 from asides.dialects.server_half import RequestFields
+from asides.relay.count_forms import COUNT_FORMS
+from asides.relay.endpoints import (
+    OLLAMA_VERSION,
+    Action,
+    MakeWriter,
+    ReadRequest,
+    find_reply_form,
+    match_endpoints,
+    only_loads,
+    write_load_reply,
+)
 from asides.testing.stage.actor import MODEL
 from asides.testing.stage.http_requests import Request
 from asides.testing.stage.prompt_cache import CacheUse
@@ -31,7 +39,6 @@ from asides.testing.stage.response_plan import ResponsePlan, count_input, plan_f
 from asides.testing.stage.rules import RequestRules
 from asides.testing.stage.rules.openai_responses import IssuedResponse, ResponsesRules
 from asides.testing.stage.script import Fail
-from asides.values.events import ReplyEnded, ReplyStarted, StopReason
 from asides.values.model_info import ModelInfo
 
 
@@ -48,11 +55,6 @@ class Answer(msgspec.Struct, frozen=True):
     dropped: tuple[str, ...] = ()
     """Thinking that the real server would leave out without a word."""
     cache: CacheUse | None = None
-
-
-ReadRequest: TypeAlias = Callable[[bytes, str], ServedRequest]
-MakeWriter: TypeAlias = Callable[..., Writer]
-"""Called as `Dialect.writer` is, with the names model, stream and include_usage."""
 
 
 class EndpointCall(msgspec.Struct, frozen=True):
@@ -73,28 +75,25 @@ class EndpointCall(msgspec.Struct, frozen=True):
         return Answer(plan_failure(Fail(status=status, message=message, kind=kind), self.dialect), problem=message)
 
 
-class Endpoint(msgspec.Struct, frozen=True):
-    """One endpoint. The handler may raise an AsidesError, which is answered with status 400."""
-
-    method: str
-    path: re.Pattern[str]
-    """Searched in the path without its query and its last slash."""
-    answer: Callable[[EndpointCall], Answer]
-
-
 def answer_json(document: Any, status: int = 200) -> Answer:
     """Answer with this JSON document."""
     return Answer(plan_json(msgspec.json.encode(document), status))
 
 
+class Endpoint(msgspec.Struct, frozen=True):
+    """One endpoint. The handler may raise an AsidesError, which is answered with status 400."""
+
+    method: str
+    answer: Callable[[EndpointCall], Answer]
+
+
 def find_endpoints(dialect: str, path: str) -> list[tuple[Endpoint, dict[str, str]]]:
-    """Return the endpoints of a dialect at this path, one for each method, with the named groups of the path."""
-    found = [(endpoint, endpoint.path.search(path)) for endpoint in _ENDPOINTS.get(dialect, ())]
-    return [
-        (endpoint, {name: unquote(value) for name, value in match.groupdict().items()})
-        for endpoint, match in found
-        if match is not None
-    ]
+    """Return the endpoints of a dialect at this path, one for each method, with the named parts of the path."""
+    handlers = _HANDLERS.get(dialect, {})
+    found = match_endpoints(dialect, path)
+    if not found and path.endswith(_OWN_REPLIES):
+        found = [("POST", "reply", {})]
+    return [(Endpoint(method, handlers[action]), names) for method, action, names in found if action in handlers]
 
 
 # --- every dialect with a list ----------------------------------------------------------------------------------------
@@ -111,24 +110,21 @@ def _show_model(call: EndpointCall) -> Answer:
 
 # The kind of error for a model that does not exist, where it is not that of the status.
 _NO_MODEL = {"openai_chat": "model_not_found"}
-_MODEL = Endpoint("GET", re.compile(r"/models/(?P<model>[^:]+)$"), _show_model)
 
 
-# --- anthropic --------------------------------------------------------------------------------------------------------
+# --- every dialect that counts tokens ---------------------------------------------------------------------------------
 
 
-def _count_message_tokens(call: EndpointCall) -> Answer:
-    served = call.dialect.read(call.request.body, call.request.path)
-    return answer_json({"input_tokens": count_input(served.prompt)})
+def _count_tokens(call: EndpointCall) -> Answer:
+    form = COUNT_FORMS[call.dialect.name]
+    body = call.request.body
+    if "model" not in call.names:
+        # Here a request may lack any field.
+        body = msgspec.json.encode({"model": MODEL} | _parse_object(call))
+    return answer_json(form.write(count_input(form.read(body, call.names).prompt)))
 
 
 # --- openai_responses -------------------------------------------------------------------------------------------------
-
-
-def _count_response_tokens(call: EndpointCall) -> Answer:
-    body = msgspec.json.encode({"model": MODEL, "input": [{"role": "user", "content": ""}]} | _parse_object(call))
-    served = call.dialect.read(body, call.request.path)
-    return answer_json({"object": "response.input_tokens", "input_tokens": count_input(served.prompt)})
 
 
 def _compact_response(call: EndpointCall) -> Answer:
@@ -186,37 +182,11 @@ def _delete_response(call: EndpointCall) -> Answer:
     return answer_json({"id": call.names["response"], "object": "response", "deleted": True})
 
 
-_RESPONSE = re.compile(r"/responses/(?P<response>(?!(?:input_tokens|compact)$)[^/]+)$")
-
-
 # --- gemini -----------------------------------------------------------------------------------------------------------
 
 
-def _count_content_tokens(call: EndpointCall) -> Answer:
-    """Count the contents, or those of a whole request inside the request."""
-    fields = RequestFields.parse_body(call.request.body)
-    whole = fields.take("generateContentRequest", dict[str, Any]) or fields.take("generate_content_request", dict)
-    body = msgspec.json.encode(fields.remaining if whole is None else whole)
-    count = count_input(call.dialect.read(body, f"/{call.names['model']}:generateContent").prompt)
-    return answer_json({"totalTokens": count, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": count}]})
-
-
 def _stream_content(call: EndpointCall) -> Answer:
-    has_events = dict(parse_qsl(call.request.query)).get("alt") == "sse"
-    return call.reply(call.dialect.read, call.dialect.writer if has_events else ContentListWriter)
-
-
-# --- bedrock ----------------------------------------------------------------------------------------------------------
-
-
-def _count_converse_tokens(call: EndpointCall) -> Answer:
-    fields = RequestFields.parse_body(call.request.body).take_object("input")
-    converse = fields.take("converse", dict[str, Any])
-    if converse is None:
-        return call.refuse(400, "the stage counts the tokens of input.converse, and there is none.")
-    path = f"/model/{quote(call.names['model'], safe='')}/converse"
-    served = call.dialect.read(msgspec.json.encode(converse), path)
-    return answer_json({"inputTokens": count_input(served.prompt)})
+    return call.reply(*find_reply_form(call.dialect.name, call.request.path, dict(parse_qsl(call.request.query))))
 
 
 # --- cohere -----------------------------------------------------------------------------------------------------------
@@ -234,23 +204,14 @@ def _tokenize(call: EndpointCall) -> Answer:
 # --- ollama -----------------------------------------------------------------------------------------------------------
 
 
-def _generate(call: EndpointCall) -> Answer:
-    return _load_or_reply(call, read_generate, GenerateLineWriter)
-
-
-def _chat(call: EndpointCall) -> Answer:
-    return _load_or_reply(call, call.dialect.read, call.dialect.writer)
-
-
-def _load_or_reply(call: EndpointCall, read: ReadRequest, make_writer: MakeWriter) -> Answer:
+def _load_or_reply(call: EndpointCall) -> Answer:
     """Answer with a scene. A request that says nothing only loads the model, or unloads it."""
+    read, make_writer = find_reply_form(call.dialect.name, call.request.path.rstrip("/"), {})
     served = read(call.request.body, call.request.path)
-    if served.prompt.messages or served.prompt.system:
+    if not only_loads(served, call.dialect.name):
         return call.reply(read, make_writer)
-    writer = make_writer(model=served.model, stream=served.stream, include_usage=False)
-    reason = "unload" if served.prompt.extra.get("keep_alive") == 0 else "load"
-    body = writer.write([ReplyStarted(served.model), ReplyEnded(StopReason("stop", reason))])
-    return Answer(ResponsePlan(200, {"content-type": writer.content_type}, (body,), len(body)), served)
+    content_type, body = write_load_reply(served, make_writer)
+    return Answer(ResponsePlan(200, {"content-type": content_type}, (body,), len(body)), served)
 
 
 def _show_details(call: EndpointCall) -> Answer:
@@ -293,8 +254,6 @@ def _show_loaded(call: EndpointCall) -> Answer:
     return answer_json({"models": loaded})
 
 
-# A version that has everything the stage has: thinking, tools and images.
-_OLLAMA_VERSION = "0.13.0"
 _DETAILS = {
     "parent_model": "",
     "format": "gguf",
@@ -305,28 +264,25 @@ _DETAILS = {
 }
 
 
-_ENDPOINTS: dict[str, tuple[Endpoint, ...]] = {
-    "anthropic": (Endpoint("POST", re.compile(r"/messages/count_tokens$"), _count_message_tokens), _MODEL),
-    "bedrock": (Endpoint("POST", re.compile(r"/model/(?P<model>[^/]+)/count-tokens$"), _count_converse_tokens),),
-    "cohere": (Endpoint("POST", re.compile(r"/v\d/tokenize$"), _tokenize), _MODEL),
-    "gemini": (
-        Endpoint("POST", re.compile(r":streamGenerateContent$"), _stream_content),
-        Endpoint("POST", re.compile(r"/(?P<model>[^/]+):countTokens$"), _count_content_tokens),
-        _MODEL,
-    ),
-    "ollama": (
-        Endpoint("POST", re.compile(r"/api/chat$"), _chat),
-        Endpoint("POST", re.compile(r"/api/generate$"), _generate),
-        Endpoint("POST", re.compile(r"/api/show$"), _show_details),
-        Endpoint("GET", re.compile(r"/api/ps$"), _show_loaded),
-        Endpoint("GET", re.compile(r"/api/version$"), lambda _: answer_json({"version": _OLLAMA_VERSION})),
-    ),
-    "openai_chat": (_MODEL,),
-    "openai_responses": (
-        Endpoint("POST", re.compile(r"/responses/input_tokens$"), _count_response_tokens),
-        Endpoint("POST", re.compile(r"/responses/compact$"), _compact_response),
-        Endpoint("GET", _RESPONSE, _show_response),
-        Endpoint("DELETE", _RESPONSE, _delete_response),
-        Endpoint("GET", re.compile(r"/responses/(?P<response>[^/]+)/input_items$"), _list_response_input),
-    ),
+# Replies of these endings have handlers of their own.
+_OWN_REPLIES = (":streamGenerateContent", "/api/chat")
+_HANDLERS: dict[str, dict[Action, Callable[[EndpointCall], Answer]]] = {
+    "anthropic": {"count_tokens": _count_tokens, "model": _show_model},
+    "bedrock": {"count_tokens": _count_tokens},
+    "cohere": {"tokenize": _tokenize, "model": _show_model},
+    "gemini": {"reply": _stream_content, "count_tokens": _count_tokens, "model": _show_model},
+    "ollama": {
+        "reply": _load_or_reply,
+        "model_details": _show_details,
+        "loaded_models": _show_loaded,
+        "version": lambda _: answer_json({"version": OLLAMA_VERSION}),
+    },
+    "openai_chat": {"model": _show_model},
+    "openai_responses": {
+        "count_tokens": _count_tokens,
+        "compact": _compact_response,
+        "show_response": _show_response,
+        "delete_response": _delete_response,
+        "list_input": _list_response_input,
+    },
 }

@@ -1,0 +1,39 @@
+"""`asides clean`: removes the envelopes of a relay from a saved history, for people who leave it. Sends nothing."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from asides.cli.doctor import encode_history, write_history
+from asides.cli.exit_codes import Exit
+from asides.cli.inputs import open_chunks
+from asides.cli.terminal import Terminal
+from asides.history.diagnosis.open_history import decode_history, parse_history
+from asides.relay.clean_history import CleanedHistory, clean_document
+
+
+def run(arguments: Namespace, terminal: Terminal) -> int:
+    """Print the history on stdout, or write it to a file. What was removed goes to stderr."""
+    with open_chunks(arguments.file) as chunks:
+        data = b"".join(chunks)
+    history, is_lines = parse_history(data)
+    cleaned = clean_document(history)
+    # A history without envelopes stays as it is, byte for byte.
+    content = data if cleaned.document is history else encode_history(cleaned.document, data, is_lines=is_lines)
+    if arguments.output is None:
+        terminal.write_answer(decode_history(content).decode())
+        terminal.end_answer()
+    else:
+        write_history(arguments.output, arguments.file, content, data)
+    if not arguments.quiet:
+        terminal.print_info(_describe(cleaned))
+    return Exit.DONE
+
+
+def _describe(cleaned: CleanedHistory) -> str:
+    if not cleaned.envelopes:
+        return "no envelope was found; the history is unchanged"
+    removed = f"{cleaned.envelopes} envelope(s) removed"
+    if not cleaned.thoughts:
+        return removed
+    return f"{removed}, {cleaned.thoughts} of them with its thinking, which no provider takes back without a seal"

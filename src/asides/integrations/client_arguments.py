@@ -1,0 +1,51 @@
+"""The arguments of an official client, completed: our transport, and a key where the caller has none.
+
+Not here: the clients themselves (openai, anthropic), and the transport (httpx_transport).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from asides.integrations.client_requests import NO_KEY, OWN_FIELD
+from asides.integrations.httpx_transport import AsidesTransport, AsyncAsidesTransport
+from asides.values.errors import ConfigError
+
+
+class ClientKeys(msgspec.Struct, frozen=True):
+    """Where an official client takes its credential from."""
+
+    arguments: tuple[str, ...]
+    variables: tuple[str, ...]
+
+
+def fill_arguments(
+    arguments: Mapping[str, Any], build_client: Callable[[Any], Any], keys: ClientKeys
+) -> dict[str, Any]:
+    """The arguments for the official class. Without a key the client gets one that goes nowhere."""
+    given = dict(arguments)
+    options = given.pop(OWN_FIELD, None)
+    if (client := given.get("http_client")) is None:
+        given["http_client"] = build_client(options)
+    else:
+        _check_client(client, options)
+    has_key = any(given.get(name) is not None for name in keys.arguments)
+    if not has_key and not any(os.environ.get(name, "").strip() for name in keys.variables):
+        given[keys.arguments[0]] = NO_KEY
+    return given
+
+
+def _check_client(client: Any, options: Any) -> None:
+    """Raise unless the client uses our transport: a copy of a client has it from the first one."""
+    if not isinstance(getattr(client, "_transport", None), (AsidesTransport, AsyncAsidesTransport)):
+        raise ConfigError(
+            "http_client= carries requests to a server, and here asides answers them. To do: leave it out, or use the "
+            "official class with http_client=httpx2.Client(transport=AsidesTransport()). Proxies and certificates are "
+            "taken from the environment (HTTPS_PROXY, SSL_CERT_FILE)."
+        )
+    if options is not None:
+        raise ConfigError("the transport of http_client= has its own options. To do: pass asides= to the transport.")

@@ -1,0 +1,292 @@
+"""The relay inside this process, for clients of other libraries: their requests in, exchanges out.
+
+Requests that the relay has no endpoint for go to the home provider as they came. Not here: what a request asks for
+(client_requests), and the HTTP library of the client (httpx_transport).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, TypeVar, cast, get_args
+
+import msgspec
+
+from asides.dialects import plain_row
+from asides.dialects.dialect import HttpRequest
+from asides.flows.build_call import CallBuilder
+from asides.flows.call import CallLike, Policy
+from asides.flows.retry import fetch_key
+from asides.flows.steps import Emit, Flow, Open, Read
+from asides.integrations.client_requests import (
+    Home,
+    check_options,
+    find_base_path,
+    find_home,
+    read_key,
+    read_timeout,
+    select_own_headers,
+    select_shared_headers,
+)
+from asides.options import Options, Timeout, merge_options
+from asides.providers.credentials import KeySource, Secret, find_key
+from asides.providers.find import find_host, find_row
+from asides.providers.provider import LAUNCH_URL, Provider, Target
+from asides.relay.endpoints import NoEndpoint, find_endpoint
+from asides.relay.error_response import write_error_response
+from asides.relay.relay import Relay, RelayConfig
+from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
+from asides.relay.turn_state import StateMode
+from asides.relay.vault.open_vault import OpenedVault, open_vault
+from asides.settings import Settings
+from asides.transports.protocols import AsyncTransport, RecordStore, Transport
+from asides.transports.relay_stream import Relayed
+from asides.values.errors import AsidesError, ConfigError, TransportError
+
+AnyTransport = TypeVar("AnyTransport", Transport, AsyncTransport)
+
+
+class RelayOptions(Options, total=False):
+    """What `asides={…}` takes: every option of `ask`, as a default of each request, and what the relay itself needs."""
+
+    providers: Sequence[Provider]
+    """Your own rows."""
+    settings: Settings
+    """Replaces asides.toml and the environment."""
+    tenant: str
+    """Whose state it is, where one process serves several people. Tenants never get each other's."""
+    vault: StateMode | str | os.PathLike[str] | OpenedVault
+    """Where reasoning state is kept that the client drops: "memory" of this process (the default), "off", "carry-only",
+    or the path of a file."""
+    relay_key: str
+    """The master key that encrypts the state. The default is ASIDES_RELAY_KEY, else one of this process."""
+
+
+# The client tries again by itself.
+_DEFAULTS = Options(retries=0)
+# Headers of a response that are about the connection to a server, which the client does not have.
+_CONNECTION_HEADERS = frozenset({"connection", "content-length", "transfer-encoding", "content-encoding", "keep-alive"})
+
+
+class ClientRequest(msgspec.Struct, frozen=True):
+    """An HTTP request as a client sends it."""
+
+    method: str
+    origin: str
+    """Scheme, host and port."""
+    path: str
+    query: str
+    headers: dict[str, str]
+    """Names in lower case."""
+    body: bytes
+    limits: Any
+    """The client's timeouts: a mapping with connect and read."""
+
+    def __repr__(self) -> str:
+        return f"ClientRequest({self.method} {self.path}, <{len(self.body)} bytes>)"
+
+
+class InProcessRelay:
+    """Begins the requests of a client. Safe to use from many threads."""
+
+    def __init__(self, options: RelayOptions | Mapping[str, Any] | None = None) -> None:
+        given: dict[str, Any] = dict(options or {})
+        providers = given.pop("providers", None) or ()
+        settings = given.pop("settings", None)
+        self._tenant = str(given.pop("tenant", None) or "")
+        self._vault = _open_vault(given.pop("vault", None), given.pop("relay_key", None))
+        self._options = merge_options(_DEFAULTS, check_options(given))
+        self._builder = CallBuilder(Options(), providers=providers, settings=settings)
+        self._homes: dict[tuple[str, str], Home] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def records(self) -> RecordStore | None:
+        """The store of reasoning state."""
+        return self._vault.store
+
+    def begin(self, request: ClientRequest) -> Relayed:
+        """Begin a request. Nothing is sent yet, and what is wrong with it becomes an error response."""
+        is_served = True
+        try:
+            dialect = find_endpoint(request.method, request.path, request.query, request.headers).dialect
+        except NoEndpoint as problem:
+            dialect, is_served = problem.dialect, bool(problem.allowed)
+        try:
+            timeout = read_timeout(request.limits)
+            if not is_served:
+                return self._forward(request, dialect, timeout)
+            return self._relay(request, dialect, timeout)
+        except AsidesError as error:
+            return Answered(dialect, error)
+
+    def add_headers(self, request: ClientRequest, transport: AnyTransport) -> AnyTransport:
+        """The transport for a request: the headers of the program itself go to its home, as ever."""
+        own = select_own_headers(request.headers)
+        return cast("AnyTransport", _AddsHeaders(transport, f"{request.origin}/", own)) if own else transport
+
+    def _relay(self, request: ClientRequest, dialect: str, timeout: Timeout) -> Relayed:
+        home = self._find_home(request.origin + find_base_path(request.path), dialect)
+        config = RelayConfig(
+            home=home.provider,
+            home_options=home.options(read_key(request.headers)),
+            options=merge_options(Options(timeout=timeout), self._options),
+            sink="app",
+            tells_cuts=False,
+            trusts_callers=True,
+            keys=self._vault.keys,
+            state_mode=self._vault.mode,
+        )
+        headers = select_shared_headers(request.headers)
+        relayed = RelayRequest(
+            dialect, request.method, request.path, request.query, headers, request.body, self._tenant
+        )
+        return Relay(self._builder, config).begin(relayed)
+
+    def _find_home(self, address: str, dialect: str) -> Home:
+        known = self._homes.get((address, dialect))
+        if known is None:
+            known = find_home(address, dialect, self._builder.rows)
+            with self._lock:
+                if len(self._homes) >= _MOST_HOMES:
+                    self._homes.clear()
+                self._homes[address, dialect] = known
+        return known
+
+    def _forward(self, request: ClientRequest, dialect: str, timeout: Timeout) -> Forwarded:
+        """The request to the home as it came."""
+        home = self._find_home(request.origin, dialect)
+        self._check_model(request, home)
+        target = find_host(home.provider, base_url=home.base_url, rows=self._builder.rows)
+        key = find_key(target.provider, read_key(request.headers), base_url=target.base_url)
+        return Forwarded(request, target, key, timeout)
+
+    def _check_model(self, request: ClientRequest, home: Home) -> None:
+        """Raise if the request names a model of another provider, which has no such endpoint here."""
+        model = _read_model(request.body)
+        name, colon, _ = model.partition(":")
+        row = find_row(name, self._builder.rows) if colon else None
+        if row is not None and row is not find_row(home.provider, self._builder.rows):
+            raise ConfigError(
+                f"{request.path} is not relayed to other providers, and the model names {row.name}. To do: use chat "
+                f"completions, Responses or Messages, or a model of {home.provider}."
+            )
+
+
+_MOST_HOMES = 64
+
+
+def _read_model(body: bytes) -> str:
+    if not body.startswith(b"{"):
+        return ""
+    try:
+        model = msgspec.json.decode(body, type=_NamesModel).model
+    except msgspec.DecodeError:
+        return ""
+    return model if isinstance(model, str) else ""
+
+
+class _NamesModel(msgspec.Struct):
+    model: Any = ""
+
+
+class _AddsHeaders:
+    """A transport that adds headers to the requests to one server. It serves blocking and awaiting clients."""
+
+    def __init__(self, transport: Any, origin: str, headers: dict[str, str]) -> None:
+        self._transport = transport
+        self._origin = origin
+        self._headers = headers
+
+    def open(self, request: HttpRequest, timeout: Timeout) -> Any:
+        if request.url.startswith(self._origin):
+            known = {name.lower() for name in request.headers}
+            more = {name: value for name, value in self._headers.items() if name not in known}
+            request = msgspec.structs.replace(request, headers={**request.headers, **more})
+        return self._transport.open(request, timeout)
+
+    def close(self) -> Any:
+        return self._transport.close()
+
+
+# --- requests that the relay has no endpoint for -----------------------------------------------------------------
+
+
+class _PlainCall(msgspec.Struct, frozen=True):
+    """The call of a request that is no question to a model."""
+
+    target: Target
+    policy: Policy = Policy()
+    key: Secret | None = None
+
+
+class Forwarded:
+    """A request that goes to the home provider as it came, with its key. Its response comes back as it is."""
+
+    def __init__(self, request: ClientRequest, target: Target, key: Secret | None, timeout: Timeout) -> None:
+        self.call: CallLike = _PlainCall(target, Policy(timeout=timeout), key)
+        self._dialect = plain_row(target.dialect).dialect
+        query = f"?{request.query}" if request.query else ""
+        headers = select_shared_headers(request.headers)
+        origin = LAUNCH_URL if target.launches else request.origin
+        credential = None if target.quirks.auth == "nothing" else _name_credential(request.headers)
+        self._request = HttpRequest(request.method, f"{origin}{request.path}{query}", headers, request.body, credential)
+
+    def steps(self) -> Flow[RelayOutcome]:
+        """The flow."""
+        try:
+            if isinstance(self.call.key, KeySource):
+                yield from fetch_key(self.call.key)
+            head = yield Open(self._request)
+            headers = {name: value for name, value in head.headers.items() if name not in _CONNECTION_HEADERS}
+            yield Emit([ResponseStart(head.status, headers)])
+        except AsidesError as error:
+            return (yield from Answered(self._dialect, error).steps())
+        try:
+            while data := (yield Read()):
+                yield Emit([data])
+        except TransportError as error:
+            return RelayOutcome(head.status, "forward", error=error)
+        return RelayOutcome(head.status, "forward")
+
+
+def _name_credential(headers: dict[str, str]) -> tuple[str, str]:
+    """The header in which the client sent its key."""
+    return ("x-api-key", "") if "x-api-key" in headers else ("Authorization", "Bearer ")
+
+
+class Answered:
+    """A request that is answered with an error, before anything is sent."""
+
+    def __init__(self, dialect: str, error: AsidesError) -> None:
+        row = plain_row(dialect)
+        self.call: CallLike = _PlainCall(Target(row, "", row.base_url))
+        self._response = write_error_response(error, dialect)
+        self._error = error
+
+    def steps(self) -> Flow[RelayOutcome]:
+        """The flow."""
+        response = self._response
+        yield Emit([ResponseStart(response.status, response.headers), response.body])
+        return RelayOutcome(response.status, "local", error=self._error)
+
+
+# --- the vault --------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _get_shared_vault() -> OpenedVault:
+    """The vault in the memory of this process. Programs make clients as they need them, and all find their state."""
+    return open_vault("memory")
+
+
+def _open_vault(vault: Any, key: Any) -> OpenedVault:
+    if isinstance(vault, OpenedVault):
+        return vault
+    if key is None and vault in (None, "memory"):
+        return _get_shared_vault()
+    if vault is None or vault in get_args(StateMode):
+        return open_vault(vault or "memory", key=key)
+    return open_vault("store", vault, key=key)

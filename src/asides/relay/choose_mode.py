@@ -1,0 +1,99 @@
+"""Forward or translate: `choose_mode` decides for one target, and says why.
+
+A request is forwarded only if nothing has to be changed in it: the same dialect on both sides, and a host that takes
+the plain dialect. Not here: how each is done (forward, translate).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import msgspec
+
+from asides.dialects import find_facts, plain_row
+from asides.flows.call import Call
+from asides.providers.provider import Target
+from asides.providers.quirks import Quirks
+from asides.providers.table import find_maker
+from asides.relay.relay_request import RelayMode
+from asides.values.visibility import Sink, Visibility
+
+# What only concerns how replies are read and where requests go: the same request is right with any of them.
+_ABOUT_REPLIES = (
+    *("thinking_in", "heuristics", "tags", "tag_position", "fragmented_tags", "snapshots", "output_excludes_thinking"),
+    *("hides_truncation", "raw_reasoning", "auth", "path", "account_bound", "compacts", "continues", "cache_key"),
+    *("cache_control", "server_tools", "stores", "summaries", "encrypted_reasoning", "includes_reasoning"),
+)
+
+
+# What a model's rule may change for requests.
+_ABOUT_REQUESTS = ("ask_by", "output_limit", "system_role", "replay_as")
+
+
+class Mode(msgspec.Struct, frozen=True):
+    """How a request is relayed to one target, and why."""
+
+    name: RelayMode
+    reason: str
+
+
+def _translate(reason: str) -> Mode:
+    return Mode("translate", reason)
+
+
+def choose_mode(
+    call: Call,
+    caller: str,
+    *,
+    visibility: Visibility,
+    sink: Sink,
+    may_forward: bool = True,
+    has_options: bool = False,
+    has_state: bool = False,
+) -> Mode:
+    """Decide for one target. `caller`: the caller's dialect. `has_options`: options of ours change the request.
+    `has_state`: it holds envelopes of ours, or the vault has state that it lacks.
+    """
+    target = call.target
+    if target.dialect != caller:
+        return _translate(f"{target.provider.name} is asked in another dialect")
+    if not may_forward:
+        return _translate("forwarding is switched off")
+    if has_options:
+        return _translate("options change the request")
+    if has_state:
+        return _translate("reasoning state is put back")
+    if not visibility.allows(sink, target.rule.kind):
+        return _translate("the caller may not see this thinking")
+    if target.quirks.transport != "direct":
+        return _translate("a cloud wraps this dialect")
+    is_maker = (target.provider.host or target.provider.name) == find_maker(caller)
+    if target.facts.tags and not (is_maker and _thinks_apart(caller)):
+        return _translate("thinking may stand in the answer")
+    if is_maker:
+        return Mode("forward", "the maker of this dialect")
+    if not _is_plain(target):
+        return _translate(f"{target.provider.name} differs from the plain dialect")
+    return Mode("forward", f"{target.provider.name} takes the plain dialect")
+
+
+def _thinks_apart(dialect: str) -> bool:
+    """Whether thinking comes as blocks of its own in this dialect, or in a field that its maker fills."""
+    return find_facts(dialect).thinks_in_blocks
+
+
+def _is_plain(target: Target) -> bool:
+    """Whether a request of the plain dialect needs no change, and no state of earlier turns has to go back."""
+    row, facts = target.provider, target.facts
+    plain = plain_row(row.dialect).quirks
+    if facts.fields or any(getattr(facts, name) != getattr(plain, name) for name in _ABOUT_REQUESTS):
+        return False
+    if row.replay_rule(target.model).when != "never":
+        return False
+    return _compare(row.quirks, plain)
+
+
+@lru_cache(maxsize=256)
+def _compare(quirks: Quirks, plain: Quirks) -> bool:
+    same = {name: getattr(plain, name) for name in _ABOUT_REPLIES}
+    return msgspec.structs.replace(quirks, **same) == plain

@@ -1,0 +1,304 @@
+"""Forward a request: its bytes go out as they came, and the provider's response comes back as it is.
+
+Only the model's name changes, and the credential. A decoder reads along, for usage, thinking and the record of the
+turn. A status that tells of a failure goes to the caller, who tries again itself; only a connection that fails before
+the head of a response is tried again here, as the policy says. Not here: when a request is forwarded (choose_mode).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import msgspec
+
+from asides.dialects import find_dialect
+from asides.dialects.dialect import HttpRequest, ServedRequest
+from asides.dialects.http_body import build_headers, choose_credential_header, join_url
+from asides.flows.call import Call, CallLike, Policy, read_policy
+from asides.flows.exchange import ResponseReader
+from asides.flows.retry import ERROR_BODY_LIMIT, clean_error, decode_error, fetch_key, wait_before_next
+from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep, UseCall
+from asides.options import CallOptions
+from asides.providers.credentials import KeySource, Secret, find_key
+from asides.providers.find import find_host
+from asides.providers.provider import Target
+from asides.relay.relay_config import Caller
+from asides.relay.relay_request import RelayOutcome
+from asides.relay.splice_body import splice_body
+from asides.values.errors import AsidesError, ProviderError, TransportError
+from asides.values.events import Warned
+from asides.values.messages import Prompt, user
+from asides.values.notices import Notice
+from asides.values.reply import Reply
+
+# Headers of the caller that stay behind: of the connection, of its credentials, and of its browser or proxies.
+_HOP = frozenset(
+    """
+    host content-length connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer
+    transfer-encoding upgrade expect accept-encoding content-encoding content-md5 digest
+    authorization x-api-key api-key x-goog-api-key x-goog-user-project cookie cookie2
+    origin referer via forwarded x-real-ip accept-language dnt priority
+    """.split()
+)
+_NOT_FORWARDED = ("x-forwarded-", "sec-", "cf-", "x-asides-", "x-amz-", "proxy-", "cdn-", "x-envoy-", "traceparent")
+_OF_ACCOUNT = ("openai-organization", "openai-project")
+# Headers of the provider that the caller gets: what names, limits and explains a request, and nothing of the account.
+_RETURNED = (
+    *("content-type", "request-id", "x-request-id", "retry-after", "x-should-retry", "x-ratelimit-", "ratelimit"),
+    *("anthropic-", "openai-", "x-amzn-", "x-goog-", "cohere-", "x-api-", "num_", "x-trial-", "warning", "x-endpoint-"),
+)
+_OF_PROVIDER_ACCOUNT = ("organization", "project", "account", "set-cookie")
+# Parameters of the query that have a meaning. Keys, above all, have none here.
+_QUERY = frozenset({"alt", "beta", "$alt", "prettyPrint", "fields"})
+_MOST_ERROR_BYTES = 16 * 1024 * 1024
+_NAMES_MODEL_IN_PATH = ("gemini", "bedrock")
+
+Record = Callable[[Reply], Flow[None]]
+"""Stores what has to be kept of a complete reply."""
+
+
+def build_forward_request(call: Call, caller: Caller, stream: bool, drop: tuple[str, ...] = ()) -> HttpRequest | None:
+    """The request as it goes to the provider; None if its bytes cannot be kept."""
+    target = call.target
+    model = None if target.dialect in _NAMES_MODEL_IN_PATH else target.model
+    body = splice_body(caller.request.body, model, drop)
+    if body is None:
+        return None
+    # The address, the row's headers and the place of the key are those of any request to this target.
+    plain = Prompt((user("."),), stream=stream, max_tokens=1)
+    template, _ = find_dialect(target.dialect).encode(plain, target)
+    headers = {**template.headers}
+    ours = {name.lower(): name for name in headers}
+    for name, value in select_request_headers(caller.request.headers, trusted=caller.config.trusts_callers).items():
+        headers[ours.get(name, name)] = value
+    url = _merge_query(template.url, caller.endpoint.query)
+    return HttpRequest("POST", url, headers, body, template.credential_header, template.direct)
+
+
+def select_request_headers(headers: Mapping[str, str], *, trusted: bool) -> dict[str, str]:
+    """The headers of the caller that go to the provider: an open list, without those of the connection and keys."""
+    return {
+        name: value
+        for name, value in headers.items()
+        if name not in _HOP and not name.startswith(_NOT_FORWARDED) and (trusted or name not in _OF_ACCOUNT)
+    }
+
+
+def select_response_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers of the provider that go to the caller."""
+    return {
+        name: value
+        for name, value in headers.items()
+        if name.startswith(_RETURNED) and not any(word in name for word in _OF_PROVIDER_ACCOUNT)
+    }
+
+
+def _merge_query(url: str, query: Mapping[str, str]) -> str:
+    """The address with the parameters of the caller that have a meaning, and `alt` only if the caller has it."""
+    parts = urlsplit(url)
+    own = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name != "alt"]
+    given = [(name, value) for name, value in query.items() if name in _QUERY]
+    return urlunsplit(parts._replace(query=urlencode([*own, *given])))
+
+
+def return_response(caller: Caller, call: CallLike, request: HttpRequest) -> Flow[RelayOutcome]:
+    """Send a request that asks for no reply, and hand its response to the caller as it is."""
+    yield UseCall(call)  # type: ignore[arg-type]
+    if isinstance(call.key, KeySource):
+        yield from fetch_key(call.key)
+    head: Head = yield Open(request)
+    body = b""
+    while data := (yield Read()):
+        body += data
+    start = caller.start(head.status, select_response_headers(head.headers))
+    yield Emit([*start, body] if body else [*start])
+    return RelayOutcome(head.status, "forward", "asked where it is stored", call.target.provider.name)
+
+
+class _HomeCall(msgspec.Struct, frozen=True):
+    """A call to the home provider that concerns no model."""
+
+    target: Target
+    policy: Policy
+    key: Secret | None
+
+
+def forward_to_home(caller: Caller) -> Flow[RelayOutcome] | None:
+    """Forward a request that names no model to the home provider; None if it has no home that speaks its dialect."""
+    config, request = caller.config, caller.request
+    if not config.home:
+        return None
+    base_url = config.home_options.get("base_url")
+    target = find_host(config.home, base_url=base_url, rows=caller.builder.rows)
+    row = target.provider.with_dialect(caller.dialect)
+    if row is None:
+        return None
+    target = msgspec.structs.replace(target, provider=row)
+    key = find_key(row, config.home_options.get("api_key"), base_url=target.base_url)
+    path = urlsplit(target.base_url).path.rstrip("/") + caller.endpoint.path[caller.endpoint.path.index("/responses") :]
+    url = join_url(target, path, last=caller.endpoint.query.items())
+    headers = {**build_headers(target, "application/json")}
+    sent = HttpRequest(request.method, url, headers, request.body, choose_credential_header(target))
+    return return_response(caller, _HomeCall(target, read_policy(CallOptions()), key), sent)
+
+
+class ForwardExchange:
+    """A forwarded request to one target in progress."""
+
+    def __init__(
+        self,
+        call: Call,
+        request: HttpRequest,
+        caller: Caller,
+        served: ServedRequest | None,
+        record: Record | None = None,
+        notices: tuple[Notice, ...] = (),
+        *,
+        stream: bool = False,
+        is_last: bool = True,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        """`served`: the request as it was read; None if it could not be. `is_last`: no other target follows."""
+        self._call = call
+        self._request = request
+        self._caller = caller
+        self._served = served
+        self._record = record
+        self._notices = (*notices, *call.notices)
+        self._stream = stream
+        self._is_last = is_last
+        self._jitter = jitter
+        self._reader: ResponseReader | None = None
+        self.status = 0
+        """The status that the caller got."""
+        self.is_cut = False
+        """Whether a stream that has begun broke off, so that its end has to be told."""
+
+    @property
+    def partial(self) -> Reply | None:
+        """The reply so far."""
+        return None if self._reader is None else self._reader.partial
+
+    @property
+    def emitted(self) -> bool:
+        """Whether the caller got the head of the response."""
+        return self._caller.started
+
+    def steps(self, began: float | None = None) -> Flow[Reply]:
+        """The flow: it emits the head and the bytes of the response. Its errors leave after their response did, if no
+        other target follows.
+        """
+        call = self._call
+        try:
+            if began is None:
+                began = yield Now()
+            head = yield from self._open()
+            if 200 <= head.status < 300:
+                return (yield from self._receive(head, began))
+            raise (yield from self._return_error(head))
+        except AsidesError as error:
+            if error.partial is None:
+                error.partial = self.partial
+            clean_error(error, call.target, call.key, None if self._served is None else self._served.prompt)
+            raise
+
+    def _open(self) -> Flow[Head]:
+        call, attempt = self._call, 0
+        while True:
+            attempt += 1
+            try:
+                if isinstance(call.key, KeySource):
+                    yield from fetch_key(call.key)
+                head: Head = yield Open(self._request)
+                return head
+            except TransportError as error:
+                seconds = wait_before_next(error, _NO_HEAD, attempt, call.policy, self._jitter(), call.key)
+            yield Sleep(seconds)
+
+    def _return_error(self, head: Head) -> Flow[ProviderError]:
+        """Hand the provider's error to the caller, unless another target follows. Returns it."""
+        body = b""
+        try:
+            while len(body) < _MOST_ERROR_BYTES and (data := (yield Read(patience=5.0))):
+                body += data
+        except TransportError:
+            pass  # The status says enough.
+        target = self._call.target
+        error = decode_error(find_dialect(target.dialect), head, body[:ERROR_BODY_LIMIT], target)
+        if self._is_last and head.status >= 400:
+            self.status = head.status
+            start = self._caller.start(head.status, select_response_headers(head.headers), self._notices)
+            yield Emit([*start, body] if body else [*start])
+        return error
+
+    def _receive(self, head: Head, began: float | None) -> Flow[Reply]:
+        call, caller = self._call, self._caller
+        decoder = find_dialect(call.target.dialect).decoder(call.target)
+        fields: dict[str, Any] = {"visibility": call.policy.visibility} if call.policy.visibility else {}
+        self._reader = reader = ResponseReader(
+            decoder,
+            call.target.provider.name,
+            self._notices,
+            keep_raw=call.policy.keep_raw,
+            limits=call.policy.reply_limits,
+            fields=fields,
+            began=began,
+        )
+        self.status = head.status
+        headers = select_response_headers(head.headers)
+        if not self._stream:
+            return (yield from self._receive_whole(headers))
+        headers |= {"cache-control": "no-cache", "x-accel-buffering": "no"}
+        started: list[Any] = [*caller.start(head.status, headers, self._notices)]
+        is_recorded = False
+        lost: TransportError | None = None
+        while True:
+            try:
+                data: bytes = yield Read()
+            except TransportError as problem:
+                lost, data = problem, b""
+            if not data:
+                break
+            if not is_recorded:
+                reader.feed(data)
+                if getattr(decoder, "done", False) and decoder.failure is None:
+                    # The caller may be back with its next request as soon as it has the last event.
+                    is_recorded = True
+                    reader.finish()
+                    yield from self._keep()
+            yield Emit([*started, data])
+            started = []
+        if not is_recorded:
+            reader.finish(lost)
+            if decoder.failure is None:
+                yield from self._keep()
+        if started:
+            yield Emit(started)
+        self.is_cut = not is_recorded and lost is not None and decoder.failure is not None
+        return reader.reply()
+
+    def _receive_whole(self, headers: dict[str, str]) -> Flow[Reply]:
+        reader = self._reader
+        if reader is None:
+            raise AssertionError("a reader is made before the body is read")
+        pieces: list[bytes] = []
+        while data := (yield Read()):
+            pieces.append(data)
+            reader.feed(data)
+        events = reader.finish()
+        if reader.decoder.failure is None:
+            yield from self._keep()
+        warned = [event.notice for event in events if isinstance(event, Warned)]
+        start = self._caller.start(self.status, headers, [*self._notices, *warned])
+        yield Emit([*start, *pieces])
+        return reader.reply()
+
+    def _keep(self) -> Flow[None]:
+        if self._record is not None and (reply := self.partial) is not None:
+            yield from self._record(reply)
+
+
+_NO_HEAD = Head(0, {})

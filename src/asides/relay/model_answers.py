@@ -1,0 +1,140 @@
+"""Answers about models, in the caller's shape: lists, one model, and what else clients of a dialect ask of a server.
+
+A list holds the names of the settings, and the models of the home provider. Not here: what a name means (routes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from asides.dialects import find_dialect, model_list_formats
+from asides.dialects.server_half import RequestFields
+from asides.flows.list_models import list_models
+from asides.flows.steps import Emit, Flow, UseCall
+from asides.options import ListOptions
+from asides.relay.endpoints import OLLAMA_VERSION
+from asides.relay.error_response import RelayRefusal
+from asides.relay.relay_config import Caller
+from asides.relay.relay_request import RelayOutcome
+from asides.relay.routes import find_route, list_own_names
+from asides.values.errors import AsidesError, ConfigError, UnknownModel, UnknownProvider
+from asides.values.model_info import ModelInfo
+from asides.values.notices import Notice
+
+_JSON = {"content-type": "application/json"}
+_DETAILS = {
+    "parent_model": "",
+    "format": "relay",
+    "family": "relay",
+    "families": ["relay"],
+    "parameter_size": "",
+    "quantization_level": "",
+}
+
+
+def answer_about_models(caller: Caller) -> Flow[RelayOutcome]:
+    """Answer a request that asks for no reply and no count."""
+    action, dialect = caller.endpoint.action, caller.dialect
+    headers, body = _JSON, b""
+    match action:
+        case "models":
+            models = yield from _collect_models(caller)
+            body = find_dialect(dialect).write_models(models, caller.endpoint.query)
+        case "model":
+            model = yield from _find_model(caller, caller.endpoint.names["model"])
+            formats = getattr(model_list_formats, dialect.upper(), None)
+            if formats is None:
+                raise RelayRefusal("this dialect has no entry for one model.", status=501)
+            body = msgspec.json.encode(formats.write_entry(model))
+        case "model_details":
+            body = yield from _show_details(caller)
+        case "loaded_models":
+            body = msgspec.json.encode({"models": []})
+        case "version":
+            body = msgspec.json.encode({"version": OLLAMA_VERSION})
+        case "root":
+            headers, body = {"content-type": "text/plain; charset=utf-8"}, b"Ollama is running"
+        case _:
+            raise RelayRefusal(_explain_missing(action), status=501)
+    yield Emit([*caller.start(200, headers), body])
+    return RelayOutcome(200, "own", "answered by the relay", notices=tuple(caller.notices))
+
+
+def _explain_missing(action: str) -> str:
+    what = {
+        "compact": "a conversation is compacted only by the provider that stores it",
+        "tokenize": "the tokens of other makers' models are not known",
+        "manage_models": "models are not pulled, changed or embedded here",
+    }
+    return f"{what.get(action, 'this is not relayed')}. To do: ask that provider itself."
+
+
+def _collect_models(caller: Caller) -> Flow[tuple[ModelInfo, ...]]:
+    """The names of the settings, then the models of the home provider. A home without a list costs no answer."""
+    own = [ModelInfo(name) for name in list_own_names(caller.builder)]
+    listed: Sequence[ModelInfo] = ()
+    config = caller.config
+    if config.home and config.lists_home:
+        given = {name: value for name in ("api_key", "base_url") if (value := config.home_options.get(name))}
+        options: dict[str, Any] = {"retries": 0, **given}
+        try:
+            call = caller.builder.build_model_list(config.home, ListOptions(**options))  # type: ignore[typeddict-item]
+            yield UseCall(call)  # type: ignore[arg-type]
+            listed = yield from list_models(call)
+        except AsidesError as problem:
+            caller.notices.append(Notice("models_not_listed", f"{config.home} gave no list: {problem}"))
+    return tuple({model.id: model for model in (*listed, *own)}.values())
+
+
+def _find_model(caller: Caller, name: str) -> Flow[ModelInfo]:
+    """One model. A name that leads to a provider is one; of the home provider, the entry of its list."""
+    name = name.removeprefix("models/")
+    models = yield from _collect_models(caller)
+    found = next((model for model in models if model.id == name), None)
+    if found is not None:
+        return found
+    try:
+        route = find_route(name, caller.builder, "", "")
+        caller.builder.find_known(route.targets[0])
+    except (UnknownModel, UnknownProvider):
+        raise _refuse_model(name) from None
+    except ConfigError:
+        pass  # Its address is not set; the model exists.
+    return ModelInfo(name)
+
+
+def _refuse_model(name: str) -> RelayRefusal:
+    return RelayRefusal(
+        f"The model '{name[:200]}' does not exist. To do: name one as provider:model.",
+        status=404,
+        code="model_not_found",
+        param="model",
+    )
+
+
+def _show_details(caller: Caller) -> Flow[bytes]:
+    fields = RequestFields.parse_body(caller.request.body)
+    name = fields.take("model", str) or fields.take("name", str) or ""
+    model = yield from _find_model(caller, name)
+    thinks = True
+    try:
+        route = find_route(name, caller.builder, caller.config.home, caller.dialect)
+        thinks = caller.builder.find_known(route.targets[0]).found.rule.thinking != "never"
+    except ConfigError:
+        pass
+    known = {} if model.context is None else {"relay.context_length": model.context}
+    return msgspec.json.encode(
+        {
+            "modelfile": "",
+            "parameters": "",
+            "template": "",
+            "details": _DETAILS,
+            "model_info": {"general.architecture": "relay", **known},
+            "capabilities": ["completion", "tools", *(["thinking"] if thinks else [])],
+            "modified_at": datetime.fromtimestamp(model.created or 0, UTC).isoformat(),
+        }
+    )

@@ -1,0 +1,265 @@
+"""A request for a reply: read it, route it, put its state back, and ask its targets in order.
+
+Each target gets the request forwarded or translated, as choose_mode says. Not here: forwarding (forward) and
+translating (translate) themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+
+from asides.dialects.dialect import ServedRequest
+from asides.flows.call import Call
+from asides.flows.fallback import ExchangeInOrder
+from asides.flows.steps import Allow, Emit, Flow, UseCall
+from asides.relay.caller_state import CallerState
+from asides.relay.choose_mode import Mode, choose_mode
+from asides.relay.endpoints import MakeWriter, ReadRequest, find_reply_form, only_loads, write_load_reply
+from asides.relay.error_response import ErrorResponse, RelayRefusal, write_stream_error
+from asides.relay.forward import ForwardExchange, build_forward_request
+from asides.relay.relay_config import Caller
+from asides.relay.relay_request import RelayMode, RelayOutcome
+from asides.relay.request_options import FIELD, RequestOptions, collect_options, read_request_options
+from asides.relay.routes import find_route
+from asides.relay.splice_body import find_members
+from asides.relay.stored_responses import join_messages, read_previous, refuse_previous
+from asides.relay.target_calls import build_calls
+from asides.relay.translate import TranslatedExchange
+from asides.values.errors import ConfigError, MissingKey, UnknownModel
+from asides.values.messages import Prompt, ProviderState
+from asides.values.notices import Notice
+from asides.values.reply import Reply
+
+_MODEL_IN_PATH = re.compile(r"/models?/(.+?)(?::\w+|/converse(?:-stream)?)$")
+
+
+class RelayedReply:
+    """One request for a reply in progress."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        self._state = CallerState(caller)
+        self._exchange: TranslatedExchange | ForwardExchange | None = None
+        self._modes: dict[int, Mode] = {}
+        self.mode: RelayMode = "own"
+        self.reason = ""
+        self.model = ""
+        """The target that was asked last, as provider:model."""
+
+    @property
+    def status(self) -> int:
+        """The status that the caller got; 0 before that."""
+        return getattr(self._exchange, "status", 0)
+
+    def write_last_error(self, response: ErrorResponse) -> bytes:
+        """The end of a stream that has begun and failed, in the caller's dialect; b"" where its end is said already."""
+        exchange = self._exchange
+        if isinstance(exchange, TranslatedExchange):
+            return exchange.write_last_error(response)
+        if isinstance(exchange, ForwardExchange) and exchange.is_cut and self._caller.config.tells_cuts:
+            writer = self._find_form()[1](model="", stream=True, include_usage=False)
+            written = write_stream_error(writer, response)
+            # The event that broke off must not swallow this one.
+            return b"\n\n" + written if written and writer.content_type == "text/event-stream" else written
+        return b""
+
+    def steps(self) -> Flow[RelayOutcome]:
+        """The flow. Raises errors, for whoever writes them."""
+        caller = self._caller
+        read, make_writer = self._find_form()
+        served, unreadable = _read(read, caller)
+        own = read_request_options(served.prompt.extra.pop(FIELD, None) if served else None, caller.config)
+        if served is not None and only_loads(served, caller.dialect):
+            return (yield from _answer_load(caller, served, make_writer))
+        model = served.model if served else _find_model(caller)
+        route = find_route(model, caller.builder, caller.config.home, caller.dialect)
+        asked = served or ServedRequest(Prompt(()), model, _find_stream(caller))
+        state = asked.prompt.state
+        self._state.wants_storing = state.store is not False
+        if state.previous_response_id is not None:
+            asked = yield from self._expand(asked, state.previous_response_id)
+        options = collect_options(own, asked.prompt, route, caller.config, caller.builder)
+        try:
+            call = build_calls(caller, asked, options)
+        except MissingKey as problem:
+            if not route.is_guess:
+                raise
+            raise UnknownModel(
+                f"the model {model[:200]!r} begins with no provider's name, and as a model of {problem.provider} it "
+                "needs a key. To do: write provider:model; `asides providers` lists the providers."
+            ) from None
+        calls = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
+        if served is not None:
+            asked = yield from self._state.restore(asked, [each.target for each in calls])
+            calls = tuple(_replace_messages(each, asked.prompt) for each in calls)
+        for each in calls:
+            self._modes[id(each.target)] = self._choose(each, options)
+        if unreadable is not None or self._state.is_missing or state.conversation is not None:
+            calls = self._keep_forwarded(calls, unreadable or _refuse_state(state))
+        yield Allow(calls[0].policy.timeout.total)
+
+        def start(one: Call, notices: tuple[Notice, ...]) -> TranslatedExchange | ForwardExchange:
+            return self._start(one, asked, options, make_writer, notices, is_last=one is calls[-1])
+
+        reply: Reply
+        if len(calls) > 1:
+            in_order = ExchangeInOrder(msgspec.structs.replace(calls[0], fallbacks=calls[1:]), start)
+            reply = yield from in_order.steps()
+        else:
+            yield UseCall(calls[0])
+            reply = yield from start(calls[0], ()).steps()
+        notices = (*caller.notices, *reply.warnings)
+        return RelayOutcome(self.status, self.mode, self.reason, self.model, reply=reply, notices=notices)
+
+    def _keep_forwarded(self, calls: Sequence[Call], problem: ConfigError) -> tuple[Call, ...]:
+        """The calls that are forwarded: the request cannot be translated. Raises the problem if the first is not."""
+        if self._modes[id(calls[0].target)].name != "forward":
+            raise problem
+        return tuple(call for call in calls if self._modes[id(call.target)].name == "forward")
+
+    def _expand(self, served: ServedRequest, previous: str) -> Flow[ServedRequest]:
+        """Put the conversation before the input, if the relay stored it."""
+        records = (yield from read_previous(self._state.keys, previous)) if self._state.has_store else None
+        if records is None:
+            self._state.is_missing = True
+            return served
+        messages = join_messages(records)
+        self._state.expanded = len(messages)
+        self._state.ancestors = tuple(record.id for record in records)
+        self._state.is_changed = True
+        prompt = msgspec.structs.replace(served.prompt, messages=(*messages, *served.prompt.messages))
+        return msgspec.structs.replace(served, prompt=prompt)
+
+    def _find_form(self) -> tuple[ReadRequest, MakeWriter]:
+        endpoint = self._caller.endpoint
+        return find_reply_form(endpoint.dialect, endpoint.path, endpoint.query)
+
+    def _choose(self, call: Call, options: RequestOptions) -> Mode:
+        caller = self._caller
+        return choose_mode(
+            call,
+            caller.dialect,
+            visibility=self._state.find_visibility(options.visibility),
+            sink=caller.config.sink,
+            may_forward=caller.config.forwards and options.may_forward,
+            has_options=options.changes_prompt,
+            has_state=self._state.is_changed,
+        )
+
+    def _start(
+        self,
+        call: Call,
+        served: ServedRequest,
+        options: RequestOptions,
+        make_writer: MakeWriter,
+        notices: tuple[Notice, ...],
+        *,
+        is_last: bool,
+    ) -> TranslatedExchange | ForwardExchange:
+        caller, mode = self._caller, self._modes[id(call.target)]
+        self.model = call.model
+        if mode.name == "forward":
+            drop = (FIELD,)
+            request = build_forward_request(call, caller, served.stream, drop)
+            if request is not None:
+                self.mode, self.reason = mode.name, mode.reason
+                return self._begin(
+                    ForwardExchange(
+                        call,
+                        request,
+                        caller,
+                        served,
+                        self._record_forwarded(served),
+                        notices,
+                        stream=served.stream,
+                        is_last=is_last,
+                    )
+                )
+            mode = Mode("translate", "the members of the body are not unique")
+        self.mode, self.reason = mode.name, mode.reason
+        visibility = self._state.find_visibility(options.visibility)
+        return self._begin(
+            TranslatedExchange(call, caller, served, self._state, make_writer, notices, visibility=visibility)
+        )
+
+    def _begin(self, exchange: TranslatedExchange | ForwardExchange) -> TranslatedExchange | ForwardExchange:
+        self._exchange = exchange
+        return exchange
+
+    def _record_forwarded(self, served: ServedRequest) -> Callable[[Reply], Flow[None]] | None:
+        """How the turn of a forwarded request is recorded: some callers return less than they got."""
+        state = self._state
+        if not state.has_store or not served.prompt.messages:
+            return None
+        return lambda reply: state.record(state.make_carrier(), reply)
+
+
+def _answer_load(caller: Caller, served: ServedRequest, make_writer: MakeWriter) -> Flow[RelayOutcome]:
+    """Answer a request that loads a model: here there is nothing to load."""
+    content_type, body = write_load_reply(served, make_writer)
+    yield Emit([*caller.start(200, {"content-type": content_type}), body])
+    return RelayOutcome(200, "own", "a request without a question")
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+class _Shallow(msgspec.Struct):
+    model: Any = None
+    stream: Any = None
+
+
+def _read(read: ReadRequest, caller: Caller) -> tuple[ServedRequest | None, ConfigError | None]:
+    """The request, or the reason why it cannot be read. One that is forwarded need not be."""
+    try:
+        return read(caller.request.body, caller.endpoint.path), None
+    except ConfigError as problem:
+        if find_members(caller.request.body) is None:
+            raise
+        return None, problem
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
+        # A reader that trusted the type of a field.
+        return None, ConfigError("a field of the request has an unexpected type.")
+
+
+def _find_model(caller: Caller) -> str:
+    """The model of a request that could not be read."""
+    from_path = _MODEL_IN_PATH.search(unquote(caller.endpoint.path))
+    model = from_path[1] if from_path is not None else _read_shallow(caller).model
+    if not isinstance(model, str) or not model:
+        raise RelayRefusal("model is missing.", param="model")
+    return model
+
+
+def _find_stream(caller: Caller) -> bool:
+    path = caller.endpoint.path
+    return _read_shallow(caller).stream is True or path.endswith((":streamGenerateContent", "/converse-stream"))
+
+
+def _read_shallow(caller: Caller) -> _Shallow:
+    try:
+        return msgspec.json.decode(caller.request.body, type=_Shallow)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return _Shallow()
+
+
+def _refuse_state(state: ProviderState) -> ConfigError:
+    if state.previous_response_id is not None:
+        return refuse_previous(state.previous_response_id)
+    return RelayRefusal(
+        "conversation cannot be translated for this model: it is stored at the provider that made it. To do: send the "
+        "messages, or previous_response_id.",
+        param="conversation",
+    )
+
+
+def _replace_messages(call: Call, prompt: Prompt) -> Call:
+    """The call with the messages of the restored prompt."""
+    if call.prompt.messages == prompt.messages:
+        return call
+    return msgspec.structs.replace(call, prompt=msgspec.structs.replace(call.prompt, messages=prompt.messages))

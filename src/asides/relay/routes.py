@@ -1,0 +1,87 @@
+"""Routes: what the model's name of a request means. `find_route(name, …) → Route`.
+
+In order: a route of the settings, an alias, provider:model, and else a model of the door's home provider or of the
+dialect's maker. Not here: asking the targets in order (flows/fallback).
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from asides.options import Options
+from asides.providers.find import find_row
+from asides.providers.table import find_maker
+from asides.relay.error_response import RelayRefusal
+from asides.values.errors import UnknownModel
+
+if TYPE_CHECKING:
+    from asides.flows.build_call import CallBuilder
+
+_GLOB_MARKS = frozenset("*?[")
+
+
+class Route(msgspec.Struct, frozen=True):
+    """The targets of a name, in order, and the options that hold where the request says nothing."""
+
+    targets: tuple[str, ...]
+    options: Options = msgspec.field(default_factory=Options)
+    name: str = ""
+    """The name of the route of the settings; "" if it is none."""
+    is_guess: bool = False
+    """The name looks as if it began with a provider's, and none is called so: a model of the home may be."""
+
+
+def find_route(model: str, builder: CallBuilder, home: str, dialect: str) -> Route:
+    """Find the route of a model as a request names it. Raises UnknownModel."""
+    name = model.strip()
+    if not name:
+        raise RelayRefusal("model is missing. To do: name one, as provider:model.", param="model")
+    settings = builder.settings
+    if (found := _find_named(name, settings.routes)) is not None:
+        return found
+    if name in settings.aliases:
+        return Route((settings.resolve_model(name),))
+    # Models of hosts that serve those of many makers have names with a slash.
+    if is_qualified(name, builder, slashes=home in ("", find_maker(dialect))):
+        return Route((name,))
+    if (matching := _find_matching(name, settings.routes)) is not None:
+        return matching
+    provider = home or find_maker(dialect)
+    if provider is None:
+        raise UnknownModel(f"the model {name!r} names no provider. To do: write provider:model.")
+    return Route((f"{provider}:{name}",), is_guess=not home and ":" in name)
+
+
+def is_qualified(name: str, builder: CallBuilder, *, slashes: bool = True) -> bool:
+    """Whether a name begins with that of a provider: provider:model, or with `slashes` also provider/model."""
+    return any(
+        mark and rest.strip() and find_row(before, builder.rows) is not None
+        for before, mark, rest in (name.partition(mark) for mark in (":/" if slashes else ":"))
+    )
+
+
+def list_own_names(builder: CallBuilder) -> list[str]:
+    """The names that the settings give to models, for lists: routes, then aliases."""
+    settings = builder.settings
+    routes = [name for name in settings.routes if not _GLOB_MARKS.intersection(name)]
+    return list(dict.fromkeys([*routes, *settings.aliases]))
+
+
+def _find_named(name: str, routes: dict[str, Any]) -> Route | None:
+    table = routes.get(name)
+    return None if table is None else _build_route(name, table)
+
+
+def _find_matching(name: str, routes: dict[str, Any]) -> Route | None:
+    """The first route whose name is a pattern that fits."""
+    for pattern, table in routes.items():
+        if _GLOB_MARKS.intersection(pattern) and fnmatchcase(name, pattern):
+            return _build_route(pattern, table)
+    return None
+
+
+def _build_route(name: str, table: Any) -> Route:
+    return Route(table.targets, cast(Options, table.collect_options()), name)

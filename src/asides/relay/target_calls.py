@@ -1,0 +1,61 @@
+"""The calls of a request: one for each of its targets, the first with the others as its fallbacks.
+
+Not here: what a model's name means (routes), and whether a call is forwarded (choose_mode).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from asides.dialects.dialect import ServedRequest
+from asides.flows.call import NO_STATE, Call
+from asides.flows.fallback import join_calls
+from asides.options import Options, merge_options
+from asides.providers.endpoint import RESPONSES, is_canonical
+from asides.providers.find import find_row
+from asides.relay.relay_config import Caller
+from asides.relay.request_options import RequestOptions
+from asides.values.errors import MissingKey
+
+_ENDPOINTS = {"openai_chat": "chat", "openai_responses": "responses"}
+
+
+def build_calls(caller: Caller, served: ServedRequest, options: RequestOptions) -> Call:
+    """Build the call of the first model, with those of the others as its fallbacks. Raises before a byte is sent."""
+    names: list[str] = []
+    calls: list[Call | MissingKey] = []
+    for model in options.models:
+        try:
+            call = _build_call(caller, model, served, options.options)
+        except MissingKey as problem:
+            names.append(model)
+            calls.append(problem)
+        else:
+            each = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
+            names += [one.model for one in each]
+            calls += each
+    return join_calls(names, calls, ())
+
+
+def _build_call(caller: Caller, model: str, served: ServedRequest, options: Options) -> Call:
+    builder, home = caller.builder, caller.config.home
+    row = find_row(model.partition(":")[0], builder.rows)
+    is_home = bool(home) and row is not None and row is find_row(home, builder.rows)
+    if is_home:
+        options = merge_options(caller.config.home_options, options)
+    prompt = served.prompt
+    if prompt.state != NO_STATE:
+        # What the provider stores for a forwarded request is in its bytes; for others the relay stores it.
+        state = msgspec.structs.replace(prompt.state, store=None, previous_response_id=None, conversation=None)
+        prompt = msgspec.structs.replace(prompt, state=state)
+    call = builder.build(model, prompt, options, stream=served.stream)
+    endpoint = _ENDPOINTS.get(caller.dialect)
+    if endpoint is None or "endpoint" in options or call.target.dialect == caller.dialect:
+        return call
+    # The home is the address that the client itself would have asked, in its own dialect.
+    is_known = is_home or is_canonical(call.target)
+    speaks_it = is_known and row is not None and row.with_dialect(caller.dialect) is not None
+    # Thinking that was asked for comes back only from Responses.
+    if not speaks_it or (caller.dialect != RESPONSES and prompt.thinking.wanted):
+        return call
+    return builder.build(model, prompt, merge_options(options, Options(endpoint=endpoint)), stream=served.stream)

@@ -1,0 +1,153 @@
+"""Set up the state of a relay: `open_vault(mode)` gives its store and its keys.
+
+The master key is the one that is given, else that of the variable ASIDES_RELAY_KEY, else that of a file beside the
+SQLite file, which is made once, else a random one, which ends with the process. Not here: what keys are for
+(relay_keys).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from asides.conversations.store import StoreError
+from asides.providers.key_file import check_privacy
+from asides.relay.relay_keys import KEY_VARIABLE, MASTER_BYTES, RelayKeys, can_encrypt
+from asides.relay.turn_state import StateMode
+from asides.relay.vault import VaultLimits
+from asides.settings_files import read_regular_file
+from asides.values.errors import ConfigError
+
+if TYPE_CHECKING:
+    from asides.relay.vault.memory_vault import MemoryVault
+    from asides.relay.vault.sqlite_vault import SqliteVault
+
+
+class OpenedVault:
+    """The state of a relay: its mode, its keys, and its store if it has one."""
+
+    def __init__(self, mode: StateMode, keys: RelayKeys, store: MemoryVault | SqliteVault | None) -> None:
+        self.mode: StateMode = mode
+        self.keys = keys
+        self.store = store
+
+    def close(self) -> None:
+        """Release the store."""
+        if self.store is not None:
+            self.store.close()
+
+    def __repr__(self) -> str:
+        return f"OpenedVault({self.mode!r}, {self.store!r})"
+
+
+def open_vault(
+    mode: StateMode = "memory",
+    path: str | os.PathLike[str] | None = None,
+    *,
+    key: str | bytes | RelayKeys | None = None,
+    limits: VaultLimits | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> OpenedVault:
+    """Open the vault of a relay. `path` is the SQLite file of the mode "store". Raises ConfigError."""
+    if mode not in get_args(StateMode):
+        raise ConfigError(f"{mode!r} is no mode for reasoning state. To do: use {', '.join(get_args(StateMode))}.")
+    if mode != "store":
+        if path is not None:
+            raise ConfigError(f"the mode {mode!r} has no file. To do: use the mode 'store', or leave the path out.")
+        from asides.relay.vault.memory_vault import MemoryVault
+
+        store = MemoryVault(limits) if mode == "memory" else None
+        return OpenedVault(mode, find_keys(key, environ), store)
+    if path is None:
+        raise ConfigError("the mode 'store' needs the path of a file. To do: name one.")
+    if not can_encrypt():
+        raise ConfigError(
+            "the mode 'store' encrypts what it stores, with the package cryptography. To do: install asides[relay]."
+        )
+    from asides.relay.vault.sqlite_vault import SqliteVault
+
+    return OpenedVault(mode, find_keys(key, environ, beside=Path(path)), SqliteVault(path, limits))
+
+
+# --- the master key ---------------------------------------------------------------------------------------------------
+
+
+def find_keys(
+    key: str | bytes | RelayKeys | None = None,
+    environ: Mapping[str, str] | None = None,
+    *,
+    beside: Path | None = None,
+) -> RelayKeys:
+    """Find the master keys. `beside` is the SQLite file whose neighbour holds them."""
+    if isinstance(key, RelayKeys):
+        return key
+    if isinstance(key, bytes):
+        return RelayKeys((key,))
+    given = key if key is not None else (os.environ if environ is None else environ).get(KEY_VARIABLE, "")
+    if given.strip():
+        return RelayKeys.parse(given)
+    if key is not None:
+        raise ConfigError("the master key of the relay is blank. To do: leave it out, and one is made.")
+    return RelayKeys.generate() if beside is None else _read_or_make(_name_key_file(beside))
+
+
+def _name_key_file(beside: Path) -> Path:
+    place = Path(os.path.realpath(beside.expanduser()))
+    return place.with_name(f"{place.name}.key")
+
+
+def _read_or_make(path: Path) -> RelayKeys:
+    try:
+        return _read(path)
+    except FileNotFoundError:
+        pass
+    except OSError as problem:
+        raise _build_error(path, "read", problem) from None
+    try:
+        _make(path)
+        return _read(path)
+    except OSError as problem:
+        raise _build_error(path, "written", problem) from None
+
+
+def _read(path: Path) -> RelayKeys:
+    content, status = read_regular_file(path)
+    check_privacy(path, status)
+    text = content.decode("ascii", "replace")
+    if not text.strip():
+        raise StoreError(f"the file {path} holds no key. To do: put the key back, or delete the file and the vault.")
+    return RelayKeys.parse(text)
+
+
+def _make(path: Path) -> None:
+    """Make the file, whole or not at all. Of two processes that try, the first one's stays."""
+    if not path.parent.is_dir():
+        raise StoreError(f"the folder of {path} does not exist. To do: create it, or name another place.")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(secrets.token_bytes(MASTER_BYTES).hex().encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without links
+            if not path.exists():
+                temporary.replace(path)
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def _build_error(path: Path, what: str, problem: OSError) -> StoreError:
+    return StoreError(
+        f"the key of the vault, {path}, cannot be {what}: {problem.strerror or problem}. To do: check its owner and "
+        f"its mode, or set {KEY_VARIABLE}."
+    )

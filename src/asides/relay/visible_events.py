@@ -1,0 +1,101 @@
+"""Leave thinking out that a caller may not see, and words around the JSON that it asked for.
+
+Not here: what may be seen (values/visibility), and how JSON is asked for (fit_output).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from asides.values.events import Event, ReplyEnded, TextDelta, ThinkingDelta
+from asides.values.visibility import Sink, Visibility
+
+_OPENING = re.compile(r"[{\[]")
+_MARKS = re.compile(r'["{}\[\]]')
+_STRING_END = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_MOST_BEFORE = 4096
+
+
+def hide_thinking(events: Sequence[Event], visibility: Visibility, sink: Sink) -> list[Event]:
+    """The events without the text of thoughts that may not be seen there."""
+    return [event for event in events if not isinstance(event, ThinkingDelta) or visibility.allows(sink, event.kind)]
+
+
+class JsonOnly:
+    """Takes the first JSON value out of the answer's text: models that get a schema in their instructions may write a
+    fence, or some words, around it. Text without JSON stays as it is.
+    """
+
+    def __init__(self) -> None:
+        self._waiting = ""
+        self._depth = 0
+        self._in_string = False
+        self._is_escaped = False
+        self._state = "before"
+        self._block = 0
+
+    def fit(self, events: Sequence[Event]) -> list[Event]:
+        """The events with nothing but JSON as the answer."""
+        fitted: list[Event] = []
+        for event in events:
+            if isinstance(event, TextDelta):
+                self._block = event.block
+                if text := self._take(event.text):
+                    fitted.append(TextDelta(text, event.block))
+                continue
+            if isinstance(event, ReplyEnded) and self._waiting:
+                fitted.append(TextDelta(self._waiting, self._block))
+                self._waiting = ""
+            fitted.append(event)
+        return fitted
+
+    def _take(self, text: str) -> str:
+        if self._state == "before":
+            self._waiting += text
+            found = _OPENING.search(self._waiting)
+            if found is None:
+                if len(self._waiting) <= _MOST_BEFORE:
+                    return ""
+                self._state = "plain"
+                text, self._waiting = self._waiting, ""
+                return text
+            text, self._waiting, self._state = self._waiting[found.start() :], "", "inside"
+        if self._state == "plain":
+            return text
+        return self._follow(text) if self._state == "inside" else ""
+
+    def _follow(self, text: str) -> str:
+        """The text up to the end of the JSON value."""
+        place = 0
+        while place < len(text):
+            if self._in_string:
+                place = self._leave_string(text, place)
+                continue
+            found = _MARKS.search(text, place)
+            if found is None:
+                break
+            place = found.end()
+            match found[0]:
+                case '"':
+                    self._in_string = True
+                case "{" | "[":
+                    self._depth += 1
+                case _:
+                    self._depth -= 1
+                    if self._depth == 0:
+                        self._state = "after"
+                        return text[:place]
+        return text
+
+    def _leave_string(self, text: str, place: int) -> int:
+        if self._is_escaped:
+            self._is_escaped = False
+            return place + 1
+        found = _STRING_END.match(text, place)
+        if found is not None:
+            self._in_string = False
+            return found.end()
+        rest = text[place:]
+        self._is_escaped = (len(rest) - len(rest.rstrip("\\"))) % 2 == 1
+        return len(text)

@@ -1,0 +1,112 @@
+"""`SqliteFile`: tables are created once, transactions hold or leave nothing, and errors are ours.
+
+What stores promise through it is in test_sqlite, test_together and tests/relay/vault.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from asides.conversations.store import StoreError
+from asides.conversations.store.sqlite_file import READ, WRITE, SqliteFile
+
+
+class Tables:
+    """A table of numbers, and how often it was created."""
+
+    def __init__(self) -> None:
+        self.created = 0
+
+    def has_tables(self, connection: sqlite3.Connection, path: str) -> bool:
+        if connection.execute("PRAGMA user_version").fetchone()[0] > 1:
+            raise StoreError(f"{path} is newer. To do: upgrade.")
+        return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+
+    def create(self, connection: sqlite3.Connection) -> None:
+        self.created += 1
+        connection.execute("CREATE TABLE numbers (number INTEGER UNIQUE)")
+
+    def open(self, path: Path | str, synchronous: Literal["FULL", "NORMAL"] = "FULL") -> SqliteFile:
+        return SqliteFile(path, self.has_tables, self.create, patience=0.1, synchronous=synchronous)
+
+
+def insert(connection: sqlite3.Connection, *numbers: int) -> None:
+    connection.executemany("INSERT INTO numbers VALUES (?)", [(number,) for number in numbers])
+
+
+def list_numbers(connection: sqlite3.Connection) -> list[int]:
+    return [row[0] for row in connection.execute("SELECT number FROM numbers ORDER BY number")]
+
+
+@pytest.mark.parametrize("place", ["file", ":memory:"])
+def test_tables_are_created_once_when_they_are_first_needed(tmp_path: Path, place: str) -> None:
+    tables = Tables()
+    file = tables.open(tmp_path / "a.db" if place == "file" else place)
+    assert tables.created == 0
+    assert list(tmp_path.iterdir()) == []
+    file.run(WRITE, lambda connection: insert(connection, 1))
+    assert file.run(READ, list_numbers) == [1]
+    assert tables.created == 1
+    file.close()
+    if place == "file":
+        assert tables.open(tmp_path / "a.db").run(READ, list_numbers) == [1]
+        assert tables.created == 1
+
+
+def test_a_transaction_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    file = Tables().open(tmp_path / "a.db")
+    with pytest.raises(StoreError, match="failed"):
+        file.run(WRITE, lambda connection: insert(connection, 1, 2, 2))
+    with pytest.raises(KeyboardInterrupt):
+        file.run(WRITE, lambda connection: (insert(connection, 3), interrupt()))
+    assert file.run(READ, list_numbers) == []
+    file.close()
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("word", "level"), [("FULL", 2), ("NORMAL", 1)])
+def test_what_survives_is_as_it_was_asked_for(tmp_path: Path, word: Literal["FULL", "NORMAL"], level: int) -> None:
+    file = Tables().open(tmp_path / "a.db", word)
+    assert file.run(READ, lambda connection: connection.execute("PRAGMA synchronous").fetchone()) == (level,)
+    assert file.run(READ, lambda connection: connection.execute("PRAGMA journal_mode").fetchone()) == ("wal",)
+    file.close()
+
+
+def test_another_writer_is_waited_for_and_then_reported(tmp_path: Path) -> None:
+    file = Tables().open(tmp_path / "a.db")
+    file.run(WRITE, lambda connection: insert(connection, 1))
+    with closing(sqlite3.connect(tmp_path / "a.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match=r"busy with other writers for 0\.1 seconds"):
+            file.run(WRITE, lambda connection: insert(connection, 2))
+        other.execute("ROLLBACK")
+    file.run(WRITE, lambda connection: insert(connection, 2))
+    assert file.run(READ, list_numbers) == [1, 2]
+    file.close()
+
+
+def test_a_file_of_another_kind_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        connection.execute("PRAGMA user_version = 7")
+    tables = Tables()
+    with pytest.raises(StoreError, match="newer"):
+        tables.open(tmp_path / "a.db").run(WRITE, lambda connection: insert(connection, 1))
+    assert tables.created == 0
+
+
+def test_the_log_is_emptied(tmp_path: Path) -> None:
+    file = Tables().open(tmp_path / "a.db")
+    file.run(WRITE, lambda connection: insert(connection, 1))
+    assert (tmp_path / "a.db-wal").stat().st_size > 0
+    file.empty_log()
+    assert (tmp_path / "a.db-wal").stat().st_size == 0
+    file.close()
+    Tables().open(":memory:").empty_log()

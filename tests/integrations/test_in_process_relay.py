@@ -1,0 +1,96 @@
+"""The relay in this process: what begins for which request, the vault that clients share, and other endpoints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asides import ConfigError
+from asides.integrations.in_process_relay import Answered, ClientRequest, Forwarded, InProcessRelay
+from asides.relay.relay import RelayExchange
+from asides.testing import OpenStage, Say
+from asides.transports.relay_stream import RelayStream
+from asides.transports.urllib3 import Urllib3Transport
+
+
+def make_request(path: str, body: Any = None, *, origin: str = "https://api.openai.com", **more: Any) -> ClientRequest:
+    content = b"" if body is None else json.dumps(body).encode()
+    fields = {"method": "POST", "query": "", "headers": {"authorization": "Bearer sk-home"}, "limits": None, **more}
+    return ClientRequest(origin=origin, path=path, body=content, **fields)
+
+
+def run(relay: InProcessRelay, request: ClientRequest) -> tuple[int, Any]:
+    stream = RelayStream(relay.begin(request), Urllib3Transport(), relay.records)
+    start = stream.start()
+    return start.status, json.loads(b"".join(stream))
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "kind"),
+    [
+        ("/v1/chat/completions", {"model": "gpt-5"}, RelayExchange),
+        ("/v1/responses", {"model": "gpt-5"}, RelayExchange),
+        ("/v1/embeddings", {"model": "text-embedding-3-small"}, Forwarded),
+        ("/v1/embeddings", {"model": "ft:custom:1"}, Forwarded),
+        ("/v1/files", None, Forwarded),
+        ("/v1/embeddings", {"model": "gemini:text-embedding-004"}, Answered),
+    ],
+)
+def test_what_begins(path: str, body: Any, kind: type) -> None:
+    assert type(InProcessRelay().begin(make_request(path, body))) is kind
+
+
+def test_another_endpoint_without_a_key_says_which_one_is_missing() -> None:
+    status, body = run(InProcessRelay(), make_request("/v1/files", headers={}))
+    assert (status, "OPENAI_API_KEY" in body["error"]["message"]) == (401, True)
+
+
+def test_another_endpoint_goes_out_as_it_came(stage: OpenStage) -> None:
+    opened = stage()
+    request = make_request(
+        "/v1/embeddings", {"model": "m", "input": "a"}, origin=opened.url.removesuffix("/v1"), query="a=1"
+    )
+    assert run(InProcessRelay(), request)[0] == 404
+    [received] = opened.requests
+    assert (received.path, received.query, received.body) == ("/v1/embeddings", "a=1", request.body)
+    assert received.headers["authorization"] == "Bearer sk-home"
+
+
+def test_clients_of_one_process_share_their_vault(tmp_path: Path) -> None:
+    assert InProcessRelay().records is InProcessRelay({"vault": "memory"}).records is not None
+    assert InProcessRelay({"vault": "off"}).records is InProcessRelay({"vault": "carry-only"}).records is None
+    stored = InProcessRelay({"vault": tmp_path / "vault.db"}).records
+    assert stored is not None
+    assert not stored.is_instant
+    stored.close()
+    with pytest.raises(ConfigError):
+        InProcessRelay({"relay_key": "too short"})
+
+
+def test_nothing_of_a_request_is_in_its_repr() -> None:
+    shown = repr(make_request("/v1/chat/completions", {"messages": "private words"}))
+    assert ("private" in shown, "sk-home" in shown) == (False, False)
+
+
+def test_tenants_do_not_share_state(stage: OpenStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    from asides.values.parts import ToolCall
+
+    call = ToolCall("call_0123456789abcdef0123", "f", {})
+    opened = stage(Say(thinking="of one tenant", tool_calls=(call,)), Say("done"))
+    monkeypatch.setenv("ASIDES_STAGE", opened.url)
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}]
+    question: Any = {"role": "user", "content": "?"}
+    asked = {"model": "deepseek:deepseek-v4-pro", "tools": tools, "messages": [question]}
+    run(InProcessRelay({"tenant": "one"}), make_request("/v1/chat/completions", asked))
+    turn = {"role": "assistant", "tool_calls": [
+        {"id": call.id, "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    ]}  # fmt: skip
+    result = {"role": "tool", "tool_call_id": call.id, "content": "1"}
+    asked["messages"] = [question, turn, result]
+    run(InProcessRelay({"tenant": "two"}), make_request("/v1/chat/completions", asked))
+    assert b"of one tenant" not in opened.requests[-1].body
+    run(InProcessRelay({"tenant": "one"}), make_request("/v1/chat/completions", asked))
+    assert b"of one tenant" in opened.requests[-1].body

@@ -1,0 +1,145 @@
+"""A caller of the relay in any dialect: our own client half writes its requests and reads its responses."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from asides.dialects import find_dialect
+from asides.flows.build_call import CallBuilder
+from asides.flows.call import encode_request
+from asides.flows.exchange import ResponseReader
+from asides.flows.retry import decode_error
+from asides.flows.steps import Head
+from asides.options import Options, merge_options
+from asides.providers.find import find_provider
+from asides.providers.provider import Target
+from asides.providers.table import find_maker
+from asides.relay.relay import Relay, RelayConfig
+from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
+from asides.relay.vault.memory_vault import MemoryVault
+from asides.settings import Settings, load_settings
+from asides.testing import Stage
+from asides.transports.protocols import RecordStore
+from asides.transports.relay_stream import RelayStream
+from asides.transports.urllib3 import Urllib3Transport
+from asides.values.messages import Prompt
+from asides.values.reply import Reply
+
+CALLERS = ("anthropic", "bedrock", "cohere", "gemini", "ollama", "openai_chat", "openai_responses")
+UPSTREAMS = (
+    "anthropic:claude-opus-4-5",
+    "bedrock:anthropic.claude-opus-4-5-20251101-v1:0",
+    "cohere:command-a-reasoning-08-2025",
+    "gemini:gemini-3-pro-preview",
+    "ollama:qwen3:8b",
+    "deepseek:deepseek-v4-pro",
+    "openai-responses:gpt-5.2",
+)
+"""A model behind each dialect."""
+
+
+# Clients of these dialects ask models of these makers for thinking.
+_USUAL_MODELS = {
+    "anthropic": "claude-opus-4-5",
+    "bedrock": "anthropic.claude-opus-4-5-20251101-v1:0",
+    "gemini": "gemini-3-pro-preview",
+}
+
+
+ROUTES = {
+    "best": {"targets": ["openai-compatible:big", "openai-compatible:small"], "thinking": "low", "max_tokens": 99},
+    "claude-*": {"targets": "openai-compatible:any"},
+}
+
+
+def load(**tables: Any) -> Settings:
+    """Settings of these tables alone."""
+    return load_settings(environ={}, files=[], **tables)
+
+
+class Response(msgspec.Struct, frozen=True):
+    """What a caller got."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    outcome: RelayOutcome | None
+
+    @property
+    def json(self) -> Any:
+        return msgspec.json.decode(self.body)
+
+
+class Door:
+    """A relay in front of a stage."""
+
+    def __init__(
+        self,
+        stage: Stage | None,
+        *,
+        store: bool = True,
+        records: RecordStore | None = None,
+        settings: Settings | None = None,
+        options: Options | None = None,
+        **config: Any,
+    ) -> None:
+        given = Options() if stage is None else Options(base_url=stage.url, api_key="sk-test")
+        self.records: RecordStore | None = (records or MemoryVault()) if store else None
+        config.setdefault("state_mode", "memory" if store else "carry-only")
+        builder = CallBuilder(merge_options(given, options or Options()), settings=settings or Settings())
+        self.relay = Relay(builder, RelayConfig(**config))
+        self.transport = Urllib3Transport()
+
+    def open(self, request: RelayRequest) -> tuple[RelayStream, ResponseStart]:
+        stream = RelayStream(self.relay.begin(request), self.transport, self.records)
+        return stream, stream.start()
+
+    def send(self, request: RelayRequest) -> Response:
+        stream, start = self.open(request)
+        body = b"".join(stream)
+        return Response(start.status, start.headers, body, stream.outcome)
+
+    def post(self, path: str, body: Any, dialect: str = "", **more: Any) -> Response:
+        data = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        return self.send(RelayRequest(dialect, "POST", path, body=data, **more))
+
+    def get(self, path: str, dialect: str = "", method: str = "GET", **more: Any) -> Response:
+        return self.send(RelayRequest(dialect, method, path, **more))
+
+    def ask(self, dialect: str, model: str, prompt: Prompt) -> Reply:
+        """Ask in a dialect. Raises the error that its client would see."""
+        return self.answer(dialect, model, prompt)[0]
+
+    def answer(self, dialect: str, model: str, prompt: Prompt) -> tuple[Reply, Response]:
+        request = write_request(dialect, model, prompt)
+        response = self.send(request)
+        return read_response(dialect, model, response), response
+
+
+def make_target(dialect: str, model: str) -> Target:
+    """The relay as a client of this dialect knows it: like the dialect's maker."""
+    row = find_provider(find_maker(dialect) or "").with_dialect(dialect)
+    assert row is not None
+    return Target(row, model, "http://relay.test/v1", row.rule(_USUAL_MODELS.get(dialect, model)))
+
+
+def write_request(dialect: str, model: str, prompt: Prompt) -> RelayRequest:
+    """A request as a client of this dialect writes it."""
+    sent = encode_request(prompt, make_target(dialect, model), on_conflict="adjust").request
+    parts = urlsplit(sent.url)
+    headers = {name.lower(): value for name, value in sent.headers.items()}
+    return RelayRequest("", sent.method, parts.path, parts.query, headers, sent.body)
+
+
+def read_response(dialect: str, model: str, response: Response) -> Reply:
+    """The reply as a client of this dialect reads it. Raises its error."""
+    target, wire = make_target(dialect, model), find_dialect(dialect)
+    if response.status >= 400:
+        raise decode_error(wire, Head(response.status, response.headers), response.body, target)
+    reader = ResponseReader(wire.decoder(target), target.provider.name)
+    reader.feed(response.body)
+    reader.finish()
+    return reader.reply()

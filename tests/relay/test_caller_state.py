@@ -1,0 +1,34 @@
+"""The state of a request: a store that fails costs no answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asides.relay.relay_request import RelayRequest
+from asides.testing import Stage
+from asides.testing.stage import Say
+from tests.relay.relaying import Door
+
+
+class _Broken:
+    is_instant = True
+
+    def read(self, tenant: str, keys: Any) -> Any:
+        raise OSError
+
+    write = delete = read
+
+    def close(self) -> None: ...
+
+
+def test_a_store_that_fails_costs_no_answer() -> None:
+    with Stage(Say(thinking="t", text="Hi")) as stage:
+        door = Door(stage, records=_Broken())
+        response = door.send(
+            RelayRequest("", "POST", "/v1/responses", body=b'{"model":"deepseek:deepseek-v4-pro","input":"?"}')
+        )
+    assert response.status == 200
+    assert response.json["output"][-1]["content"][0]["text"] == "Hi"
+    assert response.outcome is not None
+    assert any(notice.code == "relay_store_failed" for notice in response.outcome.notices)
+    assert "relay_store_failed" in response.headers["x-asides-notice"]

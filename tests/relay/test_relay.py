@@ -1,0 +1,125 @@
+"""Requests that end in an error, in the caller's dialect, and paths that lead nowhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from asides.relay.endpoints import find_endpoint
+from asides.relay.relay_request import RelayRequest
+from asides.testing import Stage
+from asides.testing.stage import Fail, Garbage, Hang, Say
+from asides.values.errors import (
+    AsidesError,
+    ConnectionLost,
+    RateLimited,
+)
+from asides.values.messages import Prompt, user
+from tests.relay.relaying import CALLERS, Door, read_response, write_request
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("caller", CALLERS)
+def test_a_refusal_before_the_first_byte(caller: str, stream: bool) -> None:
+    with Stage(Fail(status=429, message="slow down", retry_after=0)) as stage:
+        response = Door(stage, options={"retries": 1}).send(
+            write_request(caller, "openai-compatible:any", Prompt((user("SECRET PROMPT"),), stream=stream))
+        )
+        assert len(stage.requests) == 2
+    assert response.status == 429
+    assert b"SECRET PROMPT" not in response.body
+    assert b"sk-test" not in response.body
+    assert response.headers["content-type"] == "application/json"
+    with pytest.raises(RateLimited):
+        read_response(caller, "any", response)
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+def test_a_stream_that_breaks_ends_with_the_error_of_the_dialect(caller: str) -> None:
+    with Stage(Say(text="A long answer that never ends. " * 9, piece=10, cut_after=2500)) as stage:
+        response = Door(stage).send(write_request(caller, "openai-compatible:any", Prompt((user("?"),), stream=True)))
+    assert response.status == 200
+    assert response.outcome is not None
+    assert isinstance(response.outcome.error, ConnectionLost)
+    assert response.outcome.reply is not None
+    with pytest.raises(AsidesError) as caught:
+        read_response(caller, "any", response)
+    assert caught.value.partial is not None
+    assert caught.value.partial.text.startswith("A long answer")
+    assert not isinstance(caught.value, ConnectionLost), "the stream itself says that it failed"
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+def test_a_whole_reply_that_breaks_is_an_error_response(caller: str) -> None:
+    with Stage(Say(text="A long answer", cut_after=30)) as stage:
+        response = Door(stage, options={"retries": 0}).send(
+            write_request(caller, "openai-compatible:any", Prompt((user("?"),)))
+        )
+    assert response.status == 502
+
+
+def test_html_in_place_of_a_reply() -> None:
+    with Stage(Garbage()) as stage:
+        response = Door(stage, options={"retries": 0}).send(
+            write_request("anthropic", "openai-compatible:any", Prompt((user("?"),)))
+        )
+    assert response.status == 502
+    assert response.json["type"] == "error"
+
+
+def test_a_silent_provider() -> None:
+    with Stage(Hang()) as stage:
+        door = Door(stage, options={"timeout": 0.2, "retries": 0})
+        response = door.send(write_request("openai_chat", "openai-compatible:any", Prompt((user("?"),), stream=True)))
+    assert response.status == 504
+    assert response.json["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "shape"),
+    [
+        ("/v1/chat/completions", lambda body: body["error"]["code"] == "model_not_found"),
+        ("/v1/responses", lambda body: body["error"]["code"] == "model_not_found"),
+        ("/v1/messages", lambda body: body["error"]["type"] == "not_found_error"),
+        ("/v1beta/models/nobody%3Ax:generateContent", lambda body: body["error"]["status"] == "NOT_FOUND"),
+        ("/model/nobody%3Ax/converse", lambda body: "message" in body),
+        ("/v2/chat", lambda body: "message" in body),
+        ("/api/chat", lambda body: isinstance(body["error"], str)),
+    ],
+)
+def test_an_unknown_model_is_a_clear_404(path: str, shape: Any) -> None:
+    dialect = find_endpoint("POST", path, "", {}).dialect
+    prompt = Prompt((user("?"),))
+    body = write_request(dialect, "nobody:x", prompt).body
+    # The maker's own names are not known either where the maker has no key; here the name has an unknown provider.
+    response = Door(None, home="nobody").post(path, body)
+    assert response.status == 404, response.body
+    assert shape(response.json)
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "status"),
+    [
+        ("/v1/nothing", "POST", 404),
+        ("/v1/messages", "GET", 405),
+        ("/v1/models", "POST", 405),
+        ("/api/pull", "POST", 501),
+        ("/v1/responses/compact", "POST", 501),
+        ("/v1/tokenize", "POST", 501),
+    ],
+)
+def test_paths_that_are_not_there(path: str, method: str, status: int) -> None:
+    response = Door(None).send(RelayRequest("", method, path, body=b"{}"))
+    assert response.status == status
+    assert response.json
+    if status == 405:
+        assert response.headers["allow"]
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"null", b'{"model": 7}', b'{"model":"a:b","messages":7}', b"\xff"])
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses", "/v2/chat", "/api/chat"])
+def test_bad_bodies_are_bad_requests(path: str, body: bytes) -> None:
+    response = Door(None).post(path, body)
+    assert response.status in (400, 404)
+    assert response.json

@@ -1,0 +1,121 @@
+"""Every dialect of a caller in front of every dialect of a provider, on the strict stage."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from asides.dialects.dialect import ServedRequest
+from asides.providers.find import find_provider
+from asides.testing import Stage
+from asides.testing.stage import Say
+from asides.values.messages import Message, OutputSchema, Prompt, read_facts, user
+from asides.values.parts import ToolCall, ToolResult
+from asides.values.thinking import Thinking
+from asides.values.tools import Tool
+from asides.values.usage import Usage
+from tests.relay.relaying import CALLERS, UPSTREAMS, Door
+
+_WEATHER = Tool(
+    "get_weather",
+    "The weather.",
+    {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+)
+# Between these two, thinking may stand in the answer, or the host has rules of its own.
+_TRANSLATED = ("cohere", "ollama", "openai_chat")
+_HIGH = Thinking(effort="high")
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+@pytest.mark.parametrize("caller", CALLERS)
+def test_a_reply_keeps_thinking_and_answer_apart(caller: str, upstream: str, stream: bool) -> None:
+    scene = Say(text="It is 42.", thinking="Six times seven.", usage=Usage(10, 20, 5))
+    with Stage(scene) as stage:
+        stage.expect_no_refusals()
+        prompt = Prompt((user("6*7?"),), system="Be brief.", thinking=_HIGH, stream=stream)
+        reply, response = Door(stage).answer(caller, upstream, prompt)
+    assert response.status == 200
+    assert reply.text == "It is 42."
+    assert reply.thinking is not None
+    assert reply.thinking.text == "Six times seven."
+    assert reply.stop.reason == "stop"
+    assert reply.usage.input == 10
+    assert reply.usage.output == 20
+    assert response.outcome is not None
+    is_same = find_provider(upstream.partition(":")[0]).dialect == caller
+    assert response.outcome.mode == ("forward" if is_same and caller not in _TRANSLATED else "translate")
+    assert response.outcome.reason
+    if not is_same and caller not in ("gemini", "bedrock", "cohere"):
+        assert upstream.encode() in response.body, "the model is named as the caller did"
+
+
+def _play(request: ServedRequest) -> Say:
+    """Call a tool until five results are there."""
+    results = sum(len(facts.results) for facts in read_facts(request.prompt.messages))
+    if results >= 5:
+        return Say(thinking=f"Enough of {results}.", text="Sunny everywhere.")
+    call = ToolCall(f"call_{results}aB3dE5fG7", "get_weather", {"city": f"City {results}"})
+    return Say(thinking=f"Ask number {results}.", tool_calls=(call,))
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+@pytest.mark.parametrize("caller", CALLERS)
+def test_tools_to_the_fifth_step(caller: str, upstream: str, stream: bool) -> None:
+    with Stage(_play) as stage:
+        stage.expect_no_refusals()
+        door = Door(stage)
+        prompt = Prompt((user("Weather in five cities?"),), tools=(_WEATHER,), thinking=_HIGH, stream=stream)
+        for step in range(5):
+            reply = door.ask(caller, upstream, prompt)
+            (call,) = reply.tool_calls
+            assert call.name == "get_weather"
+            assert call.arguments == {"city": f"City {step}"}
+            assert reply.thinking is not None
+            assert reply.thinking.text == f"Ask number {step}."
+            prompt = _continue(prompt, reply.parts, call)
+        reply = door.ask(caller, upstream, prompt)
+        assert reply.text == "Sunny everywhere."
+        assert reply.thinking is not None
+        assert reply.thinking.text == "Enough of 5."
+        stage.assert_no_leak("asd1.")
+
+
+def _continue(prompt: Prompt, parts: tuple[object, ...], call: ToolCall) -> Prompt:
+    turn = Message("assistant", parts)  # type: ignore[arg-type]
+    result = Message("tool", (ToolResult(call.id, "sunny", name=call.name),))
+    return msgspec.structs.replace(prompt, messages=(*prompt.messages, turn, result))
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+@pytest.mark.parametrize("caller", ["anthropic", "gemini", "ollama", "openai_chat", "openai_responses", "cohere"])
+def test_a_schema_gives_json_from_every_model(caller: str, upstream: str, stream: bool) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"sum": {"type": "integer"}},
+        "required": ["sum"],
+        "additionalProperties": False,
+    }
+
+    def play(request: ServedRequest) -> Say:
+        if request.prompt.output is not None:
+            return Say(text='{"sum": 42}')
+        assert "sum" in str(request.prompt), "the schema is in the instructions"
+        return Say(text='Here it is:\n```json\n{"sum": 42}\n```\nDone.', piece=3)
+
+    with Stage(play) as stage:
+        stage.expect_no_refusals()
+        prompt = Prompt((user("6*7 as JSON?"),), output=OutputSchema("answer", schema, strict=True), stream=stream)
+        reply = Door(stage).ask(caller, upstream, prompt)
+    assert msgspec.json.decode(reply.text) == {"sum": 42}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("caller", CALLERS)
+def test_an_empty_reply_is_a_valid_response(caller: str, stream: bool) -> None:
+    with Stage(Say(text="")) as stage:
+        prompt = Prompt((user("?"),), stream=stream)
+        reply = Door(stage).ask(caller, "openai-compatible:any", prompt)
+    assert reply.text == ""

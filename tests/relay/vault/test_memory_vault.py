@@ -1,0 +1,210 @@
+"""What every vault promises, for the one in memory and the one in SQLite alike."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from asides.relay.vault import VaultLimits
+from asides.relay.vault.memory_vault import MemoryVault
+from asides.relay.vault.sqlite_vault import SqliteVault
+from asides.values.stored_records import StoredRecord
+
+DAY = 24 * 60 * 60.0
+Vault = MemoryVault | SqliteVault
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Rig:
+    """A vault, its clock, and how to make another one of its kind."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        self.clock = Clock()
+        self._kind = kind
+        self._folder = folder
+        self._opened: list[Vault] = []
+
+    def open(self, limits: VaultLimits | None = None) -> Vault:
+        if self._kind == "memory":
+            vault: Vault = MemoryVault(limits, clock=self.clock)
+        else:
+            vault = SqliteVault(self._folder / f"vault{len(self._opened)}.db", limits, clock=self.clock)
+        self._opened.append(vault)
+        return vault
+
+    def close(self) -> None:
+        for vault in self._opened:
+            vault.close()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
+    made = Rig(request.param, tmp_path)
+    yield made
+    made.close()
+
+
+def record(name: str, *keys: str, size: int = 10) -> StoredRecord:
+    return StoredRecord(name, keys or (f"key of {name}".replace(" ", "_"),), b"\0\xff" + b"x" * size)
+
+
+def ids(vault: Vault, *keys: str, tenant: str = "a") -> list[str]:
+    return [found.id for found in vault.read(tenant, keys)]
+
+
+def test_a_record_is_found_under_each_of_its_keys_once_and_as_it_was(rig: Rig) -> None:
+    vault = rig.open()
+    one, two = record("one", "k1", "k2", "shared"), record("two", "k3", "shared")
+    vault.write("a", one)
+    vault.write("a", two)
+    assert list(vault.read("a", ["k1"])) == [one]
+    assert list(vault.read("a", ["k2", "k1"])) == [one]
+    assert sorted(ids(vault, "shared")) == ["one", "two"]
+    assert sorted(ids(vault, "k1", "k3", "shared", "none")) == ["one", "two"]
+    assert ids(vault, "none") == []
+    assert ids(vault) == []
+    assert vault.is_instant == isinstance(vault, MemoryVault)
+
+
+def test_tenants_share_nothing(rig: Rig) -> None:
+    vault = rig.open()
+    vault.write("a", record("one", "k"))
+    vault.write("b", record("one", "k", size=3))
+    assert len(vault.read("a", ["k"])[0].payload) == 12
+    assert len(vault.read("b", ["k"])[0].payload) == 5
+    assert ids(vault, "k", tenant="c") == []
+    assert vault.delete("b", ["k"]) == 1
+    assert ids(vault, "k") == ["one"]
+
+
+def test_the_first_record_of_an_id_stays(rig: Rig) -> None:
+    vault = rig.open()
+    vault.write("a", record("one", "k"))
+    vault.write("a", record("one", "other", size=99))
+    assert vault.read("a", ["k"])[0] == record("one", "k")
+    assert ids(vault, "other") == []
+
+
+def test_records_are_deleted_by_key_and_by_tenant(rig: Rig) -> None:
+    vault = rig.open()
+    for name in ("one", "two", "three"):
+        vault.write("a", record(name, name, "all" if name != "three" else "third"))
+    vault.write("b", record("four", "all"))
+    assert vault.delete("a", ["all", "one", "none"]) == 2
+    assert ids(vault, "one", "two", "three") == ["three"]
+    assert vault.delete("a", ["all"]) == 0
+    assert vault.delete_tenant("a") == 1
+    assert vault.delete_tenant("a") == 0
+    assert ids(vault, "three") == []
+    assert ids(vault, "all", tenant="b") == ["four"]
+    vault.write("a", record("five", "again"))
+    assert ids(vault, "again") == ["five"]
+
+
+def test_a_record_ends_seven_days_after_its_last_use(rig: Rig) -> None:
+    vault = rig.open()
+    vault.write("a", record("used", "u"))
+    vault.write("a", record("left", "l"))
+    for _ in range(3):
+        rig.clock.now += 5 * DAY
+        assert ids(vault, "u") == ["used"]
+    assert ids(vault, "l") == []
+    rig.clock.now += 8 * DAY
+    assert ids(vault, "u") == []
+    vault.write("a", record("new", "n"))
+    assert ids(vault, "n", "u", "l") == ["new"]
+
+
+def test_a_tenant_has_a_number_of_records_and_the_least_used_go_first(rig: Rig) -> None:
+    vault = rig.open(VaultLimits(records=3, seconds=100.0))
+    for name in ("a", "b", "c"):
+        vault.write("t", record(name, name))
+        rig.clock.now += 10
+    assert ids(vault, "a", tenant="t") == ["a"]  # used again, so b is next
+    rig.clock.now += 10
+    vault.write("t", record("d", "d"))
+    vault.write("other", record("e", "e"))
+    assert sorted(ids(vault, "a", "b", "c", "d", tenant="t")) == ["a", "c", "d"]
+    assert ids(vault, "e", tenant="other") == ["e"]
+
+
+def test_a_tenant_has_a_number_of_bytes(rig: Rig) -> None:
+    vault = rig.open(VaultLimits(size=5000))
+    for number in range(10):
+        rig.clock.now += 1
+        vault.write("t", record(str(number), f"k{number}", size=1000))
+    assert sorted(ids(vault, *(f"k{number}" for number in range(10)), tenant="t")) == ["6", "7", "8", "9"]
+    vault.write("t", record("large", "large", size=9000))
+    assert ids(vault, "large", tenant="t") == []
+
+
+def test_limits_hold_after_deletions(rig: Rig) -> None:
+    vault = rig.open(VaultLimits(records=2))
+    for number in range(6):
+        rig.clock.now += 1
+        vault.write("t", record(str(number), f"k{number}"))
+        vault.delete("t", [f"k{number}"])
+    vault.write("t", record("x", "x"))
+    vault.write("t", record("y", "y"))
+    assert sorted(ids(vault, "x", "y", tenant="t")) == ["x", "y"]
+
+
+def test_a_thousand_keys_are_one_read(rig: Rig) -> None:
+    vault = rig.open()
+    for number in range(50):
+        vault.write("a", record(str(number), f"k{number}"))
+    assert len(ids(vault, *(f"k{number}" for number in range(1500)))) == 50
+
+
+def test_many_threads_use_one_vault(rig: Rig) -> None:
+    vault = rig.open()
+    problems: list[BaseException] = []
+
+    def work(thread: int) -> None:
+        try:
+            for number in range(20):
+                vault.write(f"t{thread % 2}", record(f"{thread}-{number}", f"k{thread}-{number}", "shared"))
+                assert ids(vault, f"k{thread}-{number}", tenant=f"t{thread % 2}") == [f"{thread}-{number}"]
+        except BaseException as problem:  # noqa: BLE001 - it fails the test below
+            problems.append(problem)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert len(ids(vault, "shared", tenant="t0")) == 40
+
+
+def test_names_and_keys_may_be_anything(rig: Rig) -> None:
+    vault = rig.open()
+    vault.write("", record("one", "k"))
+    vault.write("ü\ud800", record("two", "k"))
+    assert ids(vault, "k", tenant="") == ["one"]
+    assert ids(vault, "k", tenant="ü\ud800") == ["two"]
+
+
+def test_tenants_that_do_not_come_back_are_forgotten() -> None:
+    clock = Clock()
+    vault = MemoryVault(clock=clock)
+    for number in range(100):
+        vault.write(f"tenant {number}", record("one", "k"))
+    clock.now += 8 * DAY
+    vault.write("new", record("one", "k"))
+    assert set(vault._tenants) == {"new"}
+    assert repr(vault) == "MemoryVault(1 records)"
+    vault.close()
+    assert ids(vault, "k", tenant="new") == []
