@@ -4,10 +4,9 @@
 ```python
 import asides
 
-
-async def answer(body: dict) -> asides.ui.AsyncUiStream[bytes]:
-    events = client.stream("anthropic:claude-opus-5-5", asides.ui.read_vercel(body))
-    return asides.ui.vercel(events)  # the body of a response with the headers asides.ui.VERCEL_HEADERS
+posted = [{"role": "user", "parts": [{"type": "text", "text": "What is 6 * 7?"}]}]
+events = asides.stream("deepseek:deepseek-flash", asides.ui.read_vercel(posted))
+body = b"".join(asides.ui.vercel(events))  # sent with the headers asides.ui.VERCEL_HEADERS
 ```
 
 No other package is needed. Not here: the writers and readers themselves (integrations).

@@ -71,7 +71,7 @@ class AsyncEvents(Generic[Item]):
 
     def batches(self) -> AsyncIterator[list[Item]]:
         """The events in lists, one list for each read. Cheaper than single events for code that forwards them."""
-        if "_events" in self.__dict__:
+        if "_events" in self.__dict__ and not self._driver.is_closed:
             # Single events were read. The rest of their batch is there.
             return _to_batches(self._events)
         output = self._driver.state.output

@@ -64,7 +64,7 @@ class Events(Generic[Item]):
 
     def batches(self) -> Iterator[list[Item]]:
         """The events in lists, one list for each read. Cheaper than single events for code that forwards them."""
-        if "_events" in self.__dict__:
+        if "_events" in self.__dict__ and not self._driver.is_closed:
             # Single events were read. The rest of their batch is there.
             return ([event] for event in self._events)
         output = self._driver.state.output
