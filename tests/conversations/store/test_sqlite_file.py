@@ -63,12 +63,13 @@ def test_a_transaction_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="failed"):
         file.run(WRITE, lambda connection: insert(connection, 1, 2, 2))
     with pytest.raises(KeyboardInterrupt):
-        file.run(WRITE, lambda connection: (insert(connection, 3), interrupt()))
+        file.run(WRITE, insert_and_interrupt)
     assert file.run(READ, list_numbers) == []
     file.close()
 
 
-def interrupt() -> None:
+def insert_and_interrupt(connection: sqlite3.Connection) -> None:
+    insert(connection, 3)
     raise KeyboardInterrupt
 
 

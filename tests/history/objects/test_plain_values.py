@@ -269,7 +269,7 @@ class NoDict:
 
 class LyingClass:
     @property  # type: ignore[misc]
-    def __class__(self) -> Any:
+    def __class__(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
         raise ValueError("a secret of the message")
 
 
