@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
 
 from asides.dialects import find_dialect
 from asides.relay.error_response import RelayRefusal, write_error_response
 from asides.relay.relay_request import RelayRequest
+from asides.relay.translate.translate_fields import UntranslatableField
 from asides.values.errors import (
     AsidesError,
     AuthError,
@@ -24,6 +27,7 @@ from asides.values.errors import (
     UnknownModel,
 )
 from tests.relay.relaying import CALLERS, Door
+from tests.relay.translated import BASES, translate
 
 _STATUSES: list[tuple[AsidesError, int]] = [
     (RateLimited("too many", status=429, retry_after=2.2), 429),
@@ -76,3 +80,19 @@ def test_codes_that_clients_match_on() -> None:
     quota = RateLimited("no credit", status=402)
     assert msgspec.json.decode(write_error_response(quota, "openai_chat").body)["error"]["code"] == "insufficient_quota"
     assert "x-amzn-errortype" in write_error_response(quota, "bedrock").headers
+
+
+def test_a_field_that_cannot_be_translated_is_named_as_clients_look_for_it() -> None:
+    with pytest.raises(UntranslatableField) as refused:
+        translate("anthropic", {**BASES["anthropic"], "thread": {"type": "create"}}, "openai_chat")
+    error = json.loads(write_error_response(refused.value, "anthropic").body)["error"]
+    assert error["details"]["error_code"] == "thread_unsupported_request"
+    assert error["type"] == "invalid_request_error"
+    with pytest.raises(UntranslatableField) as refused:
+        translate("openai_chat", {**BASES["openai_chat"], "n": 2}, "gemini")
+    for caller in CALLERS:
+        response = write_error_response(refused.value, caller)
+        assert response.status == 400
+        assert b"one reply" in response.body
+        if caller in ("openai_chat", "openai_responses"):
+            assert json.loads(response.body)["error"]["param"] == "n"

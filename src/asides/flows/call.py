@@ -78,6 +78,14 @@ class CallLike(Protocol):
         ...
 
 
+class BareCall(msgspec.Struct, frozen=True):
+    """A call without a prompt, for requests that put no question to a model."""
+
+    target: Target
+    policy: Policy = Policy()
+    key: Secret | None = None
+
+
 class Call(msgspec.Struct, frozen=True):
     """Everything that a call needs, decided before anything is sent."""
 

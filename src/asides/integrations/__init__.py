@@ -1,1 +1,1 @@
-"""What the doors for users of other libraries share. Those libraries are loaded here and there only, when used."""
+"""What `asides.openai`, `anthropic`, `langchain` and `ui` share. Those libraries are loaded only when they are used."""

@@ -17,7 +17,7 @@ import msgspec
 from asides.dialects import plain_row
 from asides.dialects.dialect import HttpRequest
 from asides.flows.build_call import CallBuilder
-from asides.flows.call import CallLike, Policy
+from asides.flows.call import BareCall, CallLike, Policy
 from asides.flows.retry import fetch_key
 from asides.flows.steps import Emit, Flow, Open, Read
 from asides.integrations.client_requests import (
@@ -138,7 +138,7 @@ class InProcessRelay:
             home_options=home.options(read_key(request.headers)),
             options=merge_options(Options(timeout=timeout), self._options),
             sink="app",
-            tells_cuts=False,
+            reports_cuts=False,
             trusts_callers=True,
             keys=self._vault.keys,
             state_mode=self._vault.mode,
@@ -221,19 +221,11 @@ class _AddsHeaders:
 # --- requests that the relay has no endpoint for -----------------------------------------------------------------
 
 
-class _PlainCall(msgspec.Struct, frozen=True):
-    """The call of a request that is no question to a model."""
-
-    target: Target
-    policy: Policy = Policy()
-    key: Secret | None = None
-
-
 class Forwarded:
     """A request that goes to the home provider as it came, with its key. Its response comes back as it is."""
 
     def __init__(self, request: ClientRequest, target: Target, key: Secret | None, timeout: Timeout) -> None:
-        self.call: CallLike = _PlainCall(target, Policy(timeout=timeout), key)
+        self.call: CallLike = BareCall(target, Policy(timeout=timeout), key)
         self._dialect = plain_row(target.dialect).dialect
         query = f"?{request.query}" if request.query else ""
         headers = select_shared_headers(request.headers)
@@ -269,7 +261,7 @@ class Answered:
 
     def __init__(self, dialect: str, error: AsidesError) -> None:
         row = plain_row(dialect)
-        self.call: CallLike = _PlainCall(Target(row, "", row.base_url))
+        self.call: CallLike = BareCall(Target(row, "", row.base_url))
         self._response = write_error_response(error, dialect)
         self._error = error
 

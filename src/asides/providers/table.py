@@ -1762,3 +1762,8 @@ _MAKERS = {
 def find_maker(dialect: str) -> str | None:
     """The name of the provider that made a dialect, in origins and in model strings; None if it is not one of ours."""
     return _MAKERS.get(dialect)
+
+
+def is_maker(row: Provider, dialect: str) -> bool:
+    """Whether a row is the own host of the provider that made a dialect, and not another host that speaks it."""
+    return (row.host or row.name) == find_maker(dialect)

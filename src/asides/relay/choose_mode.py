@@ -14,7 +14,7 @@ from asides.dialects import find_facts, plain_row
 from asides.flows.call import Call
 from asides.providers.provider import Target
 from asides.providers.quirks import Quirks
-from asides.providers.table import find_maker
+from asides.providers.table import is_maker
 from asides.relay.relay_request import RelayMode
 from asides.values.visibility import Sink, Visibility
 
@@ -24,8 +24,6 @@ _ABOUT_REPLIES = (
     *("hides_truncation", "raw_reasoning", "auth", "path", "account_bound", "compacts", "continues", "cache_key"),
     *("cache_control", "server_tools", "stores", "summaries", "encrypted_reasoning", "includes_reasoning"),
 )
-
-
 # What a model's rule may change for requests.
 _ABOUT_REQUESTS = ("ask_by", "output_limit", "system_role", "replay_as")
 
@@ -67,10 +65,10 @@ def choose_mode(
         return _translate("the caller may not see this thinking")
     if target.quirks.transport != "direct":
         return _translate("a cloud wraps this dialect")
-    is_maker = (target.provider.host or target.provider.name) == find_maker(caller)
-    if target.facts.tags and not (is_maker and _thinks_apart(caller)):
+    of_maker = is_maker(target.provider, caller)
+    if target.facts.tags and not (of_maker and _thinks_apart(caller)):
         return _translate("thinking may stand in the answer")
-    if is_maker:
+    if of_maker:
         return Mode("forward", "the maker of this dialect")
     if not _is_plain(target):
         return _translate(f"{target.provider.name} differs from the plain dialect")
@@ -90,10 +88,10 @@ def _is_plain(target: Target) -> bool:
         return False
     if row.replay_rule(target.model).when != "never":
         return False
-    return _compare(row.quirks, plain)
+    return _has_same_requests(row.quirks, plain)
 
 
 @lru_cache(maxsize=256)
-def _compare(quirks: Quirks, plain: Quirks) -> bool:
+def _has_same_requests(quirks: Quirks, plain: Quirks) -> bool:
     same = {name: getattr(plain, name) for name in _ABOUT_REPLIES}
     return msgspec.structs.replace(quirks, **same) == plain

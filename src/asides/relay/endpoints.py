@@ -163,13 +163,13 @@ def find_reply_form(dialect: str, path: str, query: Mapping[str, str]) -> tuple[
     return found.read, found.writer
 
 
-def only_loads(served: ServedRequest, dialect: str) -> bool:
-    """Whether a request says nothing: clients of Ollama load a model so, or unload it."""
+def is_load_request(served: ServedRequest, dialect: str) -> bool:
+    """Whether a request holds no question: clients of Ollama load a model so, or unload it."""
     return dialect == "ollama" and not served.prompt.messages and not served.prompt.system
 
 
 def write_load_reply(served: ServedRequest, make_writer: MakeWriter) -> tuple[str, bytes]:
-    """The content type and the body of the reply to such a request."""
+    """The content type and the body of the reply to a request that only loads a model."""
     writer = make_writer(model=served.model, stream=served.stream, include_usage=False)
     reason = "unload" if served.prompt.extra.get("keep_alive") == 0 else "load"
     return writer.content_type, writer.write([ReplyStarted(served.model), ReplyEnded(StopReason("stop", reason))])

@@ -12,7 +12,6 @@ import msgspec
 
 from asides.dialects import find_dialect
 from asides.relay.translate.translate_fields import UntranslatableField
-from asides.relay.translate.translate_reply import write_refusal
 from asides.values.errors import (
     AsidesError,
     AuthError,
@@ -59,6 +58,17 @@ class RelayRefusal(ConfigError):
         self.headers = headers or {}
 
 
+MALFORMED = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
+"""What a reader raises that trusted the type of a field."""
+
+
+def refuse_malformed() -> RelayRefusal:
+    """The error of a request with a field of another type than its dialect says."""
+    return RelayRefusal(
+        "a field of the request has an unexpected type. To do: compare the request with the documentation of its API."
+    )
+
+
 class ErrorResponse(msgspec.Struct, frozen=True):
     """An error as the caller gets it."""
 
@@ -76,12 +86,11 @@ def write_error_response(error: AsidesError, dialect: str) -> ErrorResponse:
     found = find_dialect(dialect)
     message = _choose_words(error, dialect)
     more: dict[str, Any] = {}
-    if dialect in _OPENAI and isinstance(error, RelayRefusal) and error.param is not None:
+    if dialect in _OPENAI and isinstance(error, (RelayRefusal, UntranslatableField)) and error.param is not None:
         more["param"] = error.param
-    if isinstance(error, UntranslatableField):
-        body = write_refusal(dialect, error)
-    else:
-        body = found.write_error(status, message, kind, **more)
+    if dialect == "anthropic" and isinstance(error, UntranslatableField) and error.details is not None:
+        more["details"] = error.details
+    body = found.write_error(status, message, kind, **more)
     headers = {"content-type": "application/json"}
     write_headers = getattr(found, "write_error_headers", None)
     if write_headers is not None:

@@ -17,14 +17,13 @@ import msgspec
 from asides.dialects import find_dialect
 from asides.dialects.dialect import HttpRequest, ServedRequest
 from asides.dialects.http_body import build_headers, choose_credential_header, join_url
-from asides.flows.call import Call, CallLike, Policy, read_policy
+from asides.flows.call import BareCall, Call, CallLike, read_policy
 from asides.flows.exchange import ResponseReader
 from asides.flows.retry import ERROR_BODY_LIMIT, clean_error, decode_error, fetch_key, wait_before_next
 from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep, UseCall
 from asides.options import CallOptions
-from asides.providers.credentials import KeySource, Secret, find_key
+from asides.providers.credentials import KeySource, find_key
 from asides.providers.find import find_host
-from asides.providers.provider import Target
 from asides.relay.relay_config import Caller
 from asides.relay.relay_request import RelayOutcome
 from asides.relay.splice_body import splice_body
@@ -118,14 +117,6 @@ def return_response(caller: Caller, call: CallLike, request: HttpRequest) -> Flo
     return RelayOutcome(head.status, "forward", "asked where it is stored", call.target.provider.name)
 
 
-class _HomeCall(msgspec.Struct, frozen=True):
-    """A call to the home provider that concerns no model."""
-
-    target: Target
-    policy: Policy
-    key: Secret | None
-
-
 def forward_to_home(caller: Caller) -> Flow[RelayOutcome] | None:
     """Forward a request that names no model to the home provider; None if it has no home that speaks its dialect."""
     config, request = caller.config, caller.request
@@ -142,7 +133,7 @@ def forward_to_home(caller: Caller) -> Flow[RelayOutcome] | None:
     url = join_url(target, path, last=caller.endpoint.query.items())
     headers = {**build_headers(target, "application/json")}
     sent = HttpRequest(request.method, url, headers, request.body, choose_credential_header(target))
-    return return_response(caller, _HomeCall(target, read_policy(CallOptions()), key), sent)
+    return return_response(caller, BareCall(target, read_policy(CallOptions()), key), sent)
 
 
 class ForwardExchange:

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from asides.dialects import plain_row
-from asides.flows.call import CallLike, Policy
+from asides.flows.call import BareCall, CallLike
 from asides.flows.steps import Emit, Flow
-from asides.providers.credentials import Secret
 from asides.providers.provider import Target
 from asides.relay.endpoints import Endpoint, NoEndpoint, find_endpoint
-from asides.relay.error_response import RelayRefusal, write_error_response
+from asides.relay.error_response import MALFORMED, RelayRefusal, refuse_malformed, write_error_response
 from asides.relay.relay_config import Caller, RelayConfig
 from asides.relay.relay_request import RelayOutcome, RelayRequest
 from asides.relay.relayed_reply import RelayedReply
@@ -28,18 +27,8 @@ if TYPE_CHECKING:
     from asides.flows.build_call import CallBuilder
 
 _log = logging.getLogger("asides")
-_MALFORMED = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
-_WRONG_TYPE = "a field of the request has an unexpected type."
 
 __all__ = ["Relay", "RelayConfig", "RelayExchange"]
-
-
-class _NoCall(msgspec.Struct, frozen=True):
-    """The call of a request that asks no provider."""
-
-    target: Target
-    policy: Policy = Policy()
-    key: Secret | None = None
 
 
 class Relay:
@@ -65,7 +54,7 @@ class RelayExchange:
         self._builder = builder
         self._config = config
         row = plain_row(request.dialect or "openai_chat")
-        self.call: CallLike = _NoCall(Target(row, "", row.base_url))
+        self.call: CallLike = BareCall(Target(row, "", row.base_url))
         """The call before any other is chosen: it asks nobody."""
 
     def steps(self) -> Flow[RelayOutcome]:
@@ -85,12 +74,12 @@ class RelayExchange:
             return (yield from _answer(caller))
         except AsidesError as error:
             return (yield from _fail(caller, error, reply))
-        except _MALFORMED as problem:
+        except MALFORMED as problem:
             if reply is not None and reply.has_begun:
                 raise
             # A reader, or a rule, that trusted the type of a field.
             _log.debug("a request could not be read: %s", type(problem).__name__)
-            return (yield from _fail(caller, RelayRefusal(_WRONG_TYPE), reply))
+            return (yield from _fail(caller, refuse_malformed(), reply))
 
 
 def _answer(caller: Caller) -> Flow[RelayOutcome]:

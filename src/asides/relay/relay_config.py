@@ -42,7 +42,7 @@ class RelayConfig(msgspec.Struct, frozen=True):
     """Whether requests may be forwarded as they are, where nothing has to be translated."""
     sink: Sink = "app"
     """Whose visibility holds for thinking: "app" for clients in this program, "gateway" for those of a server."""
-    tells_cuts: bool = True
+    reports_cuts: bool = True
     """Whether a forwarded stream that breaks off ends with an error of its dialect. In process the caller gets an
     exception instead, as from the connection that broke."""
     trusts_callers: bool = False

@@ -19,13 +19,13 @@ from asides.flows.fallback import ExchangeInOrder
 from asides.flows.steps import Allow, Emit, Flow, UseCall
 from asides.relay.answers.stored_responses import join_messages, read_previous, refuse_previous
 from asides.relay.choose_mode import Mode, choose_mode
-from asides.relay.endpoints import MakeWriter, ReadRequest, find_reply_form, only_loads, write_load_reply
-from asides.relay.error_response import ErrorResponse, RelayRefusal, write_stream_error
+from asides.relay.endpoints import MakeWriter, ReadRequest, find_reply_form, is_load_request, write_load_reply
+from asides.relay.error_response import MALFORMED, ErrorResponse, RelayRefusal, refuse_malformed, write_stream_error
 from asides.relay.forward import ForwardExchange, build_forward_request
 from asides.relay.relay_config import Caller
 from asides.relay.relay_request import RelayMode, RelayOutcome
 from asides.relay.request_options import FIELD, RequestOptions, collect_options, read_request_options
-from asides.relay.routes import find_route
+from asides.relay.routes import find_route, refuse_unnamed
 from asides.relay.splice_body import find_members
 from asides.relay.state.caller_state import CallerState
 from asides.relay.target_calls import build_calls
@@ -66,7 +66,7 @@ class RelayedReply:
         exchange = self._exchange
         if isinstance(exchange, TranslatedExchange):
             return exchange.write_last_error(response)
-        if isinstance(exchange, ForwardExchange) and exchange.is_cut and self._caller.config.tells_cuts:
+        if isinstance(exchange, ForwardExchange) and exchange.is_cut and self._caller.config.reports_cuts:
             writer = self._find_form()[1](model="", stream=True, include_usage=False)
             written = write_stream_error(writer, response)
             # The event that broke off must not swallow this one.
@@ -79,7 +79,7 @@ class RelayedReply:
         read, make_writer = self._find_form()
         served, unreadable = _read(read, caller)
         own = read_request_options(served.prompt.extra.pop(FIELD, None) if served else None, caller.config)
-        if served is not None and only_loads(served, caller.dialect):
+        if served is not None and is_load_request(served, caller.dialect):
             return (yield from _answer_load(caller, served, make_writer))
         model = served.model if served else _find_model(caller)
         route = find_route(model, caller.builder, caller.config.home, caller.dialect)
@@ -104,7 +104,7 @@ class RelayedReply:
             calls = tuple(_replace_messages(each, asked.prompt) for each in calls)
         for each in calls:
             self._modes[id(each.target)] = self._choose(each, options)
-        if unreadable is not None or self._state.is_missing or state.conversation is not None:
+        if unreadable is not None or self._state.has_unknown_previous or state.conversation is not None:
             calls = self._keep_forwarded(calls, unreadable or _refuse_state(state))
         first = calls[0]
         yield Allow(first.policy.timeout.total)
@@ -132,10 +132,10 @@ class RelayedReply:
         """Put the conversation before the input, if the relay stored it."""
         records = (yield from read_previous(self._state.keys, previous)) if self._state.has_store else None
         if records is None:
-            self._state.is_missing = True
+            self._state.has_unknown_previous = True
             return served
         messages = join_messages(records)
-        self._state.expanded = len(messages)
+        self._state.stored_count = len(messages)
         self._state.ancestors = tuple(record.id for record in records)
         self._state.is_changed = True
         prompt = msgspec.structs.replace(served.prompt, messages=(*messages, *served.prompt.messages))
@@ -228,9 +228,9 @@ def _read(read: ReadRequest, caller: Caller) -> tuple[ServedRequest | None, Conf
         if find_members(caller.request.body) is None:
             raise
         return None, problem
-    except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
+    except MALFORMED:
         # A reader that trusted the type of a field. The provider may know better.
-        return None, ConfigError("a field of the request has an unexpected type.")
+        return None, refuse_malformed()
 
 
 def _find_model(caller: Caller) -> str:
@@ -238,7 +238,7 @@ def _find_model(caller: Caller) -> str:
     from_path = _MODEL_IN_PATH.search(unquote(caller.endpoint.path))
     model = from_path[1] if from_path is not None else _read_shallow(caller).model
     if not isinstance(model, str) or not model:
-        raise RelayRefusal("model is missing.", param="model")
+        raise refuse_unnamed()
     return model
 
 

@@ -17,7 +17,6 @@ from asides.relay.error_response import RelayRefusal
 from asides.relay.relay_config import RelayConfig
 from asides.relay.routes import Route
 from asides.values.messages import Prompt, Sampling
-from asides.values.thinking import Thinking
 
 FIELD = "asides"
 """The object in the body of a request that holds options of ours."""
@@ -35,7 +34,6 @@ _OWN = frozenset({"fallbacks", "visibility", "forward"})
 # The limits protect programs whose tools grow unnoticed. A relay's callers chose theirs, and agents have many.
 _NO_TOOL_LIMITS = Options(tools_max_count=100_000, tools_max_json_kb=1_000_000)
 _BASE = Options(on_conflict="adjust", keep_raw=False)
-_PLAIN_THINKING = Thinking()
 
 
 class RequestOptions(msgspec.Struct, frozen=True):
@@ -56,12 +54,15 @@ def read_request_options(given: Any, config: RelayConfig) -> dict[str, Any]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise RelayRefusal(f"{FIELD} is an object with options, not {type(given).__name__}.", param=FIELD)
+        raise RelayRefusal(
+            f"{FIELD} is {type(given).__name__}, not an object with options. To do: name options of `ask`.", param=FIELD
+        )
     allowed = _ALLOWED | _OWN | (_OF_TRUSTED_CALLERS if config.trusts_callers else frozenset())
     for name in given:
         if name in _OF_TRUSTED_CALLERS and name not in allowed:
             raise RelayRefusal(
-                f"{FIELD}.{name} is not allowed: this relay chooses addresses and keys itself.", param=f"{FIELD}.{name}"
+                f"{FIELD}.{name} is not allowed: this relay chooses addresses and keys itself. To do: leave it out.",
+                param=f"{FIELD}.{name}",
             )
         if name not in allowed:
             known = ", ".join(sorted(allowed))
@@ -76,7 +77,10 @@ def collect_options(
     fallbacks = own.get("fallbacks", ())
     fallbacks = (fallbacks,) if isinstance(fallbacks, str) else tuple(fallbacks)
     if not all(isinstance(name, str) for name in fallbacks):
-        raise RelayRefusal(f"{FIELD}.fallbacks is a list of models.", param=f"{FIELD}.fallbacks")
+        raise RelayRefusal(
+            f"{FIELD}.fallbacks is not a list of models. To do: name them as provider:model.",
+            param=f"{FIELD}.fallbacks",
+        )
     named = cast(Options, {name: value for name, value in own.items() if name not in _OWN})
     defaults = merge_options(merge_options(builder.defaults, config.options), route.options)
     from_prompt = {
@@ -114,5 +118,8 @@ def _read_from_prompt(prompt: Prompt, name: str) -> Any:
 def _read_kinds(given: Any) -> tuple[str, ...]:
     kinds = (given,) if isinstance(given, str) else given
     if not isinstance(kinds, (list, tuple)) or not {*kinds} <= {"raw", "summary", "sealed", "none"}:
-        raise RelayRefusal(f"{FIELD}.visibility is a list of raw and summary.", param=f"{FIELD}.visibility")
+        raise RelayRefusal(
+            f"{FIELD}.visibility is not a list of kinds of thinking. To do: use raw and summary, or none.",
+            param=f"{FIELD}.visibility",
+        )
     return tuple(kind for kind in kinds if kind != "none")

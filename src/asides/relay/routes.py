@@ -1,7 +1,7 @@
 """Routes: what the model's name of a request means. `find_route(name, …) → Route`.
 
-In order: a route of the settings, an alias, provider:model, and else a model of the door's home provider or of the
-dialect's maker. Not here: asking the targets in order (flows/fallback).
+In order: a route of the settings, an alias, provider:model, and else a model of the caller's home provider or of
+the dialect's maker. Not here: asking the targets in order (flows/fallback).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def find_route(model: str, builder: CallBuilder, home: str, dialect: str) -> Rou
     """Find the route of a model as a request names it. Raises UnknownModel."""
     name = model.strip()
     if not name:
-        raise RelayRefusal("model is missing. To do: name one, as provider:model.", param="model")
+        raise refuse_unnamed()
     settings = builder.settings
     if (found := _find_named(name, settings.routes)) is not None:
         return found
@@ -53,6 +53,11 @@ def find_route(model: str, builder: CallBuilder, home: str, dialect: str) -> Rou
     if provider is None:
         raise UnknownModel(f"the model {name!r} names no provider. To do: write provider:model.")
     return Route((f"{provider}:{name}",), is_guess=not home and ":" in name)
+
+
+def refuse_unnamed() -> RelayRefusal:
+    """The error of a request that names no model."""
+    return RelayRefusal("model is missing. To do: name one, as provider:model.", param="model")
 
 
 def is_qualified(name: str, builder: CallBuilder, *, slashes: bool = True) -> bool:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
 
 from asides.dialects.dialect import ServedRequest
+from asides.dialects.server_half import ReplyWriter
 from asides.providers.find import find_provider
+from asides.relay.translate.translated_exchange import open_writer
 from asides.testing import Stage
 from asides.testing.stage import Say
+from asides.values.events import ReplyEnded, ReplyStarted, TextDelta
 from asides.values.messages import Message, OutputSchema, Prompt, read_facts, user
 from asides.values.parts import ToolCall, ToolResult
 from asides.values.thinking import Thinking
 from asides.values.tools import Tool
 from asides.values.usage import Usage
 from tests.relay.relaying import CALLERS, UPSTREAMS, Door
+from tests.relay.translated import BASES, read, target_of
 
 _WEATHER = Tool(
     "get_weather",
@@ -119,3 +125,14 @@ def test_an_empty_reply_is_a_valid_response(caller: str, stream: bool) -> None:
         prompt = Prompt((user("?"),), stream=stream)
         reply = Door(stage).ask(caller, "openai-compatible:any", prompt)
     assert reply.text == ""
+
+
+def test_the_writer_serves_the_client_of_the_request() -> None:
+    served = read("openai_responses", {**BASES["openai_responses"], "instructions": "Be brief."})
+    writer = open_writer(served, "openai_responses", target_of("gemini"))
+    assert isinstance(writer, ReplyWriter)
+    document = json.loads(writer.write([ReplyStarted("x", "upstream-id"), TextDelta("a"), ReplyEnded()]))
+    assert document["instructions"] == "Be brief."
+    assert document["id"] == writer.reply_id != "upstream-id"
+    own = open_writer(served, "openai_responses", target_of("openai_responses"))
+    assert json.loads(own.write([ReplyStarted("x", "upstream-id"), ReplyEnded()]))["id"] == "upstream-id"

@@ -16,7 +16,7 @@ from asides.dialects.dialect import ServedRequest
 from asides.dialects.server_half import RequestFields
 from asides.values.errors import ConfigError
 
-_NOBODY = [{"role": "user", "content": ""}]
+_EMPTY_INPUT = [{"role": "user", "content": ""}]
 
 
 class CountForm(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ def _read_messages(body: bytes, _: Mapping[str, str]) -> ServedRequest:
 
 
 def _read_responses(body: bytes, _: Mapping[str, str]) -> ServedRequest:
-    return find_dialect("openai_responses").read(_complete(body, {"input": _NOBODY}), "/responses")
+    return find_dialect("openai_responses").read(_complete(body, {"input": _EMPTY_INPUT}), "/responses")
 
 
 def _read_contents(body: bytes, names: Mapping[str, str]) -> ServedRequest:
@@ -54,7 +54,7 @@ def _read_contents(body: bytes, names: Mapping[str, str]) -> ServedRequest:
 def _read_converse(body: bytes, names: Mapping[str, str]) -> ServedRequest:
     converse = RequestFields.parse_body(body).take_object("input").take("converse", dict[str, Any])
     if converse is None:
-        raise ConfigError("the tokens of input.converse are counted, and there is none.")
+        raise ConfigError("input.converse is missing, whose tokens are counted. To do: put the request there.")
     path = f"/model/{quote(names['model'], safe='')}/converse"
     return find_dialect("bedrock").read(msgspec.json.encode(converse), path)
 

@@ -48,7 +48,9 @@ def answer_about_models(caller: Caller) -> Flow[RelayOutcome]:
             model = yield from _find_model(caller, caller.endpoint.names["model"])
             formats = getattr(model_list_formats, dialect.upper(), None)
             if formats is None:
-                raise RelayRefusal("this dialect has no entry for one model.", status=501)
+                raise RelayRefusal(
+                    "this dialect has no entry for one model. To do: ask for the list of models.", status=501
+                )
             body = msgspec.json.encode(formats.write_entry(model))
         case "model_details":
             body = yield from _show_details(caller)

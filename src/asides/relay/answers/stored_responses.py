@@ -110,7 +110,7 @@ def store_response(
     record = StoredResponseRecord(
         response_id,
         state.ancestors,
-        state.history[state.expanded :],
+        state.history[state.stored_count :],
         reply.to_message(),
         list_input_items(caller.request.body, response_id),
         msgspec.Raw(_write_document(served, reply, response_id, getattr(writer, "created", 0))),

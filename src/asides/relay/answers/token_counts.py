@@ -15,7 +15,7 @@ from asides.flows.call import Call, encode_request
 from asides.flows.fetch_body import fetch_body
 from asides.flows.steps import Emit, Flow, Head, UseCall
 from asides.history.trim import RequestCounter
-from asides.providers.table import find_maker
+from asides.providers.table import is_maker
 from asides.relay.answers.count_forms import COUNT_FORMS, CountForm
 from asides.relay.relay_config import Caller
 from asides.relay.relay_request import RelayMode, RelayOutcome
@@ -62,8 +62,7 @@ def _ask_provider(call: Call) -> Flow[int | None]:
     """The provider's own count; None if it has none. Raises what any request to it would raise."""
     target = call.target
     form = COUNT_FORMS.get(target.dialect)
-    is_maker = (target.provider.host or target.provider.name) == find_maker(target.dialect)
-    if form is None or not is_maker or target.quirks.transport != "direct":
+    if form is None or not is_maker(target.provider, target.dialect) or target.quirks.transport != "direct":
         return None
     request = _build_request(call, form)
     if request is None:

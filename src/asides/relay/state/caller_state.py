@@ -34,9 +34,9 @@ class CallerState:
         """Whether the request as it came lacks state, or holds envelopes: it cannot be forwarded."""
         self.history: tuple[Message, ...] = ()
         """What the caller sent, as its records are found by it."""
-        self.expanded = 0
+        self.stored_count = 0
         """How many of these messages come from stored responses."""
-        self.is_missing = False
+        self.has_unknown_previous = False
         """Whether the relay did not store the response that the request continues: its provider may have."""
         self.ancestors: tuple[str, ...] = ()
         """The ids of those responses."""

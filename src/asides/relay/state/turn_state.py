@@ -165,7 +165,7 @@ def _drop_origins(seals: Iterable[Seal], origin: Origin | None) -> tuple[Seal, .
 # --- what a provider wants back -----------------------------------------------------------------------------------
 
 
-def find_maker(origin: Origin | None, rows: Sequence[Provider]) -> Provider | None:
+def find_origin_row(origin: Origin | None, rows: Sequence[Provider]) -> Provider | None:
     """The row of the provider that made a turn; None if it is not known."""
     return None if origin is None else find_row(origin.provider, rows)
 
@@ -189,7 +189,7 @@ def find_thoughts_with_text(
 
 
 def _takes_text(thought: Thought, rows: Sequence[Provider], has_calls: bool) -> bool:
-    row = find_maker(thought.origin, rows)
+    row = find_origin_row(thought.origin, rows)
     if row is None or thought.origin is None:
         return bool(thought.seals)
     match row.replay_rule(thought.origin.model).when:

@@ -11,6 +11,7 @@ import re
 import msgspec
 
 from asides.dialects.media import read_text_file
+from asides.relay.state.envelope import is_envelope
 from asides.values.message_facts import HAS_MEDIA, HAS_RESULTS, IS_BOUND
 from asides.values.messages import Message, find_traits, read_facts
 from asides.values.notices import Notice
@@ -21,8 +22,6 @@ from asides.values.thinking import Seal, Thought
 # the prompt caches of all other providers (anthropics/claude-code#68900, 2026-06-16).
 _ATTRIBUTION = re.compile(r"x-anthropic-billing-header:[^\n]*(?:\n+|$)")
 
-ENVELOPE = "asd1."
-"""The beginning of our own seals, which the relay opens itself."""
 _TEXT_RESULTS = ("openai_chat", "cohere")
 """The dialects whose results hold only text."""
 _HEAD = 80
@@ -200,12 +199,10 @@ def _drop_foreign_seals(part: Part) -> Part:
     """
     if not isinstance(part, (Thought, Text, ToolCall, Image, File)) or not part.seals:
         return part
-    kept = tuple(seal for seal in part.seals if seal.origin is not None or _is_ours(seal) or _names_call(part, seal))
+    kept = tuple(
+        seal for seal in part.seals if seal.origin is not None or is_envelope(seal.value) or _names_call(part, seal)
+    )
     return part if len(kept) == len(part.seals) else msgspec.structs.replace(part, seals=kept)
-
-
-def _is_ours(seal: Seal) -> bool:
-    return seal.value.startswith(ENVELOPE)
 
 
 def _names_call(part: Part, seal: Seal) -> bool:

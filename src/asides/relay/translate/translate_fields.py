@@ -40,12 +40,10 @@ _ENCRYPTED = "reasoning.encrypted_content"
 class UntranslatableField(Unsupported):
     """A field of the request without which the answer would be wrong. A server answers 400."""
 
-    def __init__(self, message: str, param: str, *, kind: str | None = None, details: dict[str, Any] | None = None):
+    def __init__(self, message: str, param: str, details: dict[str, Any] | None = None) -> None:
         super().__init__(message)
         self.param = param
         """The name of the field."""
-        self.kind = kind
-        """The kind of the error in the caller's dialect; None: the one of its status."""
         self.details = details
         """More about the error, for the dialect whose clients read it."""
 
@@ -150,7 +148,7 @@ def _make_refusal(name: str, rule: FieldRule) -> UntranslatableField:
     if name == "thread":
         # The official tool runner sends its whole history again after this code (anthropic-sdk-python 2.8, 2026-11).
         details = {"error_code": "thread_unsupported_request"}
-        return UntranslatableField(_describe_refusal(name, rule.why), name, details=details)
+        return UntranslatableField(_describe_refusal(name, rule.why), name, details)
     return UntranslatableField(_describe_refusal(name, rule.why), name)
 
 

@@ -10,18 +10,20 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.dialect import ServedRequest
+from asides.dialects import find_dialect
+from asides.dialects.dialect import ServedRequest, Writer
+from asides.dialects.server_half import ReplyWriter
 from asides.flows.call import Call
 from asides.flows.exchange import Exchange
 from asides.flows.steps import Emit, Flow, Open
+from asides.providers.provider import Target
 from asides.relay.answers.stored_responses import store_response
 from asides.relay.endpoints import MakeWriter
 from asides.relay.error_response import ErrorResponse, write_stream_error
 from asides.relay.relay_config import Caller
 from asides.relay.state.caller_state import CallerState
 from asides.relay.translate.call_ids import CallIds
-from asides.relay.translate.translate_fields import fit_prompt
-from asides.relay.translate.translate_reply import open_writer
+from asides.relay.translate.translate_fields import find_tool_map, fit_prompt
 from asides.relay.visible_events import JsonOnly, hide_thinking
 from asides.values.errors import TransportError
 from asides.values.events import Event, ReplyEnded, ReplyStarted, TextDelta, Warned
@@ -161,3 +163,16 @@ class TranslatedExchange:
             return
         yield from self._state.record(self._carrier, reply, self._ids.originals)
         yield from store_response(self._caller, self._state, self._served, reply, self._writer, self._ids.originals)
+
+
+def open_writer(served: ServedRequest, caller: str, target: Target, make_writer: MakeWriter | None = None) -> Writer:
+    """Make the writer of one reply: it writes the events of any provider in the caller's dialect, with the caller's
+    names of its tools. Our dialects give a ReplyWriter; a registered one gives its own. `make_writer`: for a second
+    form of the caller's dialect.
+    """
+    make = make_writer or find_dialect(caller).writer
+    writer = make(model=served.model, stream=served.stream, include_usage=served.include_usage)
+    if isinstance(writer, ReplyWriter):
+        tools = find_tool_map(served, caller, target).received
+        writer.serve(served, tools, foreign=caller != target.dialect)
+    return writer

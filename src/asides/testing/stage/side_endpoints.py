@@ -27,8 +27,8 @@ from asides.relay.endpoints import (
     MakeWriter,
     ReadRequest,
     find_reply_form,
+    is_load_request,
     match_endpoints,
-    only_loads,
     write_load_reply,
 )
 from asides.testing.stage.actor import MODEL
@@ -208,7 +208,7 @@ def _load_or_reply(call: EndpointCall) -> Answer:
     """Answer with a scene. A request that says nothing only loads the model, or unloads it."""
     read, make_writer = find_reply_form(call.dialect.name, call.request.path.rstrip("/"), {})
     served = read(call.request.body, call.request.path)
-    if not only_loads(served, call.dialect.name):
+    if not is_load_request(served, call.dialect.name):
         return call.reply(read, make_writer)
     content_type, body = write_load_reply(served, make_writer)
     return Answer(ResponsePlan(200, {"content-type": content_type}, (body,), len(body)), served)
