@@ -19,6 +19,7 @@ from asides.flows.fallback import ExchangeInOrder
 from asides.flows.steps import Allow, Emit, Flow, UseCall
 from asides.relay.caller_state import CallerState
 from asides.relay.choose_mode import Mode, choose_mode
+from asides.relay.clean_history import holds_envelopes
 from asides.relay.endpoints import MakeWriter, ReadRequest, find_reply_form, only_loads, write_load_reply
 from asides.relay.error_response import ErrorResponse, RelayRefusal, write_stream_error
 from asides.relay.forward import ForwardExchange, build_forward_request
@@ -102,6 +103,7 @@ class RelayedReply:
         if served is not None:
             asked = yield from self._state.restore(asked, [each.target for each in calls])
             calls = tuple(_replace_messages(each, asked.prompt) for each in calls)
+        self._state.is_changed = self._state.is_changed or holds_envelopes(caller.request.body)
         for each in calls:
             self._modes[id(each.target)] = self._choose(each, options)
         if unreadable is not None or self._state.is_missing or state.conversation is not None:

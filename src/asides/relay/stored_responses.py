@@ -171,7 +171,7 @@ def list_input_items(body: bytes, response_id: str) -> list[Any]:
     """The items of a request, each with an id."""
     try:
         given = msgspec.json.decode(body).get("input")
-    except (msgspec.DecodeError, AttributeError):
+    except (msgspec.DecodeError, AttributeError, UnicodeDecodeError, RecursionError):
         return []
     if isinstance(given, str):
         given = [{"role": "user", "content": [{"type": "input_text", "text": given}]}]
