@@ -277,7 +277,7 @@ class Answered:
         """The flow."""
         response = self._response
         yield Emit([ResponseStart(response.status, response.headers), response.body])
-        return RelayOutcome(response.status, "local", error=self._error)
+        return RelayOutcome(response.status, "own", error=self._error)
 
 
 # --- the vault --------------------------------------------------------------------------------------------------------
