@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from asides.relay.envelope import make_envelope
-from asides.relay.relay_keys import RelayKeys
-from asides.relay.turn_state import PartState, TurnState
+from asides.relay.state.envelope import make_envelope
+from asides.relay.state.relay_keys import RelayKeys
+from asides.relay.state.turn_state import PartState, TurnState
 from asides.testing import Stage
 from asides.testing.stage import Say
 from asides.values.thinking import Seal
