@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from asides.relay.state.envelope import is_envelope
+from asides.relay.state.envelope import is_envelope, may_hold_envelope
 from asides.relay.state.rebuild_turn import drop_lost
 from asides.values.messages import Message
 from asides.values.parts import Part, Refusal, ToolResult
@@ -75,6 +75,18 @@ def clean_document(document: Any) -> CleanedHistory:
     cleaner = _Cleaner()
     cleaned = cleaner.clean(document)
     return CleanedHistory(cleaned, cleaner.envelopes, cleaner.thoughts)
+
+
+def holds_envelopes(body: bytes) -> bool:
+    """Whether JSON has an envelope in an opaque field, wherever that is."""
+    if not may_hold_envelope(body):
+        return False
+    try:
+        return clean_document([msgspec.json.decode(body)]).envelopes > 0
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    except RecursionError:
+        return True  # too deep to look
 
 
 class _Cleaner:

@@ -90,7 +90,8 @@ def is_envelope(value: object) -> bool:
     """Whether the value of an opaque field is an envelope, or was one before it was damaged."""
     if not isinstance(value, str):
         return False
-    return value.startswith(PREFIX) or (value.startswith(_PREFIX_IN_BASE64) and _unwrap(value) is not None)
+    # Tokens of providers have no such word in them, so it may stand behind a blank, or behind another token.
+    return PREFIX in value or (value.startswith(_PREFIX_IN_BASE64) and _unwrap(value) is not None)
 
 
 def may_hold_envelope(body: bytes) -> bool:

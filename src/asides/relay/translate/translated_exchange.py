@@ -162,7 +162,15 @@ class TranslatedExchange:
         if reply is None:
             return
         yield from self._state.record(self._carrier, reply, self._ids.originals)
-        yield from store_response(self._caller, self._state, self._served, reply, self._writer, self._ids.originals)
+        yield from store_response(
+            self._caller,
+            self._state,
+            self._served,
+            reply,
+            self._writer,
+            self._ids.originals,
+            visibility=self._visibility,
+        )
 
 
 def open_writer(served: ServedRequest, caller: str, target: Target, make_writer: MakeWriter | None = None) -> Writer:
