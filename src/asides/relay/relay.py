@@ -68,24 +68,25 @@ class RelayExchange:
             return (yield from _fail(caller, _refuse_path(request, problem)))
         caller = Caller(request, endpoint, self._builder, self._config)
         reply = None
+        error: AsidesError
         try:
             if endpoint.action == "reply":
                 reply = RelayedReply(caller)
                 return (yield from reply.steps())
             return (yield from _answer(caller))
-        except AsidesError as error:
-            return (yield from _fail(caller, error, reply))
+        except AsidesError as problem:
+            error = problem
         except MALFORMED as problem:
-            error: AsidesError = refuse_malformed()
             if reply is None or not reply.has_begun:
                 # A reader, or a rule, that trusted the type of a field.
                 _log.debug("a request could not be read: %s", type(problem).__name__)
+                error = refuse_malformed()
             else:
                 # Whatever a provider sent, the caller gets the end of its response.
                 _log.error("a reply could not be written: %s", type(problem).__name__)
                 error = ProtocolError(_UNWRITABLE)
                 error.__cause__ = problem
-            return (yield from _fail(caller, error, reply))
+        return (yield from _fail(caller, error, reply))
 
 
 def _answer(caller: Caller) -> Flow[RelayOutcome]:
