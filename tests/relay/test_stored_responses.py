@@ -102,3 +102,20 @@ def test_a_provider_that_stores_itself_is_asked() -> None:
         shown = door.get(f"/v1/responses/{first.json['id']}")
         assert shown.json["id"] == first.json["id"]
         assert door.get(f"/v1/responses/{first.json['id']}", method="DELETE").json["deleted"] is True
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("upstream", ["anthropic:claude-opus-4-5", "deepseek:deepseek-v4-pro"])
+def test_a_response_says_what_it_continues_and_whether_it_is_stored(upstream: str, stream: bool) -> None:
+    with Stage([Say(text="Yes.")]) as stage:
+        door = Door(stage)
+        body = {"model": upstream, "input": "6*7?", "stream": stream, "metadata": {"a": "b"}, "instructions": "Be kind"}
+        first = _response(door.post("/v1/responses", body).body)
+        second = _response(door.post("/v1/responses", {**body, "previous_response_id": first["id"]}).body)
+        unstored = _response(door.post("/v1/responses", {**body, "store": False}).body)
+        assert stage.requests[-2].json.get("previous_response_id") is None
+        shown = door.get(f"/v1/responses/{second['id']}").json
+    assert [each["store"] for each in (first, second, unstored, shown)] == [True, True, False, True]
+    assert [each["previous_response_id"] for each in (first, second, unstored)] == [None, first["id"], None]
+    names = ("previous_response_id", "metadata", "instructions", "output", "usage", "created_at", "model", "tools")
+    assert {name: shown[name] for name in names} == {name: second[name] for name in names}

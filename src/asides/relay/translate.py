@@ -19,7 +19,7 @@ from asides.relay.caller_state import CallerState
 from asides.relay.endpoints import MakeWriter
 from asides.relay.error_response import ErrorResponse, write_stream_error
 from asides.relay.relay_config import Caller
-from asides.relay.stored_responses import store_response
+from asides.relay.stored_responses import can_store, store_response
 from asides.relay.translate_fields import fit_prompt
 from asides.relay.translate_reply import open_writer
 from asides.relay.visible_events import JsonOnly, hide_thinking
@@ -56,7 +56,10 @@ class TranslatedExchange:
         all_notices = (*notices, *call.notices, *changes)
         self._call = msgspec.structs.replace(call, prompt=prompt, notices=all_notices, expected=None)
         self._exchange = Exchange(self._call)
-        self._writer: Any = open_writer(asked, caller.dialect, call.target, make_writer)
+        # The reply repeats which response it continues, though the provider is not told of it.
+        told = msgspec.structs.replace(asked.prompt, state=served.prompt.state)
+        repeated = msgspec.structs.replace(asked, prompt=told)
+        self._writer: Any = open_writer(repeated, caller.dialect, call.target, make_writer)
         if hasattr(self._writer, "use_thinking_field"):
             field = caller.config.thinking_field
             # Hosts with details write the text beside them under this name.
@@ -126,7 +129,8 @@ class TranslatedExchange:
             self._carrier.set_turn_facts(prefix=partial.prefix, learned=partial.learned, effort=partial.effort)
         if not isinstance(first := events[0], ReplyStarted):
             return events
-        return [msgspec.structs.replace(first, model=self._served.model, stored=False), *events[1:]]
+        is_stored = can_store(self._caller, self._state)
+        return [msgspec.structs.replace(first, model=self._served.model, stored=is_stored), *events[1:]]
 
     def _fit(self, events: list[Event]) -> list[Event]:
         """The events as the caller gets them."""
