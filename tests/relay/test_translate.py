@@ -119,3 +119,14 @@ def test_an_empty_reply_is_a_valid_response(caller: str, stream: bool) -> None:
         prompt = Prompt((user("?"),), stream=stream)
         reply = Door(stage).ask(caller, "openai-compatible:any", prompt)
     assert reply.text == ""
+
+
+def test_a_reminder_of_the_system_after_the_question_reaches_hosts_that_want_a_question_last() -> None:
+    messages = [{"role": "user", "content": "What is 23 * 47?"}, {"role": "system", "content": "Answer in one line."}]
+    with Stage() as stage:
+        answered = Door(stage).post(
+            "/v1/chat/completions", {"model": "mistral:magistral-medium-latest", "messages": messages}
+        )
+        assert answered.status == 200
+        assert "1081" in answered.json["choices"][0]["message"]["content"]
+        assert "Answer in one line." in str(stage.requests[-1].json["messages"][0]["content"])
