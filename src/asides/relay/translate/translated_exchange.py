@@ -58,7 +58,10 @@ class TranslatedExchange:
         all_notices = (*notices, *call.notices, *changes)
         self._call = msgspec.structs.replace(call, prompt=prompt, notices=all_notices, expected=None)
         self._exchange = Exchange(self._call)
-        self._writer: Any = open_writer(asked, caller.dialect, call.target, make_writer)
+        # The reply repeats which response it continues, though the provider is not told of it.
+        told = msgspec.structs.replace(asked.prompt, state=served.prompt.state)
+        repeated = msgspec.structs.replace(asked, prompt=told)
+        self._writer: Any = open_writer(repeated, caller.dialect, call.target, make_writer)
         if hasattr(self._writer, "use_thinking_field"):
             field = caller.config.thinking_field
             # Hosts with details write the text beside them under this name.
@@ -128,7 +131,8 @@ class TranslatedExchange:
             self._carrier.set_turn_facts(prefix=partial.prefix, learned=partial.learned, effort=partial.effort)
         if not isinstance(first := events[0], ReplyStarted):
             return events
-        return [msgspec.structs.replace(first, model=self._served.model, stored=False), *events[1:]]
+        is_stored = can_store(self._caller, self._state)
+        return [msgspec.structs.replace(first, model=self._served.model, stored=is_stored), *events[1:]]
 
     def _fit(self, events: list[Event]) -> list[Event]:
         """The events as the caller gets them."""
