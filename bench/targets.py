@@ -41,6 +41,7 @@ STREAMS_CPU, STREAMS_LAG, STREAMS_MEMORY = 1.2, 1.5, 1.5
 COLD_BARE, COLD_OPENAI = 1.25, 5
 TAGS, LINEAR = 1.1, 1.3
 PACKAGES, MEGABYTES = 14, 16
+TRANSLATED, DOOR = 2.0, 1.3
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,14 @@ class _Judge:
         for row in self.rows("splitter"):
             self.at_most(f"splitter, {row['shape']}: longest ÷ shortest", row.get("growth"), LINEAR)
 
+    def relay(self) -> None:
+        for row in self.rows("relay"):
+            what = f"relay, {row['name']}, {row.get('pace')}, {row.get('mode')}: translated ÷ forwarded"
+            self.at_most(what, row.get("times"), TRANSLATED)
+        for row in self.rows("doors"):
+            what = f"{row['name']}, {row.get('profile')}, {row.get('mode')} ÷ the official client alone"
+            self.at_most(what, row.get("times"), DOOR)
+
 
 def targets(results: Results) -> Table | None:
     judge = _Judge(results)
@@ -195,6 +204,7 @@ def targets(results: Results) -> Table | None:
         judge.concurrency,
         judge.imports,
         judge.tags,
+        judge.relay,
     )
     for part in parts:
         part()

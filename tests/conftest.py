@@ -70,7 +70,10 @@ def _run_fewer_examples(item: pytest.Item) -> None:
 
 
 _FEW_EXAMPLES = 15
-hypothesis.settings.register_profile("thorough")
+# Nothing is timed: a busy machine is no fault.
+hypothesis.settings.register_profile("thorough", deadline=None)
+hypothesis.settings.register_profile("usual", deadline=None)
+hypothesis.settings.load_profile("usual")
 
 
 def _asks_for(marker: str, config: pytest.Config) -> bool:

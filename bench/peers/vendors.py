@@ -83,7 +83,7 @@ def take_response_event(sink: Sink, event: Any) -> None:
     kind = event.type
     if kind == "response.output_text.delta":
         sink.text(event.delta)
-    elif kind == "response.reasoning_summary_text.delta":
+    elif kind in ("response.reasoning_summary_text.delta", "response.reasoning_text.delta"):
         sink.thinking(event.delta)
     elif kind == "response.function_call_arguments.delta":
         sink.tool_arguments(event.delta)
@@ -92,7 +92,7 @@ def take_response_event(sink: Sink, event: Any) -> None:
 def take_response(sink: Sink, response: Any) -> None:
     for item in response.output:
         if item.type == "reasoning":
-            for piece in item.summary:
+            for piece in (*item.summary, *(item.content or ())):
                 sink.thinking(piece.text)
     sink.text(response.output_text)
 

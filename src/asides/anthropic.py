@@ -63,7 +63,7 @@ from asides.integrations.in_process_relay import RelayOptions
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import httpx2
+    from asides.integrations.client_arguments import AsyncHttpClient, HttpClient, Url
 
 __all__ = [
     "NOT_GIVEN",
@@ -122,7 +122,7 @@ class _Arguments(TypedDict, total=False):
     config: Mapping[str, Any] | None
     profile: str | None
     webhook_key: str | None
-    base_url: str | httpx2.URL | None
+    base_url: str | Url | None
     timeout: float | _anthropic.Timeout | _anthropic.NotGiven | None
     max_retries: int
     default_headers: Mapping[str, str] | None
@@ -134,13 +134,13 @@ class _Arguments(TypedDict, total=False):
 class AnthropicArguments(_Arguments, total=False):
     """The arguments of `Anthropic`: those of the official class, and `asides`."""
 
-    http_client: httpx2.Client | None
+    http_client: HttpClient | None
 
 
 class AsyncAnthropicArguments(_Arguments, total=False):
     """The arguments of `AsyncAnthropic`: those of the official class, and `asides`."""
 
-    http_client: httpx2.AsyncClient | None
+    http_client: AsyncHttpClient | None
 
 
 class Anthropic(_anthropic.Anthropic):
@@ -165,11 +165,11 @@ Client = Anthropic
 AsyncClient = AsyncAnthropic
 
 
-def _build_client(options: RelayOptions | None) -> httpx2.Client:
+def _build_client(options: RelayOptions | None) -> HttpClient:
     return _anthropic.DefaultHttpxClient(transport=AsidesTransport(options))
 
 
-def _build_async_client(options: RelayOptions | None) -> httpx2.AsyncClient:
+def _build_async_client(options: RelayOptions | None) -> AsyncHttpClient:
     return _anthropic.DefaultAsyncHttpxClient(transport=AsyncAsidesTransport(options))
 
 

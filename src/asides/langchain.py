@@ -41,7 +41,7 @@ from asides.integrations.langchain_tools import (
     format_tools,
     parse_with,
 )
-from asides.options import OPTIONS, Options, ReplyLimits, Timeout, read_options, suggest_option
+from asides.options import OPTIONS, Options, ReplyLimits, Timeout, merge_options, read_options, suggest_option
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider
 from asides.settings import Settings, load_settings
@@ -163,17 +163,17 @@ class ChatAsides(BaseChatModel):
 
     def _collect_options(self, given: Mapping[str, Any], stop: Sequence[str] | None = None) -> Options:
         """The options of a call: those of the model, and above them those that were given for it."""
-        merged: dict[str, Any] = dict(self.options)
+        below: dict[str, Any] = dict(self.options)
         for name in type(self).model_fields:
             option = _OPTION_OF_FIELD.get(name, name)
             if option in OPTIONS and name not in _OPTION_OF_FIELD.values():
-                merged[option] = getattr(self, name)
+                below[option] = getattr(self, name)
+        above: dict[str, Any] = {} if stop is None else {"stop": stop}
         for name, value in given.items():
             option = _OPTION_OF_FIELD.get(name) or _ALIASES.get(name, name)
-            merged[option] = format_output(value) if option == "output" else value
+            above[option] = format_output(value) if option == "output" else value
+        merged: dict[str, Any] = {**merge_options(cast("Options", below), cast("Options", above))}
         merged.pop("model", None)
-        if stop is not None:
-            merged["stop"] = stop
         if not merged.get("stop"):
             merged.pop("stop", None)
         if isinstance(key := merged.get("api_key"), SecretStr):
@@ -191,16 +191,14 @@ class ChatAsides(BaseChatModel):
             return f"{own.partition(':')[0]}:{model}"
         return model or self.model
 
-    def _read_prompt(
-        self, messages: list[BaseMessage], given: Mapping[str, Any]
-    ) -> tuple[str | Sequence[str] | None, tuple[Message, ...], tuple[Notice, ...]]:
+    def _read_call(
+        self, messages: list[BaseMessage], stop: list[str] | None, given: Mapping[str, Any]
+    ) -> tuple[str | Sequence[str] | None, tuple[Message, ...], Options, tuple[Notice, ...]]:
         model = self._find_model(given)
         history, notices = read_history(messages, (_find_first(model) or "").partition(":")[0])
         if not any(message.parts for message in history if message.role != "system"):
-            raise ConfigError(
-                "no message has content, and nothing is never sent. To do: pass a HumanMessage with text."
-            )
-        return model, history, notices
+            raise ConfigError("no message has content. To do: pass a HumanMessage with text.")
+        return model, history, self._collect_options(given, stop), notices
 
     def _names_provider(self, model: str) -> bool:
         """Whether a model's name has its provider before it, or is an alias. A client may have rows of its own."""
@@ -235,10 +233,6 @@ class ChatAsides(BaseChatModel):
             self._clients.async_ = AsyncClient(providers=self.providers, settings=self.settings)
         return self._clients.async_
 
-    @property
-    def _is_sync_only(self) -> bool:
-        return self.client is not None and self.async_client is None
-
     def _generate(
         self,
         messages: list[BaseMessage],
@@ -246,8 +240,7 @@ class ChatAsides(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002 - LangChain's signature
         **kwargs: Any,
     ) -> ChatResult:
-        model, history, notices = self._read_prompt(messages, kwargs)
-        options = self._collect_options(kwargs, stop)
+        model, history, options, notices = self._read_call(messages, stop, kwargs)
         return build_result(self._sync_client.ask(model, history, **options), notices)
 
     async def _agenerate(
@@ -257,10 +250,9 @@ class ChatAsides(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        if self._is_sync_only:
+        if self.client is not None and self.async_client is None:
             return await super()._agenerate(messages, stop, run_manager, **kwargs)
-        model, history, notices = self._read_prompt(messages, kwargs)
-        options = self._collect_options(kwargs, stop)
+        model, history, options, notices = self._read_call(messages, stop, kwargs)
         return build_result(await self._own_async_client.ask(model, history, **options), notices)
 
     def _stream(
@@ -270,8 +262,7 @@ class ChatAsides(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        model, history, notices = self._read_prompt(messages, kwargs)
-        options = self._collect_options(kwargs, stop)
+        model, history, options, notices = self._read_call(messages, stop, kwargs)
         writer = ChunkWriter()
         with self._sync_client.stream(model, history, **options) as events:
             for event in events:
@@ -288,12 +279,11 @@ class ChatAsides(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        if self._is_sync_only:
+        if self.client is not None and self.async_client is None:
             async for chunk in super()._astream(messages, stop, run_manager, **kwargs):
                 yield chunk
             return
-        model, history, notices = self._read_prompt(messages, kwargs)
-        options = self._collect_options(kwargs, stop)
+        model, history, options, notices = self._read_call(messages, stop, kwargs)
         writer = ChunkWriter()
         async with self._own_async_client.stream(model, history, **options) as events:
             async for event in events:

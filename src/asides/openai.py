@@ -57,7 +57,7 @@ from asides.integrations.in_process_relay import RelayOptions
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    import httpx2
+    from asides.integrations.client_arguments import AsyncHttpClient, HttpClient, Url
 
 __all__ = [
     "NOT_GIVEN",
@@ -110,9 +110,9 @@ class _Arguments(TypedDict, total=False):
     project: str | None
     webhook_secret: str | None
     provider: Any
-    base_url: str | httpx2.URL | None
+    base_url: str | Url | None
     data_residency: Any
-    websocket_base_url: str | httpx2.URL | None
+    websocket_base_url: str | Url | None
     timeout: float | _openai.Timeout | _openai.NotGiven | None
     max_retries: int
     default_headers: Mapping[str, str] | None
@@ -123,14 +123,14 @@ class OpenAIArguments(_Arguments, total=False):
     """The arguments of `OpenAI`: those of the official class, and `asides`."""
 
     api_key: str | Callable[[], str] | None
-    http_client: httpx2.Client | None
+    http_client: HttpClient | None
 
 
 class AsyncOpenAIArguments(_Arguments, total=False):
     """The arguments of `AsyncOpenAI`: those of the official class, and `asides`."""
 
     api_key: str | Callable[[], Awaitable[str]] | None
-    http_client: httpx2.AsyncClient | None
+    http_client: AsyncHttpClient | None
 
 
 class OpenAI(_openai.OpenAI):
@@ -155,11 +155,11 @@ Client = OpenAI
 AsyncClient = AsyncOpenAI
 
 
-def _build_client(options: RelayOptions | None) -> httpx2.Client:
+def _build_client(options: RelayOptions | None) -> HttpClient:
     return _openai.DefaultHttpxClient(transport=AsidesTransport(options))
 
 
-def _build_async_client(options: RelayOptions | None) -> httpx2.AsyncClient:
+def _build_async_client(options: RelayOptions | None) -> AsyncHttpClient:
     return _openai.DefaultAsyncHttpxClient(transport=AsyncAsidesTransport(options))
 
 

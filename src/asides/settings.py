@@ -8,7 +8,7 @@ Not here: API keys (providers/credentials), and the user's record of trusted fil
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -382,5 +382,6 @@ def _read_names(tables: Mapping[str, Any], where: str) -> dict[str, dict[str, An
         return {name: {} for name in _NAMES}
     from asides.settings_tables import read_aliases, read_routes, read_templates  # Few files have these tables.
 
+    readers: dict[str, Callable[[Any, str], dict[str, Any]]]
     readers = {"aliases": read_aliases, "templates": read_templates, "routes": read_routes}
     return {name: read(tables.get(name, {}), f"{where}: [{name}]") for name, read in readers.items()}

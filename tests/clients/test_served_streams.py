@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,7 +30,7 @@ EVENTS: list[Event] = [
 
 
 @contextmanager
-def served(name: str, *, fails: bool = False) -> Iterator[str]:
+def served(name: str, *, fails: bool = False) -> Generator[str, None, None]:
     """The address of a server with such a stream."""
     writer = find_dialect(name).writer(model="m", stream=True)
     assert isinstance(writer, ReplyWriter)

@@ -443,11 +443,9 @@ def test_what_was_not_awaited_or_read_is_told(stage: OpenStage) -> None:
     opened = stage(SCENES[0])
     openai, anthropic = pytest.importorskip("openai"), pytest.importorskip("anthropic")
     with complete(opened, stream=True) as stream:
-        for take in (
-            asides.read,
-            lambda value: asides.ask(MODELS["chat"], value),
-            lambda value: asides.ask(MODELS["chat"], [value]),
-        ):
+        ways: list[Callable[[Any], Any]] = [asides.read]
+        ways += [lambda value: asides.ask(MODELS["chat"], value), lambda value: asides.ask(MODELS["chat"], [value])]
+        for take in ways:
             with pytest.raises(ConfigError, match=r"a Stream is a stream that was not read. To do: collect it"):
                 take(stream)
         assert asides.read(list(stream)).text == "Let me see."  # nothing of it was read

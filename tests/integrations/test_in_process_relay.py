@@ -18,7 +18,13 @@ from asides.transports.urllib3 import Urllib3Transport
 
 def make_request(path: str, body: Any = None, *, origin: str = "https://api.openai.com", **more: Any) -> ClientRequest:
     content = b"" if body is None else json.dumps(body).encode()
-    fields = {"method": "POST", "query": "", "headers": {"authorization": "Bearer sk-home"}, "limits": None, **more}
+    fields: dict[str, Any] = {
+        "method": "POST",
+        "query": "",
+        "headers": {"authorization": "Bearer sk-home"},
+        "limits": None,
+        **more,
+    }
     return ClientRequest(origin=origin, path=path, body=content, **fields)
 
 

@@ -20,7 +20,7 @@ from asides.dialects import find_dialect
 from asides.dialects.dialect import ServedRequest
 from asides.flows.build_call import CallBuilder
 from asides.flows.call import Call, encode_request
-from asides.options import Options
+from asides.options import Options, merge_options
 from asides.providers.learned_rules import forget
 from asides.relay.relay import Relay, RelayConfig
 from asides.relay.relay_keys import can_encrypt
@@ -171,7 +171,7 @@ class RelayTheatre:
         """
         served = find_dialect(client.dialect).read(sent, client.address(ask)[0])
         prompt = msgspec.structs.replace(served.prompt, messages=messages, state=ProviderState(), extra={})
-        options = Options(**self._options(target), on_conflict="adjust")
+        options = merge_options(self._options(target), Options(on_conflict="adjust"))
         call: Call = self._builder.build(ask.model, prompt, options, stream=ask.stream)
         return encode_request(call.prompt, call.target, on_conflict="adjust").request.body
 

@@ -164,7 +164,9 @@ class Conversation:
         self.number = 0
         self.amount: Amount | None = chance.choice(_AMOUNTS)
         self.origins: dict[bytes, Target] = {}
-        """Who made each seal, and who thought each mark."""
+        """Who made each seal."""
+        self.marks: dict[str, Target] = {}
+        """Who thought each word that occurs only in thoughts."""
         self.has_lost = False
         """Whether a relay that alone knew some state is gone."""
         self.act: RelayAct | None = None
@@ -255,6 +257,8 @@ class Conversation:
         due = {token for token in mine if token in direct}
         sent = {token for token in mine if token in body}
         if self._keeps_all(branch):
+            thoughts = [mark for mark, maker in self.marks.items() if maker.origin != target.origin]
+            assert [mark for mark in thoughts for received in act.received if mark.encode() in received.body] == []
             assert [refusal for refusal in act.refusals if refusal not in _LEARNED] == []
             missing, more = due - sent, sent - due
             assert not missing, f"{len(missing)} of {len(due)} seals did not go back"
@@ -276,6 +280,8 @@ class Conversation:
         branch.keep(message)
         if message is not None:
             self.origins |= dict.fromkeys(find_tokens(message), target)
+            thoughts = [part.text for part in message.parts if isinstance(part, Thought)]
+            self.marks |= dict.fromkeys(_find_marks(" ".join(thoughts)), target)
 
     def _change(self, branch: Branch) -> Branch:
         """What a person does to a history by hand: another branch, back to an earlier place, or other words."""

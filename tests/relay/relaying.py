@@ -22,7 +22,7 @@ from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.settings import Settings, load_settings
 from asides.testing import Stage
-from asides.transports.protocols import RecordStore
+from asides.transports.protocols import RecordStore, Transport
 from asides.transports.relay_stream import RelayStream
 from asides.transports.urllib3 import Urllib3Transport
 from asides.values.messages import Prompt
@@ -91,7 +91,7 @@ class Door:
         config.setdefault("state_mode", "memory" if store else "carry-only")
         builder = CallBuilder(merge_options(given, options or Options()), settings=settings or Settings())
         self.relay = Relay(builder, RelayConfig(**config))
-        self.transport = Urllib3Transport()
+        self.transport: Transport = Urllib3Transport()
 
     def open(self, request: RelayRequest) -> tuple[RelayStream, ResponseStart]:
         stream = RelayStream(self.relay.begin(request), self.transport, self.records)

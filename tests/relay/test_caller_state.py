@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from asides.relay.relay_request import RelayRequest
 from asides.testing import Stage
 from asides.testing.stage import Say
+from asides.values.stored_records import StoredRecord
 from tests.relay.relaying import Door
 
 
 class _Broken:
     is_instant = True
 
-    def read(self, tenant: str, keys: Any) -> Any:
+    def read(self, tenant: str, keys: Sequence[str]) -> Sequence[StoredRecord]:
         raise OSError
 
-    write = delete = read
+    def write(self, tenant: str, record: StoredRecord) -> None:
+        raise OSError
+
+    def delete(self, tenant: str, keys: Sequence[str]) -> int:
+        raise OSError
 
     def close(self) -> None: ...
 

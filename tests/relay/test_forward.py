@@ -7,10 +7,16 @@ import pytest
 
 from asides.options import Options
 from asides.relay.relay_request import RelayRequest
+from asides.relay.vault.memory_vault import MemoryVault
 from asides.testing import Stage
 from asides.testing.stage import Fail, Raw, Refuse, Say
+from asides.values.messages import Message, Prompt, user
+from asides.values.parts import ToolCall, ToolResult
+from asides.values.stored_records import StoredRecord
+from asides.values.thinking import Thinking
+from asides.values.tools import Tool
 from tests.loopback import ReceivedRequest, saying, serving, whole_response
-from tests.relay.relaying import Door, Response
+from tests.relay.relaying import Door, Response, write_request
 
 _CLAUDE = b"""{ "max_tokens" : 64,
   "model":"anthropic:claude-opus-4-5" , "messages": [ {"role":"user","content":"caf\\u00e9?"} ],
@@ -178,3 +184,37 @@ def test_a_whole_response_with_a_length_waits_for_the_record() -> None:
         response = _post_claude(door, _CLAUDE % b"false")
     assert response.body == body
     assert len(seen) == 1
+
+
+class _Watched(MemoryVault):
+    """Counts what is written."""
+
+    written = 0
+
+    def write(self, tenant: str, record: StoredRecord) -> None:
+        super().write(tenant, record)
+        self.written += 1
+
+
+def test_a_client_that_drops_what_was_forwarded_gets_it_back() -> None:
+    call = ToolCall("toolu_aB3dE5fG7hJ9", "look", {"at": "x"})
+    tool = Tool("look", "Look.", {"type": "object", "properties": {"at": {"type": "string"}}})
+    prompt = Prompt((user("?"),), tools=(tool,), thinking=Thinking(budget=2048), stream=True, max_tokens=8000)
+    with Stage([Say(thinking="so", tool_calls=(call,)), Say(text="Seen.")]) as stage:
+        stage.expect_no_refusals()
+        vault = _Watched()
+        door = Door(stage, records=vault)
+        stream, _ = door.open(write_request("anthropic", "anthropic:claude-opus-4-5", prompt))
+        for piece in stream:
+            assert vault.written == (1 if b"message_stop" in piece else 0), "stored before the last event leaves"
+        assert stream.outcome is not None
+        assert stream.outcome.mode == "forward"
+        bare = Message("assistant", (call,))
+        result = Message("tool", (ToolResult(call.id, "a thing", name="look"),))
+        prompt = msgspec.structs.replace(prompt, messages=(*prompt.messages, bare, result))
+        reply, response = door.answer("anthropic", "anthropic:claude-opus-4-5", prompt)
+        last = stage.requests[-1].json
+    assert reply.text == "Seen."
+    assert response.outcome is not None
+    assert (response.outcome.mode, response.outcome.reason) == ("translate", "reasoning state is put back")
+    assert [block["type"] for block in last["messages"][1]["content"]] == ["thinking", "tool_use"]

@@ -97,6 +97,15 @@ def test_a_later_envelope_knows_more_about_a_thought() -> None:
     assert merge_states((early, late)).parts == late.parts
 
 
+def test_the_more_complete_envelope_counts_wherever_the_caller_has_it() -> None:
+    """A whole response sorts its items, and has the envelope before a call first."""
+    early = TurnState((thought_state("plan", 0),), MAKER)
+    late = TurnState((thought_state("plan", 0, Seal("reasoning_details", "S")),), MAKER)
+    parts = (Thought("", "hidden", "block"), Thought("plan", source="block"), Text("a"))
+    rebuilt, _ = rebuild_from_envelopes(parts, {0: late, 1: early})
+    assert rebuilt == (Thought("plan", "summary", "block", MAKER, (Seal("reasoning_details", "S", MAKER),)), Text("a"))
+
+
 def test_a_thought_whose_text_changed_is_not_sent_and_one_that_needs_none_is() -> None:
     seal = Seal("signature", "S")
     parts = (Thought("edited", source="block"), Text("a"))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NoReturn
 
+import msgspec
 import pytest
 
+from asides.dialects.dialect import HttpRequest
+from asides.options import Timeout
 from asides.relay.endpoints import find_endpoint
 from asides.relay.relay_request import RelayRequest
 from asides.testing import Stage
@@ -15,7 +19,10 @@ from asides.values.errors import (
     ConnectionLost,
     RateLimited,
 )
-from asides.values.messages import Prompt, user
+from asides.values.messages import Message, OutputSchema, Prompt, user
+from asides.values.parts import Text, ToolCall, ToolResult
+from asides.values.thinking import Thinking, Thought
+from asides.values.tools import Tool
 from tests.relay.relaying import CALLERS, Door, read_response, write_request
 
 
@@ -115,6 +122,62 @@ def test_paths_that_are_not_there(path: str, method: str, status: int) -> None:
     assert response.json
     if status == 405:
         assert response.headers["allow"]
+
+
+_ODD: tuple[Any, ...] = (None, 7, "x", [], {}, [7], {"type": 7})
+
+
+def _mutate(value: Any) -> Iterator[Any]:
+    """The document with one of its values replaced by an odd one."""
+    yield from _ODD
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from ({**value, name: changed} for changed in _mutate(inner))
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            yield from ([*value[:place], changed, *value[place + 1 :]] for changed in _mutate(inner))
+
+
+class _NobodyThere:
+    """A transport that reaches nobody."""
+
+    def open(self, request: HttpRequest, timeout: Timeout) -> NoReturn:
+        raise ConnectionLost("nobody is there")
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+def test_odd_values_never_break_the_relay(caller: str) -> None:
+    call = ToolCall("call_aB3dE5fG7h", "look", {"at": "x"})
+    prompt = Prompt(
+        (
+            user("?"),
+            Message("assistant", (Thought("so", source="block"), Text("Hm."), call)),
+            Message("tool", (ToolResult(call.id, "seen", name="look"),)),
+            user("And?"),
+        ),
+        system="Be brief.",
+        tools=(Tool("look", "Look.", {"type": "object", "properties": {"at": {"type": "string"}}}),),
+        output=OutputSchema("answer", {"type": "object", "properties": {}}),
+        thinking=Thinking(effort="high"),
+    )
+    request = write_request(caller, "openai-compatible:any", prompt)
+    door = Door(None, options={"retries": 0, "base_url": "http://127.0.0.1:9/v1", "api_key": "sk-test"})
+    door.transport = _NobodyThere()
+    seen: set[int] = set()
+    for document in _mutate(msgspec.json.decode(request.body)):
+        response = door.send(msgspec.structs.replace(request, body=msgspec.json.encode(document)))
+        assert response.json, document
+        seen.add(response.status)
+    # A request without messages only loads a model of Ollama.
+    assert seen - {200 if caller == "ollama" else 0} <= {400, 401, 404, 502}, seen
+    assert {400, 502} <= seen
+
+
+def test_a_websocket_is_refused_with_the_status_that_makes_clients_use_http() -> None:
+    response = Door(None).get("/v1/responses", headers={"upgrade": "websocket", "connection": "Upgrade"})
+    assert response.status == 426
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"null", b'{"model": 7}', b'{"model":"a:b","messages":7}', b"\xff"])

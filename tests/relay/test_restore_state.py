@@ -10,14 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.dialects import DIALECTS
+from asides.dialects import DIALECTS, find_dialect
 from asides.history.plan import plan
 from asides.providers.find import find_target
 from asides.relay import relay_keys
+from asides.relay.carry_state import StateCarrier
 from asides.relay.envelope import MOST_CHARACTERS, is_envelope
 from asides.relay.relay_keys import RelayKeys
 from asides.relay.restore_state import RestoredPrompt, restore
 from asides.relay.vault.memory_vault import MemoryVault
+from asides.values.fold import simulate
 from asides.values.learned import Learned
 from asides.values.messages import Message, Prompt, assistant, user
 from asides.values.parts import Part, Text, ToolCall, ToolResult, UnknownPart
@@ -26,7 +28,7 @@ from asides.values.stored_records import StoredRecord
 from asides.values.thinking import Origin, Seal, Thought
 from tests.history.strict_stages import MODELS, Model, question, script
 from tests.relay.relayed_turns import KEYS as RING
-from tests.relay.relayed_turns import Caller, Relayed, read_request, run_with_store, strip
+from tests.relay.relayed_turns import Caller, Relayed, read_request, run_with_store, strip, write_reply
 
 KEYS = RING.find_tenant("a")
 CARRYING = ("anthropic", "bedrock", "gemini", "openai_responses")
@@ -187,6 +189,22 @@ def test_a_stream_that_comes_back_in_its_pieces_is_one_thought() -> None:
     parts = turns_of(restored)[0]
     assert parts[0] == said[0]
     assert "".join(part.text for part in parts[1:] if isinstance(part, Text)) == said[1].text
+
+
+def test_a_client_of_chat_that_keeps_details_needs_no_vault() -> None:
+    call = ToolCall("call_123456789", "look_up", seals=(Seal("thought_signature", "GS", CLAUDE),))
+    said = (signed("plan", "A"), Text("I look. "), signed("another", "B"), Text("And again."), call)
+    carrier = StateCarrier("openai_chat", KEYS, "carry-only", details=True)
+    # The client gives the message back as it came.
+    response = msgspec.json.decode(write_reply("openai_chat", [carrier.carry(simulate(reply_of(*said)))], stream=False))
+    message = response["choices"][0]["message"]
+    result = {"role": "tool", "tool_call_id": call.id, "content": "42"}
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}, message, result]}
+    prompt = find_dialect("openai_chat").read(msgspec.json.encode(body), "").prompt
+    restored, _ = run_with_store(restore(prompt, KEYS, "carry-only"), None)
+    turn = turns_of(restored)[0]
+    assert [part for part in turn if isinstance(part, Thought)] == [said[0], said[2]]
+    assert [part for part in turn if isinstance(part, ToolCall)] == [call]
 
 
 def damage(messages: Sequence[Message], change: Callable[[str], str]) -> tuple[Message, ...]:
@@ -649,3 +667,24 @@ def test_no_history_and_no_store_is_an_error(messages: tuple[Message, ...], payl
     assert kept == said
     seals = [seal.value for m in restored.prompt.messages for p in m.parts for seal in getattr(p, "seals", ())]
     assert not any(map(is_envelope, seals))
+
+
+def test_a_thought_of_nobody_goes_to_no_provider_that_seals_its_own() -> None:
+    """The caller's words: nothing says who thought them. A host that takes plain text gets them back."""
+    item = Seal("item", "", None, '{"type":"reasoning","id":"rs_1"}')
+    said = assistant([Thought("plan", "raw", "block", seals=(item,)), Text("a")])
+    prompt = Prompt((user("?"), said, user("and?")))
+
+    def is_sent(model: str) -> bool:
+        flow = restore(prompt, KEYS, "carry-only", targets=[find_target(model)])
+        with pytest.raises(StopIteration) as ended:
+            next(flow)
+        restored: RestoredPrompt = ended.value.value
+        assert not restored.is_changed
+        (thought, _) = restored.prompt.messages[1].parts
+        assert isinstance(thought, Thought)
+        return thought.can_replay
+
+    assert not is_sent("anthropic:claude-sonnet-4-5")
+    assert not is_sent("openai-responses:gpt-5")
+    assert is_sent("deepseek:deepseek-reasoner")

@@ -47,6 +47,16 @@ def test_a_host_with_two_dialects_is_asked_in_that_of_the_caller() -> None:
     assert _build("/v1/chat/completions", "openai:gpt-5") == [("openai:gpt-5", "openai_chat")]
 
 
+def test_the_home_is_asked_in_the_dialect_of_its_client() -> None:
+    """The official client alone would ask this server for Responses too."""
+    home = RelayConfig(
+        home="openai-compatible", home_options=Options(base_url="http://127.0.0.1:9/v1", api_key="sk-test")
+    )
+    model = "openai-compatible:any"
+    assert _build("/v1/responses", model, config=home) == [(model, "openai_responses")]
+    assert _build("/v1/chat/completions", model, config=home) == [(model, "openai_chat")]
+
+
 def test_thinking_that_was_asked_for_comes_back_only_from_one() -> None:
     prompt = Prompt((user("?"),), thinking=Thinking(effort="high"))
     assert _build("/v1/chat/completions", "openai:gpt-5", prompt=prompt) == [("openai:gpt-5", "openai_responses")]

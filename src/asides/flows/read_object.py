@@ -17,10 +17,11 @@ import msgspec
 from asides.dialects import plain_row
 from asides.dialects.detect import find_document_dialect
 from asides.flows.offline import decode
-from asides.history.import_export import detect_item_formats, refuse_unwritable
+from asides.history.import_export import refuse_unwritable
 from asides.history.objects.read_objects import Held, mark_library_parts, recognise
 from asides.history.objects.sdk_documents import has_deltas, list_choices
 from asides.history.objects.turn_documents import Fields
+from asides.history.split_formats import detect_item_formats
 from asides.providers.provider import Provider
 from asides.values.errors import ConfigError
 from asides.values.messages import Message

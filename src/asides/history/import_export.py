@@ -170,7 +170,7 @@ def detect_format(items: Sequence[object]) -> MessageFormat | None:
     """
     found: dict[MessageFormat, int] = {}
     for place, item in enumerate(items):
-        for each in _detect_in_item(item):
+        for each in detect_in_item(item):
             found.setdefault(each, place)
     if len(found) > 1:
         marked = " and ".join(f"messages[{place}] of the format {each!r}" for each, place in found.items())
@@ -180,65 +180,8 @@ def detect_format(items: Sequence[object]) -> MessageFormat | None:
     return next(iter(found), None)
 
 
-def detect_prompt_format(items: Sequence[Mapping[str, Any]]) -> ImportFormat:
-    """Detect the format of dicts in a prompt. Chat completions, which read the most, unless marks show another one.
-
-    A cache breakpoint is no mark here: hosts of chat completions take it too. Where marks contradict each other, the
-    list was written for such a host.
-    """
-    found: set[ImportFormat] = {form for item in items for form in detect_item_formats(item)}
-    rare: tuple[ImportFormat, ...] = ("gemini", "bedrock", "cohere", "ollama")
-    own: ImportFormat | None = next((form for form in rare if form in found), None)
-    if own is not None:
-        return own
-    return found.pop() if len(found) == 1 else "openai_chat"
-
-
-def detect_item_formats(item: Mapping[str, Any]) -> set[ImportFormat]:
-    """The formats whose marks a dict in a prompt has; none if it holds only text."""
-    if isinstance(item.get("parts"), (list, tuple)) and "content" not in item:
-        return {"gemini"}
-    content = item.get("content")
-    parts = content if isinstance(content, (list, tuple)) else ()
-    if parts and all(isinstance(part, Mapping) and _is_converse_block(part) for part in parts):
-        return {"bedrock"}
-    if isinstance(item.get("role"), str) and (own := _detect_own_fields(item, parts)) is not None:
-        return {own}
-    plain = [_without_cache(part) if isinstance(part, Mapping) else part for part in parts]
-    return set(_detect_in_item({**item, "content": plain} if parts else item))
-
-
-_CONVERSE_BLOCKS = frozenset(
-    {
-        *("text", "image", "document", "video", "toolUse", "toolResult", "reasoningContent", "cachePoint"),
-        *("guardContent", "citationsContent", "searchResult", "audio"),
-    }
-)
-
-
-def _is_converse_block(part: Mapping[str, Any]) -> bool:
-    """Whether it is a block of Converse: an object with one field, which names what it is."""
-    return len(part) == 1 and not _CONVERSE_BLOCKS.isdisjoint(part)
-
-
-def _detect_own_fields(item: Mapping[str, Any], parts: Sequence[Any]) -> ImportFormat | None:
-    """Cohere's plan before calls, and Ollama's thinking, names of tools, pictures and calls without ids."""
-    calls = item.get("tool_calls")
-    calls = [call for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
-    thinks = any(isinstance(part, Mapping) and isinstance(part.get("thinking"), str) for part in parts)
-    if isinstance(item.get("tool_plan"), str) or (thinks and calls):
-        return "cohere"
-    has_own = isinstance(item.get("thinking"), str) or isinstance(item.get("tool_name"), str)
-    has_pictures = isinstance(item.get("images"), list) and not parts
-    nameless = any(isinstance(call.get("function"), Mapping) and not call.get("id") for call in calls)
-    return "ollama" if has_own or nameless or (has_pictures and item["images"]) else None
-
-
-def _without_cache(part: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in part.items() if name != "cache_control"}
-
-
-def _detect_in_item(item: object) -> Iterator[MessageFormat]:
+def detect_in_item(item: object) -> Iterator[MessageFormat]:
+    """The formats whose marks one message has."""
     if not isinstance(item, Mapping):
         return
     if isinstance(item.get("type"), str) and item["type"] != "" and _is_item(item):

@@ -7,13 +7,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
 from asides.integrations.client_requests import NO_KEY, OWN_FIELD
 from asides.integrations.httpx_transport import AsidesTransport, AsyncAsidesTransport
 from asides.values.errors import ConfigError
+
+if TYPE_CHECKING:
+    import httpx2
+
+    HttpClient: TypeAlias = httpx2.Client
+    AsyncHttpClient: TypeAlias = httpx2.AsyncClient
+    Url: TypeAlias = httpx2.URL
 
 
 class ClientKeys(msgspec.Struct, frozen=True):

@@ -125,7 +125,11 @@ class InProcessRelay:
     def add_headers(self, request: ClientRequest, transport: AnyTransport) -> AnyTransport:
         """The transport for a request: the headers of the program itself go to its home, as ever."""
         own = select_own_headers(request.headers)
-        return cast("AnyTransport", _AddsHeaders(transport, f"{request.origin}/", own)) if own else transport
+        # A client may send a token where the provider's row has a key: it knows which of them it was given.
+        bearer = request.headers.get("authorization", "")
+        if not own and "anthropic-version" not in request.headers:
+            return transport
+        return cast("AnyTransport", _AddsHeaders(transport, f"{request.origin}/", own, bearer))
 
     def _relay(self, request: ClientRequest, dialect: str, timeout: Timeout) -> Relayed:
         home = self._find_home(request.origin + find_base_path(request.path), dialect)
@@ -195,16 +199,19 @@ class _NamesModel(msgspec.Struct):
 class _AddsHeaders:
     """A transport that adds headers to the requests to one server. It serves blocking and awaiting clients."""
 
-    def __init__(self, transport: Any, origin: str, headers: dict[str, str]) -> None:
+    def __init__(self, transport: Any, origin: str, headers: dict[str, str], bearer: str) -> None:
         self._transport = transport
         self._origin = origin
         self._headers = headers
+        self._bearer = bearer
 
     def open(self, request: HttpRequest, timeout: Timeout) -> Any:
         if request.url.startswith(self._origin):
-            known = {name.lower() for name in request.headers}
-            more = {name: value for name, value in self._headers.items() if name not in known}
-            request = msgspec.structs.replace(request, headers={**request.headers, **more})
+            headers = {name.lower(): value for name, value in request.headers.items()}
+            if self._bearer and f"Bearer {headers.get('x-api-key')}" == self._bearer:
+                headers["authorization"] = self._bearer
+                del headers["x-api-key"]
+            request = msgspec.structs.replace(request, headers={**self._headers, **headers})
         return self._transport.open(request, timeout)
 
     def close(self) -> Any:
@@ -270,7 +277,7 @@ class Answered:
         """The flow."""
         response = self._response
         yield Emit([ResponseStart(response.status, response.headers), response.body])
-        return RelayOutcome(response.status, "local", error=self._error)
+        return RelayOutcome(response.status, "own", error=self._error)
 
 
 # --- the vault --------------------------------------------------------------------------------------------------------

@@ -241,11 +241,14 @@ def drop_lost(parts: Sequence[Part]) -> tuple[Part, ...]:
     """Drop what the caller sent of thoughts that were restored. Any other thought that has lost its seal can be shown,
     not sent.
     """
-    restored = "".join(part.text for part in parts if isinstance(part, Thought) and not is_bare(part))
+    texts = [part.text for part in parts if isinstance(part, Thought) and not is_bare(part)]
+    # Callers have a thought in pieces, or several joined.
+    restored = "".join(texts), "\n\n".join(texts)
     return tuple(
         msgspec.structs.replace(part, replayable=False) if is_bare(part) else part
         for part in parts
-        if not is_bare(part) or (isinstance(part, Thought) and part.text.strip() and part.text not in restored)
+        if not is_bare(part)
+        or (isinstance(part, Thought) and part.text.strip() and not any(part.text in text for text in restored))
     )
 
 

@@ -6,6 +6,7 @@ Not here: replies (relayed_reply), answers without one (model_answers, token_cou
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -25,6 +26,10 @@ from asides.values.errors import AsidesError
 
 if TYPE_CHECKING:
     from asides.flows.build_call import CallBuilder
+
+_log = logging.getLogger("asides")
+_MALFORMED = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
+_WRONG_TYPE = "a field of the request has an unexpected type."
 
 __all__ = ["Relay", "RelayConfig", "RelayExchange"]
 
@@ -80,6 +85,12 @@ class RelayExchange:
             return (yield from _answer(caller))
         except AsidesError as error:
             return (yield from _fail(caller, error, reply))
+        except _MALFORMED as problem:
+            if reply is not None and reply.has_begun:
+                raise
+            # A reader, or a rule, that trusted the type of a field.
+            _log.debug("a request could not be read: %s", type(problem).__name__)
+            return (yield from _fail(caller, RelayRefusal(_WRONG_TYPE), reply))
 
 
 def _answer(caller: Caller) -> Flow[RelayOutcome]:
@@ -101,6 +112,10 @@ def _answer(caller: Caller) -> Flow[RelayOutcome]:
 
 def _refuse_path(request: RelayRequest, problem: NoEndpoint) -> RelayRefusal:
     path = request.path[:200]
+    if "websocket" in request.headers.get("upgrade", "").lower():
+        # A client that gets this status uses HTTP at once; others cost it attempts (Codex 0.166, 2026-11-15).
+        message = "this relay speaks HTTP and no WebSockets. To do: send a POST."
+        return RelayRefusal(message, status=426, headers={"upgrade": "HTTP/1.1"})
     if problem.allowed:
         allowed = ", ".join(problem.allowed)
         return RelayRefusal(f"{path} takes {allowed}, not {request.method}.", status=405, headers={"allow": allowed})

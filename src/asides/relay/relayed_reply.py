@@ -52,6 +52,11 @@ class RelayedReply:
         """The target that was asked last, as provider:model."""
 
     @property
+    def has_begun(self) -> bool:
+        """Whether a provider is asked."""
+        return self._exchange is not None
+
+    @property
     def status(self) -> int:
         """The status that the caller got; 0 before that."""
         return getattr(self._exchange, "status", 0)
@@ -93,7 +98,7 @@ class RelayedReply:
                 f"the model {model[:200]!r} begins with no provider's name, and as a model of {problem.provider} it "
                 "needs a key. To do: write provider:model; `asides providers` lists the providers."
             ) from None
-        calls = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
+        calls: Sequence[Call] = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
         if served is not None:
             asked = yield from self._state.restore(asked, [each.target for each in calls])
             calls = tuple(_replace_messages(each, asked.prompt) for each in calls)
@@ -101,18 +106,19 @@ class RelayedReply:
             self._modes[id(each.target)] = self._choose(each, options)
         if unreadable is not None or self._state.is_missing or state.conversation is not None:
             calls = self._keep_forwarded(calls, unreadable or _refuse_state(state))
-        yield Allow(calls[0].policy.timeout.total)
+        first = calls[0]
+        yield Allow(first.policy.timeout.total)
 
         def start(one: Call, notices: tuple[Notice, ...]) -> TranslatedExchange | ForwardExchange:
             return self._start(one, asked, options, make_writer, notices, is_last=one is calls[-1])
 
         reply: Reply
         if len(calls) > 1:
-            in_order = ExchangeInOrder(msgspec.structs.replace(calls[0], fallbacks=calls[1:]), start)
+            in_order = ExchangeInOrder(msgspec.structs.replace(first, fallbacks=tuple(calls[1:])), start)
             reply = yield from in_order.steps()
         else:
-            yield UseCall(calls[0])
-            reply = yield from start(calls[0], ()).steps()
+            yield UseCall(first)
+            reply = yield from start(first, ()).steps()
         notices = (*caller.notices, *reply.warnings)
         return RelayOutcome(self.status, self.mode, self.reason, self.model, reply=reply, notices=notices)
 
@@ -223,7 +229,7 @@ def _read(read: ReadRequest, caller: Caller) -> tuple[ServedRequest | None, Conf
             raise
         return None, problem
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
-        # A reader that trusted the type of a field.
+        # A reader that trusted the type of a field. The provider may know better.
         return None, ConfigError("a field of the request has an unexpected type.")
 
 

@@ -212,12 +212,17 @@ def _read_headers(data: bytes) -> dict[str, str]:
     return headers
 
 
-def write_frame(headers: dict[str, str], payload: bytes) -> bytes:
-    """Write a frame with these string headers."""
-    encoded = b"".join(
+def encode_headers(headers: dict[str, str]) -> bytes:
+    """Encode string headers, for `write_frame`."""
+    return b"".join(
         pack(">B", len(name)) + name.encode() + b"\7" + pack(">H", len(value.encode())) + value.encode()
         for name, value in headers.items()
     )
+
+
+def write_frame(headers: dict[str, str] | bytes, payload: bytes) -> bytes:
+    """Write a frame with these string headers, or with encoded ones."""
+    encoded = headers if isinstance(headers, bytes) else encode_headers(headers)
     prelude = pack(">II", _PRELUDE + len(encoded) + len(payload) + _CLOSING, len(encoded))
     frame = prelude + pack(">I", crc32(prelude)) + encoded + payload
     return frame + pack(">I", crc32(frame))

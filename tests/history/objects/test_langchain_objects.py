@@ -38,7 +38,7 @@ def ai(content: Any, provider: str = "", more: Any = None, **metadata: Any) -> d
 
 
 ANTHROPIC = {"stop_reason": "tool_use"}
-GEMINI = {"safety_ratings": [], "finish_reason": "STOP"}
+GEMINI: dict[str, Any] = {"safety_ratings": [], "finish_reason": "STOP"}
 SIGNED = {"__gemini_function_call_thought_signatures__": {"c1": "c2VhbA=="}}
 ITEM = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "why"}]}
 FUNCTION = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "weather", "arguments": '{"city":"Kyoto"}'}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64decode
-from collections import namedtuple
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import MagicMock
 
 import pytest
@@ -80,7 +79,9 @@ class Properties:
         return "x"
 
 
-Pair = namedtuple("Pair", ["role", "content"])  # noqa: PYI024 - as people write it
+class Pair(NamedTuple):
+    role: str
+    content: str
 
 
 @pytest.mark.parametrize(
@@ -267,7 +268,7 @@ class NoDict:
 
 
 class LyingClass:
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:
         raise ValueError("a secret of the message")
 

@@ -141,7 +141,9 @@ def test_a_request_becomes_messages_in_order() -> None:
 
 
 def test_the_last_instructions_count() -> None:
-    requests = [{"kind": "request", "parts": [], "instructions": each} for each in ("old", "new", None)]
+    requests: list[dict[str, Any]] = [
+        {"kind": "request", "parts": [], "instructions": each} for each in ("old", "new", None)
+    ]
     assert find_instructions([*requests, {"kind": "response", "parts": [], "instructions": "x"}, 5]) == "new"
 
 

@@ -67,6 +67,19 @@ def test_anthropics_key_goes_to_the_base_url_and_to_no_other_provider(stage: Ope
     assert (read_key(home), read_key(other)) == ("sk-ant-home", "")
 
 
+def test_a_token_goes_where_the_official_client_puts_it(stage: OpenStage) -> None:
+    home = stage()
+    base_url = home.url.removesuffix("/v1")
+    for make in (anthropic.Anthropic, Anthropic):
+        with make(base_url=base_url, auth_token="token-1") as client:
+            send(client, "claude-opus-5-5")
+    credentials = [
+        {name: value for name, value in received.headers.items() if name in ("authorization", "x-api-key")}
+        for received in home.requests
+    ]
+    assert credentials == [{"authorization": "Bearer token-1"}] * 2
+
+
 def test_a_key_of_the_environment_goes_to_its_own_provider(stage: OpenStage, monkeypatch: pytest.MonkeyPatch) -> None:
     home, other = stage(), stage()
     monkeypatch.setenv("OPENAI_BASE_URL", home.url)

@@ -328,10 +328,17 @@ def test_options_reach_the_request(stage: OpenStage) -> None:
     body = read_body(opened)
     assert (body["temperature"], body["stop"], body["seed"], body["presence_penalty"]) == (0.5, ["END"], 7, 0.25)
     assert (body["metadata"], body["prediction"]["content"]) == ({"team": "a"}, "x")
-    llm.bind(temperature=0.75, seed=None).invoke("hi", stop=["NOW"], max_tokens=60)
+    llm.bind(temperature=0.75, extra={"service_tier": "flex"}).invoke("hi", stop=["NOW"], max_tokens=60)
     body = read_body(opened)
-    assert (body["temperature"], body["stop"]) == (0.75, ["NOW"])
+    assert (body["temperature"], body["stop"], body["service_tier"]) == (0.75, ["NOW"], "flex")
+    assert body["prediction"]["content"] == "x"
     assert 60 in (body.get("max_tokens"), body.get("max_completion_tokens"))
+
+
+def test_thinking_of_a_call_replaces_that_of_the_model_under_any_name(stage: OpenStage) -> None:
+    opened = stage()
+    open_model(opened, "openai-responses:gpt-5.2", thinking="high").invoke("hi", reasoning_effort="low")
+    assert read_body(opened)["reasoning"]["effort"] == "low"
 
 
 def test_the_names_of_other_chat_models_are_known() -> None:

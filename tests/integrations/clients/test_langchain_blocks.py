@@ -119,6 +119,7 @@ def test_merged_messages_keep_the_seals_of_both() -> None:
     assert isinstance(merged, AIMessage)
     (message,) = read(merged)
     assert [part for part in message.parts if isinstance(part, Thought)] == [THOUGHT, THOUGHT]
+    assert [type(part) for part in message.parts] == [Thought, Text, ToolCall, ToolCall, Thought]
     assert message.text == "Let me add.Wait.\nTwice."
     assert message.tool_calls == REPLY.tool_calls
 

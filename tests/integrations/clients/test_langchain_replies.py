@@ -28,7 +28,7 @@ from asides import (
 )
 from asides.integrations.langchain_messages import read_history
 from asides.integrations.langchain_replies import ChunkWriter, build_message
-from asides.values.events import Event, TextDelta, ThoughtSealed
+from asides.values.events import Event, TextDelta, ThinkingDelta, ThoughtSealed
 from asides.values.fold import fold, simulate
 from asides.values.messages import StoredResponse
 from tests.integrations.clients.langchain_samples import MESSAGE, ORIGIN, read
@@ -180,9 +180,18 @@ def test_texts_that_arrive_out_of_order_lose_no_seal() -> None:
     assert reply.text == "abB"
     streamed = write(events, reply)
     assert streamed.content == "baB"
+    assert streamed.content_blocks[0] == {"type": "text", "text": "baB"}
     (message,) = read(streamed)
     assert message.text == "baB"
     assert [part for part in message.parts if isinstance(part, Thought)] == [reply.parts[2]]
+
+
+def test_a_blank_thought_with_a_seal_is_kept_as_it_is() -> None:
+    events: list[Event] = [ThinkingDelta(" ", 0), ThinkingDelta("\n", 0), ThoughtSealed(Seal("signature", "cw=="), 0)]
+    reply = fold([*events, TextDelta("a", 1)])
+    assert read(write([*events, TextDelta("a", 1)], reply)) == read(build_message(reply)) == (reply.to_message(),)
+    blank = fold(events[:2])
+    assert write(events[:2], blank).content_blocks == build_message(blank).content_blocks == []
 
 
 def test_the_facts_of_a_turn_go_with_it() -> None:

@@ -15,6 +15,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from asides.conversations.store import StoreError
@@ -154,6 +155,38 @@ def test_a_process_that_is_killed_loses_no_record_that_it_acknowledged(tmp_path:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         counted = connection.execute("SELECT records, size FROM tenants").fetchone()
         assert counted == connection.execute("SELECT count(*), sum(size) FROM records").fetchone()
+
+
+RELAY = """
+import os, signal, sys
+from asides.relay.vault.open_vault import open_vault
+from tests.relay.relayed_turns import Caller
+from tests.relay.vault.test_sqlite_vault import hear_secrets
+
+vault = open_vault("store", sys.argv[1], environ={})
+hear_secrets(Caller("openai_chat", mode="store", store=vault.store, keys=vault.keys.find_tenant("a"), strips=True))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGKILL is of POSIX")
+def test_another_process_puts_back_what_a_killed_one_has_stored(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parents[3])])}
+    done = subprocess.run(
+        [sys.executable, "-c", RELAY, str(tmp_path / "vault.db")], env=environment, timeout=60, check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    # The client has its history; the other relay has the file and the key beside it.
+    client = Caller("openai_chat", strips=True)
+    hear_secrets(client)
+    vault = open_vault("store", tmp_path / "vault.db", environ={})
+    client.mode, client.store, client.keys = "store", vault.store, vault.keys.find_tenant("a")
+    restored = client.restore()
+    assert restored.from_vault == 1
+    assert b"a secret seal" in msgspec.json.encode(restored.prompt.messages)
+    client.keys = vault.keys.find_tenant("b")
+    assert client.restore().from_vault == 0
+    vault.close()
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
-from asides.history.import_export import detect_prompt_format, parse_items, refuse_unwritable
+from asides.history.import_export import parse_items, refuse_unwritable
 from asides.history.objects import langchain_objects, pydantic_ai_objects
 from asides.history.objects.plain_values import is_plain, to_plain
 from asides.history.objects.sdk_documents import find_response, is_piece, list_choices, normalise, read_signed_message
 from asides.history.objects.turn_documents import LIBRARY_TYPE, Fields, build_response, get_text, list_messages
-from asides.history.split_formats import split_formats
+from asides.history.split_formats import detect_prompt_format, split_formats
 from asides.values.error_words import describe_type
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, system

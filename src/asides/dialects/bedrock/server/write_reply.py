@@ -25,7 +25,7 @@ from asides.values.events import (
 from asides.values.fold import fold
 from asides.values.parts import ServerTool, UnknownPart
 from asides.values.usage import Usage
-from asides.wire.aws_frames import write_frame
+from asides.wire.aws_frames import encode_headers, write_frame
 
 _KNOWN_STOP_REASONS = frozenset(
     {
@@ -73,6 +73,16 @@ def write_error(status: int, message: str, kind: str | None = None) -> bytes:  #
     return msgspec.json.encode({"message": message} if kind is None else {"message": message, "__type": kind})
 
 
+def _name_event(kind: str) -> bytes:
+    return encode_headers({":event-type": kind, ":content-type": "application/json", ":message-type": "event"})
+
+
+_encode_text = msgspec.json.Encoder().encode
+_DELTA_HEADERS = _name_event("contentBlockDelta")
+_TEXT_DELTA = b'{"contentBlockIndex":%d,"delta":{"text":%b}}'
+_THOUGHT_DELTA = b'{"contentBlockIndex":%d,"delta":{"reasoningContent":{"text":%b}}}'
+
+
 class ConverseWriter(ReplyWriter):
     """Events of one reply in, Converse out, in frames or whole.
 
@@ -97,6 +107,18 @@ class ConverseWriter(ReplyWriter):
         self._waiting: list[ToolCallDelta] = []
         """The pieces of calls that have no id or no name yet."""
         self._begun_calls: set[int] = set()
+
+    # Two short ways: more text for the block that is open in a stream.
+
+    def _write_text(self, event: TextDelta) -> bytes:
+        if self._stream and event.block == self._open and event.text and not self._held:
+            return write_frame(_DELTA_HEADERS, _TEXT_DELTA % (self._index, _encode_text(event.text)))
+        return self._write_event(event)
+
+    def _write_thinking(self, event: ThinkingDelta) -> bytes:
+        if self._stream and event.block == self._open and event.text and not self._held:
+            return write_frame(_DELTA_HEADERS, _THOUGHT_DELTA % (self._index, _encode_text(event.text)))
+        return self._write_event(event)
 
     def _write_event(self, event: ContentEvent) -> bytes:
         if self._stream and event.block != self._open and (self._held or not self._can_close()):
@@ -262,8 +284,7 @@ class ConverseWriter(ReplyWriter):
         return msgspec.json.encode(document)
 
     def _write_frame(self, kind: str, payload: dict[str, Any]) -> bytes:
-        headers = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
-        frame = write_frame(headers, msgspec.json.encode(payload))
+        frame = write_frame(_name_event(kind), msgspec.json.encode(payload))
         if self._begun or kind == "messageStart":
             return frame
         self._begun = True
