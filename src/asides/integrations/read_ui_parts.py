@@ -11,19 +11,19 @@ from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Iterable, Mapping
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
 import msgspec
 
 from asides.history.pair import make_ids_unique
 from asides.integrations.ui_state import PostedState
+from asides.values.attachments import split_data_url
 from asides.values.error_words import describe_type
 from asides.values.errors import ConfigError
 from asides.values.messages import Message
 from asides.values.parts import File, Image, Part, Text, ToolCall, ToolResult, is_too_deep
 from asides.values.thinking import Thought, ThoughtKind
 
-_DATA_URL = r"(?s)data:(?P<media_type>[^;,]*)(?P<facts>(?:;[^;,]*)*),(?P<data>.*)"
+_NOT_BASE64 = "the data of a picture or a file is not base64."
 _WEB = re.compile(r"(?i)https?://")
 
 
@@ -163,9 +163,10 @@ def make_call(call_id: str, name: str, given: object, *, custom: bool = False) -
 def read_media(url: str, media_type: object, name: object = None) -> Image | File:
     """A picture or a file from its address. The address is given to the provider and never opened here."""
     kind = media_type if isinstance(media_type, str) else ""
-    if (found := re.fullmatch(_DATA_URL, url)) is not None:
-        data = _read_data(found["data"], is_base64=found["facts"].lower().endswith(";base64"))
-        return make_media(data, kind or found["media_type"], name)
+    if url[:5].lower() == "data:":
+        if (source := split_data_url(url)) is None or source.data is None:
+            raise ConfigError(_NOT_BASE64)
+        return make_media(source.data, kind or source.media_type or "", name)
     if not _WEB.match(url):
         raise ConfigError("the url of a file is https:, http: or data:. To do: upload the file, or inline it.")
     file_name = name if isinstance(name, str) and name else "file"
@@ -184,11 +185,7 @@ def make_media(data: bytes, media_type: str, name: object = None) -> Image | Fil
 
 def read_base64(text: str) -> bytes:
     """The bytes of base64."""
-    return _read_data(text, is_base64=True)
-
-
-def _read_data(text: str, *, is_base64: bool) -> bytes:
     try:
-        return b64decode(text, validate=True) if is_base64 else unquote_to_bytes(text)
+        return b64decode(text, validate=True)
     except (NotBase64, ValueError):
-        raise ConfigError("the data of a picture or a file is not base64.") from None
+        raise ConfigError(_NOT_BASE64) from None
