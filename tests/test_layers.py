@@ -437,7 +437,7 @@ _TESTED_ELSEWHERE: dict[str, str] = {
     "openai.py": "integrations/clients/test_openai.py, among the tests that need the package",
     "langchain.py": "integrations/clients/test_langchain.py, among the tests that need LangChain",
     "local/llama_server.py": "the program of a child process, which local/test_child_process.py starts",
-    "relay/count_forms.py": "one form for each dialect, all in relay/test_token_counts.py",
+    "relay/answers/count_forms.py": "one form for each dialect, all in relay/test_token_counts.py",
     "relay/relay_request.py": "values, no behaviour",
     "testing/conformance/check_next_turn.py": "test_broken_toys.py has a toy that fails each check",
     "testing/conformance/check_replies.py": "test_broken_toys.py has a toy that fails each check",

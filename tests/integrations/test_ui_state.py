@@ -15,8 +15,8 @@ import pytest
 
 import asides
 from asides.integrations.ui_state import _get_shared_keys
-from asides.relay.envelope import open_envelope
-from asides.relay.relay_keys import KEY_VARIABLE, RelayKeys
+from asides.relay.state.envelope import open_envelope
+from asides.relay.state.relay_keys import KEY_VARIABLE, RelayKeys
 from asides.values.events import (
     Event,
     PartArrived,

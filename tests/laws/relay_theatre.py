@@ -23,9 +23,9 @@ from asides.flows.call import Call, encode_request
 from asides.options import Options, merge_options
 from asides.providers.learned_rules import forget
 from asides.relay.relay import Relay, RelayConfig
-from asides.relay.relay_keys import can_encrypt
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
-from asides.relay.turn_state import StateMode
+from asides.relay.state.relay_keys import can_encrypt
+from asides.relay.state.turn_state import StateMode
 from asides.relay.vault.open_vault import OpenedVault, open_vault
 from asides.testing.stage import Say, Scene, Stage
 from asides.testing.stage.request_log import Received

@@ -23,7 +23,7 @@ import pytest
 from asides.dialects.dialect import ServedRequest
 from asides.history.pair import finish_turn
 from asides.providers.learned_rules import forget
-from asides.relay.turn_state import StateMode
+from asides.relay.state.turn_state import StateMode
 from asides.testing.stage import Scene
 from asides.values.messages import Message, user
 from asides.values.parts import Part, Text, ToolCall, ToolResult

@@ -11,10 +11,10 @@ import msgspec
 from asides.dialects import find_dialect, plain_row
 from asides.flows.steps import ReadRecords
 from asides.providers.provider import Target
-from asides.relay.carry_state import StateCarrier
-from asides.relay.relay_keys import RelayKeys, TenantKeys
-from asides.relay.restore_state import RestoredPrompt, restore
-from asides.relay.turn_state import StateMode
+from asides.relay.state.carry_state import StateCarrier
+from asides.relay.state.relay_keys import RelayKeys, TenantKeys
+from asides.relay.state.restore_state import RestoredPrompt, restore
+from asides.relay.state.turn_state import StateMode
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.transports.protocols import RecordStore
 from asides.transports.record_steps import carry_out

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from asides.relay.translate_fields import UntranslatableField
+from asides.relay.translate.translate_fields import UntranslatableField
 from asides.values.errors import InvalidThinking
 from asides.values.parts import ToolResult
 from tests.relay.translated import TARGETS, Translated, read, target_of

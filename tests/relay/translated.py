@@ -13,7 +13,7 @@ from asides.dialects.dialect import ServedRequest
 from asides.history.plan import encode_plan, plan
 from asides.providers.find import find_target
 from asides.providers.provider import Target
-from asides.relay.translate_fields import fit_prompt
+from asides.relay.translate.translate_fields import fit_prompt
 from asides.testing.stage.http_requests import Request
 from asides.testing.stage.rules import RulesByDialect
 from asides.values.messages import Prompt

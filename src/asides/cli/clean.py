@@ -9,7 +9,7 @@ from asides.cli.exit_codes import Exit
 from asides.cli.inputs import open_chunks
 from asides.cli.terminal import Terminal
 from asides.history.diagnosis.open_history import decode_history, parse_history
-from asides.relay.clean_history import CleanedHistory, clean_document
+from asides.relay.state.clean_history import CleanedHistory, clean_document
 
 
 def run(arguments: Namespace, terminal: Terminal) -> int:

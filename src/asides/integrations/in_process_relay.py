@@ -38,7 +38,7 @@ from asides.relay.endpoints import NoEndpoint, find_endpoint
 from asides.relay.error_response import write_error_response
 from asides.relay.relay import Relay, RelayConfig
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
-from asides.relay.turn_state import StateMode
+from asides.relay.state.turn_state import StateMode
 from asides.relay.vault.open_vault import OpenedVault, open_vault
 from asides.settings import Settings
 from asides.transports.protocols import AsyncTransport, RecordStore, Transport

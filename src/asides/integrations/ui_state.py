@@ -13,10 +13,10 @@ from typing import TypeAlias
 
 import msgspec
 
-from asides.relay.envelope import FAILURES, is_envelope, make_envelope
-from asides.relay.relay_keys import RelayKeys, TenantKeys, can_encrypt
-from asides.relay.restore_state import RestoredPrompt, restore
-from asides.relay.turn_state import (
+from asides.relay.state.envelope import FAILURES, is_envelope, make_envelope
+from asides.relay.state.relay_keys import RelayKeys, TenantKeys, can_encrypt
+from asides.relay.state.restore_state import RestoredPrompt, restore
+from asides.relay.state.turn_state import (
     PartState,
     TurnState,
     find_thoughts_with_text,

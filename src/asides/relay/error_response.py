@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from asides.dialects import find_dialect
-from asides.relay.translate_fields import UntranslatableField
-from asides.relay.translate_reply import write_refusal
+from asides.relay.translate.translate_fields import UntranslatableField
+from asides.relay.translate.translate_reply import write_refusal
 from asides.values.errors import (
     AsidesError,
     AuthError,

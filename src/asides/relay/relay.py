@@ -19,9 +19,9 @@ from asides.providers.provider import Target
 from asides.relay.endpoints import Endpoint, NoEndpoint, find_endpoint
 from asides.relay.error_response import RelayRefusal, write_error_response
 from asides.relay.relay_config import Caller, RelayConfig
-from asides.relay.relay_keys import RelayKeys
 from asides.relay.relay_request import RelayOutcome, RelayRequest
 from asides.relay.relayed_reply import RelayedReply
+from asides.relay.state.relay_keys import RelayKeys
 from asides.values.errors import AsidesError
 
 if TYPE_CHECKING:
@@ -97,15 +97,15 @@ def _answer(caller: Caller) -> Flow[RelayOutcome]:
     """The response to a request that asks for no reply."""
     match caller.endpoint.action:
         case "count_tokens":
-            from asides.relay.token_counts import count_tokens
+            from asides.relay.answers.token_counts import count_tokens
 
             return count_tokens(caller)
         case "show_response" | "delete_response" | "cancel_response" | "list_input":
-            from asides.relay.stored_responses import answer_stored
+            from asides.relay.answers.stored_responses import answer_stored
 
             return answer_stored(caller)
         case _:
-            from asides.relay.model_answers import answer_about_models
+            from asides.relay.answers.model_answers import answer_about_models
 
             return answer_about_models(caller)
 

@@ -13,9 +13,9 @@ import msgspec
 
 from asides.options import Options
 from asides.relay.endpoints import Endpoint, name_request_id_header
-from asides.relay.relay_keys import RelayKeys
 from asides.relay.relay_request import RelayRequest, ResponseStart
-from asides.relay.turn_state import StateMode
+from asides.relay.state.relay_keys import RelayKeys
+from asides.relay.state.turn_state import StateMode
 from asides.values.notices import Notice
 from asides.values.visibility import Sink
 

@@ -17,7 +17,7 @@ from asides.dialects.dialect import ServedRequest
 from asides.flows.call import Call
 from asides.flows.fallback import ExchangeInOrder
 from asides.flows.steps import Allow, Emit, Flow, UseCall
-from asides.relay.caller_state import CallerState
+from asides.relay.answers.stored_responses import join_messages, read_previous, refuse_previous
 from asides.relay.choose_mode import Mode, choose_mode
 from asides.relay.endpoints import MakeWriter, ReadRequest, find_reply_form, only_loads, write_load_reply
 from asides.relay.error_response import ErrorResponse, RelayRefusal, write_stream_error
@@ -27,9 +27,9 @@ from asides.relay.relay_request import RelayMode, RelayOutcome
 from asides.relay.request_options import FIELD, RequestOptions, collect_options, read_request_options
 from asides.relay.routes import find_route
 from asides.relay.splice_body import find_members
-from asides.relay.stored_responses import join_messages, read_previous, refuse_previous
+from asides.relay.state.caller_state import CallerState
 from asides.relay.target_calls import build_calls
-from asides.relay.translate import TranslatedExchange
+from asides.relay.translate.translated_exchange import TranslatedExchange
 from asides.values.errors import ConfigError, MissingKey, UnknownModel
 from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice

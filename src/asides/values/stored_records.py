@@ -1,6 +1,6 @@
 """A record of a store that keeps what a relay must find again: opaque bytes under opaque keys.
 
-Not here: what the bytes hold (relay/vault_records), and the stores themselves (relay/vault).
+Not here: what the bytes hold (relay/state/vault_records), and the stores themselves (relay/vault).
 """
 
 from __future__ import annotations

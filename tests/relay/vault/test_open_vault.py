@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from asides.relay import relay_keys
-from asides.relay.relay_keys import RelayKeys
+from asides.relay.state import relay_keys
+from asides.relay.state.relay_keys import RelayKeys
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.relay.vault.open_vault import find_keys, open_vault
 from asides.relay.vault.sqlite_vault import SqliteVault

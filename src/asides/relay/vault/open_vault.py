@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, get_args
 
 from asides.conversations.store import StoreError
 from asides.providers.key_file import check_privacy
-from asides.relay.relay_keys import KEY_VARIABLE, MASTER_BYTES, RelayKeys, can_encrypt
-from asides.relay.turn_state import StateMode
+from asides.relay.state.relay_keys import KEY_VARIABLE, MASTER_BYTES, RelayKeys, can_encrypt
+from asides.relay.state.turn_state import StateMode
 from asides.relay.vault import VaultLimits
 from asides.settings_files import read_regular_file
 from asides.values.errors import ConfigError

@@ -20,7 +20,7 @@ import msgspec
 from asides.dialects import model_list_formats
 from asides.dialects.dialect import Dialect, ServedRequest
 from asides.dialects.server_half import RequestFields
-from asides.relay.count_forms import COUNT_FORMS
+from asides.relay.answers.count_forms import COUNT_FORMS
 from asides.relay.endpoints import (
     OLLAMA_VERSION,
     Action,

@@ -1,0 +1,220 @@
+"""Responses that the relay stores itself, since their provider cannot: `previous_response_id`, and `responses/{id}`.
+
+Each record holds what one request added and the ids of the responses before it. Not here: responses that the provider
+stores, whose requests are forwarded.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from asides.dialects import find_dialect
+from asides.dialects.dialect import ServedRequest, Writer
+from asides.flows.steps import DeleteRecords, Emit, Flow, ReadRecords
+from asides.relay.error_response import RelayRefusal
+from asides.relay.forward import forward_to_home
+from asides.relay.relay_config import Caller
+from asides.relay.relay_request import RelayOutcome
+from asides.relay.state.caller_state import CallerState
+from asides.relay.state.relay_keys import TenantKeys
+from asides.relay.state.vault_records import read_payload, write_payload
+from asides.values.events import ReplyStarted
+from asides.values.fold import simulate
+from asides.values.messages import Message
+from asides.values.parts import Text, ToolCall
+from asides.values.reply import Reply
+from asides.values.stored_records import StoredRecord
+
+DIALECT = "openai_responses"
+_MOST_ITEMS = 100
+_USUAL_ITEMS = 20
+
+
+class StoredResponseRecord(msgspec.Struct, frozen=True):
+    """What is stored of one response."""
+
+    id: str
+    ancestors: tuple[str, ...]
+    """The ids of the responses before it, the first one first."""
+    input: tuple[Message, ...]
+    """What its request added."""
+    output: Message | None
+    items: list[Any]
+    """The items of its request, for `input_items`."""
+    document: msgspec.Raw
+    """The response as the caller got it."""
+
+
+# --- continuing -------------------------------------------------------------------------------------------------------
+
+
+def read_previous(keys: TenantKeys, response_id: str) -> Flow[tuple[StoredResponseRecord, ...] | None]:
+    """The records of a response and of all before it, in order; None if one of them is not there."""
+    last = yield from _read(keys, response_id)
+    if last is None:
+        return None
+    if not last.ancestors:
+        return (last,)
+    wanted = [key for ancestor in last.ancestors for key in _list_keys(keys, ancestor)]
+    found = yield ReadRecords(keys.tenant, tuple(wanted))
+    records = {record.id: record for each in found or () if (record := _open(each, keys)) is not None}
+    if not records.keys() >= set(last.ancestors):
+        return None
+    return (*(records[ancestor] for ancestor in last.ancestors), last)
+
+
+def join_messages(records: Sequence[StoredResponseRecord]) -> tuple[Message, ...]:
+    """The conversation of these records."""
+    messages: list[Message] = []
+    for record in records:
+        messages += record.input
+        messages += [] if record.output is None else [record.output]
+    return tuple(messages)
+
+
+def refuse_previous(response_id: str) -> RelayRefusal:
+    """The error of a response that is not there, in OpenAI's own words (2026-11)."""
+    shown = response_id[:100]
+    return RelayRefusal(
+        f"Previous response with id '{shown}' not found.",
+        code="previous_response_not_found",
+        param="previous_response_id",
+    )
+
+
+# --- storing ----------------------------------------------------------------------------------------------------------
+
+
+def can_store(caller: Caller, state: CallerState) -> bool:
+    """Whether the response of a translated request will be stored."""
+    return caller.dialect == DIALECT and caller.config.stores_responses and state.has_store and state.wants_storing
+
+
+def store_response(
+    caller: Caller, state: CallerState, served: ServedRequest, reply: Reply, writer: Writer, ids: Mapping[str, str]
+) -> Flow[None]:
+    """Store a translated response for `previous_response_id`. `ids`: by the caller's id of a call, the provider's."""
+    if not can_store(caller, state):
+        return
+    given = {own: mine for mine, own in ids.items()}
+    parts = tuple(
+        msgspec.structs.replace(part, id=given.get(part.id, part.id)) if isinstance(part, ToolCall) else part
+        for part in reply.parts
+    )
+    reply = msgspec.structs.replace(reply, parts=parts)
+    response_id = str(getattr(writer, "reply_id", "") or reply.id or "")
+    record = StoredResponseRecord(
+        response_id,
+        state.ancestors,
+        state.history[state.expanded :],
+        reply.to_message(),
+        list_input_items(caller.request.body, response_id),
+        msgspec.Raw(_write_document(served, reply, response_id, getattr(writer, "created", 0))),
+    )
+    keys = state.keys
+    record_id = f"resp_{secrets.token_hex(16)}"
+    payload = write_payload(msgspec.json.encode(record), record_id, keys)
+    yield from state.write(StoredRecord(record_id, (_make_key(keys, response_id),), payload))
+
+
+def _write_document(served: ServedRequest, reply: Reply, response_id: str, created: int) -> bytes:
+    writer: Any = find_dialect(DIALECT).writer(model=served.model, stream=False)
+    writer.created = created
+    if hasattr(writer, "serve"):
+        writer.serve(served, {}, foreign=False)
+    # A text without words only carries a seal.
+    parts = tuple(part for part in reply.parts if not isinstance(part, Text) or part.text)
+    events = simulate(msgspec.structs.replace(reply, parts=parts), max(len(reply.text), 1))
+    started = ReplyStarted(served.model, response_id, None, stored=True)
+    document: bytes = writer.write([started, *events[1:]])
+    return document
+
+
+def list_input_items(body: bytes, response_id: str) -> list[Any]:
+    """The items of a request, each with an id."""
+    try:
+        given = msgspec.json.decode(body).get("input")
+    except (msgspec.DecodeError, AttributeError):
+        return []
+    if isinstance(given, str):
+        given = [{"role": "user", "content": [{"type": "input_text", "text": given}]}]
+    items = [item for item in given if isinstance(item, dict)] if isinstance(given, list) else []
+    return [
+        {"type": "message", "id": f"item_{response_id.removeprefix('resp_')}_{number}", **_drop_unset(item)}
+        for number, item in enumerate(items)
+    ]
+
+
+def _drop_unset(item: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in item.items() if not (name in ("id", "type") and value is None)}
+
+
+# --- records ------------------------------------------------------------------------------------------------------
+
+
+def _make_key(keys: TenantKeys, response_id: str) -> str:
+    return keys.make_lookup_key("resp", f"response:{response_id}")
+
+
+def _list_keys(keys: TenantKeys, response_id: str) -> tuple[str, ...]:
+    return keys.list_lookup_keys("resp", f"response:{response_id}")
+
+
+def _read(keys: TenantKeys, response_id: str) -> Flow[StoredResponseRecord | None]:
+    found = yield ReadRecords(keys.tenant, _list_keys(keys, response_id))
+    opened = [_open(record, keys) for record in found or ()]
+    return next((record for record in opened if record is not None and record.id == response_id), None)
+
+
+def _open(record: StoredRecord, keys: TenantKeys) -> StoredResponseRecord | None:
+    data = read_payload(record, keys)
+    if data is None:
+        return None
+    try:
+        return msgspec.json.decode(data, type=StoredResponseRecord)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+# --- endpoints ----------------------------------------------------------------------------------------------------
+
+
+def answer_stored(caller: Caller) -> Flow[RelayOutcome]:
+    """Answer a request about a stored response. One that is not ours may be at the home provider."""
+    response_id, action = caller.endpoint.names["response"], caller.endpoint.action
+    state = CallerState(caller)
+    record = (yield from _read(state.keys, response_id)) if state.has_store else None
+    if record is None:
+        if (forwarded := forward_to_home(caller)) is not None:
+            return (yield from forwarded)
+        raise RelayRefusal(f"Response with id '{response_id[:100]}' not found.", status=404)
+    document: Any = record.document
+    match action:
+        case "delete_response":
+            yield DeleteRecords(state.keys.tenant, _list_keys(state.keys, response_id))
+            document = {"id": response_id, "object": "response", "deleted": True}
+        case "cancel_response":
+            raise RelayRefusal("Cannot cancel a synchronous response.", param="response_id")
+        case "list_input":
+            document = _list_page(record.items, caller.endpoint.query)
+        case _:
+            pass
+    yield Emit([*caller.start(200, {"content-type": "application/json"}), msgspec.json.encode(document)])
+    return RelayOutcome(200, "own", "the relay stored this response")
+
+
+def _list_page(items: list[Any], query: Mapping[str, str]) -> dict[str, Any]:
+    ordered = items if query.get("order") == "asc" else items[::-1]
+    names = [item.get("id") for item in ordered]
+    after, limit = query.get("after"), query.get("limit", "")
+    start = names.index(after) + 1 if after in names else 0
+    size = min(max(int(limit), 1), _MOST_ITEMS) if limit.isdecimal() and len(limit) < 6 else _USUAL_ITEMS
+    page = ordered[start : start + size]
+    ends = (
+        {"first_id": page[0].get("id"), "last_id": page[-1].get("id")} if page else {"first_id": None, "last_id": None}
+    )
+    return {"object": "list", "data": page, **ends, "has_more": start + size < len(ordered)}

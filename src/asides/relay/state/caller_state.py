@@ -1,0 +1,96 @@
+"""The reasoning state of one request: put back before it is sent, carried and recorded with its reply.
+
+Not here: envelopes and records themselves (carry_state, restore_state, vault_records).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from asides.dialects.dialect import ServedRequest
+from asides.flows.steps import Flow, WriteRecord
+from asides.providers.provider import Target
+from asides.relay.relay_config import Caller
+from asides.relay.state.carry_state import StateCarrier
+from asides.relay.state.relay_keys import RelayKeys, TenantKeys
+from asides.relay.state.restore_state import STORE_FAILED, restore
+from asides.relay.state.turn_state import HAS_STORE
+from asides.relay.translate.inlined_thinking import separate_inlined
+from asides.values.messages import Message
+from asides.values.notices import Notice
+from asides.values.reply import Reply
+from asides.values.stored_records import StoredRecord
+from asides.values.visibility import Visibility
+
+
+class CallerState:
+    """The state of one request."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        self.is_changed = False
+        """Whether the request as it came lacks state, or holds envelopes: it cannot be forwarded."""
+        self.history: tuple[Message, ...] = ()
+        """What the caller sent, as its records are found by it."""
+        self.expanded = 0
+        """How many of these messages come from stored responses."""
+        self.is_missing = False
+        """Whether the relay did not store the response that the request continues: its provider may have."""
+        self.ancestors: tuple[str, ...] = ()
+        """The ids of those responses."""
+        self.wants_storing = True
+        """Whether the caller lets its response be stored."""
+
+    @property
+    def has_store(self) -> bool:
+        """Whether there is a store of records."""
+        return self._caller.config.state_mode in HAS_STORE
+
+    @property
+    def keys(self) -> TenantKeys:
+        """The keys of the caller's tenant."""
+        return (self._caller.config.keys or RelayKeys.generate()).find_tenant(self._caller.request.tenant)
+
+    def restore(self, served: ServedRequest, targets: Sequence[Target]) -> Flow[ServedRequest]:
+        """Put the state of earlier turns back. Reads the store at most once."""
+        self.history = served.prompt.messages
+        if not any(message.role == "assistant" for message in served.prompt.messages):
+            return served
+        self.history = separate_inlined(self.history, self._caller.notices)
+        served = msgspec.structs.replace(served, prompt=msgspec.structs.replace(served.prompt, messages=self.history))
+        mode = self._caller.config.state_mode
+        restored = yield from restore(served.prompt, self.keys, mode, targets=targets)
+        self._caller.notices += restored.notices
+        self.is_changed = self.is_changed or restored.is_changed
+        return msgspec.structs.replace(served, prompt=restored.prompt)
+
+    def make_carrier(self) -> StateCarrier:
+        """Make the carrier of one reply."""
+        config = self._caller.config
+        details = config.thinking_field == "reasoning_details"
+        rows = self._caller.builder.rows
+        return StateCarrier(self._caller.dialect, self.keys, config.state_mode, rows=rows, details=details)
+
+    def record(self, carrier: StateCarrier, reply: Reply, originals: Mapping[str, str] | None = None) -> Flow[None]:
+        """Store the record of a complete turn. `originals`: by the id of a call that the caller got, the provider's."""
+        if not self.has_store:
+            return
+        ids = {own: given for given, own in (originals or {}).items() if own}
+        record = carrier.finish(reply, self.history, caller_ids=ids)
+        if record is not None:
+            yield from self.write(record)
+
+    def write(self, record: StoredRecord) -> Flow[bool]:
+        """Store a record. A store that fails costs no answer; a notice tells."""
+        is_stored: bool = yield WriteRecord(self.keys.tenant, record)
+        if not is_stored:
+            detail = "the store of the relay failed; the state of this turn is not kept"
+            self._caller.notices.append(Notice(STORE_FAILED, detail))
+        return is_stored
+
+    def find_visibility(self, asked: Iterable[str] | None) -> Visibility:
+        """What the caller may see of thinking. `asked`: what it wants to see at most."""
+        visibility = self._caller.builder.visibility
+        return visibility if asked is None else visibility.limit(self._caller.config.sink, asked)

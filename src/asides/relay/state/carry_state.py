@@ -1,0 +1,387 @@
+"""The way out: `StateCarrier` changes the events of a reply so that its reasoning state travels with the caller.
+
+The seals of the provider never reach the caller. In their places come envelopes, as seals of the caller's dialect, and
+every thought that the caller can give back gets one. What cannot travel is in the record of the turn
+(`StateCarrier.finish`). Not here: the way back (restore_state).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from asides.providers.provider import Provider
+from asides.relay.state.envelope import make_envelope, make_reference, wrap_in_base64
+from asides.relay.state.relay_keys import TenantKeys, can_encrypt
+from asides.relay.state.turn_state import (
+    DETAILS,
+    HAS_STORE,
+    PartState,
+    StateMode,
+    TurnState,
+    find_thoughts_with_text,
+    is_opaque,
+    make_call_state,
+    make_thought_state,
+)
+from asides.relay.state.vault_records import make_turn_record
+from asides.values.events import (
+    Event,
+    PartArrived,
+    RefusalDelta,
+    ReplyEnded,
+    ReplyStarted,
+    TextDelta,
+    ThinkingDelta,
+    ThoughtSealed,
+    ToolCallDelta,
+)
+from asides.values.learned import Learned
+from asides.values.messages import Message
+from asides.values.notices import Notice
+from asides.values.parts import ToolCall, read_arguments
+from asides.values.reply import Reply
+from asides.values.stored_records import StoredRecord
+from asides.values.thinking import Effort, Seal, Thought, ThoughtKind, ThoughtSource
+
+# Seals that are the last of their thought.
+_CLOSING = frozenset({"signature", "redacted", "encrypted", "item"})
+_MORE_OF_A_BLOCK = frozenset({TextDelta, ThinkingDelta, ToolCallDelta})
+
+
+class CarryRules(msgspec.Struct, frozen=True):
+    """How clients of a dialect carry state."""
+
+    signed: str = ""
+    """The kind of seal of a thought with text; "" if clients of the dialect carry none."""
+    hidden: str = ""
+    """The kind of seal that is a thought of its own."""
+    hidden_is_bytes: bool = False
+    """Whether that field holds bytes."""
+    on_parts: bool = False
+    """Seals sit on calls and texts too, and clients give those back sooner than thoughts."""
+    keeps_text: bool = False
+    """The envelope holds the text of a thought, where its provider wants it back: clients leave it out."""
+
+
+_RULES = {
+    "anthropic": CarryRules("signature", "redacted"),
+    "bedrock": CarryRules("signature", "redacted", hidden_is_bytes=True),
+    # Its own agent gives a reasoning item back without the raw text (seen 2026-11-15, version 0.166).
+    "openai_responses": CarryRules("encrypted", "encrypted", keeps_text=True),
+    "gemini": CarryRules("thought_signature", "thought_signature", on_parts=True, keeps_text=True),
+}
+_NO_RULES = CarryRules()
+_DETAILS_RULES = CarryRules(DETAILS, DETAILS, keeps_text=True)
+
+
+class _OpenThought:
+    """A thought while it arrives."""
+
+    def __init__(self, kind: ThoughtKind, source: ThoughtSource, via: str | None) -> None:
+        self.facts = kind, source, via
+        self.pieces: list[str] = []
+        self.seals: list[Seal] = []
+        self.signed_size = 0
+        """How many seals and pieces its envelope covers."""
+        self.carried_size = 0
+        """The same for an envelope on a call or a text."""
+
+    @property
+    def size(self) -> int:
+        return len(self.seals) + len(self.pieces)
+
+
+_BlockKind = Literal["thought", "call", "other"]
+
+
+class StateCarrier:
+    """Carries the state of one reply. `carry` takes every batch of events, with the ids of calls that the caller gets;
+    `finish` gives the record for the vault.
+    """
+
+    def __init__(
+        self,
+        caller_dialect: str,
+        keys: TenantKeys,
+        mode: StateMode,
+        *,
+        rows: Sequence[Provider] = (),
+        details: bool = False,
+    ) -> None:
+        """`rows` are providers of the user. `details`: callers of chat completions get `reasoning_details`."""
+        self._keys = keys
+        self._mode: StateMode = mode
+        self._rows = rows
+        rules = _RULES.get(caller_dialect, _NO_RULES)
+        self._rules = _DETAILS_RULES if caller_dialect == "openai_chat" and details else rules
+        self._started = ReplyStarted()
+        self._facts = TurnState()
+        self._block: int | None = None
+        self._kinds: dict[int, _BlockKind] = {}
+        self._thoughts: dict[int, _OpenThought] = {}
+        self._calls: dict[int, list[ToolCallDelta]] = {}
+        self._call_seals: dict[int, list[Seal]] = {}
+        self._led: set[int] = set()
+        """Calls whose seals are in a thought before them."""
+        self._text_block: int | None = None
+        self._text_seals: list[Seal] = []
+        """The seals of that text."""
+        self._done: set[int] = set()
+        """Seals of the batch that are in an envelope already, by their place."""
+        self._extras = 0
+        self._reference = ""
+
+    def set_turn_facts(
+        self, *, prefix: str = "", learned: tuple[Learned, ...] = (), effort: Effort | None = None
+    ) -> None:
+        """Set what is known about the turn before it begins."""
+        self._facts = TurnState(prefix=prefix, learned=learned, effort=effort)
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """What the caller should know."""
+        if self._mode == "carry-only" and self._rules.signed and not can_encrypt():
+            detail = "reasoning state cannot be carried without the package cryptography. To do: install asides[relay]"
+            return (Notice("relay_state_not_carried", detail),)
+        return ()
+
+    # --- events -----------------------------------------------------------------------------------------------------
+
+    def carry(self, events: list[Event]) -> list[Event]:
+        """Return the events for the caller. A batch that only goes on with a block is returned as it is."""
+        if self._mode == "off":
+            return events
+        block = self._block
+        for event in events:
+            if type(event) not in _MORE_OF_A_BLOCK or event.block != block:  # type: ignore[union-attr]
+                return self._carry_each(events)
+        if block in self._thoughts:
+            self._thoughts[block].pieces += [event.text for event in events]  # type: ignore[union-attr]
+        elif block in self._calls:
+            self._calls[block] += events  # type: ignore[arg-type]
+        return events
+
+    def _carry_each(self, events: list[Event]) -> list[Event]:
+        carried: list[Event] = []
+        self._done.clear()
+        for place, event in enumerate(events):
+            match event:
+                case ThoughtSealed():
+                    if place not in self._done:
+                        carried += self._take_seal(event)
+                    continue
+                case ThinkingDelta():
+                    carried += self._enter(event.block, "thought")
+                    thought = self._thoughts.get(event.block)
+                    if thought is None:
+                        thought = _OpenThought(event.kind, event.source, event.via)
+                        self._thoughts[event.block] = thought
+                    thought.pieces.append(event.text)
+                case ToolCallDelta():
+                    is_new = event.block not in self._calls
+                    carried += self._enter(event.block, "call")
+                    self._calls.setdefault(event.block, []).append(event)
+                    if is_new:
+                        carried += self._lead_call(event, events, place)
+                case TextDelta() | RefusalDelta() | PartArrived():
+                    carried += self._enter(event.block, "other")
+                    if isinstance(event, TextDelta) and event.block != self._text_block:
+                        self._text_block, self._text_seals = event.block, []
+                case ReplyStarted():
+                    self._started = event
+                case ReplyEnded():
+                    carried += self._leave()
+                    carried += self._close()
+                case _:
+                    pass
+            carried.append(event)
+        return carried
+
+    def _enter(self, block: int, kind: _BlockKind) -> list[Event]:
+        if block == self._block:
+            return []
+        left = self._leave()
+        self._block = block
+        self._kinds.setdefault(block, kind)
+        return left
+
+    def _leave(self) -> list[Event]:
+        """Leave the current block: a thought gets its envelope, and so does a call that carries what is pending."""
+        block, self._block = self._block, None
+        if block in self._thoughts:
+            return self._sign(block)
+        if block in self._calls and self._rules.on_parts:
+            return self._sign_call(block)
+        return []
+
+    # --- thoughts -----------------------------------------------------------------------------------------------------
+
+    def _take_seal(self, event: ThoughtSealed) -> list[Event]:
+        block, seal = event.block, event.seal
+        kind = self._kinds.get(block)
+        if kind is None or kind == "thought":
+            entered: list[Event] = []
+            is_new = kind is None
+            if is_new:
+                entered = self._enter(block, "thought")
+                self._thoughts[block] = _OpenThought(event.kind, event.source, None)
+            self._thoughts[block].seals.append(seal)
+            is_over = seal.kind in _CLOSING and block == self._block
+            return [*entered, *self._sign(block)] if is_over else entered
+        if kind == "call":
+            self._call_seals.setdefault(block, []).append(seal)
+        elif block == self._text_block and seal.value:
+            self._text_seals.append(seal)
+        # A seal without a value is not opaque: citations, the id of an item. Its writer knows whether it is its own.
+        return [] if is_opaque(seal) else [event]
+
+    def _sign(self, block: int) -> list[Event]:
+        """Give a thought its envelope. One that went on after its envelope gets another, which replaces it."""
+        thought = self._thoughts[block]
+        if thought.signed_size == thought.size or not self._rules.signed:
+            return []
+        text = "".join(thought.pieces)
+        is_hidden = not text or text.isspace()
+        if is_hidden and not any(seal.value for seal in thought.seals):
+            return []
+        thought.signed_size = thought.size
+        state = self._make_thought_state(block)
+        return [self._make_seal(block, (state,), is_hidden=is_hidden, source=thought.facts[1])]
+
+    def _make_thought_state(self, block: int) -> PartState:
+        thought = self._thoughts[block]
+        text = "".join(thought.pieces)
+        kind, source, via = thought.facts
+        kind = kind if text.strip() else "hidden"
+        whole = Thought(text, kind, source, self._started.origin, tuple(thought.seals), via)
+        needs_text = bool(find_thoughts_with_text((whole,), self._rows))
+        return make_thought_state(whole, block, needs_text=needs_text, keeps_text=self._rules.keeps_text)
+
+    # --- calls --------------------------------------------------------------------------------------------------------
+
+    def _lead_call(self, event: ToolCallDelta, events: list[Event], place: int) -> list[Event]:
+        """Put the seals of a call into a thought of its own before it, if they have come with it; with them the late
+        seals of thoughts.
+        """
+        if not self._rules.hidden or self._rules.on_parts:
+            return []
+        states: list[PartState] = []
+        own: list[Seal] = []
+        late: set[int] = set()
+        for number in range(place + 1, len(events)):
+            found = events[number]
+            if not isinstance(found, ThoughtSealed) or not is_opaque(found.seal):
+                continue
+            if found.block == event.block:
+                own.append(found.seal)
+            elif found.block in self._thoughts and found.block != self._block:
+                self._thoughts[found.block].seals.append(found.seal)
+                late.add(found.block)
+            else:
+                continue
+            self._done.add(number)
+        for block, thought in self._thoughts.items():
+            if block in late or (thought.size != thought.signed_size and thought.seals):
+                thought.signed_size = thought.size
+                states.append(self._make_thought_state(block))
+        if own:
+            self._call_seals.setdefault(event.block, []).extend(own)
+            self._led.add(event.block)
+            states.append(self._make_call_state(event.block, events[place + 1 :]))
+        return [self._make_extra(states)] if states else []
+
+    def _make_call_state(self, block: int, coming: Sequence[Event] = ()) -> PartState:
+        pieces = [*self._calls[block]]
+        pieces += [piece for piece in coming if isinstance(piece, ToolCallDelta) and piece.block == block]
+        call_id = next((piece.id for piece in pieces if piece.id), "")
+        name = next((piece.name for piece in pieces if piece.name), "")
+        raw = "".join(piece.arguments for piece in pieces)
+        custom = any(piece.custom for piece in pieces)
+        arguments = None if custom else read_arguments(raw)
+        seals = tuple(self._call_seals.get(block, ()))
+        call = ToolCall(call_id, name, arguments or {}, raw if arguments is None else None, seals, custom)
+        return make_call_state(call, block, self._started.origin)
+
+    def _sign_call(self, block: int) -> list[Event]:
+        """Give a call an envelope with everything that is pending, and its own seals."""
+        states = self._take_pending()
+        if any(seal.value for seal in self._call_seals.get(block, ())):
+            states.append(self._make_call_state(block))
+        return [self._make_seal(block, tuple(states), is_hidden=True)] if states else []
+
+    def _close(self) -> list[Event]:
+        """Give the last text what is pending, where texts carry state. Elsewhere seals that came late get a thought of
+        their own if there is no vault for them: clients do not expect one at the end.
+        """
+        if self._rules.on_parts and self._text_block is not None:
+            states = self._take_pending()
+            if self._text_seals:
+                states.append(PartState(self._text_block, "text", tuple(self._text_seals)))
+            return [self._make_seal(self._text_block, tuple(states), is_hidden=True)] if states else []
+        if self._mode != "carry-only" or not self._rules.hidden:
+            return []
+        late = [block for block, thought in self._thoughts.items() if thought.size != thought.signed_size]
+        states = [self._make_thought_state(block) for block in late if self._thoughts[block].seals]
+        states += [self._make_call_state(block) for block in self._call_seals if block not in self._led]
+        return [self._make_extra(states)] if states else []
+
+    def _make_extra(self, states: Sequence[PartState]) -> ThoughtSealed:
+        self._extras += 1
+        # A number that no part of the reply has, and that comes first where parts are sorted.
+        return self._make_seal(-1 - self._extras, tuple(states), is_hidden=True)
+
+    def _take_pending(self) -> list[PartState]:
+        """The states of thoughts that no call or text carries yet."""
+        states: list[PartState] = []
+        for block, thought in self._thoughts.items():
+            is_empty = not thought.seals and not "".join(thought.pieces).strip()
+            if thought.carried_size != thought.size and not is_empty:
+                thought.carried_size = thought.size
+                states.append(self._make_thought_state(block))
+        return states
+
+    # --- envelopes ----------------------------------------------------------------------------------------------------
+
+    def _make_seal(
+        self, block: int, parts: tuple[PartState, ...], *, is_hidden: bool, source: ThoughtSource = "block"
+    ) -> ThoughtSealed:
+        origin = self._started.origin
+        # Where thoughts have no closing seal, others may follow, on texts and calls too.
+        more = any(part.what == "thought" and not _CLOSING.intersection(_list_kinds(part)) for part in parts)
+        state = msgspec.structs.replace(self._facts, parts=parts, origin=origin, more=more)
+        reference = self._reference or make_reference()
+        envelope, is_referenced = make_envelope(
+            state, self._keys, has_vault=self._mode in HAS_STORE, reference=reference
+        )
+        if is_referenced:
+            self._reference = reference
+        rules = self._rules
+        kind = rules.hidden if is_hidden else rules.signed
+        if rules.on_parts or (is_hidden and rules.hidden_is_bytes):
+            envelope = wrap_in_base64(envelope)
+        entry = None
+        if kind == DETAILS:
+            entry = msgspec.json.encode({"type": "reasoning.encrypted", "data": envelope, "format": "asides"}).decode()
+        return ThoughtSealed(Seal(kind, envelope, origin, entry), block, "hidden", source)
+
+    # --- the record -------------------------------------------------------------------------------------------------
+
+    def finish(
+        self, reply: Reply, history: Sequence[Message], *, caller_ids: Mapping[str, str] | None = None
+    ) -> StoredRecord | None:
+        """The record of the turn, to be stored before the reply ends for the caller; None if there is nothing to store.
+
+        `history` is what the caller sent. `caller_ids` are the ids of calls as the caller gets them, by the provider's.
+        """
+        if self._mode not in HAS_STORE:
+            return None
+        return make_turn_record(
+            reply, history, self._keys, rows=self._rows, caller_ids=caller_ids, reference=self._reference
+        )
+
+
+def _list_kinds(part: PartState) -> list[str]:
+    return [seal.kind for seal in part.seals]

@@ -1,0 +1,369 @@
+"""The way back: `restore` puts the reasoning state of earlier turns back into the prompt of a caller.
+
+Envelopes come first, then the records of the vault, all in one read. What does not fit what the caller sent is left out
+and reported. Envelopes never stay in the prompt. Seals that are not envelopes are the caller's own and stay. Not here:
+which of it goes to a provider (history/plan), and the way out (carry_state).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from operator import is_
+from typing import Any, TypeAlias
+
+import msgspec
+
+from asides.dialects import find_facts
+from asides.flows.steps import ReadRecords
+from asides.history.replay import is_same_host
+from asides.providers.provider import Target
+from asides.relay.state.clean_history import clean_document
+from asides.relay.state.envelope import FAILURES, Failure, is_envelope, may_hold_envelope, open_envelope
+from asides.relay.state.rebuild_turn import (
+    drop_lost,
+    fits_turn,
+    is_bare,
+    merge_states,
+    rebuild_from_envelopes,
+    rebuild_from_record,
+)
+from asides.relay.state.relay_keys import TenantKeys
+from asides.relay.state.turn_state import HAS_STORE, StateMode, TurnState
+from asides.relay.state.vault_records import Turn, find_turns, list_levels, open_turn_record
+from asides.values.messages import Message, Prompt, StoredResponse
+from asides.values.notices import Notice
+from asides.values.parts import Part, Refusal, ServerTool, ToolResult, UnknownPart
+from asides.values.stored_records import StoredRecord
+from asides.values.thinking import Seal, Thought
+
+STORE_FAILED = "relay_store_failed"
+
+_States: TypeAlias = dict[str, list[TurnState]]
+"""The states of records, by the keys that find them."""
+
+
+class RestoredPrompt(msgspec.Struct, frozen=True):
+    """A prompt with the state that was found, and without envelopes."""
+
+    prompt: Prompt
+    notices: tuple[Notice, ...] = ()
+    had_envelopes: bool = False
+    """Whether the caller's request must not go to a provider as it is."""
+    from_envelopes: int = 0
+    """How many turns got their state back from envelopes."""
+    from_vault: int = 0
+    missing: int = 0
+    """How many turns had an envelope whose state was not found."""
+    has_more: bool = False
+    """Whether the prompt holds state that the caller did not send."""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether a provider must get another request than the caller sent."""
+        return self.had_envelopes or self.has_more
+
+
+class _TurnAtWork:
+    """A turn while its state is looked for."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self.parts = turn.parts
+        self.states: dict[int, TurnState] = {}
+        """The states in envelopes, by the places of the parts that carried them."""
+        self.failures: list[Failure] = []
+        self.has_envelopes = False
+        self.has_own_seals = False
+        """Whether the caller itself gives seals of a provider back."""
+        self.levels: tuple[frozenset[str], ...] = ()
+
+    @property
+    def reference(self) -> str:
+        return next((state.ref for state in self.states.values() if state.ref), "")
+
+    @property
+    def needs_vault(self) -> bool:
+        if self.reference or self.failures:
+            return True
+        if self.states:
+            # A text may have been hidden from the caller.
+            return any(state.more for state in self.states.values()) or not self.is_whole
+        return not self.has_own_seals
+
+    @property
+    def is_whole(self) -> bool:
+        return rebuild_from_envelopes(self.parts, self.states)[1]
+
+
+def restore(
+    prompt: Prompt,
+    keys: TenantKeys,
+    mode: StateMode,
+    *,
+    targets: Sequence[Target] = (),
+) -> Generator[ReadRecords, Any, RestoredPrompt]:
+    """Put state back. Asks for at most one read.
+
+    `targets` are the models that the prompt may go to. Nothing is read if none of them takes thinking back, and the ids
+    of calls become those of the provider only if it is asked again.
+    """
+    prompt, had_odd = _clean_odd_places(prompt)
+    work = [_TurnAtWork(turn) for turn in find_turns(prompt.messages)]
+    for each in work:
+        _open_envelopes(each, keys)
+        if mode == "off" and each.has_envelopes:
+            each.states, each.failures = {}, ["off"]
+    notices: list[Notice] = []
+    records: tuple[StoredRecord, ...] = ()
+    if mode in HAS_STORE:
+        wanted = _list_wanted(work, keys, targets)
+        if wanted:
+            found = yield ReadRecords(keys.tenant, wanted)
+            if found is None:
+                detail = "the store of the relay failed; reasoning state that only it has is missing"
+                notices.append(Notice(STORE_FAILED, detail))
+            records = tuple(found or ())
+    restored = _put_back(prompt, work, _index(records, keys), targets, notices)
+    return msgspec.structs.replace(restored, had_envelopes=True) if had_odd else restored
+
+
+def _index(records: Sequence[StoredRecord], keys: TenantKeys) -> _States:
+    """The states of the records, by their keys."""
+    states: _States = {}
+    for record in records:
+        if (state := open_turn_record(record, keys)) is not None:
+            for key in record.keys:
+                states.setdefault(key, []).append(state)
+    return states
+
+
+def _list_wanted(work: Sequence[_TurnAtWork], keys: TenantKeys, targets: Sequence[Target]) -> tuple[str, ...]:
+    wanted: dict[str, None] = {}
+    if targets and all(_takes_nothing_back(target) for target in targets):
+        return ()
+    for each in work:
+        if each.needs_vault:
+            each.levels = list_levels(each.turn, keys, each.reference)
+            wanted |= dict.fromkeys(sorted(key for level in each.levels for key in level))
+    return tuple(wanted)
+
+
+def _takes_nothing_back(target: Target) -> bool:
+    rule = target.provider.replay_rule(target.family or target.model)
+    return rule.when == "never" and not target.rule.prefix_bound
+
+
+# --- envelopes --------------------------------------------------------------------------------------------------------
+
+
+def _open_envelopes(work: _TurnAtWork, keys: TenantKeys) -> None:
+    """Open the envelopes of a turn, and remove them from its parts."""
+    parts: list[Part] = []
+    for place, part in enumerate(work.turn.parts):
+        seals = () if isinstance(part, (Refusal, ToolResult)) else part.seals
+        own = [seal for seal in seals if not _holds_envelope(seal)]
+        work.has_own_seals = work.has_own_seals or any(seal.value for seal in own)
+        if len(own) < len(seals) and not isinstance(part, (Refusal, ToolResult)):
+            work.has_envelopes = True
+            # The entry of a part beside an envelope was made here too: it is the item that we wrote.
+            part = msgspec.structs.replace(part, seals=tuple(own))
+            for seal in seals:
+                if _holds_envelope(seal):
+                    _open_one(work, place, seal, keys)
+        parts.append(part)
+    work.parts = tuple(parts)
+
+
+def _open_one(work: _TurnAtWork, place: int, seal: Seal, keys: TenantKeys) -> None:
+    opened = open_envelope(seal.value, keys)
+    if opened.state is None:
+        work.failures.append(opened.failure or "malformed")
+        return
+    before = work.states.get(place)
+    work.states[place] = opened.state if before is None else merge_states((before, opened.state))
+
+
+def _holds_envelope(seal: Seal) -> bool:
+    return is_envelope(seal.value) or (seal.entry is not None and _clean_json(seal.entry) != seal.entry)
+
+
+# --- other places -----------------------------------------------------------------------------------------------------
+
+
+def _clean_odd_places(prompt: Prompt) -> tuple[Prompt, bool]:
+    """Remove envelopes from opaque fields where we put none: parts that no dialect knows, and fields of the request."""
+    messages = tuple(_clean_unknown_parts(message) for message in prompt.messages)
+    extra = clean_document(prompt.extra) if prompt.extra else None
+    is_same = all(map(is_, messages, prompt.messages)) and (extra is None or not extra.envelopes)
+    if is_same:
+        return prompt, False
+    fields: dict[str, Any] = {} if extra is None else {"extra": extra.document}
+    return msgspec.structs.replace(prompt, messages=messages, **fields), True
+
+
+def _clean_unknown_parts(message: Message) -> Message:
+    if not any(isinstance(part, (UnknownPart, ServerTool)) for part in message.parts):
+        return message
+    parts: list[Part] = []
+    for part in message.parts:
+        if isinstance(part, (UnknownPart, ServerTool)) and (cleaned := _clean_json(part.json)) != part.json:
+            parts += [] if cleaned is None else [msgspec.structs.replace(part, json=cleaned)]
+        else:
+            parts.append(part)
+    same = len(parts) == len(message.parts) and all(map(is_, parts, message.parts))
+    return message if same else msgspec.structs.replace(message, parts=tuple(parts))
+
+
+def _clean_json(text: str) -> str | None:
+    """The JSON without envelopes in opaque fields; None if nothing is left."""
+    if not may_hold_envelope(text.encode("utf-8", "replace")):
+        return text
+    try:
+        cleaned = clean_document([msgspec.json.decode(text)])
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        return text
+    if not cleaned.envelopes:
+        return text
+    return msgspec.json.encode(cleaned.document[0]).decode() if cleaned.document else None
+
+
+# --- putting back -----------------------------------------------------------------------------------------------------
+
+
+def _put_back(
+    prompt: Prompt,
+    work: Sequence[_TurnAtWork],
+    states: _States,
+    targets: Sequence[Target],
+    notices: list[Notice],
+) -> RestoredPrompt:
+    messages = list(prompt.messages)
+    own_ids: dict[str, str] = {}
+    counts = [0, 0, 0]
+    has_more = False
+    for each in reversed(work):  # the places before a turn stay right while it shrinks to one message
+        state, source = _find_state(each, states, notices)
+        turn = each.turn
+        if state is None and not each.has_envelopes:
+            if targets and all(map(_refuses_bare, targets)):
+                messages[turn.start : turn.end] = map(_withhold_bare, messages[turn.start : turn.end])
+            continue
+        if state is None:
+            parts, facts = drop_lost(each.parts), TurnState()
+            counts[2] += 1
+        elif source == "vault":
+            keeps_ids = bool(targets) and not all(_is_maker(state, target) for target in targets)
+            parts, ids = rebuild_from_record(each.parts, state, keeps_ids=keeps_ids)
+            own_ids |= ids
+            facts = state
+            counts[1] += 1
+            has_more = has_more or bool(ids) or _list_state(parts) != _list_state(each.parts)
+        else:
+            parts, is_whole = rebuild_from_envelopes(each.parts, each.states)
+            if not is_whole:
+                notices.append(_tell("relay_state_changed", "a part of a turn was changed; its state was left out"))
+            facts = state
+            counts[0] += 1
+        if source != "vault":
+            notices += [_tell("relay_state_unreadable", FAILURES[failure]) for failure in each.failures]
+        messages[turn.start : turn.end] = _build_message(messages[turn.start], parts, facts)
+    if own_ids:
+        messages = [_rename_results(message, own_ids) for message in messages]
+    had_envelopes = any(each.has_envelopes for each in work)
+    if messages != list(prompt.messages):
+        prompt = msgspec.structs.replace(prompt, messages=tuple(messages))
+    return RestoredPrompt(
+        prompt,
+        _unique(notices),
+        had_envelopes,
+        from_envelopes=counts[0],
+        from_vault=counts[1],
+        missing=counts[2],
+        has_more=has_more,
+    )
+
+
+def _find_state(work: _TurnAtWork, states: _States, notices: list[Notice]) -> tuple[TurnState | None, str]:
+    """The state of a turn, and where it comes from."""
+    is_ambiguous = False
+    was_edited = False
+    for level in work.levels:
+        found = [state for key in level for state in states.get(key, ())]
+        fit = [state for state in found if fits_turn(work.turn, state)]
+        was_edited = was_edited or (bool(found) and not fit)
+        distinct = [state for place, state in enumerate(fit) if state not in fit[:place]]
+        if len(distinct) == 1:
+            return distinct[0], "vault"
+        is_ambiguous = is_ambiguous or len(distinct) > 1
+    carried = [state for state in work.states.values() if not state.ref]
+    if carried:
+        return merge_states(carried), "envelope"
+    if is_ambiguous:
+        detail = "two turns in the vault are like one of the history; the reasoning state of neither was used"
+        notices.append(_tell("relay_state_ambiguous", detail))
+    elif was_edited:
+        notices.append(_tell("relay_state_changed", "a turn was changed; its reasoning state was left out"))
+    elif work.reference:
+        detail = "the reasoning state of a turn is no longer in the vault"
+        notices.append(_tell("relay_state_unreadable", detail))
+    return None, ""
+
+
+def _list_state(parts: Sequence[Part]) -> list[tuple[str, str]]:
+    """The thoughts and the opaque tokens of a turn, in their order."""
+    thoughts = [("thought", part.text) for part in parts if isinstance(part, Thought)]
+    sealed = [part.seals for part in parts if not isinstance(part, (Refusal, ToolResult))]
+    return thoughts + [(seal.kind, seal.value) for seals in sealed for seal in seals if seal.value]
+
+
+def _tell(code: str, detail: str) -> Notice:
+    return Notice(code, detail, "messages")
+
+
+def _unique(notices: Sequence[Notice]) -> tuple[Notice, ...]:
+    return tuple(dict.fromkeys(notices))
+
+
+def _withhold_bare(message: Message) -> Message:
+    """The message with the thoughts that nothing says who made marked: they can be shown, not sent."""
+    if not any(map(is_bare, message.parts)):
+        return message
+    parts = [msgspec.structs.replace(part, replayable=False) if is_bare(part) else part for part in message.parts]
+    return msgspec.structs.replace(message, parts=tuple(parts))
+
+
+def _refuses_bare(target: Target) -> bool:
+    """Whether the target seals all of its own thoughts, and refuses one without."""
+    return find_facts(target.dialect).thinks_in_blocks
+
+
+def _is_maker(state: TurnState, target: Target) -> bool:
+    return state.origin is not None and is_same_host(state.origin, target)
+
+
+def _build_message(first: Message, parts: tuple[Part, ...], facts: TurnState) -> list[Message]:
+    if not parts:
+        return []  # nothing but an envelope was there
+    stored = StoredResponse(facts.stored, facts.origin) if facts.stored else first.stored
+    return [
+        msgspec.structs.replace(
+            first,
+            parts=parts,
+            stored=stored,
+            prefix=facts.prefix or first.prefix,
+            learned=facts.learned or first.learned,
+            effort=facts.effort or first.effort,
+        )
+    ]
+
+
+def _rename_results(message: Message, own_ids: dict[str, str]) -> Message:
+    if not any(isinstance(part, ToolResult) and part.call_id in own_ids for part in message.parts):
+        return message
+    parts = tuple(
+        msgspec.structs.replace(part, call_id=own_ids[part.call_id])
+        if isinstance(part, ToolResult) and part.call_id in own_ids
+        else part
+        for part in message.parts
+    )
+    return msgspec.structs.replace(message, parts=parts)

@@ -1,0 +1,224 @@
+"""The records of the vault: one for each turn of a model, under keys that its content gives.
+
+A turn is what the model said between two messages of others, in however many messages a client gives it back. Not here:
+the stores (vault), and how a record is put back into a prompt (restore_state).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from asides.providers.provider import Provider
+from asides.relay.state.relay_keys import TenantKeys, can_encrypt
+from asides.relay.state.turn_state import (
+    PartState,
+    TurnState,
+    decode_state,
+    digest_call,
+    digest_text,
+    digest_turn,
+    encode_state,
+    extend_chain,
+    find_thoughts_with_text,
+    make_call_state,
+    make_text_state,
+    make_thought_state,
+)
+from asides.values.messages import Message
+from asides.values.parts import Part, Text, ToolCall
+from asides.values.reply import Reply
+from asides.values.stored_records import StoredRecord
+from asides.values.thinking import Thought
+
+_PLAIN, _ENCRYPTED = b"\0", b"\1"
+_KEY_ID_BYTES = 8
+# A shorter text alone says nothing about the conversation that it is from.
+_SHORTEST_ALONE = 24
+
+
+# --- turns ------------------------------------------------------------------------------------------------------------
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """One turn of the model in a history, and the digests by which it is found."""
+
+    start: int
+    end: int
+    """The messages of the turn are those from `start` to before `end`."""
+    parts: tuple[Part, ...]
+    text: bytes
+    """The digest of its text."""
+    calls: tuple[bytes, ...]
+    """The digests of its calls."""
+    chained: bytes
+    near: bytes
+    alone: bytes
+    """b"" if it says too little."""
+
+    @property
+    def call_ids(self) -> tuple[str, ...]:
+        """The ids of its calls, as the caller knows them."""
+        return tuple(part.id for part in self.parts if isinstance(part, ToolCall))
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it has neither text nor calls."""
+        return self.text == _NO_TEXT and not self.calls
+
+
+_NO_TEXT = digest_text(())
+
+
+class HistoryChain:
+    """Follows a history: what was said so far, by whom."""
+
+    def __init__(self) -> None:
+        self._chain = b""
+        self._before = b""
+
+    def add(self, message: Message) -> None:
+        """Add a message that is not the model's. Results of tools do not count: clients shorten old ones."""
+        if message.role == "user":
+            self._before = digest_text((message.text,))
+            self._chain = extend_chain(self._chain, b"user" + self._before)
+
+    def add_turn(self, start: int, end: int, parts: tuple[Part, ...]) -> Turn:
+        """Add a turn of the model."""
+        texts = [part.text for part in parts if isinstance(part, Text)]
+        calls = tuple([digest_call(part) for part in parts if isinstance(part, ToolCall)])
+        seen = digest_turn(texts, calls)
+        self._chain = extend_chain(self._chain, b"model" + seen)
+        says_enough = bool(calls) or sum(map(len, texts)) >= _SHORTEST_ALONE
+        near = extend_chain(self._before, seen)
+        # A second turn after the same words of the user follows another turn.
+        self._before = near
+        return Turn(start, end, parts, digest_text(texts), calls, self._chain, near, seen if says_enough else b"")
+
+
+def find_turns(messages: Sequence[Message]) -> Iterator[Turn]:
+    """The turns of the model in a history."""
+    yield from _follow(messages, HistoryChain())
+
+
+def _follow(messages: Sequence[Message], chain: HistoryChain) -> Iterator[Turn]:
+    place = 0
+    while place < len(messages):
+        if messages[place].role != "assistant":
+            chain.add(messages[place])
+            place += 1
+            continue
+        start = place
+        while place < len(messages) and messages[place].role == "assistant":
+            place += 1
+        yield chain.add_turn(start, place, tuple(part for message in messages[start:place] for part in message.parts))
+
+
+def list_levels(turn: Turn, keys: TenantKeys, reference: str = "") -> tuple[frozenset[str], ...]:
+    """The keys under which the record of a turn may be, the surest first. Keys of one level are equally sure."""
+    levels = [
+        keys.list_lookup_keys("ref", reference) if reference else (),
+        [key for call_id in turn.call_ids for key in keys.list_lookup_keys("call", call_id)],
+        keys.list_lookup_keys("chained", turn.chained),
+        keys.list_lookup_keys("near", turn.near),
+        keys.list_lookup_keys("text", turn.alone) if turn.alone else [],
+    ]
+    if turn.is_silent:
+        levels[2:] = []
+    return tuple(frozenset(level) for level in levels if level)
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+def make_turn_record(
+    reply: Reply,
+    history: Sequence[Message],
+    keys: TenantKeys,
+    *,
+    rows: Sequence[Provider] = (),
+    caller_ids: Mapping[str, str] | None = None,
+    reference: str = "",
+) -> StoredRecord | None:
+    """The record of a reply; None if there is nothing to keep of it, or it broke off.
+
+    `history` is what the caller sent before it. `caller_ids` are the ids of calls as the caller gets them, by the
+    provider's ids. `reference` is the one that envelopes of the reply name.
+    """
+    if not reply.complete:
+        return None
+    state = collect_state(reply, rows, caller_ids or {})
+    if not _is_worth_keeping(state) and not reference:
+        return None
+    chain = HistoryChain()
+    for _ in _follow(history, chain):
+        pass
+    turn = chain.add_turn(0, 0, reply.parts)
+    found_by = [keys.make_lookup_key("call", part.id) for part in state.parts if part.what == "call"]
+    if not turn.is_silent:
+        found_by.append(keys.make_lookup_key("chained", turn.chained))
+        found_by.append(keys.make_lookup_key("near", turn.near))
+        if turn.alone:
+            found_by.append(keys.make_lookup_key("text", turn.alone))
+    if reference:
+        found_by.append(keys.make_lookup_key("ref", reference))
+    if not found_by:
+        return None
+    record_id = f"turn_{secrets.token_hex(16)}"
+    return StoredRecord(record_id, tuple(dict.fromkeys(found_by)), write_payload(encode_state(state), record_id, keys))
+
+
+def collect_state(reply: Reply, rows: Sequence[Provider], caller_ids: Mapping[str, str]) -> TurnState:
+    """The state of a whole reply: every text and call by its digest, every thought that can go back."""
+    with_text = find_thoughts_with_text(reply.parts, rows, has_calls=bool(reply.tool_calls))
+    parts: list[PartState] = []
+    for place, part in enumerate(reply.parts):
+        match part:
+            case Text():
+                parts.append(make_text_state(part, place, reply.origin))
+            case ToolCall():
+                parts.append(make_call_state(part, place, reply.origin, caller_ids.get(part.id, "")))
+            case Thought() if part.can_replay:
+                needs_text = place in with_text
+                parts.append(make_thought_state(part, place, needs_text=needs_text, keeps_text=True, is_stored=True))
+            case _:
+                pass
+    stored = reply.id if reply.stored and reply.id else ""
+    text = digest_text(part.text for part in reply.parts if isinstance(part, Text))
+    return TurnState(tuple(parts), reply.origin, reply.prefix, reply.learned, reply.effort, stored, text)
+
+
+def _is_worth_keeping(state: TurnState) -> bool:
+    return bool(state.prefix or state.learned) or any(
+        part.what == "thought" or part.seals or part.own_id for part in state.parts
+    )
+
+
+def open_turn_record(record: StoredRecord, keys: TenantKeys) -> TurnState | None:
+    """The state in a record; None if it cannot be read."""
+    data = read_payload(record, keys)
+    return None if data is None else decode_state(data)
+
+
+# --- payloads ---------------------------------------------------------------------------------------------------------
+
+
+def write_payload(data: bytes, record_id: str, keys: TenantKeys) -> bytes:
+    """Encrypt the content of a record, bound to its id. Without `cryptography` it stays as it is: for memory alone."""
+    if not can_encrypt():
+        return _PLAIN + data
+    return _ENCRYPTED + keys.current_id.encode() + keys.encrypt(data, "record", record_id.encode())
+
+
+def read_payload(record: StoredRecord, keys: TenantKeys) -> bytes | None:
+    """The content of a record; None if it was changed, or encrypted with a key that is not there."""
+    kind, rest = record.payload[:1], record.payload[1:]
+    if kind == _PLAIN:
+        # A store on a disk never holds such a record: whoever can write there must not bring in one.
+        return None if can_encrypt() else rest
+    if kind != _ENCRYPTED or not can_encrypt():
+        return None
+    key_id, data = rest[:_KEY_ID_BYTES].decode("ascii", "replace"), rest[_KEY_ID_BYTES:]
+    return keys.decrypt(data, key_id, "record", record.id.encode("utf-8", "replace"))

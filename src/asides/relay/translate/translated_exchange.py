@@ -1,0 +1,163 @@
+"""Translate a request: an exchange with the provider in its dialect, and its events as bytes of the caller's.
+
+Not here: what a request can keep in another dialect (translate_fields), and the way of its state (caller_state).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from asides.dialects.dialect import ServedRequest
+from asides.flows.call import Call
+from asides.flows.exchange import Exchange
+from asides.flows.steps import Emit, Flow, Open
+from asides.relay.answers.stored_responses import store_response
+from asides.relay.endpoints import MakeWriter
+from asides.relay.error_response import ErrorResponse, write_stream_error
+from asides.relay.relay_config import Caller
+from asides.relay.state.caller_state import CallerState
+from asides.relay.translate.call_ids import CallIds
+from asides.relay.translate.translate_fields import fit_prompt
+from asides.relay.translate.translate_reply import open_writer
+from asides.relay.visible_events import JsonOnly, hide_thinking
+from asides.values.errors import TransportError
+from asides.values.events import Event, ReplyEnded, ReplyStarted, TextDelta, Warned
+from asides.values.notices import Notice
+from asides.values.reply import Reply
+from asides.values.visibility import Visibility
+
+_STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+_INSTRUCTED = ("schema_instructed", "output_instructed")
+
+
+class TranslatedExchange:
+    """A translated request to one target in progress."""
+
+    def __init__(
+        self,
+        call: Call,
+        caller: Caller,
+        served: ServedRequest,
+        state: CallerState,
+        make_writer: MakeWriter,
+        notices: tuple[Notice, ...] = (),
+        *,
+        visibility: Visibility,
+    ) -> None:
+        """`served`: the request, with the state of earlier turns. `notices`: those of targets that failed before."""
+        self._caller = caller
+        self._served = served
+        self._state = state
+        asked = msgspec.structs.replace(served, prompt=call.prompt)
+        prompt, changes = fit_prompt(asked, caller.dialect, call.target)
+        all_notices = (*notices, *call.notices, *changes)
+        self._call = msgspec.structs.replace(call, prompt=prompt, notices=all_notices, expected=None)
+        self._exchange = Exchange(self._call)
+        self._writer: Any = open_writer(asked, caller.dialect, call.target, make_writer)
+        if hasattr(self._writer, "use_thinking_field"):
+            field = caller.config.thinking_field
+            # Hosts with details write the text beside them under this name.
+            self._writer.use_thinking_field("reasoning" if field == "reasoning_details" else field)
+        self._ids = CallIds()
+        self._carrier = state.make_carrier()
+        self._visibility = visibility
+        sees_all = all(visibility.allows(caller.config.sink, kind) for kind in ("raw", "summary"))
+        self._hides = not sees_all
+        self._json_only = JsonOnly() if any(notice.code in _INSTRUCTED for notice in changes) else None
+        self.status = 0
+        """The status that the caller got."""
+
+    @property
+    def partial(self) -> Reply | None:
+        """The reply so far."""
+        return self._exchange.partial
+
+    @property
+    def emitted(self) -> bool:
+        """Whether the caller got the head of the response."""
+        return self._caller.started
+
+    def write_last_error(self, response: ErrorResponse) -> bytes:
+        """The error that ends a stream which has begun."""
+        return write_stream_error(self._writer, response)
+
+    def steps(self, began: float | None = None) -> Flow[Reply]:
+        """The flow: it emits the head of the response and its bytes."""
+        flow = self._exchange.steps(began)
+        writer, caller, send, write = self._writer, self._caller, flow.send, self._writer.write
+        is_first = True
+        value: Any = None
+        error: BaseException | None = None
+        try:
+            while True:
+                step = send(value) if error is None else flow.throw(error)
+                value = error = None
+                if type(step) is Emit:
+                    events: list[Event] = step.events
+                    if is_first:
+                        is_first = False
+                        events = self._begin_reply(events)
+                    events = self._fit(events)
+                    if events and isinstance(last := events[-1], ReplyEnded):
+                        events = [*events[:-1], self._end(last)]
+                        yield from self._finish()
+                    if written := write(events):
+                        yield Emit([written] if caller.started else [*self._start(step.events), written])
+                    continue
+                try:
+                    value = yield step
+                except TransportError as problem:
+                    error = problem
+                if type(step) is Open and value is not None:
+                    # A flow has no clock; the head of the response has the time.
+                    writer.created = int(value.received)
+        except StopIteration as end:
+            reply: Reply = end.value
+            return reply
+        finally:
+            flow.close()
+
+    def _begin_reply(self, events: list[Event]) -> list[Event]:
+        """Name the model as the caller does, and tell the carrier what is known of the turn."""
+        if (partial := self._exchange.partial) is not None:
+            self._carrier.set_turn_facts(prefix=partial.prefix, learned=partial.learned, effort=partial.effort)
+        if not isinstance(first := events[0], ReplyStarted):
+            return events
+        return [msgspec.structs.replace(first, model=self._served.model, stored=False), *events[1:]]
+
+    def _fit(self, events: list[Event]) -> list[Event]:
+        """The events as the caller gets them."""
+        if type(events[0]) is not TextDelta or len(events) > 1:
+            # Most batches are one piece of the answer, and have no id.
+            events = self._ids.fit(events)
+        events = self._carrier.carry(events)
+        if self._hides:
+            events = hide_thinking(events, self._visibility, self._caller.config.sink)
+        return events if self._json_only is None else self._json_only.fit(events)
+
+    def _start(self, events: Sequence[Event]) -> list[Any]:
+        self.status = 200
+        notices = [event.notice for event in events if isinstance(event, Warned)]
+        if self._exchange.partial is not None:
+            notices = [*self._exchange.partial.warnings]
+        notices += getattr(self._writer, "notices", ())
+        notices += self._carrier.notices
+        more = _STREAM_HEADERS if self._served.stream else {}
+        return self._caller.start(200, {"content-type": self._writer.content_type, **more}, notices)
+
+    def _end(self, end: ReplyEnded) -> ReplyEnded:
+        """The end without the word of another dialect: one of ours may mean less by the same word."""
+        if self._call.target.dialect == self._caller.dialect and end.stop.reason != "tool_calls":
+            return end
+        return msgspec.structs.replace(end, stop=msgspec.structs.replace(end.stop, raw=None))
+
+    def _finish(self) -> Flow[None]:
+        """Store what has to be kept, before the caller gets the end of the reply."""
+        reply = self._exchange.partial
+        if reply is None:
+            return
+        yield from self._state.record(self._carrier, reply, self._ids.originals)
+        yield from store_response(self._caller, self._state, self._served, reply, self._writer, self._ids.originals)

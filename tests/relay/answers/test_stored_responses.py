@@ -1,0 +1,104 @@
+"""Responses that the relay stores: continued, shown, listed and deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from asides.options import Options
+from asides.relay.state.relay_keys import RelayKeys
+from asides.relay.vault.memory_vault import MemoryVault
+from asides.testing import Stage
+from asides.testing.stage import Say
+from asides.values.parts import ToolCall
+from tests.relay.relaying import Door
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(
+    "upstream", ["anthropic:claude-opus-4-5", "gemini:gemini-3-pro-preview", "deepseek:deepseek-v4-pro"]
+)
+def test_a_conversation_continues_from_a_stored_response(upstream: str, stream: bool) -> None:
+    call = ToolCall("call_aB3dE5fG7h", "get_weather", {"city": "Rome"})
+    scenes = [Say(thinking="t1", tool_calls=(call,)), Say(thinking="t2", text="Sunny."), Say(text="You asked.")]
+    tool = {"type": "function", "name": "get_weather", "parameters": {"type": "object", "properties": {}}}
+    common = {"model": upstream, "tools": [tool], "stream": stream, "reasoning": {"effort": "high", "summary": "auto"}}
+    with Stage(scenes) as stage:
+        stage.expect_no_refusals()
+        door = Door(stage)
+        first = _response(door.post("/v1/responses", {**common, "input": "Weather?"}).body)
+        called = next(item for item in first["output"] if item["type"] == "function_call")
+        output = {"type": "function_call_output", "call_id": called["call_id"], "output": "sunny"}
+        second = _response(
+            door.post("/v1/responses", {**common, "previous_response_id": first["id"], "input": [output]}).body
+        )
+        assert second["output"][-1]["content"][0]["text"] == "Sunny."
+        third = _response(
+            door.post(
+                "/v1/responses", {**common, "previous_response_id": second["id"], "input": "What did I ask?"}
+            ).body
+        )
+        last = stage.requests[-1].served
+    assert third["output"][-1]["content"][0]["text"] == "You asked."
+    assert last is not None
+    roles = [message.role for message in last.prompt.messages]
+    assert roles.count("assistant") == 2
+    assert "Weather?" in last.prompt.messages[0].text
+    shown = door.get(f"/v1/responses/{second['id']}")
+    assert shown.json["output"][-1]["content"][0]["text"] == "Sunny."
+    assert shown.json["id"] == second["id"]
+    items = door.get(f"/v1/responses/{second['id']}/input_items", query="order=asc").json
+    assert items["data"][0]["call_id"] == called["call_id"]
+    assert items["data"][0]["id"]
+    assert door.post(f"/v1/responses/{second['id']}/cancel", b"").status == 400
+    deleted = door.get(f"/v1/responses/{second['id']}", method="DELETE")
+    assert deleted.json == {"id": second["id"], "object": "response", "deleted": True}
+    assert door.get(f"/v1/responses/{second['id']}").status == 404
+
+
+def _response(body: bytes) -> dict[str, Any]:
+    if body.startswith(b"{"):
+        return msgspec.json.decode(body)  # type: ignore[no-any-return]
+    events = [msgspec.json.decode(line[6:]) for line in body.splitlines() if line.startswith(b"data: ")]
+    assert events[-1]["type"] == "response.completed", events[-1]
+    return events[-1]["response"]  # type: ignore[no-any-return]
+
+
+def test_responses_of_others_are_not_there() -> None:
+    body = {"model": "openai-compatible:any", "input": "?"}
+    with Stage(Say(text="Hi")) as stage:
+        vault, keys = MemoryVault(), RelayKeys.generate()
+        door = Door(stage, records=vault, keys=keys)
+        first = door.post("/v1/responses", body, tenant="a").json
+        later = {**body, "previous_response_id": first["id"]}
+        assert door.post("/v1/responses", later, tenant="a").status == 200
+        other = Door(stage, records=vault, keys=keys).post("/v1/responses", later, tenant="b")
+        assert other.status == 400
+        assert other.json["error"]["code"] == "previous_response_not_found"
+        assert other.json["error"]["param"] == "previous_response_id"
+        assert other.json["error"]["message"] == f"Previous response with id '{first['id']}' not found."
+        assert door.get(f"/v1/responses/{first['id']}", tenant="b").status == 404
+        unstored = door.post("/v1/responses", {**body, "store": False}, tenant="a").json
+        assert door.get(f"/v1/responses/{unstored['id']}", tenant="a").status == 404
+        restarted = Door(stage, records=vault, keys=keys)
+        assert restarted.post("/v1/responses", later, tenant="a").status == 200
+
+
+def test_a_provider_that_stores_itself_is_asked() -> None:
+    with Stage() as stage:
+        home = Options(base_url=stage.url, api_key="sk-test")
+        door = Door(None, home="openai-responses", home_options=home)
+        first = door.post("/v1/responses", {"model": "gpt-5.2", "input": "6*7?", "store": True})
+        assert first.outcome is not None
+        assert first.outcome.mode == "forward"
+        again = door.post(
+            "/v1/responses",
+            {"model": "gpt-5.2", "input": "And?", "store": True, "previous_response_id": first.json["id"]},
+        )
+        assert again.status == 200
+        assert stage.requests[-1].json["previous_response_id"] == first.json["id"]
+        shown = door.get(f"/v1/responses/{first.json['id']}")
+        assert shown.json["id"] == first.json["id"]
+        assert door.get(f"/v1/responses/{first.json['id']}", method="DELETE").json["deleted"] is True
