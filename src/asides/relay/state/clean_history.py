@@ -22,6 +22,7 @@ _OPAQUE = frozenset(
     {
         "encrypted_content",
         "encryptedContent",
+        "encryptedValue",
         "reasoningEncryptedContent",
         "reasoning_opaque",
         "redactedContent",
@@ -33,6 +34,9 @@ _OPAQUE = frozenset(
 )
 # What a tool was given, and what it answered: words of others.
 _CONTENT = frozenset({"args", "arguments", "response", "toolUseResult", "tool_use_result"})
+# Where front ends keep facts of a provider, and the place of ours in them (vercel_ui).
+_METADATA = frozenset({"providerMetadata", "callProviderMetadata", "resultProviderMetadata"})
+_OWN = "asides"
 _BLOCK_TYPES = frozenset({"thinking", "redacted_thinking", "reasoning"})
 
 
@@ -106,12 +110,27 @@ class _Cleaner:
         for name, value in fields.items():
             if name in _OPAQUE and is_envelope(value):
                 self.envelopes += 1
+            elif name in _METADATA and isinstance(value, Mapping):
+                metadata = self._clean_metadata(value)
+                if metadata or metadata is value:
+                    cleaned[name] = metadata
             elif name in _CONTENT or (name == "input" and isinstance(value, Mapping)):
                 cleaned[name] = value
             else:
                 cleaned[name] = self.clean(value)
         is_same = len(cleaned) == len(fields) and all(cleaned[name] is value for name, value in fields.items())
         return fields if is_same else cleaned
+
+    def _clean_metadata(self, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The facts of providers without our state; an empty object if nothing else was there."""
+        own = metadata.get(_OWN)
+        if isinstance(own, Mapping) and is_envelope(own.get("state")):
+            self.envelopes += 1
+            kept = {name: value for name, value in own.items() if name != "state"}
+            others = {name: value for name, value in metadata.items() if name != _OWN}
+            metadata = {**others, **({_OWN: kept} if kept else {})}
+        cleaned: Mapping[str, Any] = self.clean(metadata)
+        return cleaned
 
     def _clean_list(self, items: list[Any]) -> list[Any]:
         cleaned: list[Any] = []
@@ -125,7 +144,7 @@ class _Cleaner:
                 if is_seal or is_block:
                     continue
             each = self.clean(item)
-            if each is item or not _is_empty_turn(each):
+            if each is item or not (_is_empty_turn(each) or _is_empty_thought(each)):
                 cleaned.append(each)
         return items if len(cleaned) == len(items) and all(map(_is_same, cleaned, items)) else cleaned
 
@@ -160,3 +179,12 @@ def _is_empty_turn(item: Any) -> bool:
         return False
     names = [name for name in ("content", "parts") if name in item]
     return bool(names) and all(item[name] == [] for name in names) and not item.get("tool_calls")
+
+
+def _is_empty_thought(item: Any) -> bool:
+    """Whether a thought of a front end was nothing but a place for an envelope."""
+    if not isinstance(item, Mapping):
+        return False
+    return (item.get("type") == "reasoning" and item.get("text") == "") or (
+        item.get("role") == "reasoning" and item.get("content") == ""
+    )

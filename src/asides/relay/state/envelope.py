@@ -33,10 +33,10 @@ _TO_STANDARD = str.maketrans("-_", "+/")
 Failure = Literal["malformed", "unknown_key", "no_package", "not_ours", "off"]
 FAILURES: dict[Failure, str] = {
     "malformed": "an envelope with reasoning state is damaged",
-    "unknown_key": "an envelope with reasoning state was made with a key that this relay does not have",
+    "unknown_key": "an envelope with reasoning state was made with a key that is not known here",
     "no_package": "an envelope with reasoning state cannot be opened without the package cryptography",
     "not_ours": "an envelope with reasoning state was changed, or made for another tenant",
-    "off": "an envelope with reasoning state was not used, since the relay keeps none",
+    "off": "an envelope with reasoning state was not used, since none is kept here",
 }
 
 
