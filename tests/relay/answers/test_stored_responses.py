@@ -151,3 +151,20 @@ def test_the_key_of_a_caller_in_its_query_stays_behind() -> None:
     assert received[0].split()[1].endswith("/responses/resp_1/input_items?include=usage&limit=3")
     assert shown.json == {"key": "***"}
     assert "x-api-key" not in shown.headers
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("upstream", ["anthropic:claude-opus-4-5", "deepseek:deepseek-v4-pro"])
+def test_a_response_says_what_it_continues_and_whether_it_is_stored(upstream: str, stream: bool) -> None:
+    with Stage([Say(text="Yes.")]) as stage:
+        door = Door(stage)
+        body = {"model": upstream, "input": "6*7?", "stream": stream, "metadata": {"a": "b"}, "instructions": "Be kind"}
+        first = _response(door.post("/v1/responses", body).body)
+        second = _response(door.post("/v1/responses", {**body, "previous_response_id": first["id"]}).body)
+        unstored = _response(door.post("/v1/responses", {**body, "store": False}).body)
+        assert stage.requests[-2].json.get("previous_response_id") is None
+        shown = door.get(f"/v1/responses/{second['id']}").json
+    assert [each["store"] for each in (first, second, unstored, shown)] == [True, True, False, True]
+    assert [each["previous_response_id"] for each in (first, second, unstored)] == [None, first["id"], None]
+    names = ("previous_response_id", "metadata", "instructions", "output", "usage", "created_at", "model", "tools")
+    assert {name: shown[name] for name in names} == {name: second[name] for name in names}

@@ -17,7 +17,7 @@ from asides.flows.call import Call
 from asides.flows.exchange import Exchange
 from asides.flows.steps import Emit, Flow, Open
 from asides.providers.provider import Target
-from asides.relay.answers.stored_responses import store_response
+from asides.relay.answers.stored_responses import can_store, store_response
 from asides.relay.endpoints import MakeWriter
 from asides.relay.error_response import ErrorResponse, write_stream_error
 from asides.relay.relay_config import Caller
