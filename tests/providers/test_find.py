@@ -370,7 +370,7 @@ def test_an_own_host_is_exactly_that_host(address: str, own: bool) -> None:
 
 @pytest.mark.parametrize("name", ["..", "../../files", "a/../../b", ".", "models/../x"])
 @pytest.mark.parametrize(
-    "provider, base_url",
+    ("provider", "base_url"),
     [
         ("gemini", None),
         ("vertex", "https://us-central1-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/google"),

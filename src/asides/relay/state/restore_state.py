@@ -291,10 +291,10 @@ def _find_state(work: _TurnAtWork, states: _States, notices: list[Notice]) -> tu
         found = [state for key in level for state in states.get(key, ())]
         fit = [state for state in found if fits_turn(work.turn, state)]
         was_edited = was_edited or (bool(found) and not fit)
-        distinct = [state for place, state in enumerate(fit) if state not in fit[:place]]
-        if len(distinct) == 1:
-            return distinct[0], "vault"
-        is_ambiguous = is_ambiguous or len(distinct) > 1
+        # There may be thousands: a model that says the same every day.
+        if fit and all(state == fit[0] for state in fit):
+            return fit[0], "vault"
+        is_ambiguous = is_ambiguous or bool(fit)
     carried = [state for state in work.states.values() if not state.ref]
     if carried:
         return merge_states(carried), "envelope"
