@@ -41,8 +41,11 @@ def _build_call(caller: Caller, model: str, served: ServedRequest, options: Opti
     builder, home = caller.builder, caller.config.home
     row = find_row(model.partition(":")[0], builder.rows)
     is_home = bool(home) and row is not None and row is find_row(home, builder.rows)
+    at_home = caller.config.home_options
+    # Whoever names another address gives its key too: the one of the home goes to the home alone.
+    is_home = is_home and options.get("base_url") in (None, at_home.get("base_url"))
     if is_home:
-        options = merge_options(caller.config.home_options, options)
+        options = merge_options(at_home, options)
     prompt = served.prompt
     if prompt.state != NO_STATE:
         # What the provider stores for a forwarded request is in its bytes; for others the relay stores it.
