@@ -28,9 +28,9 @@ from asides.relay.request_options import FIELD, RequestOptions, collect_options,
 from asides.relay.routes import find_route
 from asides.relay.splice_body import find_members
 from asides.relay.state.caller_state import CallerState
-from asides.relay.target_calls import build_calls
+from asides.relay.target_calls import build_calls, explain_missing_key
 from asides.relay.translate.translated_exchange import TranslatedExchange
-from asides.values.errors import ConfigError, MissingKey, UnknownModel
+from asides.values.errors import ConfigError, MissingKey
 from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
 from asides.values.reply import Reply
@@ -92,12 +92,7 @@ class RelayedReply:
         try:
             call = build_calls(caller, asked, options)
         except MissingKey as problem:
-            if not route.is_guess:
-                raise
-            raise UnknownModel(
-                f"the model {model[:200]!r} begins with no provider's name, and as a model of {problem.provider} it "
-                "needs a key. To do: write provider:model; `asides providers` lists the providers."
-            ) from None
+            raise explain_missing_key(problem, model, route, caller) from None
         calls: Sequence[Call] = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
         if served is not None:
             asked = yield from self._state.restore(asked, [each.target for each in calls])

@@ -16,6 +16,7 @@ from asides.options import Options, merge_options
 from asides.relay.error_response import RelayRefusal
 from asides.relay.relay_config import RelayConfig
 from asides.relay.routes import Route
+from asides.values.error_words import suggest_name
 from asides.values.messages import Prompt, Sampling
 from asides.values.thinking import Thinking
 
@@ -64,8 +65,8 @@ def read_request_options(given: Any, config: RelayConfig) -> dict[str, Any]:
                 f"{FIELD}.{name} is not allowed: this relay chooses addresses and keys itself.", param=f"{FIELD}.{name}"
             )
         if name not in allowed:
-            known = ", ".join(sorted(allowed))
-            raise RelayRefusal(f"{FIELD}.{name} is no option of a request. To do: use {known}.", param=FIELD)
+            meant = suggest_name(str(name), sorted(allowed), f"there are {', '.join(sorted(allowed))}.")
+            raise RelayRefusal(f"{FIELD}.{name} is no option of a request; {meant}", param=FIELD)
     return {name: value for name, value in given.items() if value is not None}
 
 
