@@ -242,7 +242,7 @@ def _put_back(
     counts = [0, 0, 0]
     has_more = False
     for each in reversed(work):  # the places before a turn stay right while it shrinks to one message
-        state, source = _find_state(each, states, notices)
+        state, source = _find_state(each, states, targets, notices)
         turn = each.turn
         if state is None and not each.has_envelopes:
             if targets and all(map(_refuses_bare, targets)):
@@ -283,8 +283,10 @@ def _put_back(
     )
 
 
-def _find_state(work: _TurnAtWork, states: _States, notices: list[Notice]) -> tuple[TurnState | None, str]:
-    """The state of a turn, and where it comes from."""
+def _find_state(
+    work: _TurnAtWork, states: _States, targets: Sequence[Target], notices: list[Notice]
+) -> tuple[TurnState | None, str]:
+    """The state of a turn, and where it comes from. If two models gave like turns, that of the model which is asked."""
     is_ambiguous = False
     was_edited = False
     for level in work.levels:
@@ -292,6 +294,8 @@ def _find_state(work: _TurnAtWork, states: _States, notices: list[Notice]) -> tu
         fit = [state for state in found if fits_turn(work.turn, state)]
         was_edited = was_edited or (bool(found) and not fit)
         distinct = [state for place, state in enumerate(fit) if state not in fit[:place]]
+        if len(distinct) > 1:
+            distinct = _select_made_here(distinct, targets)
         if len(distinct) == 1:
             return distinct[0], "vault"
         is_ambiguous = is_ambiguous or len(distinct) > 1
@@ -307,6 +311,13 @@ def _find_state(work: _TurnAtWork, states: _States, notices: list[Notice]) -> tu
         detail = "the reasoning state of a turn is no longer in the vault"
         notices.append(_tell("relay_state_unreadable", detail))
     return None, ""
+
+
+def _select_made_here(states: list[TurnState], targets: Sequence[Target]) -> list[TurnState]:
+    """Those that the hosts of the targets made, and of these those of the models; all where none are left."""
+    of_hosts = [state for state in states if any(_is_maker(state, target) for target in targets)] or states
+    models = {target.origin.model for target in targets}
+    return [state for state in of_hosts if state.origin is not None and state.origin.model in models] or of_hosts
 
 
 def _list_state(parts: Sequence[Part]) -> list[tuple[str, str]]:
