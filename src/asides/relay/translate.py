@@ -14,7 +14,7 @@ from asides.dialects.dialect import ServedRequest
 from asides.flows.call import Call
 from asides.flows.exchange import Exchange
 from asides.flows.steps import Emit, Flow, Open
-from asides.relay.call_ids import CallIds
+from asides.relay.call_ids import CallerIds
 from asides.relay.caller_state import CallerState
 from asides.relay.endpoints import MakeWriter
 from asides.relay.error_response import ErrorResponse, write_stream_error
@@ -61,7 +61,7 @@ class TranslatedExchange:
             field = caller.config.thinking_field
             # Hosts with details write the text beside them under this name.
             self._writer.use_thinking_field("reasoning" if field == "reasoning_details" else field)
-        self._ids = CallIds()
+        self._ids = CallerIds()
         self._carrier = state.make_carrier()
         self._visibility = visibility
         sees_all = all(visibility.allows(caller.config.sink, kind) for kind in ("raw", "summary"))
