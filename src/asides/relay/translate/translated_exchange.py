@@ -66,7 +66,7 @@ class TranslatedExchange:
             field = caller.config.thinking_field
             # Hosts with details write the text beside them under this name.
             self._writer.use_thinking_field("reasoning" if field == "reasoning_details" else field)
-        self._ids = CallIds()
+        self._ids = CallerIds()
         self._carrier = state.make_carrier()
         self._visibility = visibility
         sees_all = all(visibility.allows(caller.config.sink, kind) for kind in ("raw", "summary"))
