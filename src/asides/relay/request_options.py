@@ -71,8 +71,8 @@ def read_request_options(given: Any, config: RelayConfig) -> dict[str, Any]:
                 param=f"{FIELD}.{name}",
             )
         if name not in allowed:
-            known = ", ".join(sorted(allowed))
-            raise RelayRefusal(f"{FIELD}.{name} is no option of a request. To do: use {known}.", param=FIELD)
+            meant = suggest_name(str(name), sorted(allowed), f"there are {', '.join(sorted(allowed))}.")
+            raise RelayRefusal(f"{FIELD}.{name} is no option of a request; {meant}", param=FIELD)
     options = {name: value for name, value in given.items() if value is not None}
     if not config.trusts_callers:
         _check_modesty(options)

@@ -718,3 +718,23 @@ def test_a_thought_of_nobody_goes_to_no_provider_that_seals_its_own() -> None:
     assert not is_sent("anthropic:claude-sonnet-4-5")
     assert not is_sent("openai-responses:gpt-5")
     assert is_sent("deepseek:deepseek-reasoner")
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        ("anthropic:claude-sonnet-4-5", "anthropic:claude-opus-4-5"),
+        ("anthropic:claude-opus-4-5", "gemini:gemini-3-pro"),
+    ],
+    ids=["two models", "two hosts"],
+)
+def test_of_two_candidates_that_of_the_model_that_is_asked_is_used(others: tuple[str, str]) -> None:
+    store = MemoryVault()
+    for model in others:
+        told(chat(store=store), "Count.", signed(f"of {model}"), Text("I will do it now."), origin=origin_of(model))
+    caller = chat(store=store)
+    told(caller, "Count.", Text("I will do it now."), origin=origin_of("deepseek:deepseek-chat"))
+    prompt = read_request("openai_chat", caller.history)
+    for model in others:
+        restored, _ = run_with_store(restore(prompt, KEYS, "memory", targets=[find_target(model)]), store)
+        assert thoughts_of(restored) == [f"of {model}"]

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
 
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.server_half import ReplyWriter
-from asides.providers.find import find_provider
+from asides.providers.find import find_provider, find_target
 from asides.relay.translate.translated_exchange import open_writer
 from asides.testing import Stage
-from asides.testing.stage import Say
-from asides.values.events import ReplyEnded, ReplyStarted, TextDelta
+from asides.testing.stage import Raw, Say
+from asides.values.events import ReplyEnded, ReplyStarted, StopReason, TextDelta, ThoughtSealed
 from asides.values.messages import Message, OutputSchema, Prompt, read_facts, user
 from asides.values.parts import ToolCall, ToolResult
-from asides.values.thinking import Thinking
+from asides.values.thinking import Seal, Thinking
 from asides.values.tools import Tool
 from asides.values.usage import Usage
 from tests.relay.relaying import CALLERS, UPSTREAMS, Door
@@ -206,3 +207,17 @@ def _write_responses_stream(items: list[dict[str, Any]]) -> bytes:
         events.append({"type": "response.output_item.done", "output_index": number, "item": item})
     events.append({"type": "response.completed", "response": {**response, "output": items}})
     return b"".join(b"event: %b\ndata: %b\n\n" % (each["type"].encode(), msgspec.json.encode(each)) for each in events)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("caller", ["anthropic", "bedrock", "cohere"])
+def test_citations_of_another_dialect_are_told_and_not_written(caller: str, stream: bool) -> None:
+    upstream = "cohere:command-a-03-2025" if caller != "cohere" else "anthropic:claude-opus-4-5"
+    served = ServedRequest(Prompt((user("Why?"),)), "m", stream)
+    writer: Any = open_writer(served, caller, find_target(upstream))
+    citation = '[{"start":0,"end":2,"text":"60","sources":[{"type":"foreign-source","id":"x:0"}]}]'
+    sealed = ThoughtSealed(Seal("citations", "", None, citation), 0)
+    written = writer.write([ReplyStarted("m"), TextDelta("60 years", 0), sealed, ReplyEnded(StopReason("stop"))])
+    assert b"60 years" in written
+    assert b"foreign-source" not in written
+    assert [notice.code for notice in writer.notices] == ["part_not_written"]

@@ -286,20 +286,19 @@ def _put_back(
 def _find_state(
     work: _TurnAtWork, states: _States, targets: Sequence[Target], notices: list[Notice]
 ) -> tuple[TurnState | None, str]:
-    """The state of a turn, and where it comes from."""
+    """The state of a turn, and where it comes from. If two models gave like turns, that of the model which is asked."""
     is_ambiguous = False
     was_edited = False
     for level in work.levels:
         found = [state for key in level for state in states.get(key, ())]
         fit = [state for state in found if fits_turn(work.turn, state)]
         was_edited = was_edited or (bool(found) and not fit)
-        distinct = [state for place, state in enumerate(fit) if state not in fit[:place]]
-        if len(distinct) > 1 and targets:
-            # Two providers said the same. A state goes only to the one that made it.
-            distinct = [state for state in distinct if any(_is_maker(state, target) for target in targets)]
-        if len(distinct) == 1:
-            return distinct[0], "vault"
-        is_ambiguous = is_ambiguous or len(distinct) > 1
+        if not _are_equal(fit):
+            fit = _select_made_here(fit, targets)
+        # There may be thousands: a model that says the same every day.
+        if fit and _are_equal(fit):
+            return fit[0], "vault"
+        is_ambiguous = is_ambiguous or bool(fit)
     carried = [state for state in work.states.values() if not state.ref]
     if carried:
         return merge_states(carried), "envelope"
@@ -312,6 +311,10 @@ def _find_state(
         detail = "the reasoning state of a turn is no longer in the vault"
         notices.append(_tell("relay_state_unreadable", detail))
     return None, ""
+
+
+def _are_equal(states: Sequence[TurnState]) -> bool:
+    return all(state == states[0] for state in states)
 
 
 def _select_made_here(states: list[TurnState], targets: Sequence[Target]) -> list[TurnState]:
