@@ -16,6 +16,7 @@ from asides.options import Options, merge_options
 from asides.relay.error_response import RelayRefusal
 from asides.relay.relay_config import RelayConfig
 from asides.relay.routes import Route
+from asides.values.error_words import suggest_name
 from asides.values.messages import Prompt, Sampling
 
 FIELD = "asides"

@@ -329,7 +329,12 @@ def test_thousands_of_equal_turns_are_compared_once_each(monkeypatch: pytest.Mon
     caller = chat(store=store)
     told(caller, "Well?", signed("last"), Text("Everything is fine, as ever."))
     equals = TurnState.__eq__
-    monkeypatch.setattr(TurnState, "__eq__", lambda one, other: (compared.append(None), equals(one, other))[1])
+
+    def compare(one: TurnState, other: object) -> bool:
+        compared.append(None)
+        return equals(one, other)
+
+    monkeypatch.setattr(TurnState, "__eq__", compare)
     assert codes_of(caller.restore()) == ["relay_state_ambiguous"]
     assert len(compared) < 1000
 

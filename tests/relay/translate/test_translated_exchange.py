@@ -152,8 +152,12 @@ def test_a_reminder_of_the_system_after_the_question_reaches_hosts_that_want_a_q
 
 @pytest.mark.parametrize("store", [True, False], ids=["vault", "carried"])
 def test_the_items_of_a_translated_stream_keep_the_ids_that_they_were_announced_with(store: bool) -> None:
-    reasoning = {"type": "reasoning", "id": "rs_theirs1", "summary": [{"type": "summary_text", "text": "Look."}]}
-    message = {
+    reasoning: dict[str, Any] = {
+        "type": "reasoning",
+        "id": "rs_theirs1",
+        "summary": [{"type": "summary_text", "text": "Look."}],
+    }
+    message: dict[str, Any] = {
         "type": "message",
         "id": "msg_theirs2",
         "role": "assistant",

@@ -318,8 +318,12 @@ def _are_equal(states: Sequence[TurnState]) -> bool:
 
 
 def _select_made_here(states: list[TurnState], targets: Sequence[Target]) -> list[TurnState]:
-    """Those that the hosts of the targets made, and of these those of the models; all where none are left."""
-    of_hosts = [state for state in states if any(_is_maker(state, target) for target in targets)] or states
+    """Those that the hosts of the targets made, and of these those of the models, if there are any. All, if there is no
+    target.
+    """
+    if not targets:
+        return states
+    of_hosts = [state for state in states if any(_is_maker(state, target) for target in targets)]
     models = {target.origin.model for target in targets}
     return [state for state in of_hosts if state.origin is not None and state.origin.model in models] or of_hosts
 

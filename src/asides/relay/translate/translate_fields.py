@@ -1,8 +1,8 @@
 """Fit a caller's request to a target of another dialect: `fit_prompt(served, caller, target) → (Prompt, notices)`.
 
-Nothing that only the caller's dialect has goes into a foreign body. What is left out is told; a request whose answer
-would be wrong without it is refused (`UntranslatableField`). Not here: the table of the fields (field_rules), names of
-tools (tool_names), the form of the answer (fit_output), and whether the model accepts the rest (history/plan).
+Nothing that only the caller's dialect has goes into a foreign body. Notices say what is left out; a request whose
+answer would be wrong without it is refused (`UntranslatableField`). Not here: the table of the fields (field_rules),
+names of tools (tool_names), the form of the answer (fit_output), and what the model accepts (history/plan).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from asides.values.tools import Tool, read_cache_control
 
 # "Invalid 'user': string too long. Expected a string with maximum length 64" (OpenAI, chat and Responses, 2026).
 _LONGEST_USER = 64
-# How many fields are told by name, and how much of a name.
-_MOST_TOLD = 50
+# How many fields are reported by name, and how much of a name.
+_MOST_NAMED = 50
 _MOST_CHARACTERS = 100
 _NAMES_USER = ("openai_chat", "openai_responses")
 _MAKER_FIELDS = ("openai_chat", "openai_responses")
@@ -169,11 +169,11 @@ def _translate_extra(extra: dict[str, Any], caller: str, target: Target, notices
     """Return the fields that the target's dialect has too. A notice tells of each other one."""
     sent: dict[str, Any] = {}
     quiet: list[str] = []
-    told: list[Notice] = []
+    dropped: list[Notice] = []
     for name, value in split_fields(caller, extra).items():
         rule = find_rule(caller, name)
         if name in ("tools", "tool_choice", "function_call") or name.startswith("toolConfig.") or name == "toolConfig":
-            continue  # told, or translated, with the tools
+            continue  # reported, or translated, with the tools
         if _is_harmless(value, rule):
             continue
         if rule.action == "translate":
@@ -185,10 +185,10 @@ def _translate_extra(extra: dict[str, Any], caller: str, target: Target, notices
             quiet.append(name)
         else:
             shown = name[:_MOST_CHARACTERS]
-            told.append(Notice("field_not_sent", f"{shown} was left out: {rule.why}", shown))
-    notices += told[:_MOST_TOLD]
-    if len(told) > _MOST_TOLD:
-        notices.append(Notice("fields_not_sent", f"{len(told) - _MOST_TOLD} more fields were left out"))
+            dropped.append(Notice("field_not_sent", f"{shown} was left out: {rule.why}", shown))
+    notices += dropped[:_MOST_NAMED]
+    if len(dropped) > _MOST_NAMED:
+        notices.append(Notice("fields_not_sent", f"{len(dropped) - _MOST_NAMED} more fields were left out"))
     if quiet:
         detail = f"fields for the caller's own provider were left out: {', '.join(sorted(quiet))}"
         notices.append(Notice("fields_not_sent", detail))
