@@ -24,10 +24,16 @@ from asides.integrations.read_ag_ui import list_call_ids, read_ag_ui_messages
 from asides.integrations.read_ui_parts import to_plain
 from asides.integrations.read_vercel import read_ui_messages
 from asides.integrations.ui_parts import Chunk, WriterOptions
-from asides.integrations.ui_state import StateCarrier as StateCarrier  # noqa: PLC0414 - exported
-from asides.integrations.ui_stream import AsChunks, AsEvents, Framing, OnError, is_async_source
-from asides.integrations.ui_stream import AsyncUiStream as AsyncUiStream  # noqa: PLC0414 - exported
-from asides.integrations.ui_stream import UiStream as UiStream  # noqa: PLC0414 - exported
+from asides.integrations.ui_state import StateCarrier
+from asides.integrations.ui_stream import (
+    AsChunks,
+    AsEvents,
+    AsyncUiStream,
+    Framing,
+    OnError,
+    UiStream,
+    is_async_source,
+)
 from asides.integrations.ui_writer import UiWriter
 from asides.integrations.vercel_ui import VercelWriter
 from asides.values.error_words import describe_type, suggest_name
@@ -35,6 +41,23 @@ from asides.values.errors import ConfigError
 from asides.values.messages import Message
 from asides.values.result import RunEvent
 from asides.values.visibility import DEFAULT_VISIBILITY, Visibility, read_visibility
+
+__all__ = [
+    "AG_UI_HEADERS",
+    "VERCEL_HEADERS",
+    "AgUiOptions",
+    "AsyncUiStream",
+    "StateCarrier",
+    "UiOptions",
+    "UiStream",
+    "VercelOptions",
+    "ag_ui",
+    "ag_ui_events",
+    "read_ag_ui",
+    "read_vercel",
+    "vercel",
+    "vercel_chunks",
+]
 
 _SSE_HEADERS = {"content-type": "text/event-stream", "cache-control": "no-cache", "x-accel-buffering": "no"}
 VERCEL_HEADERS: Final[Mapping[str, str]] = MappingProxyType(
@@ -96,8 +119,8 @@ def vercel(
     """Write events as the UI message stream of Vercel's AI SDK: bytes of server-sent events, which `useChat` reads.
 
     `events` are those of `stream`, of a conversation or of an agent's run, sync or async. Each batch of them is one
-    write. When the reader leaves, the stream is closed. Thinking goes out as reasoning parts, in its place. An error is
-    told in words for a user.
+    write. When the reader leaves, the stream is closed. Thinking goes out as reasoning parts, in its place. An error
+    is written in words for a user.
     """
     return _open(events, _make_vercel(events, options), AsEvents(_DONE), options)
 
