@@ -138,8 +138,8 @@ def collect_names(names_by_module: Mapping[str, str]) -> dict[str, list[str]]:
     for module, names in names_by_module.items():
         pages[find_theme(module)] += [f"asides.{name}" for name in names.split()]
     pages["calling"].append("asides.aio")
-    pages["drop-in-clients"] += [f"{module}.{name}" for module, names in _CLIENTS.items() for name in names]
-    pages["front-ends"] += [f"asides.ui.{name}" for name in read_exported(HOME / "ui.py")]
+    pages["drop-in-clients"] += _CLIENTS
+    pages["front-ends"].append("asides.ui")
     pages["testing"] += [f"asides.testing.{name}" for path in _TESTING for name in read_exported(HOME / path)]
     return {page: sorted(names, key=_order) for page, names in pages.items()}
 
@@ -166,12 +166,14 @@ def write_pages(names_by_module: Mapping[str, str]) -> Iterator[tuple[Path, str]
         blocks = [f"# {theme.title}", theme.opening]
         for name in names:
             options = [] if theme.shows_inherited else ["inherited_members: false"]
-            if page in ("drop-in-clients", "front-ends"):
-                options.append("show_root_full_path: true")
             if name == "asides.aio":
                 # Its classes are public names of `asides`, and `run` is for agents.
                 members = [each for each in read_exported(HOME / "aio.py") if each.islower() and each != "run"]
                 options = [f"members: [{', '.join(members)}]", "show_root_full_path: true"]
+            if name == "asides.ui":
+                options = [f"members: [{', '.join(read_exported(HOME / 'ui.py'))}]", "show_root_full_path: true"]
+            if name in _CLIENTS:
+                options += [f"members: [{', '.join(_CLIENTS[name])}]", "show_root_full_path: true"]
             lines = "".join(f"\n        {option}" for option in options)
             blocks.append(f"::: {name}{f'{chr(10)}    options:{lines}' if options else ''}")
         yield FOLDER / f"{page}.md", _HEAD + "\n\n".join(blocks) + "\n"
