@@ -36,7 +36,7 @@ def test_options_are_checked() -> None:
     write: Any = asides.ui.vercel
     with pytest.raises(asides.ConfigError, match=r"no option 'thinkng'\. To do: did you mean thinking\?"):
         write([], thinkng=False)
-    with pytest.raises(asides.ConfigError, match="carry is a StateCarrier, not a str"):
+    with pytest.raises(asides.ConfigError, match="carry is a StateKeys, not a str"):
         write([], carry="key")
     with pytest.raises(asides.ConfigError, match="visibility is not valid"):
         write([], visibility={"user": ["everything"]})

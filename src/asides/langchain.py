@@ -28,8 +28,8 @@ from pydantic import BaseModel, Field, PrivateAttr, SecretStr, model_validator
 from asides import __version__
 from asides.aio import AsyncClient
 from asides.client import Client, get_shared_client
+from asides.history.objects.langchain_state import NAME
 from asides.history.trim import CHARACTERS_PER_TOKEN
-from asides.integrations.langchain_blocks import NAME
 from asides.integrations.langchain_messages import read_history
 from asides.integrations.langchain_replies import ChunkWriter, build_result
 from asides.integrations.langchain_tools import (

@@ -24,7 +24,7 @@ from asides.integrations.read_ag_ui import list_call_ids, read_ag_ui_messages
 from asides.integrations.read_ui_parts import to_plain
 from asides.integrations.read_vercel import read_ui_messages
 from asides.integrations.ui_parts import Chunk, WriterOptions
-from asides.integrations.ui_state import StateCarrier
+from asides.integrations.ui_state import FindReply, OnNotice, PostedState, StateKeys
 from asides.integrations.ui_stream import (
     AsChunks,
     AsEvents,
@@ -39,7 +39,8 @@ from asides.integrations.vercel_ui import VercelWriter
 from asides.values.error_words import describe_type, suggest_name
 from asides.values.errors import ConfigError
 from asides.values.messages import Message
-from asides.values.result import RunEvent
+from asides.values.reply import Reply
+from asides.values.result import Result, RunEvent
 from asides.values.visibility import DEFAULT_VISIBILITY, Visibility, read_visibility
 
 __all__ = [
@@ -47,7 +48,7 @@ __all__ = [
     "VERCEL_HEADERS",
     "AgUiOptions",
     "AsyncUiStream",
-    "StateCarrier",
+    "StateKeys",
     "UiOptions",
     "UiStream",
     "VercelOptions",
@@ -78,7 +79,7 @@ class UiOptions(TypedDict, total=False):
     """False: no thinking at all. True, the default: as much as `visibility.user` allows."""
     visibility: Visibility | Mapping[str, Any] | None
     """What a reader may see of thinking. None, the default: the policy of the stream."""
-    carry: StateCarrier | None
+    carry: StateKeys | None
     """Encrypts the reasoning state that providers want back, so that the front end can hold it. None, the default: the
     state stays here, as in a conversation in a store."""
     on_error: OnError | None
@@ -195,11 +196,25 @@ def _reject_unknown(options: Mapping[str, Any], known: type) -> None:
 def _read_options(events: object, options: UiOptions) -> WriterOptions:
     given = options.get("visibility")
     policy = getattr(events, "visibility", None) if given is None else read_visibility(given)
-    carry = options.get("carry")
-    if carry is not None and not isinstance(carry, StateCarrier):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError(f"carry is a StateCarrier, not {describe_type(carry)}. To do: write StateCarrier(key).")
     visibility = policy if isinstance(policy, Visibility) else DEFAULT_VISIBILITY
-    return WriterOptions(options.get("thinking", True), visibility, carry)
+    carry = _check_keys(options.get("carry"))
+    return WriterOptions(options.get("thinking", True), visibility, carry, _make_find_reply(events))
+
+
+def _make_find_reply(events: Any) -> FindReply:
+    def find() -> Reply | None:
+        so_far: object = getattr(events, "partial", None)
+        if isinstance(so_far, Result):
+            so_far = so_far.steps[-1].reply if so_far.steps else None
+        return so_far if isinstance(so_far, Reply) else None
+
+    return find
+
+
+def _check_keys(carry: object) -> StateKeys | None:
+    if carry is None or isinstance(carry, StateKeys):
+        return carry
+    raise ConfigError(f"carry is a StateKeys, not {describe_type(carry)}. To do: write StateKeys(key).")
 
 
 def _open(
@@ -213,18 +228,29 @@ def _open(
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_vercel(messages: object, *, carry: StateCarrier | None = None, system: bool = False) -> tuple[Message, ...]:
+def read_vercel(
+    messages: object, *, carry: StateKeys | None = None, system: bool = False, on_notice: OnNotice | None = None
+) -> tuple[Message, ...]:
     """Read the messages that `useChat` posts: the list of UI messages, or the body of the request that holds it.
 
-    Reasoning comes back as thoughts; their seals only with the `carry` that wrote them. Raises ConfigError for what is
-    no message. Everything in it is the word of a browser: system messages are refused without `system=True`, and
-    addresses of files are never opened here.
+    Reasoning comes back as thoughts; their seals only with the keys (`carry`) that wrote them. State that was changed,
+    or that other keys wrote, is left out; `on_notice` gets a Notice of it, or else the log does. Raises ConfigError for
+    what is no message. Everything in it is the word of a browser: system messages are refused without `system=True`,
+    and addresses of files are never opened here.
     """
-    return read_ui_messages(messages, carry=carry, system=system)
+    state = PostedState(_check_keys(carry), on_notice)
+    history = read_ui_messages(messages, state=state, system=system)
+    state.tell()
+    return history
 
 
-def read_ag_ui(run: object, *, carry: StateCarrier | None = None, system: bool = False) -> tuple[Message, ...]:
+def read_ag_ui(
+    run: object, *, carry: StateKeys | None = None, system: bool = False, on_notice: OnNotice | None = None
+) -> tuple[Message, ...]:
     """Read the messages that a client of AG-UI posts: its `RunAgentInput`, as a dict, JSON or a value of its package,
     or the list of messages. All else is as in `read_vercel`.
     """
-    return read_ag_ui_messages(run, carry=carry, system=system)
+    state = PostedState(_check_keys(carry), on_notice)
+    history = read_ag_ui_messages(run, state=state, system=system)
+    state.tell()
+    return history

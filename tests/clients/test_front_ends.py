@@ -67,7 +67,7 @@ WITH_OTHERS = [("anthropic", "ai-5"), ("anthropic", "ai-7"), ("gemini", "ai-5"),
 def test_a_chat_of_the_ai_sdk_with_an_agent_behind_it(
     dialect: str, package: str, packages: str, stage: OpenStage
 ) -> None:
-    opened, carry = stage(play), asides.ui.StateCarrier("a key of the tests, long")
+    opened, carry = stage(play), asides.ui.StateKeys("0f" * 32)
 
     def answer(body: Any) -> asides.ui.AsyncUiStream[bytes]:
         agent = asides.AsyncAgent(
@@ -101,7 +101,7 @@ def test_a_chat_of_the_ai_sdk_with_an_agent_behind_it(
 def test_a_tool_that_the_page_runs(package: str, packages: str, stage: OpenStage) -> None:
     call = ToolCall("call_abc123", "get_location", {"precise": True})
     opened = stage(Say(thinking="I ask the page.", tool_calls=(call,)), Say(thinking="Lisbon, then.", text="Lisbon."))
-    carry = asides.ui.StateCarrier("a key of the tests, long")
+    carry = asides.ui.StateKeys("0f" * 32)
     tool = {"name": "get_location", "parameters": {"type": "object", "properties": {"precise": {"type": "boolean"}}}}
 
     def answer(body: Any) -> asides.ui.UiStream[bytes]:
@@ -141,7 +141,7 @@ def test_an_error_reaches_the_page_in_words_for_its_user(package: str, packages:
 
 @pytest.mark.parametrize("dialect", MODELS)
 def test_a_client_of_ag_ui_with_an_agent_behind_it(dialect: str, packages: str, stage: OpenStage) -> None:
-    opened, carry = stage(play), asides.ui.StateCarrier("a key of the tests, long")
+    opened, carry = stage(play), asides.ui.StateKeys("0f" * 32)
 
     def answer(body: Any) -> asides.ui.AsyncUiStream[bytes]:
         agent = asides.AsyncAgent(
@@ -187,7 +187,7 @@ def test_a_client_of_ag_ui_sees_errors_in_words_for_its_user(packages: str, stag
 def test_every_event_is_one_of_ag_ui_own_types(dialect: str, stage: OpenStage) -> None:
     core = pytest.importorskip("ag_ui.core")
     event_type: Any = pydantic.TypeAdapter(core.Event)
-    opened, carry = stage(play), asides.ui.StateCarrier("a key of the tests, long")
+    opened, carry = stage(play), asides.ui.StateKeys("0f" * 32)
     run = core.RunAgentInput(
         thread_id="thread-1",
         run_id="run-1",
@@ -216,7 +216,7 @@ def test_every_kind_of_event_is_one_of_ag_ui_own_types() -> None:
         EVENTS[:-3],
         [*EVENTS[:-1], RefusalDelta("No.", 9), PartArrived(Image(data=b"\x89PNG"), 10)],
     ):
-        written = list(asides.ui.ag_ui_events(events, carry=asides.ui.StateCarrier("a key of the tests, long")))
+        written = list(asides.ui.ag_ui_events(events, carry=asides.ui.StateKeys("0f" * 32)))
         for event in [*written, {"type": "RUN_ERROR", "message": "No.", "code": "x"}]:
             read = event_type.validate_python(event)
             assert read.model_extra in (None, {})

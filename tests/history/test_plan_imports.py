@@ -46,3 +46,28 @@ def test_ids_that_begin_again_in_every_turn_are_unique_on_the_wire(model: str) -
     sent = json.dumps(planned.body)
     assert [sent.count(f'"{each}"') for each in ("call_0", "call_1", "call_0_2", "call_1_2")] == [2] * 4
     assert "dangling" not in str(planned.notices)
+
+
+@pytest.mark.parametrize(
+    ("model", "goes"),
+    [
+        ("openrouter:anthropic/claude-sonnet-4.5", False),
+        ("openrouter:~anthropic/claude-opus-latest", False),
+        ("openrouter:google/gemini-3-pro-preview", False),
+        ("vercel-gateway:anthropic/claude-opus-5", False),
+        ("vercel-gateway:google/gemini-3-pro-preview", False),
+        ("snowflake:claude-sonnet-4-5", False),
+        ("openrouter:deepseek/deepseek-r1", True),
+        ("vercel-gateway:moonshotai/kimi-k2-thinking", True),
+    ],
+)
+def test_a_gateway_gets_no_thinking_without_a_seal_for_a_model_that_seals(
+    model: str, goes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SNOWFLAKE_ACCOUNT", "a")
+    history = [
+        {"role": "user", "content": "?"},
+        {"role": "assistant", "content": "A", "reasoning_content": "T"},
+        {"role": "user", "content": "!"},
+    ]
+    assert ('"T"' in json.dumps(asides.explain(model, history, api_key="k").body)) is goes

@@ -124,12 +124,12 @@ def test_encrypted_values_are_not_sent_without_a_carrier() -> None:
     plain = json.dumps(write(*events))
     assert "CANARY" not in plain
     assert "REASONING_ENCRYPTED_VALUE" not in plain
-    carried = write(*events, carry=asides.ui.StateCarrier("a key of the tests, long"))
+    carried = write(*events, carry=asides.ui.StateKeys("0f" * 32))
     assert "CANARY" not in json.dumps(carried)
     found = [event for event in carried if event["type"] == "REASONING_ENCRYPTED_VALUE"]
     assert [event["subtype"] for event in found] == ["message", "message", "message", "tool-call"]
     none = {"visibility": {"app": ["raw", "summary"]}}
-    hidden = write(*events, carry=asides.ui.StateCarrier("a key of the tests, long"), **none)
+    hidden = write(*events, carry=asides.ui.StateKeys("0f" * 32), **none)
     assert "REASONING_ENCRYPTED_VALUE" not in json.dumps(hidden)
 
 

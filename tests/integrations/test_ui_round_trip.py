@@ -17,7 +17,7 @@ from tests.agents.three_tools import ANSWER, KEY, MODELS, THOUGHTS, TOOLS, play
 from tests.integrations.front_ends import AgUiThread, Json, read_vercel_message
 
 THINKING: dict[str, Any] = {"gemini": "low", "cohere": True, "anthropic": 2000, "bedrock": 2000, "ollama": True}
-CARRY = asides.ui.StateCarrier("a key of the tests, long")
+CARRY = asides.ui.StateKeys("0f" * 32)
 QUESTION: Json = {"id": "q1", "role": "user", "parts": [{"type": "text", "text": "Which is warmer?"}]}
 Post = Callable[[Any], Json]
 
@@ -38,8 +38,14 @@ def through_ag_ui(run: Any, history: list[Json], **options: Any) -> list[Json]:
 
 
 def comparable(messages: tuple[Message, ...]) -> list[Any]:
-    """The messages without what belongs to a turn as a whole: only the program that asked knows that."""
+    """The messages, as far as a page gives them back."""
     return [(message.role, [normalise(part) for part in message.parts]) for message in messages]
+
+
+def list_facts(messages: tuple[Message, ...]) -> list[Any]:
+    """What belongs to each turn as a whole."""
+    turns = [message for message in messages if message.role == "assistant"]
+    return [(turn.prefix, turn.learned, turn.effort, turn.stored) for turn in turns]
 
 
 def normalise(part: Any) -> Any:
@@ -66,7 +72,9 @@ def test_with_a_carrier_the_history_comes_back_with_every_seal(protocol: str, di
     }[protocol]
     with agent.stream("Which is warmer?") as run:
         held = through(run, [question], carry=CARRY)
-        assert comparable(read(held, carry=CARRY)) == comparable(run.result.messages)
+        messages = read(held, carry=CARRY)
+        assert comparable(messages) == comparable(run.result.messages)
+        assert list_facts(messages) == list_facts(run.result.messages)
     again = {**question, "id": "q2"}
     held = through(agent.stream(read([*held, again], carry=CARRY)), [*held, again], carry=CARRY)
     assert [request.problem for request in opened.requests] == [None] * 6

@@ -16,7 +16,7 @@ from asides.providers.find import (
 from asides.providers.provider import ModelRule, Provider, Target
 from asides.providers.quirks import ANY_TAGS
 from asides.providers.table import PROVIDERS, plain_row
-from asides.values.errors import ConfigError, UnknownProvider
+from asides.values.errors import ConfigError, UnknownModel, UnknownProvider
 from asides.values.messages import Prompt, user
 
 NOTHING: dict[str, str] = {}
@@ -366,3 +366,28 @@ def test_an_own_host_is_exactly_that_host(address: str, own: bool) -> None:
         own_hosts=("second.example", "$REGION.cloud.example", ".sub.example"),
     )
     assert is_own_address(row, address) is own
+
+
+@pytest.mark.parametrize("name", ["..", "../../files", "a/../../b", ".", "models/../x"])
+@pytest.mark.parametrize(
+    ("provider", "base_url"),
+    [
+        ("gemini", None),
+        ("vertex", "https://us-central1-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/google"),
+        ("bedrock", "https://bedrock-runtime.us-east-1.amazonaws.com"),
+        ("bedrock-anthropic", "https://bedrock-runtime.us-east-1.amazonaws.com"),
+        (
+            "vertex-anthropic",
+            "https://us-east5-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/anthropic",
+        ),
+        ("azure", "https://a.openai.azure.com/openai?api-version=2024-10-21"),
+    ],
+)
+def test_no_name_of_a_model_leads_to_another_address(provider: str, base_url: str | None, name: str) -> None:
+    with pytest.raises(UnknownModel, match="the name of no model"):
+        _write_address(f"{provider}:{name}", base_url)
+
+
+def _write_address(model: str, base_url: str | None) -> str:
+    target = find_target(model, base_url=base_url)
+    return dialects.find_dialect(target.dialect).encode(Prompt((user("?"),)), target)[0].url

@@ -111,10 +111,10 @@ class Caller:
         """Add words of the user."""
         self.history = (*self.history, user(text))
 
-    def restore(self) -> RestoredPrompt:
+    def restore(self, *targets: Target) -> RestoredPrompt:
         """The prompt of its next request, with the state that the relay finds."""
         prompt = read_request(self.dialect, self.history, TOOLS)
-        restored, self.reads = run_with_store(restore(prompt, self.keys, self.mode), self.store)
+        restored, self.reads = run_with_store(restore(prompt, self.keys, self.mode, targets=targets), self.store)
         return restored
 
     def receive(self, batches: Sequence[list[Event]], reply: Reply, *, stream: bool = True) -> Reply:

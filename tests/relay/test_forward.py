@@ -218,3 +218,49 @@ def test_a_client_that_drops_what_was_forwarded_gets_it_back() -> None:
     assert response.outcome is not None
     assert (response.outcome.mode, response.outcome.reason) == ("translate", "reasoning state is put back")
     assert [block["type"] for block in last["messages"][1]["content"]] == ["thinking", "tool_use"]
+
+
+def test_no_credential_of_the_caller_leaves_under_any_name() -> None:
+    headers = {
+        "helicone-auth": "Bearer a",
+        "ocp-apim-subscription-key": "b",
+        "x-access-token": "c",
+        "x-auth-request-email": "d",
+        "x-client-secret": "e",
+        "chatgpt-account-id": "f",
+        "idempotency-key": "kept",
+        "session_id": "kept",
+        "x-split": "one\r\nx-injected: two",
+        "x-odd name": "g",
+    }
+    body = _CLAUDE % b"false"
+    with Stage(Say(text="Hi"), rules="lenient") as stage:
+        response = Door(stage).send(RelayRequest("", "POST", "/v1/messages", "", headers, body))
+        (received,) = stage.requests
+    assert response.status == 200
+    assert {name: received.headers[name] for name in headers if name in received.headers} == {
+        "idempotency-key": "kept",
+        "session_id": "kept",
+    }
+    assert "x-injected" not in received.headers
+
+
+@pytest.mark.parametrize("stream", [b"false", b"true"])
+def test_an_error_of_the_provider_shows_no_key(stream: bytes) -> None:
+    error = b'{"type":"error","error":{"type":"authentication_error","message":"no: sk-of-the-operator"}}'
+    told = whole_response(
+        error,
+        status="401 No",
+        **{
+            "x-api-key": "sk-of-the-operator",
+            "x-goog-api-key": "sk-of-the-operator",
+            "x-request-id": "sk-of-the-operator",
+        },
+    )
+    with serving(saying(told)) as server:
+        door = Door(None, options=Options(base_url=server.url, api_key="sk-of-the-operator"))
+        response = _post_claude(door, _CLAUDE % stream)
+    assert response.outcome is not None
+    assert response.outcome.mode == "forward"
+    assert response.body == error.replace(b"sk-of-the-operator", b"***")
+    assert "sk-of-the-operator" not in repr(response.headers)

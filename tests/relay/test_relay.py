@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from asides.dialects.dialect import HttpRequest
-from asides.options import Timeout
+from asides.options import Options, Timeout
 from asides.relay.endpoints import find_endpoint
 from asides.relay.relay_request import RelayRequest
 from asides.testing import Stage
@@ -23,6 +23,7 @@ from asides.values.messages import Message, OutputSchema, Prompt, user
 from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Thinking, Thought
 from asides.values.tools import Tool
+from tests.loopback import saying, serving, whole_response
 from tests.relay.relaying import CALLERS, Door, read_response, write_request
 
 
@@ -186,3 +187,55 @@ def test_bad_bodies_are_bad_requests(path: str, body: bytes) -> None:
     response = Door(None).post(path, body)
     assert response.status in (400, 404)
     assert response.json
+
+
+_DEEP = '{"a":' * 5000 + "1" + "}" * 5000
+_CALL_OF_CHAT = msgspec.json.encode(
+    {
+        "id": "x",
+        "object": "chat.completion",
+        "choices": [
+            {
+                "index": 0,
+                "message": {
+                    "role": "assistant",
+                    "content": None,
+                    "tool_calls": [
+                        {"id": "call_1a2b3c4d5e", "type": "function", "function": {"name": "look", "arguments": _DEEP}}
+                    ],
+                },
+                "finish_reason": "tool_calls",
+            }
+        ],
+    }
+)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("caller", CALLERS)
+def test_arguments_of_any_depth_reach_the_caller(caller: str, stream: bool) -> None:
+    prompt = Prompt((user("?"),), max_tokens=99, stream=stream)
+    with serving(saying(whole_response(_CALL_OF_CHAT))) as server:
+        door = Door(None, options=Options(base_url=server.url, api_key="sk-test"))
+        response = door.send(write_request(caller, "deepseek:deepseek-v4-pro", prompt))
+    assert (response.status, response.outcome and response.outcome.error) == (200, None)
+    assert b"look" in response.body
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_reply_that_cannot_be_written_ends_in_an_error_of_the_dialect(
+    stream: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> bytes:
+        raise TypeError("kumquat")
+
+    monkeypatch.setattr("asides.dialects.anthropic.server.write_reply.MessagesWriter.write", fail)
+    with Stage(Say(text="Hi")) as stage:
+        body = {"model": "deepseek:deepseek-v4-pro", "max_tokens": 9, "stream": stream, "messages": [_QUESTION]}
+        response = Door(stage).post("/v1/messages", body)
+    assert response.status == 502
+    assert response.json["type"] == "error"
+    assert b"kumquat" not in response.body
+
+
+_QUESTION = {"role": "user", "content": "?"}

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from asides.relay.error_response import RelayRefusal
+from asides.relay.relay_config import RelayConfig
+from asides.relay.request_options import read_request_options
 from asides.testing import Stage
 from asides.testing.stage import Say
 from tests.relay.relaying import Door
@@ -32,3 +39,22 @@ def test_options_of_a_request() -> None:
     assert received.json["max_tokens"] == 7
     assert received.json["top_k"] == 3
     assert "asides" not in received.json
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"retries": 11},
+        {"max_wait": 1e12},
+        {"fallbacks": ["anthropic:a"] * 17},
+        {"extra": {"model": "another"}},
+        {"extra": {"models": ["another"]}},
+        {"reply_limits": {"text": 1}},
+    ],
+    ids=str,
+)
+def test_only_a_trusted_caller_may_ask_for_much(given: dict[str, Any]) -> None:
+    with pytest.raises(RelayRefusal) as caught:
+        read_request_options(given, RelayConfig())
+    assert caught.value.status == 400
+    assert read_request_options(given, RelayConfig(trusts_callers=True)) == given

@@ -593,6 +593,11 @@ REFUSALS: list[tuple[RejectionKind, int, Any]] = [
         claude("This model does not support assistant message prefill. The conversation must end with a user message."),
     ),
     ("prefill_unsupported", 400, {"message": "Expected last role User or Tool for serving but got assistant"}),
+    (
+        "system_position",
+        400,
+        {"message": "Expected last role User or Tool (or Assistant with prefix True) for serving but got system"},
+    ),
     ("prefill_with_thinking", 400, openai("Assistant response prefill is incompatible with enable_thinking.")),
     (
         "context_edit_needs_thinking",

@@ -50,7 +50,7 @@ def read(obj: Any, *, provider: str | Provider | None = None, model: str | None 
     if isinstance(obj, (list, tuple)):
         return _read_several(obj, provider, model)
     held = recognise(obj)
-    return _decode(*_find_document(held), provider, model)
+    return _add_turn(_decode(*_find_document(held), provider, model), held)
 
 
 def _decode(dialect: str, document: bytes, provider: str | Provider | None, model: str | None) -> Reply:
@@ -58,6 +58,16 @@ def _decode(dialect: str, document: bytes, provider: str | Provider | None, mode
     row = msgspec.structs.replace(plain_row(dialect), base_url="") if provider is None else provider
     reply = decode(dialect, document, provider=row, model=model)
     return msgspec.structs.replace(reply, parts=mark_library_parts(reply.parts))
+
+
+def _add_turn(reply: Reply, held: Held) -> Reply:
+    """The reply with the turn that asides wrote into a message of another library."""
+    turn = held.turn
+    if turn is None:
+        return reply
+    return msgspec.structs.replace(
+        reply, parts=turn.parts, prefix=turn.prefix, learned=turn.learned, effort=turn.effort
+    )
 
 
 def _find_document(held: Held) -> tuple[str, bytes]:
@@ -93,7 +103,7 @@ def _read_reply(item: Any) -> Any:
     try:
         held = recognise(item)
         if held.response is not None and list_choices(*held.response) == 1:
-            return _decode(held.response[0], _encode(held.response[1]), None, None)
+            return _add_turn(_decode(held.response[0], _encode(held.response[1]), None, None), held)
     except ConfigError:
         pass  # whoever reads the messages says why, and where
     return item
@@ -158,7 +168,7 @@ def _read_several(given: Any, provider: str | Provider | None, model: str | None
         dialect, documents = found
         return _decode(dialect, _encode_stream(documents), provider, model)
     if len(all_held) == 1:
-        return _decode(*_find_document(all_held[0]), provider, model)
+        return _add_turn(_decode(*_find_document(all_held[0]), provider, model), all_held[0])
     fields = [held.fields for held in all_held if held.fields is not None and "role" not in held.fields]
     items = [each for held in all_held if (each := held.fields) is not None and isinstance(each.get("type"), str)]
     if len(items) == len(all_held) and (len(fields) == len(items) or _has_items(items)):

@@ -187,7 +187,7 @@ def _read_model(body: bytes) -> str:
         return ""
     try:
         model = msgspec.json.decode(body, type=_NamesModel).model
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
     return model if isinstance(model, str) else ""
 

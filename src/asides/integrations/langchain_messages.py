@@ -2,7 +2,7 @@
 
 Every block is read as the standard block that LangChain makes of it. What has no standard form is read as the makers of
 models write it. Nothing is left out in silence: it becomes a part, a notice, or a ConfigError. Not here: what a message
-of ours carries (langchain_blocks).
+of ours carries (history/objects/langchain_state).
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from asides.history.document import read_message
 from asides.history.import_export import ImportFormat, parse_items
-from asides.integrations.langchain_blocks import NAME, Block, Carried, fingerprint, read_carried, read_entries
+from asides.history.objects.langchain_state import Block, CarriedParts, read_entries, read_facts_of_turn
 from asides.values.attachments import split_data_url
 from asides.values.error_words import describe_type
 from asides.values.errors import ConfigError
@@ -115,7 +114,7 @@ class _Reader:
     # --- messages of a model ------------------------------------------------------------------------------------------
 
     def _read_answer(self, message: AIMessage) -> Message:
-        turn = _read_turn(message)
+        turn = read_facts_of_turn(message.additional_kwargs)
         spare = _Spare(message, self._provider)
         calls: dict[str | None, Block] = {
             call["id"]: {**call} for call in (*message.tool_calls, *message.invalid_tool_calls)
@@ -142,7 +141,7 @@ class _Reader:
 
     def _add_answer_part(self, block: Block, parts: list[Part], spare: _Spare) -> Message | None:
         """Read a block of a model. Returns the turn that it carries, without parts."""
-        carried = read_carried(block) or spare.find(block)
+        carried = spare.carried.find(block)
         part = None if carried is None else carried.fill(block)
         if carried is not None and part is not None:
             parts.append(part)
@@ -181,24 +180,7 @@ class _Spare:
     def __init__(self, message: AIMessage, provider: str) -> None:
         self.is_own = message.response_metadata.get("model_provider") == provider
         """Whether it is of the same provider, asked through another chat model."""
-        entries = [] if isinstance(message.content, str) else read_entries(message)
-        found = [carried for entry in entries if (carried := read_carried(entry)) is not None]
-        self._carried = {carried.of: carried for carried in found}
-
-    def find(self, block: Block) -> Carried | None:
-        return self._carried.get(fingerprint(block)) if self._carried else None
-
-
-def _read_turn(message: AIMessage) -> Message | None:
-    carried = message.additional_kwargs.get(NAME)
-    document = carried.get("turn") if isinstance(carried, Mapping) else None
-    if not isinstance(document, str):
-        return None
-    try:
-        turn, _ = read_message(document)
-    except (ConfigError, UnicodeError):
-        return None  # two messages were merged, or somebody changed it
-    return msgspec.structs.replace(turn, parts=()) if turn.role == "assistant" else None
+        self.carried = CarriedParts([] if isinstance(message.content, str) else read_entries(message.additional_kwargs))
 
 
 def _read_role(role: str) -> Role:

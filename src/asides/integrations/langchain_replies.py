@@ -17,7 +17,8 @@ from langchain_core.messages.ai import InputTokenDetails, OutputTokenDetails, Us
 from langchain_core.messages.tool import ToolCallChunk, invalid_tool_call, tool_call, tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from asides.integrations.langchain_blocks import CUSTOM_ARGUMENT, NAME, Block, build_block, carry
+from asides.history.objects.langchain_state import CUSTOM_ARGUMENT, NAME, Block
+from asides.integrations.langchain_blocks import build_block, carry
 from asides.values.events import (
     Event,
     PartArrived,

@@ -23,7 +23,7 @@ from asides.integrations.read_ui_parts import (
     read_base64,
     read_media,
 )
-from asides.integrations.ui_state import StateCarrier
+from asides.integrations.ui_state import PostedState
 from asides.integrations.vercel_ui import METADATA_KEY
 from asides.values.error_words import describe_type
 from asides.values.errors import ConfigError
@@ -35,9 +35,9 @@ _STEP = re.compile(r"(.+:\d+)-\d+")
 _DEFAULT_TYPES = {"image": "image/png", "audio": "audio/mpeg", "video": "video/mp4", "document": "application/pdf"}
 
 
-def read_ag_ui_messages(given: object, *, carry: StateCarrier | None, system: bool) -> tuple[Message, ...]:
+def read_ag_ui_messages(given: object, *, state: PostedState, system: bool) -> tuple[Message, ...]:
     """Read a list of AG-UI messages, or the input of a run that holds it."""
-    reader = _HistoryReader(carry, system=system)
+    reader = _HistoryReader(state, system=system)
     for place, message in enumerate(find_messages(given)):
         try:
             reader.add(message)
@@ -58,8 +58,8 @@ def list_call_ids(run: Mapping[str, Any]) -> list[str]:
 
 
 class _HistoryReader:
-    def __init__(self, carry: StateCarrier | None, *, system: bool) -> None:
-        self._carry = carry
+    def __init__(self, state: PostedState, *, system: bool) -> None:
+        self._state = state
         self._system = system
         self._messages: list[Message] = []
         self._turn: TurnReader | None = None
@@ -118,7 +118,7 @@ class _HistoryReader:
         is_same = step == self._step if step is not None and self._step is not None else not self._has_results
         if self._turn is None or not is_same:
             self._end_turn()
-            self._turn = TurnReader(self._carry)
+            self._turn = TurnReader(self._state)
         self._step = step or self._step
         return self._turn
 

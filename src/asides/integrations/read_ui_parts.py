@@ -11,31 +11,29 @@ from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Iterable, Mapping
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
 import msgspec
 
 from asides.history.pair import make_ids_unique
-from asides.integrations.ui_state import CarriedState, StateCarrier, digest_text
+from asides.integrations.ui_state import PostedState
+from asides.values.attachments import split_data_url
 from asides.values.error_words import describe_type
 from asides.values.errors import ConfigError
 from asides.values.messages import Message
-from asides.values.parts import File, Image, Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart, is_too_deep
-from asides.values.thinking import Seal, Thought, ThoughtKind
+from asides.values.parts import File, Image, Part, Text, ToolCall, ToolResult, is_too_deep
+from asides.values.thinking import Thought, ThoughtKind
 
-_DATA_URL = r"(?s)data:(?P<media_type>[^;,]*)(?P<facts>(?:;[^;,]*)*),(?P<data>.*)"
+_NOT_BASE64 = "the data of a picture or a file is not base64."
 _WEB = re.compile(r"(?i)https?://")
 
 
 class TurnReader:
     """One turn of the model as it is read: its parts in order, then the results of its calls."""
 
-    def __init__(self, carry: StateCarrier | None) -> None:
-        self._carry = carry
+    def __init__(self, state: PostedState) -> None:
+        self._state = state
         self._parts: list[Part] = []
         self._results: list[ToolResult] = []
-        self._blocks: dict[int, int] = {}
-        """The place of the part of each block whose token was read."""
 
     def add(self, part: Part) -> None:
         """Add a part that came without state."""
@@ -46,76 +44,42 @@ class TurnReader:
         self._results.append(result)
 
     def add_thought(self, text: str, kind: object, token: object) -> None:
-        """Add a thought, or a part that the reader did not see. Without a token that fits, a thought has its text
+        """Add a thought, or the token of a part that the reader did not see. A thought without a token has its text
         alone, which is enough for providers that ask for the text back.
         """
-        state = self._open(token)
-        if state is not None and (not state.digest or state.digest == digest_text(text)):
-            self._add_carried(state, text)
-        elif text.strip():
+        seals = self._state.read_token(token)
+        if seals or text.strip():
             known: ThoughtKind = "summary" if kind == "summary" else "raw"
-            # A token that does not fit: the text was changed, or it is not ours. No provider may get it as its own.
-            self._parts.append(Thought(text, known, "field", replayable=not isinstance(token, str)))
-
-    def _add_carried(self, state: CarriedState, text: str) -> None:
-        part = state.part
-        place = self._blocks.get(state.block)
-        if isinstance(part, Thought) and not part.text and not text and place is not None:
-            # Seals that came after the end of their part.
-            self._parts[place] = _add_seals(self._parts[place], part.seals)
-            return
-        if isinstance(part, Thought) and text:
-            part = msgspec.structs.replace(part, text=text)
-        if isinstance(part, (ServerTool, UnknownPart)):
-            self._put(part, state.block)
-        elif not isinstance(part, ToolCall) and not (isinstance(part, Text) and state.digest):
-            self._blocks[state.block] = len(self._parts)
-            self._parts.append(part)
+            # Text beside a token that is not ours: no provider may get it as its own.
+            replayable = bool(seals) or not isinstance(token, str)
+            self._parts.append(Thought(text, known, "field", seals=seals, replayable=replayable))
 
     def add_text(self, text: str, token: object) -> None:
         """Add text of the answer."""
-        state = self._open(token)
-        seals: tuple[Seal, ...] = ()
-        if state is not None and isinstance(state.part, Text) and state.digest == digest_text(text):
-            seals = state.part.seals
-            self._blocks[state.block] = len(self._parts)
+        seals = self._state.read_token(token)
         if text or seals:
             self._parts.append(Text(text, seals))
 
     def add_call(self, call: ToolCall, token: object) -> None:
         """Add a call."""
-        state = self._open(token)
-        if state is not None and isinstance(state.part, ToolCall) and state.part.name == call.name:
-            self._blocks[state.block] = len(self._parts)
-            call = msgspec.structs.replace(call, seals=state.part.seals, custom=state.part.custom or call.custom)
-        self._parts.append(call)
+        self._parts.append(msgspec.structs.replace(call, seals=self._state.read_token(token)))
 
     def add_server_tool(self, token: object) -> None:
         """Add a tool that the provider ran, if its state came back. Without it nobody could send it."""
-        state = self._open(token)
-        if state is not None and isinstance(state.part, (ServerTool, UnknownPart)):
-            self._put(state.part, state.block)
-
-    def _put(self, part: ServerTool | UnknownPart, block: int) -> None:
-        """Add a part that came whole. A later one of its block replaces it."""
-        place = self._blocks.setdefault(block, len(self._parts))
-        self._parts[place : place + 1] = [part]
-
-    def _open(self, token: object) -> CarriedState | None:
-        return None if self._carry is None or token is None else self._carry.open(token)
+        self.add_thought("", None, token)
 
     def build(self) -> list[Message]:
         """The messages of the turn. Tools that ran side by side may have finished in any order."""
         order = {part.id: place for place, part in enumerate(self._parts) if isinstance(part, ToolCall)}
         self._results.sort(key=lambda result: order.get(result.call_id, len(self._parts)))
-        messages = [Message("assistant", tuple(self._parts))] if self._parts else []
-        return [*messages, *(Message("tool", (result,)) for result in self._results)]
+        turns = self._state.restore(Message("assistant", tuple(self._parts))) if self._parts else ()
+        return [*filter(None, map(_drop_empty, turns)), *(Message("tool", (result,)) for result in self._results)]
 
 
-def _add_seals(part: Part, seals: tuple[Seal, ...]) -> Part:
-    if isinstance(part, (Thought, Text, ToolCall)):
-        return msgspec.structs.replace(part, seals=(*part.seals, *seals))
-    return part
+def _drop_empty(turn: Message) -> Message | None:
+    """The turn without texts that were nothing but a place for a token."""
+    parts = tuple(part for part in turn.parts if not isinstance(part, Text) or part.text or part.seals)
+    return msgspec.structs.replace(turn, parts=parts) if parts else None
 
 
 def finish_history(messages: list[Message]) -> tuple[Message, ...]:
@@ -199,9 +163,10 @@ def make_call(call_id: str, name: str, given: object, *, custom: bool = False) -
 def read_media(url: str, media_type: object, name: object = None) -> Image | File:
     """A picture or a file from its address. The address is given to the provider and never opened here."""
     kind = media_type if isinstance(media_type, str) else ""
-    if (found := re.fullmatch(_DATA_URL, url)) is not None:
-        data = _read_data(found["data"], is_base64=found["facts"].lower().endswith(";base64"))
-        return make_media(data, kind or found["media_type"], name)
+    if url[:5].lower() == "data:":
+        if (source := split_data_url(url)) is None or source.data is None:
+            raise ConfigError(_NOT_BASE64)
+        return make_media(source.data, kind or source.media_type or "", name)
     if not _WEB.match(url):
         raise ConfigError("the url of a file is https:, http: or data:. To do: upload the file, or inline it.")
     file_name = name if isinstance(name, str) and name else "file"
@@ -220,11 +185,7 @@ def make_media(data: bytes, media_type: str, name: object = None) -> Image | Fil
 
 def read_base64(text: str) -> bytes:
     """The bytes of base64."""
-    return _read_data(text, is_base64=True)
-
-
-def _read_data(text: str, *, is_base64: bool) -> bytes:
     try:
-        return b64decode(text, validate=True) if is_base64 else unquote_to_bytes(text)
+        return b64decode(text, validate=True)
     except (NotBase64, ValueError):
-        raise ConfigError("the data of a picture or a file is not base64.") from None
+        raise ConfigError(_NOT_BASE64) from None

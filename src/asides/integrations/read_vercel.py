@@ -19,7 +19,7 @@ from asides.integrations.read_ui_parts import (
     make_call,
     read_media,
 )
-from asides.integrations.ui_state import StateCarrier
+from asides.integrations.ui_state import PostedState
 from asides.integrations.vercel_ui import METADATA_KEY
 from asides.values.error_words import describe_type
 from asides.values.errors import ConfigError
@@ -29,18 +29,18 @@ from asides.values.parts import File, Image, Part, Refusal, Text, ToolResult
 _DENIED = "The user did not allow this call."
 
 
-def read_ui_messages(given: object, *, carry: StateCarrier | None, system: bool) -> tuple[Message, ...]:
+def read_ui_messages(given: object, *, state: PostedState, system: bool) -> tuple[Message, ...]:
     """Read a list of UI messages, or the body that holds it."""
     messages: list[Message] = []
     for place, message in enumerate(find_messages(given)):
         try:
-            messages += _read_message(message, carry, system=system)
+            messages += _read_message(message, state, system=system)
         except ConfigError as problem:
             raise ConfigError(f"messages[{place}]: {problem}") from None
     return finish_history(messages)
 
 
-def _read_message(message: Any, carry: StateCarrier | None, *, system: bool) -> list[Message]:
+def _read_message(message: Any, state: PostedState, *, system: bool) -> list[Message]:
     if not isinstance(message, Mapping):
         raise ConfigError(f"a UI message is an object with a role and parts, not {describe_type(message)}.")
     role = message.get("role")
@@ -53,7 +53,7 @@ def _read_message(message: Any, carry: StateCarrier | None, *, system: bool) -> 
         case "user":
             return _read_user(parts)
         case "assistant":
-            return _read_assistant(parts, carry)
+            return _read_assistant(parts, state)
         case "system" if system:
             return [Message("system", (Text("".join(get_text(part, "text") for part in _find(parts, "text"))),))]
         case "system":
@@ -91,16 +91,16 @@ def _read_file(part: Mapping[str, Any]) -> Image | File:
     return read_media(get_text(part, "url"), part.get("mediaType"), part.get("filename"))
 
 
-def _read_assistant(parts: list[Mapping[str, Any]], carry: StateCarrier | None) -> list[Message]:
+def _read_assistant(parts: list[Mapping[str, Any]], state: PostedState) -> list[Message]:
     """The turns of one message: each step is one."""
     messages: list[Message] = []
-    turn = TurnReader(carry)
+    turn = TurnReader(state)
     for part in parts:
         kind = part.get("type")
         facts = get_mapping(part.get("providerMetadata"), METADATA_KEY)
         if kind == "step-start":
             messages += turn.build()
-            turn = TurnReader(carry)
+            turn = TurnReader(state)
         elif kind == "text" and facts.get("refusal") is True:
             turn.add(Refusal(get_text(part, "text")))
         elif kind == "text":

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.integrations.ui_state import StateCarrier
+from asides.integrations.ui_state import FindReply, StateKeys
 from asides.values.parts import File, Image, ServerTool, Text, ToolResult
 from asides.values.thinking import Seal, ThoughtKind, ThoughtSource
 from asides.values.visibility import DEFAULT_VISIBILITY, Visibility
@@ -70,7 +70,9 @@ class WriterOptions(msgspec.Struct, frozen=True):
 
     thinking: bool = True
     visibility: Visibility = DEFAULT_VISIBILITY
-    carry: StateCarrier | None = None
+    carry: StateKeys | None = None
+    find_reply: FindReply = lambda: None
+    """Gives the reply so far, where the source of the events knows it."""
 
 
 class PartWriter:

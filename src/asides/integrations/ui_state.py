@@ -1,90 +1,197 @@
-"""`StateCarrier`: reasoning state that travels through a browser and back, encrypted.
+"""Reasoning state that a front end holds: `StateKeys` encrypts it, `TurnTokens` makes the tokens of a reply, and
+`PostedState` puts back what a front end posts. Tokens are the envelopes of the relay, with its keys and its rules.
 
-Providers want opaque tokens (seals) back with the next turn. A front end that posts the history anew has to hold them
-in between. The token of a part is encrypted with a key of yours, so a reader can neither read nor change it.
-Not here: where a protocol has a place for a token (vercel_ui, ag_ui), and who reads it back (read_vercel, read_ag_ui).
+Not here: where a protocol has a place for a token (vercel_ui, ag_ui), and who finds it there (read_vercel, read_ag_ui).
 """
 
 from __future__ import annotations
 
-import os
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from binascii import Error as NotBase64
-from hashlib import blake2b
-from typing import Any, TypeAlias
+import logging
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TypeAlias
 
 import msgspec
 
+from asides.relay.state.envelope import FAILURES, is_envelope, make_envelope
+from asides.relay.state.relay_keys import RelayKeys, TenantKeys, can_encrypt
+from asides.relay.state.restore_state import RestoredPrompt, restore
+from asides.relay.state.turn_state import (
+    PartState,
+    TurnState,
+    find_thoughts_with_text,
+    make_call_state,
+    make_text_state,
+    make_thought_state,
+    make_whole_state,
+)
 from asides.values.errors import ConfigError
+from asides.values.events import ReplyStarted
+from asides.values.messages import Message, Prompt
+from asides.values.notices import Notice
 from asides.values.parts import ServerTool, Text, ToolCall, UnknownPart
-from asides.values.thinking import Thought
+from asides.values.reply import Reply
+from asides.values.thinking import Seal, Thought
 
-CarriedPart: TypeAlias = Thought | Text | ToolCall | ServerTool | UnknownPart
-"""A part with its state. Texts that the reader has anyway are left out of it."""
-
-_PREFIX = "asui1."
-_NONCE_BYTES = 12
-_SHORTEST_KEY = 16
-_MOST_TOKEN_CHARACTERS = 4 * 1024 * 1024
-
-
-class CarriedState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a token holds."""
-
-    part: CarriedPart
-    block: int = 0
-    """The number of the part in its reply. Tokens of one block belong to one part."""
-    digest: str = ""
-    """Of the text that stands beside the token; "" where the part has its own text."""
+_log = logging.getLogger("asides")
+TOKEN = "envelope"  # noqa: S105 - the name of a kind
+"""The kind of the seal that a token is until its state is put back."""
+SealedPart: TypeAlias = Thought | Text | ToolCall | ServerTool | UnknownPart
+FindReply: TypeAlias = Callable[[], "Reply | None"]
+OnNotice: TypeAlias = Callable[[Notice], object]
+"""Gets each notice about state that came back and was not used."""
 
 
-def digest_text(text: str) -> str:
-    """The digest that ties a token to its text."""
-    return blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()
+@cache
+def _get_shared_keys() -> RelayKeys:
+    """The keys of the variable ASIDES_RELAY_KEY, else random ones of this process: programs make `StateKeys` for each
+    request.
+    """
+    from asides.relay.vault.open_vault import find_keys
+
+    return find_keys()
 
 
-class StateCarrier:
-    """Encrypts reasoning state for a front end, and reads it back: `StateCarrier(key, tenant=user_id)`.
+class StateKeys:
+    """What encrypts reasoning state for a front end, and opens it again: `StateKeys(key, tenant=user_id)`.
 
-    `key` is a secret of at least 16 characters or bytes, the same in every process that serves the front end. A token
-    of one `tenant` is nothing to another. Needs the package `cryptography`.
+    `key` is the master key of a relay: 32 bytes as base64 or hexadecimal digits, the same in every process that serves
+    the front end. With several in one text, the first one encrypts, and all of them open. None: that of the variable
+    `ASIDES_RELAY_KEY`; without it a random one, whose tokens are lost with the process. A token of one `tenant` is
+    nothing to another. Needs the package `cryptography`.
     """
 
-    __slots__ = ("_cipher", "_tenant")
+    __slots__ = ("tenant_keys",)
 
-    def __init__(self, key: str | bytes, *, tenant: str = "") -> None:
-        try:
-            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-        except ImportError:
-            raise ConfigError("StateCarrier needs a package. To do: pip install cryptography.") from None
-        secret = key.encode() if isinstance(key, str) else bytes(key)
-        if len(secret) < _SHORTEST_KEY:
-            raise ConfigError(
-                f"the key of a StateCarrier has {len(secret)} bytes, and fewer than {_SHORTEST_KEY} can be guessed. To "
-                "do: make one with secrets.token_urlsafe(32), and keep it."
-            )
-        self._cipher = AESGCM(blake2b(secret, digest_size=32, person=b"asides.ui").digest())
-        self._tenant = tenant.encode()
+    tenant_keys: TenantKeys
 
-    def seal(self, state: CarriedState) -> str:
-        """The token of a part."""
-        nonce = os.urandom(_NONCE_BYTES)
-        sealed = nonce + self._cipher.encrypt(nonce, msgspec.json.encode(state), self._tenant)
-        return _PREFIX + urlsafe_b64encode(sealed).rstrip(b"=").decode()
+    def __init__(self, key: str | bytes | RelayKeys | None = None, *, tenant: str = "") -> None:
+        if not can_encrypt():
+            raise ConfigError("StateKeys needs the package cryptography. To do: install asides[relay].")
+        if key is None:
+            keys = _get_shared_keys()
+        else:
+            from asides.relay.vault.open_vault import find_keys
 
-    def open(self, token: object) -> CarriedState | None:
-        """The state in a token; None for one that was changed, or made with another key or for another tenant."""
-        if not isinstance(token, str) or not token.startswith(_PREFIX) or len(token) > _MOST_TOKEN_CHARACTERS:
-            return None
-        from cryptography.exceptions import InvalidTag
-
-        text = token[len(_PREFIX) :]
-        try:
-            sealed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
-            plain: Any = self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], self._tenant)
-            return msgspec.json.decode(plain, type=CarriedState)
-        except (InvalidTag, NotBase64, ValueError, msgspec.MsgspecError):
-            return None
+            keys = find_keys(key)
+        self.tenant_keys = keys.find_tenant(tenant)
 
     def __repr__(self) -> str:
-        return "StateCarrier(***)"
+        return "StateKeys(***)"
+
+
+# --- out --------------------------------------------------------------------------------------------------------------
+
+
+class TurnTokens:
+    """Makes the tokens of replies, one after the other: `begin` each of them, then a token for each of its parts."""
+
+    def __init__(self, keys: StateKeys, find_reply: FindReply) -> None:
+        """`find_reply` gives the reply so far, which knows more about its request than events tell."""
+        self._keys = keys.tenant_keys
+        self._find_reply = find_reply
+        self._facts = TurnState()
+        self._owes_facts = False
+        """Whether there are facts about the turn that no token holds yet."""
+        self._parts: dict[int, tuple[SealedPart, bool]] = {}
+
+    def begin(self, started: ReplyStarted) -> None:
+        """Begin a reply."""
+        self._parts.clear()
+        self._facts, self._owes_facts = TurnState(), False
+        self.add_facts(started)
+
+    def add_facts(self, started: ReplyStarted) -> None:
+        """Add what is known about the reply now."""
+        facts = TurnState(origin=started.origin, stored=(started.id or "") if started.stored else "")
+        if (reply := self._find_reply()) is not None:
+            facts = TurnState((), facts.origin, reply.prefix, reply.learned, reply.effort, facts.stored)
+        if facts != self._facts:
+            self._facts, self._owes_facts = facts, bool(facts.prefix or facts.learned or facts.stored)
+
+    def make_thought_token(self, thought: Thought, block: int, *, is_shown: bool) -> str | None:
+        """The token of a thought. Text that the reader gets stands beside it; other text that its provider wants back
+        is inside.
+        """
+        whole = msgspec.structs.replace(thought, origin=self._facts.origin)
+        if not whole.seals and (not whole.text.strip() or whole.origin is None):
+            return None
+        return self._make(whole, block, is_shown=is_shown)
+
+    def make_token(self, part: Text | ToolCall | ServerTool | UnknownPart, block: int) -> str | None:
+        """The token of another part; None if there is nothing to keep."""
+        if isinstance(part, (Text, ToolCall)) and not part.seals and not self._owes_facts:
+            self._parts[block] = part, True
+            return None
+        return self._make(part, block, is_shown=True)
+
+    def make_late_token(self, block: int, seals: Sequence[Seal]) -> str:
+        """The token of seals that came after the end of their part: it replaces the part's own."""
+        part, is_shown = self._parts.get(block) or (Thought("", "hidden", "field", self._facts.origin), True)
+        whole = msgspec.structs.replace(part, seals=(*part.seals, *seals))
+        return self._make(whole, block, is_shown=is_shown)
+
+    def _make(self, part: SealedPart, block: int, *, is_shown: bool) -> str:
+        self._parts[block] = part, is_shown
+        self._owes_facts = False
+        state = msgspec.structs.replace(self._facts, parts=(self._describe(part, block, is_shown),))
+        return make_envelope(state, self._keys, has_vault=False, reference="")[0]
+
+    def _describe(self, part: SealedPart, block: int, is_shown: bool) -> PartState:
+        match part:
+            case Thought():
+                needs_text = bool(find_thoughts_with_text((part,)))
+                return make_thought_state(part, block, needs_text=needs_text, keeps_text=not is_shown)
+            case Text():
+                return make_text_state(part, block, self._facts.origin)
+            case ToolCall():
+                return make_call_state(part, block, self._facts.origin)
+            case _:
+                return make_whole_state(part, block)
+
+
+# --- back -------------------------------------------------------------------------------------------------------------
+
+
+class PostedState:
+    """Puts the state of posted turns back. What cannot be used is left out and told."""
+
+    def __init__(self, keys: StateKeys | None, on_notice: OnNotice | None = None) -> None:
+        self._keys = keys
+        self._on_notice = on_notice
+        self._notices: dict[Notice, None] = {}
+
+    def read_token(self, token: object) -> tuple[Seal, ...]:
+        """The token as a seal, which `restore` replaces; none for what is no token."""
+        if is_envelope(token):
+            return (Seal(TOKEN, str(token)),)
+        if isinstance(token, str):
+            self._notices[Notice("relay_state_unreadable", FAILURES["malformed"], "messages")] = None
+        return ()
+
+    def restore(self, turn: Message) -> tuple[Message, ...]:
+        """The turn with its state, and without tokens."""
+        if not any(seal.kind == TOKEN for part in turn.parts for seal in getattr(part, "seals", ())):
+            return (turn,)
+        restored = _restore(turn, self._keys)
+        self._notices |= dict.fromkeys(restored.notices)
+        return restored.prompt.messages
+
+    def tell(self) -> None:
+        """Tell what was not used: to the program, or else in the log."""
+        for notice in self._notices:
+            if self._on_notice is not None:
+                self._on_notice(notice)
+            else:
+                _log.warning("a front end posted a history: %s: %s", notice.code, notice.detail)
+
+
+def _restore(turn: Message, keys: StateKeys | None) -> RestoredPrompt:
+    tenant_keys = RelayKeys.generate().find_tenant("") if keys is None else keys.tenant_keys
+    flow = restore(Prompt((turn,)), tenant_keys, "off" if keys is None else "carry-only")
+    try:
+        next(flow)
+    except StopIteration as end:
+        restored: RestoredPrompt = end.value
+        return restored
+    raise AssertionError("without a vault there is nothing to wait for")  # pragma: no cover

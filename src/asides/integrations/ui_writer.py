@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from asides.integrations.ui_parts import Chunk, PartKind, PartWriter, UiCall, UiPart, WriterOptions
-from asides.integrations.ui_state import CarriedPart, CarriedState, digest_text
+from asides.integrations.ui_state import TurnTokens
 from asides.values.events import (
     PartArrived,
     RefusalDelta,
@@ -27,9 +27,9 @@ from asides.values.events import (
     UsageReported,
     Warned,
 )
-from asides.values.parts import File, Image, ServerTool, Text, ToolCall, ToolResult, read_arguments
+from asides.values.parts import File, Image, ServerTool, Text, ToolCall, ToolResult, UnknownPart, read_arguments
 from asides.values.result import RunEnded, RunEvent, RunOutcome, StepEnded, StepStarted, ToolFinished, ToolStarted
-from asides.values.thinking import Origin, Seal, Thought
+from asides.values.thinking import Seal, Thought
 from asides.values.usage import Usage
 
 
@@ -50,7 +50,7 @@ class UiWriter(PartWriter):
         """The calls that have no result, by their ids."""
         self._options = options
         sealed = options.visibility.allows("app", "sealed")
-        self._carry = options.carry if sealed else None
+        self._tokens = TurnTokens(options.carry, options.find_reply) if options.carry is not None and sealed else None
         self._current: UiPart | None = None
         self._current_type: type | None = None
         self._calls: dict[int, UiCall] = {}
@@ -60,7 +60,6 @@ class UiWriter(PartWriter):
         self.taken: set[str] = set()
         """The ids that a new call may not have."""
         self._run_calls: dict[str, UiCall] = {}
-        self._origin: Origin | None = None
         self._reply_usage: Usage | None = None
         self._part_count = 0
         self._in_step = self._in_run = self._in_reply = False
@@ -149,7 +148,7 @@ class UiWriter(PartWriter):
         self._in_reply = True
         self._seen.add(block)
         part = UiPart(kind, block, self.make_part_id())
-        if self._carry is not None and kind != "refusal":
+        if self._tokens is not None and kind != "refusal":
             part.pieces = []
         self._current = part
         return part
@@ -170,7 +169,7 @@ class UiWriter(PartWriter):
             self._write_hidden(part.id, token)
 
     def _add_seal(self, event: ThoughtSealed) -> None:
-        if self._carry is None:
+        if self._tokens is None:
             return
         part, call = self._current, self._calls.get(event.block)
         if call is not None:
@@ -184,21 +183,17 @@ class UiWriter(PartWriter):
             part.seals = [*(part.seals or ()), event.seal]
 
     def _seal_part(self, part: UiPart) -> str | None:
-        if self._carry is None or part.pieces is None:
+        if self._tokens is None or part.pieces is None:
             return None
-        text = "".join(part.pieces)
-        # Text that the reader gets stands beside the token, which holds its digest. Other text is in the token.
-        held, digest = ("", digest_text(text)) if part.begun else (text, "")
-        seals = tuple(part.seals or ())
+        text, seals = "".join(part.pieces), tuple(part.seals or ())
         if part.kind == "text":
-            return self._seal(Text(held, seals), part.block, digest) if seals else None
-        if not seals and not text.strip():
-            return None
-        kind = "hidden" if not text.strip() else part.thought_kind
-        return self._seal(Thought(held, kind, part.source, self._origin, seals, part.via), part.block, digest)
+            return self._tokens.make_token(Text(text, seals), part.block)
+        kind = part.thought_kind if text.strip() else "hidden"
+        thought = Thought(text, kind, part.source, None, seals, part.via)
+        return self._tokens.make_thought_token(thought, part.block, is_shown=part.begun)
 
-    def _seal(self, part: CarriedPart, block: int, digest: str = "") -> str | None:
-        return None if self._carry is None else self._carry.seal(CarriedState(part, block, digest))
+    def _make_token(self, part: Text | ToolCall | ServerTool | UnknownPart, block: int) -> str | None:
+        return None if self._tokens is None else self._tokens.make_token(part, block)
 
     # --- calls --------------------------------------------------------------------------------------------------------
 
@@ -245,8 +240,9 @@ class UiWriter(PartWriter):
                 self._start_call(call)
             call.arguments = None if call.custom else read_arguments(call.raw)
             seals = tuple(call.seals) + tuple(self._late.pop(block, ()))
-            part = ToolCall(call.id, call.name, {}, None, seals, custom=call.custom)
-            self._write_call_end(call, self._seal(part, block) if seals else None)
+            raw = call.raw if call.arguments is None else None
+            part = ToolCall(call.id, call.name, call.arguments or {}, raw, seals, custom=call.custom)
+            self._write_call_end(call, self._make_token(part, block))
             self._step_calls[call.id] = call
         self._calls.clear()
 
@@ -296,10 +292,10 @@ class UiWriter(PartWriter):
         part = event.part
         if isinstance(part, ServerTool):
             id_ = f"{part.id or 'server'}-{self.step}-{event.block}"
-            self._write_server_tool(part, id_, is_new, self._seal(part, event.block))
+            self._write_server_tool(part, id_, is_new, self._make_token(part, event.block))
         elif isinstance(part, (Image, File)):
             self._write_file(part)
-        elif (token := self._seal(part, event.block)) is not None:
+        elif (token := self._make_token(part, event.block)) is not None:
             self._write_hidden(self.make_part_id(), token)
 
     # --- replies, steps and runs --------------------------------------------------------------------------------------
@@ -308,13 +304,16 @@ class UiWriter(PartWriter):
         self._end_reply()
         self._open_step()
         self._in_reply = True
-        self._origin = event.origin
+        if self._tokens is not None:
+            self._tokens.begin(event)
 
     def _add_usage(self, event: UsageReported) -> None:
         self._reply_usage = event.usage if self._reply_usage is None else self._reply_usage.merge(event.usage)
 
     def _finish_reply(self, event: ReplyEnded) -> None:
         self.stop = event.stop.reason
+        if self._tokens is not None and event.started is not None:
+            self._tokens.add_facts(event.started)
         self._close_part()
         self._end_reply()
         if not self._in_run:
@@ -325,9 +324,8 @@ class UiWriter(PartWriter):
         self._close_part()
         self._finish_calls()
         for block, seals in self._late.items():
-            token = self._seal(Thought("", "hidden", "field", self._origin, tuple(seals)), block)
-            if token is not None:
-                self._write_hidden(self.make_part_id(), token)
+            if self._tokens is not None:
+                self._write_hidden(self.make_part_id(), self._tokens.make_late_token(block, seals))
         self._late.clear()
         self._seen.clear()
         if self._reply_usage is not None:

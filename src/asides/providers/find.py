@@ -250,8 +250,16 @@ def _build_azure_address(base: str, query: Query, model: str) -> tuple[str, Quer
         return base, tuple(pair for pair in query if pair[1] == "preview")
     root = base.removesuffix("/openai")
     if version and version not in _UNDATED:
-        return f"{root}/openai/deployments/{quote(model, safe='')}", query
+        return f"{root}/openai/deployments/{quote_model(model)}", query
     return f"{root}/openai/v1", tuple(pair for pair in query if pair[1] == "preview")
+
+
+def quote_model(model: str, safe: str = "") -> str:
+    """The name of a model as a part of an address. Raises UnknownModel for one that leads to another address: HTTP
+    libraries resolve `..` in a path, and the key would go along."""
+    if not {".", ".."}.isdisjoint(model.split("/")):
+        raise UnknownModel(f"{model[:200]!r} is the name of no model: it has '.' or '..' as a part of a path.")
+    return quote(model, safe=safe)
 
 
 # --- foreign addresses ------------------------------------------------------------------------------------------------

@@ -61,6 +61,13 @@ def _replay(when: ReplayWhen, since: str, source: str, models: str = "*") -> Rep
     return ReplayRule(models=models, when=when, since=since, source=source)
 
 
+# Thinking of these makers goes back with its signature or not at all.
+_WITHOUT_SEAL = "OpenRouterTeam/ai-sdk-provider convert-to-openrouter-chat-messages.ts"
+_SEALED_AT_GATEWAYS = tuple(
+    _replay("sealed", "2026-06-25", _WITHOUT_SEAL, models) for models in ("*anthropic/claude*", "*google/gemini*")
+)
+
+
 # --- OpenAI's models, at OpenAI and at Azure --------------------------------------------------------------------------
 
 
@@ -985,7 +992,7 @@ PROVIDERS: tuple[Provider, ...] = (
                 source="openrouter.ai/docs/use-cases/reasoning-tokens",
             ),
         ),
-        replay=(_replay("all", "2026-06-25", "OpenRouterTeam/ai-sdk-provider; recorded"),),
+        replay=(*_SEALED_AT_GATEWAYS, _replay("all", "2026-06-25", "OpenRouterTeam/ai-sdk-provider; recorded")),
         prices="openrouter",
         docs="https://openrouter.ai/docs/use-cases/reasoning-tokens",
         tier="verified",
@@ -1360,7 +1367,10 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://ai-gateway.vercel.sh/v1",
         key_env=("AI_GATEWAY_API_KEY", "VERCEL_AI_GATEWAY_API_KEY", "VERCEL_OIDC_TOKEN"),
         quirks=Quirks(ask_by="reasoning_object", tags=("think",), replay_as="details", replay_field="reasoning"),
-        replay=(_replay("all", "2026-08", "recorded: reasoning_details are sent and accepted back"),),
+        replay=(
+            *_SEALED_AT_GATEWAYS,
+            _replay("all", "2026-08", "recorded: reasoning_details are sent and accepted back"),
+        ),
         docs="https://vercel.com/docs/ai-gateway",
         tier="verified",
         since="2026-08",
@@ -1372,7 +1382,10 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://$SNOWFLAKE_ACCOUNT.snowflakecomputing.com/api/v2/cortex/v1",
         key_env=("SNOWFLAKE_TOKEN",),
         quirks=Quirks(ask_by="reasoning_object", tags=("think",), replay_as="details"),
-        replay=(_replay("all", "2026-08", "recorded: signed reasoning_details are accepted back"),),
+        replay=(
+            _replay("sealed", "2026-06-25", _WITHOUT_SEAL, "*claude*"),
+            _replay("all", "2026-08", "recorded: signed reasoning_details are accepted back"),
+        ),
         docs="https://docs.snowflake.com/en/user-guide/snowflake-cortex/cortex-rest-api",
         tier="verified",
         since="2026-08",

@@ -8,6 +8,7 @@ the head of a response is tried again here, as the policy says. Not here: when a
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -22,15 +23,16 @@ from asides.flows.exchange import ResponseReader
 from asides.flows.retry import ERROR_BODY_LIMIT, clean_error, decode_error, fetch_key, wait_before_next
 from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep, UseCall
 from asides.options import CallOptions
-from asides.providers.credentials import KeySource, find_key
+from asides.providers.credentials import KeySource, collect_secrets, find_key
 from asides.providers.find import find_host
 from asides.relay.relay_config import Caller
 from asides.relay.relay_request import RelayOutcome
 from asides.relay.splice_body import splice_body
-from asides.values.errors import AsidesError, ProviderError, TransportError
+from asides.values.errors import AsidesError, ProtocolError, ProviderError, TransportError
 from asides.values.events import Warned
 from asides.values.messages import Prompt, user
 from asides.values.notices import Notice
+from asides.values.redaction import Redact, build_redactor, redact_bytes
 from asides.values.reply import Reply
 
 # Headers of the caller that stay behind: of the connection, of its credentials, and of its browser or proxies.
@@ -42,17 +44,28 @@ _HOP = frozenset(
     origin referer via forwarded x-real-ip accept-language dnt priority
     """.split()
 )
+# Credentials under any other name: of a proxy between, of another service, of a company's login.
+_CREDENTIAL = re.compile(r"(?<!idempotency-)key|token|secret|auth|passw|cred|jwt|bearer")
 _NOT_FORWARDED = ("x-forwarded-", "sec-", "cf-", "x-asides-", "x-amz-", "proxy-", "cdn-", "x-envoy-", "traceparent")
-_OF_ACCOUNT = ("openai-organization", "openai-project")
+_OF_ACCOUNT = ("openai-organization", "openai-project", "chatgpt-account-id")
 # Headers of the provider that the caller gets: what names, limits and explains a request, and nothing of the account.
 _RETURNED = (
     *("content-type", "request-id", "x-request-id", "retry-after", "x-should-retry", "x-ratelimit-", "ratelimit"),
     *("anthropic-", "openai-", "x-amzn-", "x-goog-", "cohere-", "x-api-", "num_", "x-trial-", "warning", "x-endpoint-"),
 )
-_OF_PROVIDER_ACCOUNT = ("organization", "project", "account", "set-cookie")
+_OF_PROVIDER_ACCOUNT = ("organization", "project", "account", "cookie", "-key")
+# What a header may be called and may hold (RFC 9110). A line break in one would begin another.
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 # Parameters of the query that have a meaning. Keys, above all, have none here.
 _QUERY = frozenset({"alt", "beta", "$alt", "prettyPrint", "fields"})
+# Those of requests about a stored response.
+_STORED_QUERY = frozenset(
+    {"include", "include[]", "stream", "starting_after", "include_obfuscation", "limit", "order", "after", "before"}
+)
+_RESPONSE_ID = re.compile(r"[A-Za-z0-9_-]+")
 _MOST_ERROR_BYTES = 16 * 1024 * 1024
+_MOST_STORED_BYTES = 256 * 1024 * 1024
 _NAMES_MODEL_IN_PATH = ("gemini", "bedrock")
 
 Record = Callable[[Reply], Flow[None]]
@@ -82,14 +95,18 @@ def select_request_headers(headers: Mapping[str, str], *, trusted: bool) -> dict
     return {
         name: value
         for name, value in headers.items()
-        if name not in _HOP and not name.startswith(_NOT_FORWARDED) and (trusted or name not in _OF_ACCOUNT)
+        if name not in _HOP
+        and not name.startswith(_NOT_FORWARDED)
+        and (trusted or (name not in _OF_ACCOUNT and _CREDENTIAL.search(name) is None))
+        and _NAME.fullmatch(name)
+        and _VALUE.fullmatch(value)
     }
 
 
-def select_response_headers(headers: Mapping[str, str]) -> dict[str, str]:
+def select_response_headers(headers: Mapping[str, str], redact: Redact = str) -> dict[str, str]:
     """The headers of the provider that go to the caller."""
     return {
-        name: value
+        name: redact(value)
         for name, value in headers.items()
         if name.startswith(_RETURNED) and not any(word in name for word in _OF_PROVIDER_ACCOUNT)
     }
@@ -108,19 +125,31 @@ def return_response(caller: Caller, call: CallLike, request: HttpRequest) -> Flo
     yield UseCall(call)  # type: ignore[arg-type]
     if isinstance(call.key, KeySource):
         yield from fetch_key(call.key)
-    head: Head = yield Open(request)
-    body = b""
-    while data := (yield Read()):
-        body += data
-    start = caller.start(head.status, select_response_headers(head.headers))
+    redact = build_redactor(collect_secrets(call.target, call.key))
+    try:
+        head: Head = yield Open(request)
+        pieces: list[bytes] = []
+        size = 0
+        while data := (yield Read()):
+            size += len(data)
+            if size > _MOST_STORED_BYTES:
+                raise ProtocolError(f"{call.target.provider.name} sent a response that does not end.")
+            pieces.append(data)
+    except AsidesError as error:
+        clean_error(error, call.target, call.key)
+        raise
+    body = redact_bytes(b"".join(pieces), redact)
+    start = caller.start(head.status, select_response_headers(head.headers, redact))
     yield Emit([*start, body] if body else [*start])
     return RelayOutcome(head.status, "forward", "asked where it is stored", call.target.provider.name)
 
 
 def forward_to_home(caller: Caller) -> Flow[RelayOutcome] | None:
-    """Forward a request that names no model to the home provider; None if it has no home that speaks its dialect."""
+    """Forward a request about a stored response to the home provider; None if it has no home that speaks its dialect,
+    or if no provider has such a response: an id with a slash would lead elsewhere with the provider's key.
+    """
     config, request = caller.config, caller.request
-    if not config.home:
+    if not config.home or _RESPONSE_ID.fullmatch(caller.endpoint.names["response"]) is None:
         return None
     base_url = config.home_options.get("base_url")
     target = find_host(config.home, base_url=base_url, rows=caller.builder.rows)
@@ -129,8 +158,11 @@ def forward_to_home(caller: Caller) -> Flow[RelayOutcome] | None:
         return None
     target = msgspec.structs.replace(target, provider=row)
     key = find_key(row, config.home_options.get("api_key"), base_url=target.base_url)
-    path = urlsplit(target.base_url).path.rstrip("/") + caller.endpoint.path[caller.endpoint.path.index("/responses") :]
-    url = join_url(target, path, last=caller.endpoint.query.items())
+    path = (
+        urlsplit(target.base_url).path.rstrip("/") + caller.endpoint.path[caller.endpoint.path.rindex("/responses/") :]
+    )
+    query = [(name, value) for name, value in caller.endpoint.query.items() if name in _STORED_QUERY]
+    url = join_url(target, path, last=query)
     headers = {**build_headers(target, "application/json")}
     sent = HttpRequest(request.method, url, headers, request.body, choose_credential_header(target))
     return return_response(caller, BareCall(target, read_policy(CallOptions()), key), sent)
@@ -221,7 +253,10 @@ class ForwardExchange:
         error = decode_error(find_dialect(target.dialect), head, body[:ERROR_BODY_LIMIT], target)
         if self._is_last and head.status >= 400:
             self.status = head.status
-            start = self._caller.start(head.status, select_response_headers(head.headers), self._notices)
+            redact = build_redactor(collect_secrets(target, self._call.key))
+            headers = select_response_headers(head.headers, redact)
+            start = self._caller.start(head.status, headers, self._notices)
+            body = redact_bytes(body, redact)
             yield Emit([*start, body] if body else [*start])
         return error
 

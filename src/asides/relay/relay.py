@@ -21,12 +21,13 @@ from asides.relay.relay_config import Caller, RelayConfig
 from asides.relay.relay_request import RelayOutcome, RelayRequest
 from asides.relay.relayed_reply import RelayedReply
 from asides.relay.state.relay_keys import RelayKeys
-from asides.values.errors import AsidesError
+from asides.values.errors import AsidesError, ProtocolError
 
 if TYPE_CHECKING:
     from asides.flows.build_call import CallBuilder
 
 _log = logging.getLogger("asides")
+_UNWRITABLE = "the provider's reply could not be written in this dialect. To do: report it, with the log of asides."
 
 __all__ = ["Relay", "RelayConfig", "RelayExchange"]
 
@@ -67,19 +68,25 @@ class RelayExchange:
             return (yield from _fail(caller, _refuse_path(request, problem)))
         caller = Caller(request, endpoint, self._builder, self._config)
         reply = None
+        error: AsidesError
         try:
             if endpoint.action == "reply":
                 reply = RelayedReply(caller)
                 return (yield from reply.steps())
             return (yield from _answer(caller))
-        except AsidesError as error:
-            return (yield from _fail(caller, error, reply))
+        except AsidesError as problem:
+            error = problem
         except MALFORMED as problem:
-            if reply is not None and reply.has_begun:
-                raise
-            # A reader, or a rule, that trusted the type of a field.
-            _log.debug("a request could not be read: %s", type(problem).__name__)
-            return (yield from _fail(caller, refuse_malformed(), reply))
+            if reply is None or not reply.has_begun:
+                # A reader, or a rule, that trusted the type of a field.
+                _log.debug("a request could not be read: %s", type(problem).__name__)
+                error = refuse_malformed()
+            else:
+                # Whatever a provider sent, the caller gets the end of its response.
+                _log.error("a reply could not be written: %s", type(problem).__name__)
+                error = ProtocolError(_UNWRITABLE)
+                error.__cause__ = problem
+        return (yield from _fail(caller, error, reply))
 
 
 def _answer(caller: Caller) -> Flow[RelayOutcome]:

@@ -28,6 +28,7 @@ from asides.relay.request_options import FIELD, RequestOptions, collect_options,
 from asides.relay.routes import find_route, refuse_unnamed
 from asides.relay.splice_body import find_members
 from asides.relay.state.caller_state import CallerState
+from asides.relay.state.clean_history import holds_envelopes
 from asides.relay.target_calls import build_calls
 from asides.relay.translate.translated_exchange import TranslatedExchange
 from asides.values.errors import ConfigError, MissingKey, UnknownModel
@@ -102,6 +103,7 @@ class RelayedReply:
         if served is not None:
             asked = yield from self._state.restore(asked, [each.target for each in calls])
             calls = tuple(_replace_messages(each, asked.prompt) for each in calls)
+        self._state.is_changed = self._state.is_changed or holds_envelopes(caller.request.body)
         for each in calls:
             self._modes[id(each.target)] = self._choose(each, options)
         if unreadable is not None or self._state.has_unknown_previous or state.conversation is not None:

@@ -25,11 +25,16 @@ _ALLOWED = frozenset(
     """
     thinking reasoning_effort reasoning timeout retries max_wait on_conflict endpoint cache tags tag_position
     starts_inside heuristics thinking_field family extra max_tokens temperature top_p top_k seed stop compaction
-    openai_responses_enabled reply_limits
+    openai_responses_enabled
     """.split()
 )
-# What decides where a request and its key go.
-_OF_TRUSTED_CALLERS = frozenset({"api_key", "base_url"})
+# What decides where a request and its key go, and what protects the memory of this process.
+_OF_TRUSTED_CALLERS = frozenset({"api_key", "base_url", "reply_limits"})
+# How much work other callers may ask for.
+_MOST = {"retries": 10, "max_wait": 600}
+_MOST_FALLBACKS = 16
+# Fields of a body that choose a model: those that a caller may use are in its own field.
+_CHOOSES_MODEL = ("model", "models", "modelId")
 _OWN = frozenset({"fallbacks", "visibility", "forward"})
 # The limits protect programs whose tools grow unnoticed. A relay's callers chose theirs, and agents have many.
 _NO_TOOL_LIMITS = Options(tools_max_count=100_000, tools_max_json_kb=1_000_000)
@@ -61,13 +66,31 @@ def read_request_options(given: Any, config: RelayConfig) -> dict[str, Any]:
     for name in given:
         if name in _OF_TRUSTED_CALLERS and name not in allowed:
             raise RelayRefusal(
-                f"{FIELD}.{name} is not allowed: this relay chooses addresses and keys itself. To do: leave it out.",
+                f"{FIELD}.{name} is not allowed: this relay chooses addresses, keys and limits itself. To do: leave it "
+                "out.",
                 param=f"{FIELD}.{name}",
             )
         if name not in allowed:
             known = ", ".join(sorted(allowed))
             raise RelayRefusal(f"{FIELD}.{name} is no option of a request. To do: use {known}.", param=FIELD)
-    return {name: value for name, value in given.items() if value is not None}
+    options = {name: value for name, value in given.items() if value is not None}
+    if not config.trusts_callers:
+        _check_modesty(options)
+    return options
+
+
+def _check_modesty(options: Mapping[str, Any]) -> None:
+    """Raise a RelayRefusal for options that only a trusted caller may have."""
+    for name, most in _MOST.items():
+        value = options.get(name)
+        if isinstance(value, (int, float)) and not value <= most:
+            raise RelayRefusal(f"{FIELD}.{name} is at most {most} here.", param=f"{FIELD}.{name}")
+    fallbacks = options.get("fallbacks")
+    if isinstance(fallbacks, (list, dict)) and len(fallbacks) > _MOST_FALLBACKS:
+        raise RelayRefusal(f"{FIELD}.fallbacks has at most {_MOST_FALLBACKS} models here.", param=f"{FIELD}.fallbacks")
+    extra = options.get("extra")
+    if isinstance(extra, Mapping) and any(name in extra for name in _CHOOSES_MODEL):
+        raise RelayRefusal(f"{FIELD}.extra names no model: model does.", param=f"{FIELD}.extra")
 
 
 def collect_options(

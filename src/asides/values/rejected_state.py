@@ -323,6 +323,8 @@ role_alternation: alternat successive consecutive interleave start first assista
     (?:should|must) alternate|first message.{0,60}must be a user|2 or more assistant messages at the end
 
 system_position: system .role developer
+  2026-11 a reminder of the system behind the question (the wording of file ids 62600978471, 54946366066; Mistral)
+    expected last role .{0,60}but got system
   2026-04-21 https://github.com/nashsu/llm_wiki/issues/45
     system messages? must (?:be|come|appear) .{0,12}(?:beginning|first|start)
   2026-05-23 https://github.com/BigPizzaV3/CodexPlusPlus/issues/267

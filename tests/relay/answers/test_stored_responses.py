@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import msgspec
@@ -13,7 +14,8 @@ from asides.relay.vault.memory_vault import MemoryVault
 from asides.testing import Stage
 from asides.testing.stage import Say
 from asides.values.parts import ToolCall
-from tests.relay.relaying import Door
+from tests.loopback import ReceivedRequest, serving, whole_response
+from tests.relay.relaying import Door, load
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -102,3 +104,67 @@ def test_a_provider_that_stores_itself_is_asked() -> None:
         shown = door.get(f"/v1/responses/{first.json['id']}")
         assert shown.json["id"] == first.json["id"]
         assert door.get(f"/v1/responses/{first.json['id']}", method="DELETE").json["deleted"] is True
+
+
+@pytest.mark.parametrize("model", ["anthropic:claude-opus-4-5", "deepseek:deepseek-v4-pro", "openai-responses:gpt-5.2"])
+@pytest.mark.parametrize("policy", [True, False])
+def test_a_stored_response_shows_no_more_than_its_caller_saw(model: str, policy: bool) -> None:
+    settings = load(visibility={"gateway": []}) if policy else None
+    own: dict[str, Any] = {} if policy else {"asides": {"visibility": []}}
+    with Stage(Say(text="Warm.", thinking="kumquat"), rules="lenient") as stage:
+        door = Door(stage, settings=settings, sink="gateway", forwards=False)
+        body = {"model": model, "input": "The weather?", "reasoning": {"effort": "low", "summary": "auto"}, **own}
+        first = door.post("/v1/responses", body)
+        assert first.status == 200
+        assert b"kumquat" not in first.body
+        shown = door.get(f"/v1/responses/{first.json['id']}")
+    assert shown.json["output"][-1]["content"][0]["text"] == "Warm."
+    assert b"kumquat" not in shown.body
+    assert b"encrypted_content" not in shown.body
+
+
+_ODD_IDS = ["..", "../input_items", "..%2F..%2Ffiles%2Ffile-1", "%2e%2e%2Ffiles", "a%3Fb", "a?b", "a#b", "a%0d%0ax"]
+
+
+@pytest.mark.parametrize("path", _ODD_IDS)
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_an_odd_id_leads_to_no_other_endpoint_of_the_home(path: str, method: str) -> None:
+    with Stage() as stage:
+        door = Door(None, home="openai-responses", home_options=Options(base_url=stage.url, api_key="sk-test"))
+        assert door.get(f"/v1/responses/{path}", method=method).status in (404, 405)
+        assert not stage.requests
+
+
+def test_the_key_of_a_caller_in_its_query_stays_behind() -> None:
+    received: list[str] = []
+
+    def answer(request: ReceivedRequest, connection: socket.socket) -> bool:
+        received.append(request.line)
+        connection.sendall(whole_response(b'{"key": "sk-of-the-operator"}', **{"x-api-key": "sk-of-the-operator"}))
+        return True
+
+    with serving(answer) as server:
+        home = Options(base_url=server.url, api_key="sk-of-the-operator")
+        door = Door(None, home="openai-responses", home_options=home)
+        query = "include=usage&key=sk-of-the-caller&api-key=sk-of-the-caller&limit=3"
+        shown = door.get("/v1/responses/resp_1/input_items", query=query)
+    assert received[0].split()[1].endswith("/responses/resp_1/input_items?include=usage&limit=3")
+    assert shown.json == {"key": "***"}
+    assert "x-api-key" not in shown.headers
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("upstream", ["anthropic:claude-opus-4-5", "deepseek:deepseek-v4-pro"])
+def test_a_response_says_what_it_continues_and_whether_it_is_stored(upstream: str, stream: bool) -> None:
+    with Stage([Say(text="Yes.")]) as stage:
+        door = Door(stage)
+        body = {"model": upstream, "input": "6*7?", "stream": stream, "metadata": {"a": "b"}, "instructions": "Be kind"}
+        first = _response(door.post("/v1/responses", body).body)
+        second = _response(door.post("/v1/responses", {**body, "previous_response_id": first["id"]}).body)
+        unstored = _response(door.post("/v1/responses", {**body, "store": False}).body)
+        assert stage.requests[-2].json.get("previous_response_id") is None
+        shown = door.get(f"/v1/responses/{second['id']}").json
+    assert [each["store"] for each in (first, second, unstored, shown)] == [True, True, False, True]
+    assert [each["previous_response_id"] for each in (first, second, unstored)] == [None, first["id"], None]
+    names = ("previous_response_id", "metadata", "instructions", "output", "usage", "created_at", "model", "tools")
+    assert {name: shown[name] for name in names} == {name: second[name] for name in names}

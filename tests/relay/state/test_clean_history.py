@@ -122,3 +122,16 @@ def test_formats_of_other_libraries_lose_the_field_and_keep_the_rest() -> None:
         {"role": "assistant", "tool_calls": [{"id": "c", "extra_content": {"google": {}}}]},
     ]
     assert (cleaned.envelopes, cleaned.thoughts) == (3, 0)
+
+
+def test_facts_of_a_page_that_hold_no_envelope_stay() -> None:
+    document = [
+        {
+            "role": "assistant",
+            "parts": [
+                {"type": "reasoning", "text": "", "providerMetadata": {}},
+                {"type": "text", "text": "a", "providerMetadata": {"asides": {"state": "open"}, "x": {"y": 1}}},
+            ],
+        }
+    ]
+    assert clean_document(document).document is document

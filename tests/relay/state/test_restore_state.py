@@ -334,6 +334,22 @@ def test_of_two_candidates_neither_is_used() -> None:
         )
 
 
+def test_of_two_candidates_that_of_the_provider_that_is_asked_is_used() -> None:
+    store = MemoryVault()
+    one, two = chat(store=store), chat(store=store)
+    thought = Thought("of two", origin=DEEPSEEK, via="reasoning_content")
+    call = ToolCall("call_aaaaaaaaa", "look_up", {"n": 1})
+    told(one, "Count.", signed("of one"), call)
+    told(two, "Count.", thought, call, origin=DEEPSEEK)
+    for name, kept in (("anthropic:claude-sonnet-4-5", "of one"), ("deepseek:deepseek-reasoner", "of two")):
+        restored = one.restore(find_target(name))
+        assert thoughts_of(restored) == [kept]
+        assert codes_of(restored) == []
+    # Neither may go to a third one, so that there is nothing to tell of.
+    restored = one.restore(find_target("gemini:gemini-3-pro-preview"))
+    assert (thoughts_of(restored), codes_of(restored)) == ([], [])
+
+
 def test_the_ids_of_calls_tell_two_agents_apart_that_are_alike_in_everything_else() -> None:
     store = MemoryVault()
     one, two = chat(store=store), chat(store=store)

@@ -136,3 +136,14 @@ def test_the_writer_serves_the_client_of_the_request() -> None:
     assert document["id"] == writer.reply_id != "upstream-id"
     own = open_writer(served, "openai_responses", target_of("openai_responses"))
     assert json.loads(own.write([ReplyStarted("x", "upstream-id"), ReplyEnded()]))["id"] == "upstream-id"
+
+
+def test_a_reminder_of_the_system_after_the_question_reaches_hosts_that_want_a_question_last() -> None:
+    messages = [{"role": "user", "content": "What is 23 * 47?"}, {"role": "system", "content": "Answer in one line."}]
+    with Stage() as stage:
+        answered = Door(stage).post(
+            "/v1/chat/completions", {"model": "mistral:magistral-medium-latest", "messages": messages}
+        )
+        assert answered.status == 200
+        assert "1081" in answered.json["choices"][0]["message"]["content"]
+        assert "Answer in one line." in str(stage.requests[-1].json["messages"][0]["content"])

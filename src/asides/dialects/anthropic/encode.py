@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -24,6 +24,7 @@ from asides.dialects.http_body import (
     report_tool_settings,
     select_sampling,
 )
+from asides.providers.find import quote_model
 from asides.providers.provider import ModelRule, Target
 from asides.values.message_facts import HAS_CALLS
 from asides.values.messages import OutputSchema, Prompt, find_traits
@@ -82,9 +83,9 @@ def build_url(target: Target, model: str, *, streams: bool) -> str:
             if not path.endswith(target.quirks.path):
                 path += target.quirks.path if _VERSION.search(path) else f"/v1{target.quirks.path}"
         case "bedrock_invoke":
-            path += f"/model/{quote(model, safe='')}/{'invoke-with-response-stream' if streams else 'invoke'}"
+            path += f"/model/{quote_model(model)}/{'invoke-with-response-stream' if streams else 'invoke'}"
         case "vertex_predict":
-            path += f"/{quote(model, safe='@')}:{'streamRawPredict' if streams else 'rawPredict'}"
+            path += f"/{quote_model(model, '@')}:{'streamRawPredict' if streams else 'rawPredict'}"
     return join_url(target, path)
 
 

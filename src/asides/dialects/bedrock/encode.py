@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from typing import Any
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
@@ -28,6 +28,7 @@ from asides.dialects.http_body import (
 from asides.dialects.media import find_media_type, read_text_file, refuse_sound_and_video, split_data_url
 from asides.dialects.message_encoder import Wire, find_entry
 from asides.dialects.turn_encoder import BlockFormat, EncodedTurns, encode_turns
+from asides.providers.find import quote_model
 from asides.providers.provider import AskBy, Target
 from asides.values.errors import Unsupported
 from asides.values.messages import OutputSchema, Prompt, read_facts
@@ -58,7 +59,7 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
 def build_url(target: Target, streams: bool) -> str:
     """Build the address: its path names the model, and whether to stream."""
     base = urlsplit(target.base_url)
-    model = quote(target.model, safe="")
+    model = quote_model(target.model)
     path = f"{base.path.rstrip('/')}/model/{model}/{'converse-stream' if streams else 'converse'}"
     return urlunsplit((base.scheme, base.netloc, path, base.query, ""))
 

@@ -7,7 +7,7 @@ In order: the request, thinking. Not here: the contents (encode_contents), and w
 from __future__ import annotations
 
 from typing import Any, Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.gemini.encode_contents import encode_contents
@@ -19,6 +19,7 @@ from asides.dialects.http_body import (
     report_cache,
     report_tool_settings,
 )
+from asides.providers.find import quote_model
 from asides.providers.provider import Target
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
@@ -65,7 +66,7 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
 def build_url(target: Target, *, stream: bool) -> str:
     """Build the address: the path names the model, after `models/` or another collection, and the method."""
     model = target.model if "/" in target.model else f"models/{target.model}"
-    path = f"{urlsplit(target.base_url).path.rstrip('/')}/{quote(model, safe='/@')}"
+    path = f"{urlsplit(target.base_url).path.rstrip('/')}/{quote_model(model, '/@')}"
     if stream:
         return join_url(target, f"{path}:streamGenerateContent", last=[("alt", "sse")])
     return join_url(target, f"{path}:generateContent")

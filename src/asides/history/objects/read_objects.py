@@ -14,6 +14,7 @@ import msgspec
 
 from asides.history.import_export import parse_items, refuse_unwritable
 from asides.history.objects import langchain_objects, pydantic_ai_objects
+from asides.history.objects.langchain_state import read_own_turn
 from asides.history.objects.plain_values import is_plain, to_plain
 from asides.history.objects.sdk_documents import find_response, is_piece, list_choices, normalise, read_signed_message
 from asides.history.objects.turn_documents import LIBRARY_TYPE, Fields, build_response, get_text, list_messages
@@ -45,6 +46,8 @@ class Held(msgspec.Struct, frozen=True):
     """The system prompt that goes with the messages."""
     is_library: bool = False
     """Whether it is a message in a library's own format."""
+    turn: Message | None = None
+    """The turn itself, where asides wrote the message for the library: it has more than its response."""
 
 
 def recognise(value: object) -> Held:
@@ -66,7 +69,8 @@ def recognise_fields(plain: Fields) -> Held:
     with refuse_unwritable():
         if (kind := langchain_objects.find_kind(fields)) is not None:
             if kind == "ai":
-                return Held(langchain_objects.build_turn_response(fields), is_library=True)
+                turn = read_own_turn(fields)
+                return Held(langchain_objects.build_turn_response(fields), is_library=True, turn=turn)
             return Held(messages=(langchain_objects.read_other(fields, kind),))
         if (kind := pydantic_ai_objects.find_kind(fields)) is not None:
             if kind == "response":
@@ -112,6 +116,8 @@ def _open(held: Held) -> list[object]:
         raise ConfigError(
             "this is a piece of a stream, not a message. To do: collect the stream and pass asides.read(pieces)."
         )
+    if held.turn is not None:
+        return [held.turn]
     if held.messages is not None:
         return list(held.messages)
     if held.response is None:

@@ -21,13 +21,16 @@ from asides.relay.relay_config import Caller
 from asides.relay.relay_request import RelayOutcome
 from asides.relay.state.caller_state import CallerState
 from asides.relay.state.relay_keys import TenantKeys
+from asides.relay.state.turn_state import is_opaque
 from asides.relay.state.vault_records import read_payload, write_payload
 from asides.values.events import ReplyStarted
 from asides.values.fold import simulate
 from asides.values.messages import Message
-from asides.values.parts import Text, ToolCall
+from asides.values.parts import Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.stored_records import StoredRecord
+from asides.values.thinking import Thought
+from asides.values.visibility import Sink, Visibility
 
 DIALECT = "openai_responses"
 _MOST_ITEMS = 100
@@ -95,9 +98,18 @@ def can_store(caller: Caller, state: CallerState) -> bool:
 
 
 def store_response(
-    caller: Caller, state: CallerState, served: ServedRequest, reply: Reply, writer: Writer, ids: Mapping[str, str]
+    caller: Caller,
+    state: CallerState,
+    served: ServedRequest,
+    reply: Reply,
+    writer: Writer,
+    ids: Mapping[str, str],
+    *,
+    visibility: Visibility,
 ) -> Flow[None]:
-    """Store a translated response for `previous_response_id`. `ids`: by the caller's id of a call, the provider's."""
+    """Store a translated response for `previous_response_id`. `ids`: by the caller's id of a call, the provider's.
+    `visibility`: what the caller saw of its thinking; later it sees no more.
+    """
     if not can_store(caller, state):
         return
     given = {own: mine for mine, own in ids.items()}
@@ -113,12 +125,33 @@ def store_response(
         state.history[state.stored_count :],
         reply.to_message(),
         list_input_items(caller.request.body, response_id),
-        msgspec.Raw(_write_document(served, reply, response_id, getattr(writer, "created", 0))),
+        msgspec.Raw(
+            _write_document(
+                served,
+                _select_visible(reply, visibility, caller.config.sink),
+                response_id,
+                getattr(writer, "created", 0),
+            )
+        ),
     )
     keys = state.keys
     record_id = f"resp_{secrets.token_hex(16)}"
     payload = write_payload(msgspec.json.encode(record), record_id, keys)
     yield from state.write(StoredRecord(record_id, (_make_key(keys, response_id),), payload))
+
+
+def _select_visible(reply: Reply, visibility: Visibility, sink: Sink) -> Reply:
+    """The reply as a caller may see it: thinking that it may read, and none of the provider's tokens."""
+    parts: list[Part] = []
+    for part in reply.parts:
+        if isinstance(part, Thought) and not (part.text and visibility.allows(sink, part.kind)):
+            continue
+        if not isinstance(part, (Refusal, ToolResult)) and part.seals:
+            # A thought's open seals hold its words once more.
+            open_seals = [] if isinstance(part, Thought) else [seal for seal in part.seals if not is_opaque(seal)]
+            part = msgspec.structs.replace(part, seals=tuple(open_seals))
+        parts.append(part)
+    return msgspec.structs.replace(reply, parts=tuple(parts))
 
 
 def _write_document(served: ServedRequest, reply: Reply, response_id: str, created: int) -> bytes:
@@ -138,7 +171,7 @@ def list_input_items(body: bytes, response_id: str) -> list[Any]:
     """The items of a request, each with an id."""
     try:
         given = msgspec.json.decode(body).get("input")
-    except (msgspec.DecodeError, AttributeError):
+    except (msgspec.DecodeError, AttributeError, UnicodeDecodeError, RecursionError):
         return []
     if isinstance(given, str):
         given = [{"role": "user", "content": [{"type": "input_text", "text": given}]}]

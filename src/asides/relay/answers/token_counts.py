@@ -72,7 +72,7 @@ def _ask_provider(call: Call) -> Flow[int | None]:
     def read(head: Head, body: bytes) -> int:  # noqa: ARG001 - as fetch_body calls it
         try:
             found = msgspec.json.decode(body).get(form.count_in)
-        except (msgspec.DecodeError, AttributeError):
+        except (msgspec.DecodeError, AttributeError, UnicodeDecodeError, RecursionError):
             found = None
         if not isinstance(found, int):
             raise ProtocolError(f"{target.provider.name} sent no count of tokens.")

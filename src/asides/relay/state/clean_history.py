@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from asides.relay.state.envelope import is_envelope
+from asides.relay.state.envelope import is_envelope, may_hold_envelope
 from asides.relay.state.rebuild_turn import drop_lost
 from asides.values.messages import Message
 from asides.values.parts import Part, Refusal, ToolResult
@@ -22,6 +22,7 @@ _OPAQUE = frozenset(
     {
         "encrypted_content",
         "encryptedContent",
+        "encryptedValue",
         "reasoningEncryptedContent",
         "reasoning_opaque",
         "redactedContent",
@@ -33,6 +34,9 @@ _OPAQUE = frozenset(
 )
 # What a tool was given, and what it answered: words of others.
 _CONTENT = frozenset({"args", "arguments", "response", "toolUseResult", "tool_use_result"})
+# Where front ends keep facts of a provider, and the place of ours in them (vercel_ui).
+_METADATA = frozenset({"providerMetadata", "callProviderMetadata", "resultProviderMetadata"})
+_OWN = "asides"
 _BLOCK_TYPES = frozenset({"thinking", "redacted_thinking", "reasoning"})
 
 
@@ -77,6 +81,18 @@ def clean_document(document: Any) -> CleanedHistory:
     return CleanedHistory(cleaned, cleaner.envelopes, cleaner.thoughts)
 
 
+def holds_envelopes(body: bytes) -> bool:
+    """Whether JSON has an envelope in an opaque field, wherever that is."""
+    if not may_hold_envelope(body):
+        return False
+    try:
+        return clean_document([msgspec.json.decode(body)]).envelopes > 0
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    except RecursionError:
+        return True  # too deep to look
+
+
 class _Cleaner:
     def __init__(self) -> None:
         self.envelopes = 0
@@ -94,12 +110,27 @@ class _Cleaner:
         for name, value in fields.items():
             if name in _OPAQUE and is_envelope(value):
                 self.envelopes += 1
+            elif name in _METADATA and isinstance(value, Mapping):
+                metadata = self._clean_metadata(value)
+                if metadata or metadata is value:
+                    cleaned[name] = metadata
             elif name in _CONTENT or (name == "input" and isinstance(value, Mapping)):
                 cleaned[name] = value
             else:
                 cleaned[name] = self.clean(value)
         is_same = len(cleaned) == len(fields) and all(cleaned[name] is value for name, value in fields.items())
         return fields if is_same else cleaned
+
+    def _clean_metadata(self, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The facts of providers without our state; an empty object if nothing else was there."""
+        own = metadata.get(_OWN)
+        if isinstance(own, Mapping) and is_envelope(own.get("state")):
+            self.envelopes += 1
+            kept = {name: value for name, value in own.items() if name != "state"}
+            others = {name: value for name, value in metadata.items() if name != _OWN}
+            metadata = {**others, **({_OWN: kept} if kept else {})}
+        cleaned: Mapping[str, Any] = self.clean(metadata)
+        return cleaned
 
     def _clean_list(self, items: list[Any]) -> list[Any]:
         cleaned: list[Any] = []
@@ -113,7 +144,7 @@ class _Cleaner:
                 if is_seal or is_block:
                     continue
             each = self.clean(item)
-            if each is item or not _is_empty_turn(each):
+            if each is item or not (_is_empty_turn(each) or _is_empty_thought(each)):
                 cleaned.append(each)
         return items if len(cleaned) == len(items) and all(map(_is_same, cleaned, items)) else cleaned
 
@@ -148,3 +179,12 @@ def _is_empty_turn(item: Any) -> bool:
         return False
     names = [name for name in ("content", "parts") if name in item]
     return bool(names) and all(item[name] == [] for name in names) and not item.get("tool_calls")
+
+
+def _is_empty_thought(item: Any) -> bool:
+    """Whether a thought of a front end was nothing but a place for an envelope."""
+    if not isinstance(item, Mapping):
+        return False
+    return (item.get("type") == "reasoning" and item.get("text") == "") or (
+        item.get("role") == "reasoning" and item.get("content") == ""
+    )

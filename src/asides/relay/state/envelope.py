@@ -33,10 +33,10 @@ _TO_STANDARD = str.maketrans("-_", "+/")
 Failure = Literal["malformed", "unknown_key", "no_package", "not_ours", "off"]
 FAILURES: dict[Failure, str] = {
     "malformed": "an envelope with reasoning state is damaged",
-    "unknown_key": "an envelope with reasoning state was made with a key that this relay does not have",
+    "unknown_key": "an envelope with reasoning state was made with a key that is not known here",
     "no_package": "an envelope with reasoning state cannot be opened without the package cryptography",
     "not_ours": "an envelope with reasoning state was changed, or made for another tenant",
-    "off": "an envelope with reasoning state was not used, since the relay keeps none",
+    "off": "an envelope with reasoning state was not used, since none is kept here",
 }
 
 
@@ -90,7 +90,8 @@ def is_envelope(value: object) -> bool:
     """Whether the value of an opaque field is an envelope, or was one before it was damaged."""
     if not isinstance(value, str):
         return False
-    return value.startswith(PREFIX) or (value.startswith(_PREFIX_IN_BASE64) and _unwrap(value) is not None)
+    # Tokens of providers have no such word in them, so it may stand behind a blank, or behind another token.
+    return PREFIX in value or (value.startswith(_PREFIX_IN_BASE64) and _unwrap(value) is not None)
 
 
 def may_hold_envelope(body: bytes) -> bool:

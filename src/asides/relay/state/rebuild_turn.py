@@ -21,7 +21,7 @@ from asides.relay.state.turn_state import (
 )
 from asides.relay.state.vault_records import Turn
 from asides.values.parts import Part, Text, ToolCall
-from asides.values.thinking import Origin, Thought
+from asides.values.thinking import Origin, Seal, Thought
 
 _NO_TEXT = digest_text(())
 
@@ -161,6 +161,8 @@ def rebuild_from_envelopes(parts: Sequence[Part], states: Mapping[int, TurnState
     for each_state in states.values():
         calls |= {part.id: (part, each_state.origin) for part in each_state.parts if part.what == "call"}
     complete = _find_complete_thoughts(states.values())
+    sealed = _SealedTexts(states.values())
+    whole = {each.block: each.whole for state in states.values() for each in state.parts if each.whole is not None}
     rebuilt: list[Part] = []
     seen: set[int] = set()
     is_whole = True
@@ -178,17 +180,49 @@ def rebuild_from_envelopes(parts: Sequence[Part], states: Mapping[int, TurnState
             is_whole = is_whole and None not in restored
             rebuilt += [thought for thought in restored if thought is not None]
             seen.update(new)
+            arrived = [each.block for each in state.parts if each.block in whole and each.block not in seen]
+            rebuilt += [whole[block] for block in arrived]
+            seen.update(arrived)
+            if not isinstance(part, Text):
+                rebuilt += [Text("", seals) for seals in sealed.list_empty(state)]
         if isinstance(part, ToolCall) and part.id in calls:
             call_state, origin = calls[part.id]
             if digest_call(part) == call_state.digest:
-                part = msgspec.structs.replace(part, seals=restore_seals(call_state.seals, origin))
+                custom = part.custom or call_state.custom
+                part = msgspec.structs.replace(part, seals=restore_seals(call_state.seals, origin), custom=custom)
             else:
                 is_whole = False
-        elif isinstance(part, Text) and state is not None:
-            found = [seal for each in state.parts if each.what == "text" for seal in each.seals]
-            part = msgspec.structs.replace(part, seals=(*part.seals, *restore_seals(found, state.origin)))
+        elif isinstance(part, Text):
+            found = sealed.find(part, state)
+            is_whole = is_whole and found is not None
+            part = msgspec.structs.replace(part, seals=(*part.seals, *found)) if found else part
         rebuilt.append(part)
     return drop_lost(rebuilt), is_whole
+
+
+class _SealedTexts:
+    """The seals of texts. Where a state names its text, no other text gets them."""
+
+    def __init__(self, states: Iterable[TurnState]) -> None:
+        self._by_digest: dict[bytes, tuple[Seal, ...]] = {}
+        for state in states:
+            for part in state.parts:
+                if part.what == "text" and part.digest and len(part.seals) >= len(self._by_digest.get(part.digest, ())):
+                    self._by_digest[part.digest] = restore_seals(part.seals, state.origin)
+
+    def list_empty(self, state: TurnState) -> list[tuple[Seal, ...]]:
+        """The seals of texts that are nothing but a place for them."""
+        empty = [part for part in state.parts if part.what == "text" and part.digest == _NO_TEXT and not part.size]
+        return [restore_seals(part.seals, state.origin) for part in empty if part.seals]
+
+    def find(self, text: Text, state: TurnState | None) -> tuple[Seal, ...] | None:
+        """The seals of a text; None if those that it carried are of another one."""
+        carried = [part for part in state.parts if part.what == "text"] if state is not None else []
+        unnamed = [seal for part in carried if not part.digest for seal in part.seals]
+        found = self._by_digest.get(digest_text((text.text,))) if self._by_digest else ()
+        if found is None and any(part.digest for part in carried):
+            return None
+        return (*restore_seals(unnamed, None if state is None else state.origin), *(found or ()))
 
 
 def _find_complete_thoughts(states: Iterable[TurnState]) -> dict[int, PartState]:
@@ -207,7 +241,7 @@ def drop_lost(parts: Sequence[Part]) -> tuple[Part, ...]:
     """Drop what the caller sent of thoughts that were restored. Any other thought that has lost its seal can be shown,
     not sent.
     """
-    texts = [part.text for part in parts if isinstance(part, Thought) and part.origin is not None]
+    texts = [part.text for part in parts if isinstance(part, Thought) and not is_bare(part)]
     # Callers have a thought in pieces, or several joined.
     restored = "".join(texts), "\n\n".join(texts)
     return tuple(

@@ -242,7 +242,7 @@ def _put_back(
     counts = [0, 0, 0]
     has_more = False
     for each in reversed(work):  # the places before a turn stay right while it shrinks to one message
-        state, source = _find_state(each, states, notices)
+        state, source = _find_state(each, states, targets, notices)
         turn = each.turn
         if state is None and not each.has_envelopes:
             if targets and all(map(_refuses_bare, targets)):
@@ -283,7 +283,9 @@ def _put_back(
     )
 
 
-def _find_state(work: _TurnAtWork, states: _States, notices: list[Notice]) -> tuple[TurnState | None, str]:
+def _find_state(
+    work: _TurnAtWork, states: _States, targets: Sequence[Target], notices: list[Notice]
+) -> tuple[TurnState | None, str]:
     """The state of a turn, and where it comes from."""
     is_ambiguous = False
     was_edited = False
@@ -292,6 +294,9 @@ def _find_state(work: _TurnAtWork, states: _States, notices: list[Notice]) -> tu
         fit = [state for state in found if fits_turn(work.turn, state)]
         was_edited = was_edited or (bool(found) and not fit)
         distinct = [state for place, state in enumerate(fit) if state not in fit[:place]]
+        if len(distinct) > 1 and targets:
+            # Two providers said the same. A state goes only to the one that made it.
+            distinct = [state for state in distinct if any(_is_maker(state, target) for target in targets)]
         if len(distinct) == 1:
             return distinct[0], "vault"
         is_ambiguous = is_ambiguous or len(distinct) > 1

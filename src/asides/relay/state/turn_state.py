@@ -18,7 +18,7 @@ from asides.providers.find import find_row
 from asides.providers.provider import Provider
 from asides.values.learned import Learned
 from asides.values.messages import Message
-from asides.values.parts import Part, Text, ToolCall
+from asides.values.parts import Part, ServerTool, Text, ToolCall, UnknownPart
 from asides.values.thinking import Effort, Origin, Seal, Thought, ThoughtKind, ThoughtSource
 
 StateMode = Literal["off", "carry-only", "memory", "store"]
@@ -33,7 +33,7 @@ class PartState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     block: int
     """Its place among the parts of the turn."""
-    what: Literal["thought", "text", "call"]
+    what: Literal["thought", "text", "call", "whole"]
     seals: tuple[Seal, ...] = ()
     digest: bytes = b""
     size: int = 0
@@ -42,6 +42,8 @@ class PartState(msgspec.Struct, frozen=True, omit_defaults=True):
     """For a call: its id as the caller knows it."""
     own_id: str = ""
     """For a call: its id at the provider, where that is another one."""
+    custom: bool = False
+    """For a call: its arguments are free text."""
     text: str | None = None
     """For a thought: its text, where the provider wants it back and the caller may not return it."""
     needs_text: bool = False
@@ -49,6 +51,8 @@ class PartState(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: ThoughtKind = "raw"
     source: ThoughtSource = "field"
     via: str | None = None
+    whole: ServerTool | UnknownPart | None = None
+    """A part that callers cannot show, where they carry it whole: front ends do."""
 
     def __repr__(self) -> str:
         return f"PartState({self.what}, block={self.block}, seals={len(self.seals)})"
@@ -138,12 +142,18 @@ def make_call_state(call: ToolCall, block: int, origin: Origin | None, caller_id
     """The state of a call. `caller_id` is its id as the caller knows it, where that is another one."""
     shown = caller_id or call.id
     own_id = call.id if shown != call.id else ""
-    return PartState(block, "call", _drop_origins(call.seals, origin), digest_call(call), id=shown, own_id=own_id)
+    seals = _drop_origins(call.seals, origin)
+    return PartState(block, "call", seals, digest_call(call), id=shown, own_id=own_id, custom=call.custom)
 
 
 def make_text_state(text: Text, block: int, origin: Origin | None) -> PartState:
     """The state of a text."""
     return PartState(block, "text", _drop_origins(text.seals, origin), digest_text((text.text,)), len(text.text))
+
+
+def make_whole_state(part: ServerTool | UnknownPart, block: int) -> PartState:
+    """The state of a part that is carried whole."""
+    return PartState(block, "whole", whole=part)
 
 
 def is_opaque(seal: Seal) -> bool:

@@ -17,7 +17,7 @@ from asides.flows.call import Call
 from asides.flows.exchange import Exchange
 from asides.flows.steps import Emit, Flow, Open
 from asides.providers.provider import Target
-from asides.relay.answers.stored_responses import store_response
+from asides.relay.answers.stored_responses import can_store, store_response
 from asides.relay.endpoints import MakeWriter
 from asides.relay.error_response import ErrorResponse, write_stream_error
 from asides.relay.relay_config import Caller
@@ -58,7 +58,10 @@ class TranslatedExchange:
         all_notices = (*notices, *call.notices, *changes)
         self._call = msgspec.structs.replace(call, prompt=prompt, notices=all_notices, expected=None)
         self._exchange = Exchange(self._call)
-        self._writer: Any = open_writer(asked, caller.dialect, call.target, make_writer)
+        # The reply repeats which response it continues, though the provider is not told of it.
+        told = msgspec.structs.replace(asked.prompt, state=served.prompt.state)
+        repeated = msgspec.structs.replace(asked, prompt=told)
+        self._writer: Any = open_writer(repeated, caller.dialect, call.target, make_writer)
         if hasattr(self._writer, "use_thinking_field"):
             field = caller.config.thinking_field
             # Hosts with details write the text beside them under this name.
@@ -128,7 +131,8 @@ class TranslatedExchange:
             self._carrier.set_turn_facts(prefix=partial.prefix, learned=partial.learned, effort=partial.effort)
         if not isinstance(first := events[0], ReplyStarted):
             return events
-        return [msgspec.structs.replace(first, model=self._served.model, stored=False), *events[1:]]
+        is_stored = can_store(self._caller, self._state)
+        return [msgspec.structs.replace(first, model=self._served.model, stored=is_stored), *events[1:]]
 
     def _fit(self, events: list[Event]) -> list[Event]:
         """The events as the caller gets them."""
@@ -162,7 +166,15 @@ class TranslatedExchange:
         if reply is None:
             return
         yield from self._state.record(self._carrier, reply, self._ids.originals)
-        yield from store_response(self._caller, self._state, self._served, reply, self._writer, self._ids.originals)
+        yield from store_response(
+            self._caller,
+            self._state,
+            self._served,
+            reply,
+            self._writer,
+            self._ids.originals,
+            visibility=self._visibility,
+        )
 
 
 def open_writer(served: ServedRequest, caller: str, target: Target, make_writer: MakeWriter | None = None) -> Writer:

@@ -396,5 +396,5 @@ def _parse_arguments(text: str) -> Any:
     """Parse the arguments of a call; return the text itself if it is not JSON."""
     try:
         return msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         return text

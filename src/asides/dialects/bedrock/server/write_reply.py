@@ -299,7 +299,7 @@ def _join_pieces(block: dict[str, Any]) -> Any:
         text = "".join(piece["input"] for piece in block.get("toolUse", ()))
         try:
             value: Any = msgspec.json.decode(text) if text else {}
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
             value = text
         return {"toolUse": {**block["call"], "input": value}}
     if "reasoningContent" in block:
