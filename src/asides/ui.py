@@ -240,7 +240,7 @@ def read_vercel(
     """
     state = PostedState(_check_keys(carry), on_notice)
     history = read_ui_messages(messages, state=state, system=system)
-    state.tell()
+    state.report()
     return history
 
 
@@ -252,5 +252,5 @@ def read_ag_ui(
     """
     state = PostedState(_check_keys(carry), on_notice)
     history = read_ag_ui_messages(run, state=state, system=system)
-    state.tell()
+    state.report()
     return history
