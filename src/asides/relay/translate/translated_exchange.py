@@ -58,9 +58,9 @@ class TranslatedExchange:
         all_notices = (*notices, *call.notices, *changes)
         self._call = msgspec.structs.replace(call, prompt=prompt, notices=all_notices, expected=None)
         self._exchange = Exchange(self._call)
-        # The reply repeats which response it continues, though the provider is not told of it.
-        told = msgspec.structs.replace(asked.prompt, state=served.prompt.state)
-        repeated = msgspec.structs.replace(asked, prompt=told)
+        # The reply repeats which response it continues, though its provider is not asked to.
+        echoed = msgspec.structs.replace(asked.prompt, state=served.prompt.state)
+        repeated = msgspec.structs.replace(asked, prompt=echoed)
         self._writer: Any = open_writer(repeated, caller.dialect, call.target, make_writer)
         if hasattr(self._writer, "use_thinking_field"):
             field = caller.config.thinking_field
