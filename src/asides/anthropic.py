@@ -11,52 +11,51 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from asides.integrations.client_arguments import ClientKeys, explain_import, fill_arguments
+
 try:
     import anthropic as _anthropic
+    from anthropic import (
+        NOT_GIVEN,
+        AnthropicError,
+        APIConnectionError,
+        APIError,
+        APIResponseValidationError,
+        APIStatusError,
+        APITimeoutError,
+        APIWebhookValidationError,
+        AsyncStream,
+        AuthenticationError,
+        BadRequestError,
+        BaseModel,
+        BetaRefusalFallbackMiddleware,
+        ConflictError,
+        CredentialsError,
+        InternalServerError,
+        MiddlewareInput,
+        NotFoundError,
+        NotGiven,
+        Omit,
+        OverloadedError,
+        PermissionDeniedError,
+        RateLimitError,
+        RequestOptions,
+        RequestTooLargeError,
+        ServiceUnavailableError,
+        Stream,
+        Timeout,
+        UnprocessableEntityError,
+        beta_async_tool,
+        beta_tool,
+        file_from_path,
+        not_given,
+        omit,
+        transform_schema,
+        types,
+    )
 except ImportError as _problem:
-    raise ImportError(
-        "asides.anthropic needs the package anthropic, which is not installed. To do: pip install 'asides[anthropic]'"
-    ) from _problem
-from anthropic import (
-    NOT_GIVEN,
-    AnthropicError,
-    APIConnectionError,
-    APIError,
-    APIResponseValidationError,
-    APIStatusError,
-    APITimeoutError,
-    APIWebhookValidationError,
-    AsyncStream,
-    AuthenticationError,
-    BadRequestError,
-    BaseModel,
-    BetaRefusalFallbackMiddleware,
-    ConflictError,
-    CredentialsError,
-    InternalServerError,
-    MiddlewareInput,
-    NotFoundError,
-    NotGiven,
-    Omit,
-    OverloadedError,
-    PermissionDeniedError,
-    RateLimitError,
-    RequestOptions,
-    RequestTooLargeError,
-    ServiceUnavailableError,
-    Stream,
-    Timeout,
-    UnprocessableEntityError,
-    beta_async_tool,
-    beta_tool,
-    file_from_path,
-    not_given,
-    omit,
-    transform_schema,
-    types,
-)
+    raise explain_import("anthropic", _problem) from None
 
-from asides.integrations.client_arguments import ClientKeys, fill_arguments
 from asides.integrations.httpx_transport import AsidesTransport, AsyncAsidesTransport
 from asides.integrations.in_process_relay import RelayOptions
 

@@ -11,46 +11,45 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from asides.integrations.client_arguments import ClientKeys, explain_import, fill_arguments
+
 try:
     import openai as _openai
+    from openai import (
+        NOT_GIVEN,
+        APIConnectionError,
+        APIError,
+        APIResponseValidationError,
+        APIStatusError,
+        APITimeoutError,
+        AsyncStream,
+        AuthenticationError,
+        BadRequestError,
+        BaseModel,
+        ConflictError,
+        ContentFilterFinishReasonError,
+        InternalServerError,
+        InvalidWebhookSignatureError,
+        LengthFinishReasonError,
+        NotFoundError,
+        NotGiven,
+        Omit,
+        OpenAIError,
+        PermissionDeniedError,
+        RateLimitError,
+        RequestOptions,
+        Stream,
+        Timeout,
+        UnprocessableEntityError,
+        file_from_path,
+        not_given,
+        omit,
+        pydantic_function_tool,
+        types,
+    )
 except ImportError as _problem:
-    raise ImportError(
-        "asides.openai needs the package openai, which is not installed. To do: pip install 'asides[openai]'"
-    ) from _problem
-from openai import (
-    NOT_GIVEN,
-    APIConnectionError,
-    APIError,
-    APIResponseValidationError,
-    APIStatusError,
-    APITimeoutError,
-    AsyncStream,
-    AuthenticationError,
-    BadRequestError,
-    BaseModel,
-    ConflictError,
-    ContentFilterFinishReasonError,
-    InternalServerError,
-    InvalidWebhookSignatureError,
-    LengthFinishReasonError,
-    NotFoundError,
-    NotGiven,
-    Omit,
-    OpenAIError,
-    PermissionDeniedError,
-    RateLimitError,
-    RequestOptions,
-    Stream,
-    Timeout,
-    UnprocessableEntityError,
-    file_from_path,
-    not_given,
-    omit,
-    pydantic_function_tool,
-    types,
-)
+    raise explain_import("openai", _problem) from None
 
-from asides.integrations.client_arguments import ClientKeys, fill_arguments
 from asides.integrations.httpx_transport import AsidesTransport, AsyncAsidesTransport
 from asides.integrations.in_process_relay import RelayOptions
 

@@ -21,7 +21,7 @@ from typing import Any, Final, TypedDict, TypeVar, Unpack, overload
 
 from asides.integrations.ag_ui import AgUiWriter
 from asides.integrations.read_ag_ui import list_call_ids, read_ag_ui_messages
-from asides.integrations.read_ui_parts import to_plain
+from asides.integrations.read_ui_parts import open_model
 from asides.integrations.read_vercel import read_ui_messages
 from asides.integrations.ui_parts import Chunk, WriterOptions
 from asides.integrations.ui_state import FindReply, OnNotice, PostedState, StateKeys
@@ -29,7 +29,7 @@ from asides.integrations.ui_stream import (
     AsChunks,
     AsEvents,
     AsyncUiStream,
-    Framing,
+    ChunkFraming,
     OnError,
     UiStream,
     is_async_source,
@@ -174,7 +174,7 @@ def _make_vercel(events: object, options: VercelOptions) -> UiWriter:
 
 def _make_ag_ui(events: object, options: AgUiOptions) -> UiWriter:
     _reject_unknown(options, AgUiOptions)
-    run: Any = to_plain(options.get("run"))
+    run: Any = open_model(options.get("run"))
     if run is not None and not isinstance(run, Mapping):
         raise ConfigError(f"run is the RunAgentInput that the client posted, not {describe_type(run)}.")
     given = run or {}
@@ -218,7 +218,7 @@ def _check_keys(carry: object) -> StateKeys | None:
 
 
 def _open(
-    events: Any, writer: UiWriter, framing: Framing[Item], options: UiOptions
+    events: Any, writer: UiWriter, framing: ChunkFraming[Item], options: UiOptions
 ) -> UiStream[Item] | AsyncUiStream[Item]:
     if is_async_source(events):
         return AsyncUiStream(events, writer, framing, options.get("on_error"))

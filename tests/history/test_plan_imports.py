@@ -71,3 +71,17 @@ def test_a_gateway_gets_no_thinking_without_a_seal_for_a_model_that_seals(
         {"role": "user", "content": "!"},
     ]
     assert ('"T"' in json.dumps(asides.explain(model, history, api_key="k").body)) is goes
+
+
+@pytest.mark.parametrize("provider", [None, "anthropic"])
+@pytest.mark.parametrize("signature", ["asd1.c27ecd84.wgK8hAzPRWLk", "YXNkMS5jMjdlY2Q4NC53Z0s4"])
+def test_an_envelope_of_a_relay_goes_to_no_provider(provider: str | None, signature: str) -> None:
+    said = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "thinking", "thinking": "T", "signature": signature}, {"type": "text", "text": "A"}],
+    }
+    before = asides.read(said, provider=provider, model="claude-opus-4-5")
+    planned = asides.explain("anthropic:claude-opus-4-5", ["?", before, "!"], thinking=2000, api_key="k")
+    sent = json.dumps(planned.body)
+    assert (signature in sent, '"T"' in sent, '"A"' in sent) == (False, False, True)

@@ -54,6 +54,55 @@ def test_another_endpoint_without_a_key_says_which_one_is_missing() -> None:
     assert (status, "OPENAI_API_KEY" in body["error"]["message"]) == (401, True)
 
 
+@pytest.mark.parametrize(
+    ("model", "headers", "words"),
+    [
+        (
+            "anthropic:claude-opus-5",
+            {"authorization": "Bearer sk-home"},
+            'or pass extra_body={"asides": {"api_key": …}}.',
+        ),
+        ("gpt-5", {}, "or pass api_key=."),
+        ("openai:gpt-5", {}, "or pass api_key=."),
+    ],
+)
+def test_a_missing_key_says_where_this_client_takes_it(
+    model: str, headers: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    body = {"model": model, "messages": [{"role": "user", "content": "?"}]}
+    status, told = run(InProcessRelay(), make_request("/v1/chat/completions", body, headers=headers))
+    assert (status, told["error"]["code"]) == (401, "invalid_api_key")
+    assert told["error"]["message"].endswith(words)
+
+
+def test_a_misspelt_provider_is_suggested_where_the_home_has_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    body = {"model": "anthropc:claude-opus-5", "messages": [{"role": "user", "content": "?"}]}
+    status, told = run(InProcessRelay(), make_request("/v1/chat/completions", body, headers={}))
+    assert status == 404
+    assert "no provider is called 'anthropc'. Did you mean anthropic" in told["error"]["message"]
+    assert "OPENAI_API_KEY" in told["error"]["message"]
+
+
+def test_an_option_that_is_none_is_suggested() -> None:
+    body = {"model": "gpt-5", "messages": [{"role": "user", "content": "?"}], "asides": {"thinkng": "low"}}
+    status, told = run(InProcessRelay(), make_request("/v1/chat/completions", body))
+    assert (status, "did you mean thinking?" in told["error"]["message"]) == (400, True)
+
+
+@pytest.mark.parametrize("word", ["of", "Memory", "sqlite", ""])
+def test_a_word_is_no_path_of_a_vault(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="memory, off, carry-only, or the path of a file"):
+        InProcessRelay({"vault": word})
+    assert list(tmp_path.iterdir()) == []
+    InProcessRelay({"vault": Path("vault")})
+    InProcessRelay({"vault": "./other"})
+    InProcessRelay({"vault": "third.db"})
+
+
 def test_another_endpoint_goes_out_as_it_came(stage: OpenStage) -> None:
     opened = stage()
     request = make_request(

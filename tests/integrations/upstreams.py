@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
 from uuid import uuid4
+
+import pytest
 
 from asides.dialects.dialect import ServedRequest
 from asides.testing import Say, Stage
@@ -20,6 +24,13 @@ UPSTREAMS = {
     "openai_responses": "openai-responses:gpt-5",
 }
 """A model that thinks, for each dialect. One of them binds its seals to all that was said before."""
+
+Behind: TypeAlias = Callable[..., Stage]
+SUM = "What is 23 * 47?"
+STEP = "920 + 161 = 1081"
+ANSWER = "23 × 47 = 1081"
+for_each_upstream = pytest.mark.parametrize("model", UPSTREAMS.values(), ids=UPSTREAMS.keys())
+for_each_way = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 
 STEPS = 5
 CANARY = "kumquat"

@@ -143,3 +143,28 @@ def read_response(dialect: str, model: str, response: Response) -> Reply:
     reader.feed(response.body)
     reader.finish()
     return reader.reply()
+
+
+FROM_CLAUDE = b"""{ "max_tokens" : 64,
+  "model":"anthropic:claude-opus-4-5" , "messages": [ {"role":"user","content":"caf\\u00e9?"} ],
+  "new_field_of_2027": {"a": [1, 2.50, 1e3]}, "stream": %b }"""
+
+
+def post_claude(door: Door, body: bytes, **more: object) -> Response:
+    """Send what the official client of Anthropic sends, and headers that are nobody else's business."""
+    headers = {
+        "anthropic-version": "2023-06-01",
+        "anthropic-beta": "one-2026-01-01,two-2026-02-02",
+        "x-stainless-lang": "python",
+        "user-agent": "Anthropic/Python 2.8",
+        "authorization": "Bearer of-the-caller",
+        "x-api-key": "of-the-caller",
+        "cookie": "session=1",
+        "host": "relay.test",
+        "content-length": "1",
+        "connection": "keep-alive",
+        "accept-encoding": "gzip",
+        "x-forwarded-for": "10.0.0.1",
+    }
+    request = RelayRequest("", "POST", "/v1/messages", "beta=true&key=secret", headers, body, **more)  # type: ignore[arg-type]
+    return door.send(request)

@@ -31,3 +31,8 @@ def test_the_name_of_a_model_may_hold_colons_and_slashes() -> None:
         assert counted.names == {"model": "openrouter:anthropic/claude-x"}
         assert find_endpoint("GET", f"/v1/models/{name}", "", {}).names == {"model": "openrouter:anthropic/claude-x"}
     assert read(body, "/v1beta/tunedModels/mine:generateContent").model == "mine"
+
+
+def test_a_path_without_end_leads_nowhere() -> None:
+    with pytest.raises(NoEndpoint):
+        find_endpoint("GET", "/models/a:bB" * 5000, "", {})

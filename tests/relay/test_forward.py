@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from asides.options import Options
-from asides.relay.relay_request import RelayRequest
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.testing import Stage
 from asides.testing.stage import Fail, Raw, Refuse, Say
@@ -16,41 +15,18 @@ from asides.values.stored_records import StoredRecord
 from asides.values.thinking import Thinking
 from asides.values.tools import Tool
 from tests.loopback import ReceivedRequest, saying, serving, whole_response
-from tests.relay.relaying import Door, Response, write_request
-
-_CLAUDE = b"""{ "max_tokens" : 64,
-  "model":"anthropic:claude-opus-4-5" , "messages": [ {"role":"user","content":"caf\\u00e9?"} ],
-  "new_field_of_2027": {"a": [1, 2.50, 1e3]}, "stream": %b }"""
-
-
-def _post_claude(door: Door, body: bytes, **more: object) -> Response:
-    headers = {
-        "anthropic-version": "2023-06-01",
-        "anthropic-beta": "one-2026-01-01,two-2026-02-02",
-        "x-stainless-lang": "python",
-        "user-agent": "Anthropic/Python 2.8",
-        "authorization": "Bearer of-the-caller",
-        "x-api-key": "of-the-caller",
-        "cookie": "session=1",
-        "host": "relay.test",
-        "content-length": "1",
-        "connection": "keep-alive",
-        "accept-encoding": "gzip",
-        "x-forwarded-for": "10.0.0.1",
-    }
-    request = RelayRequest("", "POST", "/v1/messages", "beta=true&key=secret", headers, body, **more)  # type: ignore[arg-type]
-    return door.send(request)
+from tests.relay.relaying import FROM_CLAUDE, Door, post_claude, write_request
 
 
 @pytest.mark.parametrize("stream", [b"false", b"true"])
 def test_only_the_name_of_the_model_changes(stream: bytes) -> None:
     with Stage(Say(text="Hi", thinking="so"), rules="lenient") as stage:
-        response = _post_claude(Door(stage), _CLAUDE % stream)
+        response = post_claude(Door(stage), FROM_CLAUDE % stream)
         (received,) = stage.requests
     assert response.status == 200
     assert response.outcome is not None
     assert (response.outcome.mode, response.outcome.model) == ("forward", "anthropic:claude-opus-4-5")
-    assert received.body == (_CLAUDE % stream).replace(b"anthropic:claude-opus-4-5", b"claude-opus-4-5")
+    assert received.body == (FROM_CLAUDE % stream).replace(b"anthropic:claude-opus-4-5", b"claude-opus-4-5")
     assert received.query == "beta=true"
     assert received.headers["anthropic-beta"] == "one-2026-01-01,two-2026-02-02"
     assert received.headers["x-stainless-lang"] == "python"
@@ -80,7 +56,7 @@ def test_the_response_comes_back_byte_for_byte() -> None:
         "server": "cloud",
     }
     with Stage(Raw(body=b"".join(bodies), chunk=7, headers=headers), rules="lenient") as stage:
-        response = _post_claude(Door(stage), _CLAUDE % b"true")
+        response = post_claude(Door(stage), FROM_CLAUDE % b"true")
     assert response.body == b"".join(bodies)
     assert response.headers["request-id"] == "req_of_theirs"
     assert response.headers["anthropic-ratelimit-requests-remaining"] == "7"
@@ -94,7 +70,7 @@ def test_the_response_comes_back_byte_for_byte() -> None:
 def test_errors_come_back_as_they_are_and_are_not_tried_again(status: int) -> None:
     body = '{"type":"error", "error":{"type":"x","message":"prompt is too long: 9 > 8"},"request_id":"r"}'
     with Stage(Fail(status=status, body=body, retry_after=7), rules="lenient") as stage:
-        response = _post_claude(Door(stage), _CLAUDE % b"true")
+        response = post_claude(Door(stage), FROM_CLAUDE % b"true")
         assert len(stage.requests) == 1
     assert (response.status, response.body.decode()) == (status, body)
     assert response.headers["retry-after"] == "7"
@@ -105,13 +81,13 @@ def test_errors_come_back_as_they_are_and_are_not_tried_again(status: int) -> No
 
 def test_a_connection_that_fails_first_is_tried_again() -> None:
     with Stage([Refuse(), Say(text="Hi")], rules="lenient") as stage:
-        response = _post_claude(Door(stage), _CLAUDE % b"false")
+        response = post_claude(Door(stage), FROM_CLAUDE % b"false")
     assert response.status == 200
 
 
 def test_a_cut_stream_ends_with_an_error_of_the_dialect() -> None:
     with Stage(Say(text="A long answer that never ends", piece=4, cut_after=500), rules="lenient") as stage:
-        response = _post_claude(Door(stage), _CLAUDE % b"true")
+        response = post_claude(Door(stage), FROM_CLAUDE % b"true")
     assert response.status == 200
     last = response.body.rstrip().rpartition(b"\n\n")[2]
     assert last.startswith(b"event: error\n")
@@ -125,7 +101,7 @@ def test_a_field_that_we_cannot_read_is_forwarded_too() -> None:
     with Stage(
         Raw(text='{"type":"message","content":[{"type":"text","text":"ok"}],"usage":{}}'), dialect=None
     ) as stage:
-        response = _post_claude(Door(stage), body)
+        response = post_claude(Door(stage), body)
         (received,) = stage.requests
     assert received.body == body.replace(b"anthropic:claude-opus-4-5", b"claude-opus-4-5")
     assert response.outcome is not None
@@ -136,7 +112,7 @@ def test_options_of_ours_stay_here() -> None:
     body = b'{"asides": {"retries": 0}, "model":"anthropic:claude-opus-4-5","max_tokens":9,"messages":[%b]}'
     body %= b'{"role":"user","content":"?"}'
     with Stage(Say(text="Hi"), rules="lenient") as stage:
-        response = _post_claude(Door(stage), body)
+        response = post_claude(Door(stage), body)
         (received,) = stage.requests
     assert received.body == b'{"model":"claude-opus-4-5","max_tokens":9,"messages":[{"role":"user","content":"?"}]}'
     assert response.outcome is not None
@@ -162,8 +138,8 @@ def test_gemini_names_the_model_in_the_path(alt: str) -> None:
 
 def test_the_next_target_is_asked_before_the_first_byte() -> None:
     with Stage([Fail(status=529), Say(text="Hi")], rules="lenient") as stage:
-        body = msgspec.json.decode(_CLAUDE % b"false") | {"asides": {"fallbacks": ["anthropic:claude-sonnet-4-5"]}}
-        response = _post_claude(Door(stage), msgspec.json.encode(body))
+        body = msgspec.json.decode(FROM_CLAUDE % b"false") | {"asides": {"fallbacks": ["anthropic:claude-sonnet-4-5"]}}
+        response = post_claude(Door(stage), msgspec.json.encode(body))
         assert [received.json["model"] for received in stage.requests] == ["claude-opus-4-5", "claude-sonnet-4-5"]
     assert response.status == 200
     assert "fell_back" in response.headers["x-asides-notice"]
@@ -181,7 +157,7 @@ def test_a_whole_response_with_a_length_waits_for_the_record() -> None:
 
     with serving(answer) as server:
         door = Door(None, options=Options(base_url=f"{server.url}/v1", api_key="sk-test"))
-        response = _post_claude(door, _CLAUDE % b"false")
+        response = post_claude(door, FROM_CLAUDE % b"false")
     assert response.body == body
     assert len(seen) == 1
 

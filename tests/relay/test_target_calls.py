@@ -86,3 +86,20 @@ def test_an_agent_may_have_many_tools() -> None:
     prompt = Prompt((user("?"),), tools=tools)
     options = collect_options({}, prompt, Route(("openai:gpt-5",)), caller.config, caller.builder)
     assert len(build_calls(caller, ServedRequest(prompt, "x", False), options).prompt.tools) == 200
+
+
+def test_the_key_of_the_home_does_not_follow_another_address() -> None:
+    path = "/v1/chat/completions"
+    config = RelayConfig(home="openai", home_options=Options(api_key="sk-of-the-client"), trusts_callers=True)
+    caller = Caller(
+        RelayRequest("", "POST", path), find_endpoint("POST", path, "", {}), CallBuilder(settings=Settings()), config
+    )
+    served = ServedRequest(_PROMPT, "openai:gpt-4o", False)
+    for named, expected in (
+        (Options(), "sk-of-the-client"),
+        (Options(base_url="https://elsewhere.test/v1"), "sk-test"),
+        (Options(base_url="https://elsewhere.test/v1", api_key="sk-named"), "sk-named"),
+    ):
+        call = build_calls(caller, served, RequestOptions(named, ("openai:gpt-4o",), False))
+        assert call.key is not None
+        assert call.key.reveal() == expected

@@ -39,6 +39,8 @@ ContentEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | ThoughtSea
 """The events that belong to a block. Each writer has a case for every one of them."""
 
 
+# The seal with the citations of a text, in every dialect that has them; each has its own form of them.
+_CITATIONS = "citations"
 # The servers that say what they take stop at about a hundred.
 _MOST_LEVELS = 100
 
@@ -225,6 +227,9 @@ class ReplyWriter:
                 return b""
             case PartArrived():
                 return b"" if self._leaves_out(event) else self._write_event(event)
+            case ThoughtSealed() if self._is_foreign and event.seal.kind == _CITATIONS:
+                self._report_unwritten("citations of another dialect")
+                return b""
             case _:
                 return self._write_event(event)
 
@@ -282,11 +287,13 @@ class ReplyWriter:
         is_own = not self._is_foreign or isinstance(part, (Image, File))
         if isinstance(part, self.parts) and is_own:
             return False
-        name = part.name if isinstance(part, ServerTool) else type(part).__name__
+        self._report_unwritten(part.name if isinstance(part, ServerTool) else type(part).__name__)
+        return True
+
+    def _report_unwritten(self, name: str) -> None:
         notice = Notice("part_not_written", f"the caller's dialect has no place for this part of the reply: {name}")
         if notice not in self.notices:
             self.notices.append(notice)
-        return True
 
     # --- values -----------------------------------------------------------------------------------------------------
 

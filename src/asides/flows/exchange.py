@@ -69,7 +69,7 @@ class ResponseReader:
         fields: Mapping[str, Any] | None = None,
         off: bool = False,
         nonce: str = "",
-        redact: Redact | None = None,
+        redact: Callable[[], Redact] | None = None,
         began: float | None = None,
     ) -> None:
         """`off`: thinking was turned off, so a reply that has some says so. `began`: when the call did, if measured."""
@@ -192,7 +192,7 @@ class ResponseReader:
                 self._break(problem)
                 return events[: next(place for place, event in enumerate(events) if event is refused)]
             if self._redact is not None and self._fold.warning_count != self._warned:
-                events = self._redact_warnings(events, self._redact)
+                events = self._redact_warnings(events, self._redact())
         return events
 
     def _redact_warnings(self, events: list[Event], redact: Redact) -> list[Event]:
@@ -324,7 +324,7 @@ class Exchange:
             off=sent.is_off,
             nonce=self._nonce(),
             # Not a method: with it, reader and exchange would hold each other, and with them the key.
-            redact=partial(_redact, self._call.target, self._call.key),
+            redact=partial(_make_redactor, self._call.target, self._call.key),
             began=began,
         )
         feed, moves = reader.feed, reader.moves
@@ -393,5 +393,5 @@ def _choose_decode_target(sent: SentRequest) -> Target:
     return target.override(starts_inside=False)
 
 
-def _redact(target: Target, key: Secret | None, text: str) -> str:
-    return build_redactor(collect_secrets(target, key))(text)
+def _make_redactor(target: Target, key: Secret | None) -> Redact:
+    return build_redactor(collect_secrets(target, key))

@@ -24,7 +24,7 @@ from asides.values.message_facts import (
 )
 from asides.values.messages import Message, Prompt, read_facts
 from asides.values.parts import Part, Refusal, ServerTool, Text, ToolResult, UnknownPart
-from asides.values.thinking import Origin, Seal, Thought
+from asides.values.thinking import ENVELOPES, Origin, Seal, Thought
 
 _MOST_HOSTS = 64
 
@@ -193,6 +193,8 @@ class _Replayer:
         return is_own
 
     def _is_own_seal(self, seal: Seal) -> bool:
+        if seal.value.startswith(ENVELOPES):
+            return False
         # A seal without an origin came with an imported history; the caller answers for it (requirements, H6).
         origin = seal.origin
         if origin is None:

@@ -1,4 +1,5 @@
-"""The arguments of an official client, completed: our transport, and a key where the caller has none.
+"""The arguments of an official client, completed: our transport, and a key where the caller has none; and what to say
+if its package is missing.
 
 Not here: the clients themselves (openai, anthropic), and the transport (httpx_transport).
 """
@@ -28,6 +29,24 @@ class ClientKeys(msgspec.Struct, frozen=True):
 
     arguments: tuple[str, ...]
     variables: tuple[str, ...]
+
+
+def explain_import(package: str, problem: ImportError) -> ImportError:
+    """The error for an official package that is not installed, or that is not the one that we know."""
+    if isinstance(problem, ModuleNotFoundError) and problem.name == package:
+        words = f"asides.{package} needs the package {package}, which is not installed."
+        return ModuleNotFoundError(f"{words} To do: pip install 'asides[{package}]'", name=package)
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        found = version(package)
+    except PackageNotFoundError:
+        found = "?"
+    return ImportError(
+        f"asides.{package} does not know version {found} of the package {package}: {problem}. To do: pip install -U "
+        f"'asides[{package}]'",
+        name=package,
+    )
 
 
 def fill_arguments(

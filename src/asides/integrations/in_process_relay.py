@@ -281,6 +281,9 @@ def _get_shared_vault() -> OpenedVault:
     return open_vault("memory")
 
 
+_PATH_MARKS = frozenset("./\\")
+
+
 def _open_vault(vault: Any, key: Any) -> OpenedVault:
     if isinstance(vault, OpenedVault):
         return vault
@@ -288,4 +291,10 @@ def _open_vault(vault: Any, key: Any) -> OpenedVault:
         return _get_shared_vault()
     if vault is None or vault in get_args(StateMode):
         return open_vault(vault or "memory", key=key)
+    if isinstance(vault, str) and not _PATH_MARKS.intersection(vault):
+        # A misspelt word must make no file.
+        raise ConfigError(
+            f"vault={vault!r} is no place for reasoning state. To do: use memory, off, carry-only, or the path of a "
+            f"file, such as ./{vault or 'vault'}."
+        )
     return open_vault("store", vault, key=key)

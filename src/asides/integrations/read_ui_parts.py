@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from asides.history.objects.plain_values import to_plain
 from asides.history.pair import make_ids_unique
 from asides.integrations.ui_state import PostedState
 from asides.values.attachments import split_data_url
@@ -92,23 +93,20 @@ def finish_history(messages: list[Message]) -> tuple[Message, ...]:
 # --- fields -----------------------------------------------------------------------------------------------------------
 
 
-def to_plain(value: object) -> Any:
-    """A value of another library as plain JSON, where it can turn itself into that; others unchanged."""
-    dump = getattr(value, "model_dump", None)
-    if callable(dump) and not isinstance(value, type):
-        return dump(mode="json", by_alias=True, exclude_none=True)
-    return value
+def open_model(value: object) -> Any:
+    """A value of a protocol's own package as plain JSON; others unchanged."""
+    return to_plain(value) if hasattr(type(value), "model_dump") else value
 
 
 def find_messages(given: object) -> list[Any]:
     """The list of messages: itself, or in the body of a request."""
-    value: Any = to_plain(given)
+    value: Any = open_model(given)
     if isinstance(value, (bytes, bytearray, str)):
         value = _read_json(value)
     if isinstance(value, Mapping):
         value = value.get("messages")
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)):
-        return [to_plain(message) for message in value]
+        return [open_model(message) for message in value]
     raise ConfigError(
         f"a front end posts a list of messages, or an object that holds it, not {describe_type(value)}. To do: pass "
         "the body of its request."

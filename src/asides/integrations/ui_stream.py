@@ -70,7 +70,7 @@ def describe_error(error: Exception) -> tuple[str, str]:
     return words, re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()
 
 
-class Framing(Generic[Item_co]):
+class ChunkFraming(Generic[Item_co]):
     """How chunks leave: as they are, or as server-sent events."""
 
     def frame(self, chunks: list[Chunk], *, is_last: bool) -> Iterable[Item_co]:
@@ -78,7 +78,7 @@ class Framing(Generic[Item_co]):
         raise NotImplementedError
 
 
-class AsChunks(Framing[Chunk]):
+class AsChunks(ChunkFraming[Chunk]):
     """Chunks one by one."""
 
     def frame(self, chunks: list[Chunk], *, is_last: bool) -> Iterable[Chunk]:  # noqa: ARG002 - not framed
@@ -86,7 +86,7 @@ class AsChunks(Framing[Chunk]):
         return chunks
 
 
-class AsEvents(Framing[bytes]):
+class AsEvents(ChunkFraming[bytes]):
     """Server-sent events: the bytes of all chunks of a batch in one piece, so that each batch is one write."""
 
     def __init__(self, last: bytes = b"") -> None:
@@ -114,7 +114,7 @@ def _encode(chunk: Chunk) -> bytes:
 class _Output(Generic[Item_co]):
     """What is written for each thing that can happen to a stream."""
 
-    def __init__(self, writer: UiWriter, framing: Framing[Item_co], on_error: OnError | None) -> None:
+    def __init__(self, writer: UiWriter, framing: ChunkFraming[Item_co], on_error: OnError | None) -> None:
         self._writer = writer
         self._framing = framing
         self._on_error = on_error
@@ -141,7 +141,7 @@ class UiStream(Generic[Item_co]):
     """What a front end reads, as an iterator for a web framework. `close` closes the stream of the events too."""
 
     def __init__(
-        self, events: Iterable[Any], writer: UiWriter, framing: Framing[Item_co], on_error: OnError | None
+        self, events: Iterable[Any], writer: UiWriter, framing: ChunkFraming[Item_co], on_error: OnError | None
     ) -> None:
         self._events = events
         self._items = _write(events, _Output(writer, framing, on_error))
@@ -169,7 +169,7 @@ class UiStream(Generic[Item_co]):
 class AsyncUiStream(Generic[Item_co]):
     """What a front end reads, as an async iterator for a web framework. `aclose` closes the events' stream too."""
 
-    def __init__(self, events: Any, writer: UiWriter, framing: Framing[Item_co], on_error: OnError | None) -> None:
+    def __init__(self, events: Any, writer: UiWriter, framing: ChunkFraming[Item_co], on_error: OnError | None) -> None:
         self._events = events
         self._items = _write_async(events, _Output(writer, framing, on_error))
 

@@ -63,6 +63,7 @@ _OTHER_PATHS = tuple(
         (r"^(?:/v1)?/v2/|/v1/tokenize$", "cohere"),
     )
 )
+_LONGEST_PATH = 4096
 PLAIN_DIALECT = "openai_chat"
 """The dialect of a request that shows none."""
 LIST_PATHS = ("/models", "/api/tags")
@@ -125,6 +126,8 @@ def find_endpoint(method: str, path: str, query: str, headers: Mapping[str, str]
     """Find what a request asks for. `hint`: the dialect of a client whose path several dialects share. Raises
     NoEndpoint.
     """
+    if len(path) > _LONGEST_PATH:
+        raise NoEndpoint(dialects.resolve_alias(hint or PLAIN_DIALECT))
     path = path.rstrip("/") or "/"
     parameters = dict(parse_qsl(query))
     reply = match_ending(path, list_reply_paths())

@@ -31,7 +31,7 @@ from asides.relay.state.caller_state import CallerState
 from asides.relay.state.clean_history import holds_envelopes
 from asides.relay.target_calls import build_calls
 from asides.relay.translate.translated_exchange import TranslatedExchange
-from asides.values.errors import ConfigError, MissingKey, UnknownModel
+from asides.values.errors import ConfigError, MissingKey
 from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
 from asides.values.reply import Reply
@@ -93,12 +93,7 @@ class RelayedReply:
         try:
             call = build_calls(caller, asked, options)
         except MissingKey as problem:
-            if not route.is_guess:
-                raise
-            raise UnknownModel(
-                f"the model {model[:200]!r} begins with no provider's name, and as a model of {problem.provider} it "
-                "needs a key. To do: write provider:model; `asides providers` lists the providers."
-            ) from None
+            raise explain_missing_key(problem, model, route, caller) from None
         calls: Sequence[Call] = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
         if served is not None:
             asked = yield from self._state.restore(asked, [each.target for each in calls])

@@ -52,7 +52,7 @@ def find_route(model: str, builder: CallBuilder, home: str, dialect: str) -> Rou
     provider = home or find_maker(dialect)
     if provider is None:
         raise UnknownModel(f"the model {name!r} names no provider. To do: write provider:model.")
-    return Route((f"{provider}:{name}",), is_guess=not home and ":" in name)
+    return Route((f"{provider}:{name}",), is_guess=home in ("", find_maker(dialect)) and ":" in name)
 
 
 def refuse_unnamed() -> RelayRefusal:

@@ -15,7 +15,8 @@ from asides.providers.endpoint import RESPONSES, is_canonical
 from asides.providers.find import find_row
 from asides.relay.relay_config import Caller
 from asides.relay.request_options import RequestOptions
-from asides.values.errors import MissingKey
+from asides.relay.routes import Route
+from asides.values.errors import ConfigError, MissingKey, UnknownModel
 
 _ENDPOINTS = {"openai_chat": "chat", "openai_responses": "responses"}
 
@@ -37,12 +38,30 @@ def build_calls(caller: Caller, served: ServedRequest, options: RequestOptions) 
     return join_calls(names, calls, ())
 
 
+def explain_missing_key(problem: MissingKey, model: str, route: Route, caller: Caller) -> ConfigError:
+    """The error for a caller whose request has no key: how it passes one here, or which provider it meant."""
+    config, rows = caller.config, caller.builder.rows
+    if route.is_guess:
+        from asides.providers.unknown_names import explain_model
+
+        return UnknownModel(f"{explain_model(model[:200], rows)} If it is the whole name of a model: {problem}")
+    row = find_row(route.targets[0].partition(":")[0], rows)
+    if config.home and row is not None and row is find_row(config.home, rows):
+        return problem
+    # The client's own key belongs to its own address.
+    own = 'pass extra_body={"asides": {"api_key": …}}'
+    return problem.with_last(own if config.trusts_callers else "ask whoever runs this relay")
+
+
 def _build_call(caller: Caller, model: str, served: ServedRequest, options: Options) -> Call:
     builder, home = caller.builder, caller.config.home
     row = find_row(model.partition(":")[0], builder.rows)
     is_home = bool(home) and row is not None and row is find_row(home, builder.rows)
+    at_home = caller.config.home_options
+    # Whoever names another address gives its key too: the one of the home goes to the home alone.
+    is_home = is_home and options.get("base_url") in (None, at_home.get("base_url"))
     if is_home:
-        options = merge_options(caller.config.home_options, options)
+        options = merge_options(at_home, options)
     prompt = served.prompt
     if prompt.state != NO_STATE:
         # What the provider stores for a forwarded request is in its bytes; for others the relay stores it.

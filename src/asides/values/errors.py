@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from asides.values.notices import escape_controls
 
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from asides.values.rejections import RejectionKind
     from asides.values.reply import Reply
     from asides.values.result import Result
+
+
+AnyError = TypeVar("AnyError", bound="AsidesError")
 
 
 class AsidesError(Exception):
@@ -51,7 +54,7 @@ class AsidesError(Exception):
         return (_rebuild, (type(self), self.args, self.__dict__))
 
 
-def _rebuild(kind: type[AsidesError], args: tuple[Any, ...], state: dict[str, Any]) -> AsidesError:
+def _rebuild(kind: type[AnyError], args: tuple[Any, ...], state: dict[str, Any]) -> AnyError:
     error = kind.__new__(kind)
     error.args = args
     error.__dict__.update(state)
@@ -85,6 +88,10 @@ class MissingKey(ConfigError):
         super().__init__(f"{provider} needs an API key{why}: {', or '.join([*every, *ways, 'pass api_key='])}.")
         self.provider = provider
         self.variables = variables
+
+    def with_last(self, way: str) -> MissingKey:
+        """The same error for callers that pass a key in another way than `api_key=`."""
+        return _rebuild(type(self), (f"{str(self).removesuffix('pass api_key=.')}{way}.",), self.__dict__)
 
 
 class InvalidThinking(ConfigError):

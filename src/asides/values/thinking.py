@@ -42,6 +42,10 @@ class Origin(msgspec.Struct, JsonForm, frozen=True):
     """A fingerprint of the account that asked; "" where it is not known."""
 
 
+ENVELOPES = ("asd1.", "YXNkMS")
+"""How the tokens of a relay begin, plain and in base64. They are for the relay that made them."""
+
+
 class Seal(msgspec.Struct, JsonForm, frozen=True):
     """An opaque token that a provider wants back. It is stored byte for byte and never shown."""
 

@@ -4,34 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import pydantic
 import pytest
 
 from asides.anthropic import Anthropic, AsyncAnthropic, beta_tool
-from asides.testing import OpenStage, Say, Stage
+from asides.testing import OpenStage, Say
 from tests.integrations.upstreams import (
+    ANSWER,
     CANARY,
     DONE,
     EVERY_STATE,
     QUESTION,
     SCHEMA,
+    STEP,
     STEPS,
-    UPSTREAMS,
+    SUM,
+    Behind,
     count_states,
+    for_each_upstream,
+    for_each_way,
     report_weather,
     walk,
 )
 
-Behind: TypeAlias = Callable[..., Stage]
-SUM = "What is 23 * 47?"
-ANSWER = "23 × 47 = 1081"
-STEP = "920 + 161 = 1081"
 TOOL: dict[str, Any] = {"name": "get_weather", "description": "The weather of a place.", "input_schema": SCHEMA}
-
-for_each_upstream = pytest.mark.parametrize("model", UPSTREAMS.values(), ids=UPSTREAMS.keys())
-for_each_way = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 
 
 def ask(model: str, messages: Any = SUM, **more: Any) -> dict[str, Any]:

@@ -5,37 +5,35 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import pydantic
 import pytest
 
 from asides.openai import AsyncOpenAI, OpenAI, pydantic_function_tool
-from asides.testing import OpenStage, Say, Stage
+from asides.testing import OpenStage, Say
 from asides.values.parts import ToolCall
 from tests.integrations.upstreams import (
+    ANSWER,
     CANARY,
     DONE,
     EVERY_STATE,
     QUESTION,
     SCHEMA,
+    STEP,
     STEPS,
-    UPSTREAMS,
+    SUM,
+    Behind,
     count_states,
+    for_each_upstream,
+    for_each_way,
     report_weather,
     walk,
 )
 
-Behind: TypeAlias = Callable[..., Stage]
-SUM = "What is 23 * 47?"
-ANSWER = "23 × 47 = 1081"
-STEP = "920 + 161 = 1081"
 FUNCTION = {"name": "get_weather", "description": "The weather of a place.", "parameters": SCHEMA}
 TOOL: dict[str, Any] = {"type": "function", "function": FUNCTION}
 RESPONSES_TOOL: dict[str, Any] = {"type": "function", **FUNCTION, "strict": False}
-
-for_each_upstream = pytest.mark.parametrize("model", UPSTREAMS.values(), ids=UPSTREAMS.keys())
-for_each_way = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 
 
 def ask_chat(model: str, text: str = SUM, **more: Any) -> dict[str, Any]:

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import httpx
 import httpx2
 import pytest
 
 from asides.openai import AsidesTransport, AsyncAsidesTransport, AsyncOpenAI
-from asides.testing import OpenStage, Stage
+from asides.testing import OpenStage
 from tests.integrations.upstreams import (
+    ANSWER,
     CANARY,
     DONE,
     EVERY_STATE,
     QUESTION,
     SCHEMA,
     STEPS,
-    UPSTREAMS,
+    SUM,
+    Behind,
     count_states,
+    for_each_upstream,
     report_weather,
     walk,
 )
-
-Behind: TypeAlias = Callable[..., Stage]
-SUM = "What is 23 * 47?"
-ANSWER = "23 × 47 = 1081"
-
-for_each_upstream = pytest.mark.parametrize("model", UPSTREAMS.values(), ids=UPSTREAMS.keys())
 
 
 def get_weather(place: str) -> str:

@@ -18,6 +18,7 @@ from asides.relay.state.carry_state import StateCarrier
 from asides.relay.state.envelope import MOST_CHARACTERS, is_envelope
 from asides.relay.state.relay_keys import RelayKeys
 from asides.relay.state.restore_state import RestoredPrompt, restore
+from asides.relay.state.turn_state import TurnState
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.values.fold import simulate
 from asides.values.learned import Learned
@@ -318,6 +319,19 @@ def test_parallel_agents_with_equal_texts_do_not_mix() -> None:
     told(two, "Count the words.", signed("of two"), Text("I will do that for you now."))
     assert thoughts_of(one.restore()) == ["of one"]
     assert thoughts_of(two.restore()) == ["of two"]
+
+
+def test_thousands_of_equal_turns_are_compared_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[None] = []
+    store = MemoryVault()
+    for number in range(200):
+        told(chat(store=store), "Well?", signed(f"thought {number}"), Text("Everything is fine, as ever."))
+    caller = chat(store=store)
+    told(caller, "Well?", signed("last"), Text("Everything is fine, as ever."))
+    equals = TurnState.__eq__
+    monkeypatch.setattr(TurnState, "__eq__", lambda one, other: (compared.append(None), equals(one, other))[1])
+    assert codes_of(caller.restore()) == ["relay_state_ambiguous"]
+    assert len(compared) < 1000
 
 
 def test_of_two_candidates_neither_is_used() -> None:

@@ -11,7 +11,7 @@ import pytest
 from asides.dialects import DIALECTS, find_dialect, plain_row
 from asides.providers.find import find_target
 from asides.providers.provider import Target
-from asides.relay.translate.call_ids import CallIds, can_pass, mint_call_id
+from asides.relay.translate.call_ids import CallerIds, can_pass, mint_call_id
 from asides.values.events import Event, ReplyStarted, TextDelta, ToolCallDelta
 from asides.values.messages import Message, Prompt, user
 from asides.values.parts import ToolCall, ToolResult
@@ -69,25 +69,25 @@ def test_a_good_id_stays_and_nothing_is_copied() -> None:
         ToolCallDelta(1, RANDOM[0], "f"),
         ToolCallDelta(1, arguments="{}"),
     ]
-    ids = CallIds()
+    ids = CallerIds()
     assert ids.fit(events) is events
     assert ids.originals == {}
 
 
 def test_a_counted_id_is_replaced_and_its_original_kept() -> None:
-    ids = CallIds()
+    ids = CallerIds()
     first, second = ids.fit([ToolCallDelta(1, "call_0", "f"), ToolCallDelta(1, arguments="{}")])
     (given,) = ids_of([first])
     assert given is not None
     assert can_pass(given)
     assert ids.originals == {given: "call_0"}
     assert second == ToolCallDelta(1, arguments="{}")
-    other = CallIds()
+    other = CallerIds()
     assert ids_of(other.fit([ToolCallDelta(1, "call_0", "f")])) != [given]
 
 
 def test_a_call_without_an_id_gets_one_at_once_and_a_late_id_is_its_original() -> None:
-    ids = CallIds()
+    ids = CallerIds()
     (begun,) = ids.fit([ToolCallDelta(2, None, "f", '{"a":1}')])
     (late,) = ids.fit([ToolCallDelta(2, "call_derived")])
     (given,) = ids_of([begun])
@@ -97,7 +97,7 @@ def test_a_call_without_an_id_gets_one_at_once_and_a_late_id_is_its_original() -
 
 
 def test_two_calls_with_one_id_are_two_calls_for_the_caller() -> None:
-    ids = CallIds()
+    ids = CallerIds()
     events = ids.fit([ToolCallDelta(1, RANDOM[0], "f"), ToolCallDelta(2, RANDOM[0], "g")])
     first, second = ids_of(events)
     assert first == RANDOM[0] != second

@@ -135,3 +135,12 @@ def test_a_cache_of_the_whole_request_is_asked_for_elsewhere_too() -> None:
     translated = translate("anthropic", body, "bedrock")
     assert translated.prompt.cache is True
     assert "cache_control" not in json.dumps(translated.body)
+
+
+def test_fields_without_number_are_told_of_together() -> None:
+    odd = {f"field_{number}": number for number in range(3000)} | {"x" * 5000: 1}
+    served = read("openai_chat", {**BASES["openai_chat"], **odd})
+    _, notices = fit_prompt(served, "openai_chat", target_of("anthropic"))
+    assert len(notices) < 60
+    assert any("2951 more fields" in notice.detail for notice in notices)
+    assert all(len(notice.detail) < 500 for notice in notices)

@@ -147,3 +147,62 @@ def test_a_reminder_of_the_system_after_the_question_reaches_hosts_that_want_a_q
         assert answered.status == 200
         assert "1081" in answered.json["choices"][0]["message"]["content"]
         assert "Answer in one line." in str(stage.requests[-1].json["messages"][0]["content"])
+
+
+@pytest.mark.parametrize("store", [True, False], ids=["vault", "carried"])
+def test_the_items_of_a_translated_stream_keep_the_ids_that_they_were_announced_with(store: bool) -> None:
+    reasoning = {"type": "reasoning", "id": "rs_theirs1", "summary": [{"type": "summary_text", "text": "Look."}]}
+    message = {
+        "type": "message",
+        "id": "msg_theirs2",
+        "role": "assistant",
+        "status": "completed",
+        "phase": "commentary",
+    }
+    message = {**message, "content": [{"type": "output_text", "text": "I look.", "annotations": []}]}
+    call = {"type": "function_call", "id": "fc_theirs3", "call_id": "call_aB3dE5fG7h", "name": "get_weather"}
+    items = [{**reasoning, "encrypted_content": "gAAAA"}, message, {**call, "arguments": "{}", "status": "completed"}]
+    first = _write_responses_stream(items)
+    tool = {"type": "function", "name": "get_weather", "parameters": {"type": "object", "properties": {}}}
+    given: list[dict[str, object]] = [{"role": "user", "content": "Weather?"}]
+    with Stage([Raw(body=first, headers={"content-type": "text/event-stream"})]) as stage:
+        door = Door(stage, store=store, forwards=False)
+        for _ in range(2):
+            body = {
+                "model": "openai-responses:gpt-5.2",
+                "input": given,
+                "tools": [tool],
+                "stream": True,
+                "store": False,
+            }
+            response = door.post("/v1/responses", {**body, "reasoning": {"effort": "high", "summary": "auto"}})
+            lines = [line[6:] for line in response.body.split(b"\n") if line.startswith(b"data: ")]
+            events = [msgspec.json.decode(line) for line in lines]
+            added, done = (
+                [event["item"]["id"] for event in events if event["type"] == f"response.output_item.{kind}"]
+                for kind in ("added", "done")
+            )
+            output = events[-1]["response"]["output"]
+            assert len(added) >= 3
+            assert added == done == [item["id"] for item in output]
+            assert {event["item_id"] for event in events if "item_id" in event} <= set(added)
+            assert output[1]["phase"] == "commentary"
+            given += output
+            given.append({"type": "function_call_output", "call_id": "call_aB3dE5fG7h", "output": "sunny"})
+        returned = stage.requests[1].json["input"]
+    assert [item.get("encrypted_content") for item in returned if item.get("type") == "reasoning"] == ["gAAAA"]
+
+
+def _write_responses_stream(items: list[dict[str, Any]]) -> bytes:
+    """A stream as OpenAI sends it (2026-11), each item without its pieces."""
+    response = {"id": "resp_theirs", "object": "response", "created_at": 1, "model": "gpt-5.2", "status": "completed"}
+    events: list[dict[str, Any]] = [{"type": "response.created", "response": {**response, "status": "in_progress"}}]
+    for number, item in enumerate(items):
+        begun = {name: [] if name in ("summary", "content") else value for name, value in item.items()}
+        begun.pop("encrypted_content", None)
+        if "arguments" in begun:
+            begun["arguments"] = ""
+        events.append({"type": "response.output_item.added", "output_index": number, "item": begun})
+        events.append({"type": "response.output_item.done", "output_index": number, "item": item})
+    events.append({"type": "response.completed", "response": {**response, "output": items}})
+    return b"".join(b"event: %b\ndata: %b\n\n" % (each["type"].encode(), msgspec.json.encode(each)) for each in events)

@@ -19,15 +19,15 @@ import msgspec
 
 from asides.relay.state.relay_keys import TenantKeys, can_encrypt
 from asides.relay.state.turn_state import TurnState, decode_state, encode_state
+from asides.values.thinking import ENVELOPES
 
-PREFIX = "asd1."
+# "asd1.", and its beginning in base64, which both alphabets spell alike.
+PREFIX, _PREFIX_IN_BASE64 = ENVELOPES
 MOST_CHARACTERS = 16 * 1024
 """A longer envelope becomes a reference into the vault, where there is one."""
 
 _REFERENCE = "ref"
 _REFERENCE_BYTES = 16
-# The beginning of "asd1." in base64, which both alphabets spell alike.
-_PREFIX_IN_BASE64 = "YXNkMS"
 _TO_STANDARD = str.maketrans("-_", "+/")
 
 Failure = Literal["malformed", "unknown_key", "no_package", "not_ours", "off"]

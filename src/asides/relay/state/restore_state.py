@@ -314,6 +314,13 @@ def _find_state(
     return None, ""
 
 
+def _select_made_here(states: list[TurnState], targets: Sequence[Target]) -> list[TurnState]:
+    """Those that the hosts of the targets made, and of these those of the models; all where none are left."""
+    of_hosts = [state for state in states if any(_is_maker(state, target) for target in targets)] or states
+    models = {target.origin.model for target in targets}
+    return [state for state in of_hosts if state.origin is not None and state.origin.model in models] or of_hosts
+
+
 def _list_state(parts: Sequence[Part]) -> list[tuple[str, str]]:
     """The thoughts and the opaque tokens of a turn, in their order."""
     thoughts = [("thought", part.text) for part in parts if isinstance(part, Thought)]

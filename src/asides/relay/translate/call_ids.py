@@ -38,7 +38,7 @@ def mint_call_id() -> str:
     return "call_" + "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
 
 
-class CallIds:
+class CallerIds:
     """Replaces the ids of one reply that cannot pass, in its events."""
 
     def __init__(self) -> None:

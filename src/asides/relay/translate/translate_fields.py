@@ -26,6 +26,9 @@ from asides.values.tools import Tool, read_cache_control
 
 # "Invalid 'user': string too long. Expected a string with maximum length 64" (OpenAI, chat and Responses, 2026).
 _LONGEST_USER = 64
+# How many fields are told by name, and how much of a name.
+_MOST_TOLD = 50
+_MOST_CHARACTERS = 100
 _NAMES_USER = ("openai_chat", "openai_responses")
 _MAKER_FIELDS = ("openai_chat", "openai_responses")
 """Two dialects of one maker, whose service tiers, verbosity and caches are the same."""
@@ -166,6 +169,7 @@ def _translate_extra(extra: dict[str, Any], caller: str, target: Target, notices
     """Return the fields that the target's dialect has too. A notice tells of each other one."""
     sent: dict[str, Any] = {}
     quiet: list[str] = []
+    told: list[Notice] = []
     for name, value in split_fields(caller, extra).items():
         rule = find_rule(caller, name)
         if name in ("tools", "tool_choice", "function_call") or name.startswith("toolConfig.") or name == "toolConfig":
@@ -180,7 +184,11 @@ def _translate_extra(extra: dict[str, Any], caller: str, target: Target, notices
         if rule.action == "quiet":
             quiet.append(name)
         else:
-            notices.append(Notice("field_not_sent", f"{name} was left out: {rule.why}", name))
+            shown = name[:_MOST_CHARACTERS]
+            told.append(Notice("field_not_sent", f"{shown} was left out: {rule.why}", shown))
+    notices += told[:_MOST_TOLD]
+    if len(told) > _MOST_TOLD:
+        notices.append(Notice("fields_not_sent", f"{len(told) - _MOST_TOLD} more fields were left out"))
     if quiet:
         detail = f"fields for the caller's own provider were left out: {', '.join(sorted(quiet))}"
         notices.append(Notice("fields_not_sent", detail))

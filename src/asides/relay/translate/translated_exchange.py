@@ -22,7 +22,6 @@ from asides.relay.endpoints import MakeWriter
 from asides.relay.error_response import ErrorResponse, write_stream_error
 from asides.relay.relay_config import Caller
 from asides.relay.state.caller_state import CallerState
-from asides.relay.translate.call_ids import CallIds
 from asides.relay.translate.translate_fields import find_tool_map, fit_prompt
 from asides.relay.visible_events import JsonOnly, hide_thinking
 from asides.values.errors import TransportError
@@ -66,7 +65,7 @@ class TranslatedExchange:
             field = caller.config.thinking_field
             # Hosts with details write the text beside them under this name.
             self._writer.use_thinking_field("reasoning" if field == "reasoning_details" else field)
-        self._ids = CallIds()
+        self._ids = CallerIds()
         self._carrier = state.make_carrier()
         self._visibility = visibility
         sees_all = all(visibility.allows(caller.config.sink, kind) for kind in ("raw", "summary"))

@@ -80,20 +80,20 @@ def answer_json(document: Any, status: int = 200) -> Answer:
     return Answer(plan_json(msgspec.json.encode(document), status))
 
 
-class Endpoint(msgspec.Struct, frozen=True):
+class SideEndpoint(msgspec.Struct, frozen=True):
     """One endpoint. The handler may raise an AsidesError, which is answered with status 400."""
 
     method: str
     answer: Callable[[EndpointCall], Answer]
 
 
-def find_endpoints(dialect: str, path: str) -> list[tuple[Endpoint, dict[str, str]]]:
+def find_endpoints(dialect: str, path: str) -> list[tuple[SideEndpoint, dict[str, str]]]:
     """Return the endpoints of a dialect at this path, one for each method, with the named parts of the path."""
     handlers = _HANDLERS.get(dialect, {})
     found = match_endpoints(dialect, path)
     if not found and path.endswith(_OWN_REPLIES):
         found = [("POST", "reply", {})]
-    return [(Endpoint(method, handlers[action]), names) for method, action, names in found if action in handlers]
+    return [(SideEndpoint(method, handlers[action]), names) for method, action, names in found if action in handlers]
 
 
 # --- every dialect with a list ----------------------------------------------------------------------------------------

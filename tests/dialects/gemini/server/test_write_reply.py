@@ -202,3 +202,19 @@ def test_an_error_body_has_the_status_names_of_the_dialect() -> None:
     }
     assert json.loads(dialect.write_error(502, "gone"))["error"]["status"] == "INTERNAL"
     assert json.loads(dialect.write_error(400, "no", "FAILED"))["error"]["status"] == "FAILED"
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+def test_what_comes_late_for_a_call_that_was_written_makes_no_second_call(stream: bool) -> None:
+    call = ToolCallDelta(5, "call_1", "look_up", "{}")
+    late = (ToolCallDelta(5, "call_1"), ThoughtSealed(Seal("thought_signature", "bGF0ZQ=="), 5))
+    writer = dialect.writer(model="m", stream=stream)
+    thought = ThoughtSealed(Seal("thought_signature", "c2VhbA=="), 0)
+    written = writer.write([ReplyStarted("m"), call, thought, *late, ReplyEnded(StopReason("tool_calls"))])
+    chunks = [json.loads(line[6:]) for line in written.splitlines() if line.startswith(b"data: ")]
+    parts = [
+        part
+        for chunk in (chunks if stream else [json.loads(written)])
+        for part in chunk["candidates"][0]["content"]["parts"]
+    ]
+    assert [part["functionCall"]["name"] for part in parts if "functionCall" in part] == ["look_up"]

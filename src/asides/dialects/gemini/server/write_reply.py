@@ -169,10 +169,14 @@ class _Parts:
         self._pieces: list[str] = []
         """The texts of the held part, if it is text."""
         self._calls: list[ToolCallDelta | ThoughtSealed] = []
+        self._sent: set[int] = set()
+        """The blocks of calls that wait no more. What comes late for them, as an id or a seal, has no part."""
 
     def add(self, event: PartEvent, started: ReplyStarted) -> list[Wire]:
         """Add an event; return the parts that it completes."""
         match event:
+            case ToolCallDelta() | ThoughtSealed() if event.block in self._sent:
+                return []
             case ToolCallDelta():
                 ready = self._release() if not self._calls else []
                 self._calls.append(event)
@@ -190,6 +194,7 @@ class _Parts:
     def finish(self, started: ReplyStarted) -> list[Wire]:
         """Return all parts that waited."""
         calls = fold([started, *self._calls]).tool_calls if self._calls else ()
+        self._sent |= {piece.block for piece in self._calls}
         self._calls = []
         return [*self._release(), *map(_encode_call, calls)]
 

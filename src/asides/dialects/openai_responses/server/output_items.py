@@ -46,7 +46,7 @@ def begin_item(event: ContentEvent, response_id: str, number: int, namespace: st
         case ThinkingDelta():
             return _Reasoning(response_id, number)
         case ThoughtSealed():
-            return _Reasoning(response_id, number) if event.seal.kind == "encrypted" else None
+            return _begin_sealed(event, response_id, number) if event.seal.kind == "encrypted" else None
         case TextDelta():
             return _Message(response_id, number, refuses=False)
         case RefusalDelta():
@@ -61,12 +61,22 @@ def begin_item(event: ContentEvent, response_id: str, number: int, namespace: st
             return None
 
 
+def _begin_sealed(event: ThoughtSealed, response_id: str, number: int) -> OutputItem:
+    """A thought without text. Its own id is known before the item is announced."""
+    item = _Reasoning(response_id, number)
+    item.store_entry(event, "reasoning")
+    item.id = str(item.entry.get("id") or item.id)
+    return item
+
+
 class OutputItem:
     """One item of the output."""
 
     def __init__(self, kind: str, response_id: str, number: int) -> None:
         self.id = make_item_id(kind, response_id, number)
         self.index = 0
+        self.announced = False
+        """Whether the client of a stream knows its id, which stays from then on: clients find the item by it."""
         self.closed = False
         self.status = "completed"
         """The status that it ends with."""
@@ -103,11 +113,12 @@ class OutputItem:
         """Encode the item with its content so far."""
         raise NotImplementedError
 
-    def _store_entry(self, event: ThoughtSealed, *kinds: str) -> None:
+    def store_entry(self, event: ThoughtSealed, *kinds: str) -> None:
+        """Keep the item that a seal came in, if it is of one of these kinds."""
         if event.seal.entry is not None:
             entry = msgspec.json.decode(event.seal.entry)
             if isinstance(entry, dict) and entry.get("type") in kinds:
-                self.entry = entry
+                self.entry = {**entry, "id": self.id} if self.announced else entry
 
     def _select_entry(self, *names: str) -> Wire:
         return {name: value for name, value in self.entry.items() if name in names}
@@ -123,7 +134,7 @@ class _Message(OutputItem):
 
     def write(self, event: ContentEvent) -> Iterator[WireEvent]:
         if isinstance(event, ThoughtSealed):
-            self._store_entry(event, "message")
+            self.store_entry(event, "message")
         if isinstance(event, (TextDelta, RefusalDelta)) and event.text:
             if not self.pieces:
                 yield "response.content_part.added", {"content_index": 0, "part": self._encode_part("")}
@@ -158,7 +169,7 @@ class _Reasoning(OutputItem):
 
     def write(self, event: ContentEvent) -> Iterator[WireEvent]:
         if isinstance(event, ThoughtSealed):
-            self._store_entry(event, "reasoning")
+            self.store_entry(event, "reasoning")
             if event.seal.kind == "encrypted":
                 self._encrypted = event.seal.value
         if isinstance(event, ThinkingDelta) and event.text:
@@ -213,7 +224,7 @@ class _Call(OutputItem):
 
     def write(self, event: ContentEvent) -> Iterator[WireEvent]:
         if isinstance(event, ThoughtSealed):
-            self._store_entry(event, "function_call", "custom_tool_call")
+            self.store_entry(event, "function_call", "custom_tool_call")
         if isinstance(event, ToolCallDelta):
             self._call_id, self._name = self._call_id or event.id, self._name or event.name
             if event.arguments:

@@ -107,6 +107,7 @@ class ResponsesWriter(ReplyWriter):
             self._items[event.block] = self._open = item
             self._output.append((event.block, item))
             written.append(self._write_sse("response.output_item.added", output_index=item.index, item=item.start()))
+            item.announced = self._stream
         if item.closed:
             return written  # the item is already sent, so a late seal is dropped
         for kind, fields in item.write(event):
