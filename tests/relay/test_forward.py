@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from asides.options import Options
+from asides.relay.relay_request import RelayRequest
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.testing import Stage
 from asides.testing.stage import Fail, Raw, Refuse, Say
@@ -209,7 +210,7 @@ def test_no_credential_of_the_caller_leaves_under_any_name() -> None:
         "x-split": "one\r\nx-injected: two",
         "x-odd name": "g",
     }
-    body = _CLAUDE % b"false"
+    body = FROM_CLAUDE % b"false"
     with Stage(Say(text="Hi"), rules="lenient") as stage:
         response = Door(stage).send(RelayRequest("", "POST", "/v1/messages", "", headers, body))
         (received,) = stage.requests
@@ -235,7 +236,7 @@ def test_an_error_of_the_provider_shows_no_key(stream: bytes) -> None:
     )
     with serving(saying(told)) as server:
         door = Door(None, options=Options(base_url=server.url, api_key="sk-of-the-operator"))
-        response = _post_claude(door, _CLAUDE % stream)
+        response = post_claude(door, FROM_CLAUDE % stream)
     assert response.outcome is not None
     assert response.outcome.mode == "forward"
     assert response.body == error.replace(b"sk-of-the-operator", b"***")

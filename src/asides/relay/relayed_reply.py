@@ -29,7 +29,7 @@ from asides.relay.routes import find_route, refuse_unnamed
 from asides.relay.splice_body import find_members
 from asides.relay.state.caller_state import CallerState
 from asides.relay.state.clean_history import holds_envelopes
-from asides.relay.target_calls import build_calls
+from asides.relay.target_calls import build_calls, explain_missing_key
 from asides.relay.translate.translated_exchange import TranslatedExchange
 from asides.values.errors import ConfigError, MissingKey
 from asides.values.messages import Prompt, ProviderState

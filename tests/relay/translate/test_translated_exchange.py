@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,7 +13,7 @@ from asides.dialects.server_half import ReplyWriter
 from asides.providers.find import find_provider
 from asides.relay.translate.translated_exchange import open_writer
 from asides.testing import Stage
-from asides.testing.stage import Say
+from asides.testing.stage import Raw, Say
 from asides.values.events import ReplyEnded, ReplyStarted, TextDelta
 from asides.values.messages import Message, OutputSchema, Prompt, read_facts, user
 from asides.values.parts import ToolCall, ToolResult

@@ -22,6 +22,7 @@ from asides.relay.endpoints import MakeWriter
 from asides.relay.error_response import ErrorResponse, write_stream_error
 from asides.relay.relay_config import Caller
 from asides.relay.state.caller_state import CallerState
+from asides.relay.translate.call_ids import CallerIds
 from asides.relay.translate.translate_fields import find_tool_map, fit_prompt
 from asides.relay.visible_events import JsonOnly, hide_thinking
 from asides.values.errors import TransportError
