@@ -90,6 +90,13 @@ THEMES = {
         "Rows of facts about hosts and models. [Adding a provider](../adding-a-provider.md) is the guide.",
         ("asides.providers.", "asides.values.model_info", "asides.dialects"),
     ),
+    "drop-in-clients": Theme(
+        "Drop-in clients",
+        "The clients of other libraries, answered by any provider. [Keep your code](../keep-your-code.md) is the "
+        "guide. Each module also has the names of the package that it stands for.",
+        (),
+        shows_inherited=False,
+    ),
     "front-ends": Theme(
         "Front ends",
         "Streams for web front ends, and what these post: `asides.ui`. [Keep your code: your web front "
@@ -103,10 +110,12 @@ THEMES = {
         (),
     ),
 }
-_FRONT_ENDS = (
-    *("vercel", "vercel_chunks", "read_vercel", "ag_ui", "ag_ui_events", "read_ag_ui", "StateCarrier"),
-    *("UiStream", "AsyncUiStream", "VercelOptions", "AgUiOptions"),
-)
+# Of these modules, the names that are ours.
+_CLIENTS = {
+    "asides.openai": ("OpenAI", "AsyncOpenAI", "AsidesTransport", "AsyncAsidesTransport", "RelayOptions"),
+    "asides.anthropic": ("Anthropic", "AsyncAnthropic"),
+    "asides.langchain": ("ChatAsides",),
+}
 _TESTING = ("testing/stage/__init__.py", "testing/conformance/__init__.py")
 
 
@@ -129,6 +138,7 @@ def collect_names(names_by_module: Mapping[str, str]) -> dict[str, list[str]]:
     for module, names in names_by_module.items():
         pages[find_theme(module)] += [f"asides.{name}" for name in names.split()]
     pages["calling"].append("asides.aio")
+    pages["drop-in-clients"] += _CLIENTS
     pages["front-ends"].append("asides.ui")
     pages["testing"] += [f"asides.testing.{name}" for path in _TESTING for name in read_exported(HOME / path)]
     return {page: sorted(names, key=_order) for page, names in pages.items()}
@@ -161,7 +171,9 @@ def write_pages(names_by_module: Mapping[str, str]) -> Iterator[tuple[Path, str]
                 members = [each for each in read_exported(HOME / "aio.py") if each.islower() and each != "run"]
                 options = [f"members: [{', '.join(members)}]", "show_root_full_path: true"]
             if name == "asides.ui":
-                options = [f"members: [{', '.join(_FRONT_ENDS)}]", "show_root_full_path: true"]
+                options = [f"members: [{', '.join(read_exported(HOME / 'ui.py'))}]", "show_root_full_path: true"]
+            if name in _CLIENTS:
+                options += [f"members: [{', '.join(_CLIENTS[name])}]", "show_root_full_path: true"]
             lines = "".join(f"\n        {option}" for option in options)
             blocks.append(f"::: {name}{f'{chr(10)}    options:{lines}' if options else ''}")
         yield FOLDER / f"{page}.md", _HEAD + "\n\n".join(blocks) + "\n"

@@ -321,8 +321,8 @@ _HOSTS_OF_THE_STAGE = re.compile(r"testing/stage/rules/\w+/(?:response_)?hosts\.
 @for_each_source
 def test_providers_are_known_by_name_only_in_their_room(source: Source) -> None:
     """No literal is a provider's name, alone or in front of a model: facts are rows, not branches."""
-    # The modules of makers' clients export the names of their classes.
-    if source.room in ("providers", "openai", "anthropic") or _HOSTS_OF_THE_STAGE.fullmatch(source.where):
+    # The modules of makers' clients and front ends export names of theirs.
+    if source.room in ("providers", "openai", "anthropic", "ui") or _HOSTS_OF_THE_STAGE.fullmatch(source.where):
         return
     named = re.compile(rf"(?:{'|'.join(map(re.escape, _provider_names()))})(?::\S*)?", re.IGNORECASE)
     found = [

@@ -24,11 +24,16 @@ from asides.integrations.read_ag_ui import list_call_ids, read_ag_ui_messages
 from asides.integrations.read_ui_parts import open_model
 from asides.integrations.read_vercel import read_ui_messages
 from asides.integrations.ui_parts import Chunk, WriterOptions
-from asides.integrations.ui_state import FindReply, OnNotice, PostedState
-from asides.integrations.ui_state import StateKeys as StateKeys  # noqa: PLC0414 - exported
-from asides.integrations.ui_stream import AsChunks, AsEvents, ChunkFraming, OnError, is_async_source
-from asides.integrations.ui_stream import AsyncUiStream as AsyncUiStream  # noqa: PLC0414 - exported
-from asides.integrations.ui_stream import UiStream as UiStream  # noqa: PLC0414 - exported
+from asides.integrations.ui_state import FindReply, OnNotice, PostedState, StateKeys
+from asides.integrations.ui_stream import (
+    AsChunks,
+    AsEvents,
+    AsyncUiStream,
+    ChunkFraming,
+    OnError,
+    UiStream,
+    is_async_source,
+)
 from asides.integrations.ui_writer import UiWriter
 from asides.integrations.vercel_ui import VercelWriter
 from asides.values.error_words import describe_type, suggest_name
@@ -37,6 +42,23 @@ from asides.values.messages import Message
 from asides.values.reply import Reply
 from asides.values.result import Result, RunEvent
 from asides.values.visibility import DEFAULT_VISIBILITY, Visibility, read_visibility
+
+__all__ = [
+    "AG_UI_HEADERS",
+    "VERCEL_HEADERS",
+    "AgUiOptions",
+    "AsyncUiStream",
+    "StateKeys",
+    "UiOptions",
+    "UiStream",
+    "VercelOptions",
+    "ag_ui",
+    "ag_ui_events",
+    "read_ag_ui",
+    "read_vercel",
+    "vercel",
+    "vercel_chunks",
+]
 
 _SSE_HEADERS = {"content-type": "text/event-stream", "cache-control": "no-cache", "x-accel-buffering": "no"}
 VERCEL_HEADERS: Final[Mapping[str, str]] = MappingProxyType(
@@ -98,8 +120,8 @@ def vercel(
     """Write events as the UI message stream of Vercel's AI SDK: bytes of server-sent events, which `useChat` reads.
 
     `events` are those of `stream`, of a conversation or of an agent's run, sync or async. Each batch of them is one
-    write. When the reader leaves, the stream is closed. Thinking goes out as reasoning parts, in its place. An error is
-    told in words for a user.
+    write. When the reader leaves, the stream is closed. Thinking goes out as reasoning parts, in its place. An error
+    is written in words for a user.
     """
     return _open(events, _make_vercel(events, options), AsEvents(_DONE), options)
 
@@ -218,7 +240,7 @@ def read_vercel(
     """
     state = PostedState(_check_keys(carry), on_notice)
     history = read_ui_messages(messages, state=state, system=system)
-    state.tell()
+    state.report()
     return history
 
 
@@ -230,5 +252,5 @@ def read_ag_ui(
     """
     state = PostedState(_check_keys(carry), on_notice)
     history = read_ag_ui_messages(run, state=state, system=system)
-    state.tell()
+    state.report()
     return history

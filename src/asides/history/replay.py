@@ -193,12 +193,11 @@ class _Replayer:
         return is_own
 
     def _is_own_seal(self, seal: Seal) -> bool:
-        if seal.value.startswith(ENVELOPES):
-            return False
-        # A seal without an origin came with an imported history; the caller answers for it (requirements, H6).
+        # A seal without an origin came with an imported history; the caller answers for it (requirements, H6). An
+        # envelope is for the relay that made it, which is no provider's own address.
         origin = seal.origin
         if origin is None:
-            return True
+            return self._target.foreign or not seal.value.startswith(ENVELOPES)
         is_own_model = origin.model in ("", self._target.model)
         return is_own_model and self._is_own(origin) and not self._is_other_account(origin)
 

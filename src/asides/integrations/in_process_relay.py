@@ -129,7 +129,7 @@ class InProcessRelay:
         bearer = request.headers.get("authorization", "")
         if not own and "anthropic-version" not in request.headers:
             return transport
-        return cast("AnyTransport", _AddsHeaders(transport, f"{request.origin}/", own, bearer))
+        return cast("AnyTransport", _HeaderTransport(transport, f"{request.origin}/", own, bearer))
 
     def _relay(self, request: ClientRequest, dialect: str, timeout: Timeout) -> Relayed:
         home = self._find_home(request.origin + find_base_path(request.path), dialect)
@@ -186,17 +186,17 @@ def _read_model(body: bytes) -> str:
     if not body.startswith(b"{"):
         return ""
     try:
-        model = msgspec.json.decode(body, type=_NamesModel).model
+        model = msgspec.json.decode(body, type=_ModelField).model
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
     return model if isinstance(model, str) else ""
 
 
-class _NamesModel(msgspec.Struct):
+class _ModelField(msgspec.Struct):
     model: Any = ""
 
 
-class _AddsHeaders:
+class _HeaderTransport:
     """A transport that adds headers to the requests to one server. It serves blocking and awaiting clients."""
 
     def __init__(self, transport: Any, origin: str, headers: dict[str, str], bearer: str) -> None:

@@ -154,7 +154,7 @@ class TurnTokens:
 
 
 class PostedState:
-    """Puts the state of posted turns back. What cannot be used is left out and told."""
+    """Puts the state of posted turns back. What cannot be used is left out, with a notice."""
 
     def __init__(self, keys: StateKeys | None, on_notice: OnNotice | None = None) -> None:
         self._keys = keys
@@ -177,8 +177,8 @@ class PostedState:
         self._notices |= dict.fromkeys(restored.notices)
         return restored.prompt.messages
 
-    def tell(self) -> None:
-        """Tell what was not used: to the program, or else in the log."""
+    def report(self) -> None:
+        """Report what was not used: to the program, or else in the log."""
         for notice in self._notices:
             if self._on_notice is not None:
                 self._on_notice(notice)

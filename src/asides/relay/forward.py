@@ -36,7 +36,7 @@ from asides.values.redaction import Redact, build_redactor, redact_bytes
 from asides.values.reply import Reply
 
 # Headers of the caller that stay behind: of the connection, of its credentials, and of its browser or proxies.
-_HOP = frozenset(
+_DROPPED_HEADERS = frozenset(
     """
     host content-length connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer
     transfer-encoding upgrade expect accept-encoding content-encoding content-md5 digest
@@ -46,7 +46,7 @@ _HOP = frozenset(
 )
 # Credentials under any other name: of a proxy between, of another service, of a company's login.
 _CREDENTIAL = re.compile(r"(?<!idempotency-)key|token|secret|auth|passw|cred|jwt|bearer")
-_NOT_FORWARDED = ("x-forwarded-", "sec-", "cf-", "x-asides-", "x-amz-", "proxy-", "cdn-", "x-envoy-", "traceparent")
+_DROPPED_PREFIXES = ("x-forwarded-", "sec-", "cf-", "x-asides-", "x-amz-", "proxy-", "cdn-", "x-envoy-", "traceparent")
 _OF_ACCOUNT = ("openai-organization", "openai-project", "chatgpt-account-id")
 # Headers of the provider that the caller gets: what names, limits and explains a request, and nothing of the account.
 _RETURNED = (
@@ -95,8 +95,8 @@ def select_request_headers(headers: Mapping[str, str], *, trusted: bool) -> dict
     return {
         name: value
         for name, value in headers.items()
-        if name not in _HOP
-        and not name.startswith(_NOT_FORWARDED)
+        if name not in _DROPPED_HEADERS
+        and not name.startswith(_DROPPED_PREFIXES)
         and (trusted or (name not in _OF_ACCOUNT and _CREDENTIAL.search(name) is None))
         and _NAME.fullmatch(name)
         and _VALUE.fullmatch(value)
