@@ -171,7 +171,7 @@ def _translate_extra(extra: dict[str, Any], caller: str, target: Target, notices
     """Return the fields that the target's dialect has too. A notice tells of each other one."""
     sent: dict[str, Any] = {}
     quiet: list[str] = []
-    told: list[Notice] = []
+    dropped: list[Notice] = []
     for name, value in split_fields(caller, extra).items():
         rule = find_rule(caller, name)
         if name in ("tools", "tool_choice", "function_call") or name.startswith("toolConfig.") or name == "toolConfig":
@@ -187,10 +187,10 @@ def _translate_extra(extra: dict[str, Any], caller: str, target: Target, notices
             quiet.append(name)
         else:
             shown = name[:_MOST_CHARACTERS]
-            told.append(Notice("field_not_sent", f"{shown} was left out: {rule.why}", shown))
-    notices += told[:_MOST_TOLD]
-    if len(told) > _MOST_TOLD:
-        notices.append(Notice("fields_not_sent", f"{len(told) - _MOST_TOLD} more fields were left out"))
+            dropped.append(Notice("field_not_sent", f"{shown} was left out: {rule.why}", shown))
+    notices += dropped[:_MOST_TOLD]
+    if len(dropped) > _MOST_TOLD:
+        notices.append(Notice("fields_not_sent", f"{len(dropped) - _MOST_TOLD} more fields were left out"))
     if quiet:
         detail = f"fields for the caller's own provider were left out: {', '.join(sorted(quiet))}"
         notices.append(Notice("fields_not_sent", detail))
