@@ -14,11 +14,11 @@ from asides.flows.build_call import CallBuilder
 from asides.flows.steps import Head
 from asides.options import Options, Timeout
 from asides.relay.endpoints import find_endpoint
-from asides.relay.envelope import PREFIX, make_envelope, make_reference, wrap_in_base64
 from asides.relay.relay import Relay, RelayConfig
-from asides.relay.relay_keys import RelayKeys
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
-from asides.relay.turn_state import PartState, TurnState
+from asides.relay.state.envelope import PREFIX, make_envelope, make_reference, wrap_in_base64
+from asides.relay.state.relay_keys import RelayKeys
+from asides.relay.state.turn_state import PartState, TurnState
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.settings import Settings
 from asides.transports.relay_stream import RelayStream
