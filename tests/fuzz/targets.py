@@ -36,6 +36,7 @@ from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
 from tests.fuzz.bodies import SECRET, Body, draw_body, draw_error, draw_model_list, mutate_body
 from tests.fuzz.mutations import draw_value, mutate_bytes, mutate_document, split_randomly, write_json
+from tests.fuzz.relayed import fuzz_relayed_replies, fuzz_relayed_requests
 from tests.loopback import ReceivedRequest, serving
 
 CRASHES: Counter[str] = Counter()
@@ -317,6 +318,18 @@ async def _stream(options: dict[str, Any]) -> None:
             pass
 
 
+def _find(fuzz: Callable[[random.Random], None]) -> Callable[[random.Random], None]:
+    """The same, with everything that the relay raises as a finding."""
+
+    def run(rng: random.Random) -> None:
+        try:
+            fuzz(rng)
+        except Exception as problem:
+            raise Finding(f"relay: {type(problem).__name__}: {str(problem)[:200]}") from problem
+
+    return run
+
+
 TARGETS: dict[str, Callable[[random.Random], None]] = {
     "decoders": fuzz_decoders,
     "calls": fuzz_calls,
@@ -327,4 +340,6 @@ TARGETS: dict[str, Callable[[random.Random], None]] = {
     "stores": fuzz_stores,
     "arguments": fuzz_arguments,
     "sockets": fuzz_sockets,
+    "relayed requests": _find(fuzz_relayed_requests),
+    "relayed replies": _find(fuzz_relayed_replies),
 }

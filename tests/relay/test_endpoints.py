@@ -34,5 +34,6 @@ def test_the_name_of_a_model_may_hold_colons_and_slashes() -> None:
 
 
 def test_a_path_without_end_leads_nowhere() -> None:
+    assert find_endpoint("GET", "/v1/models/" + "a" * 4000, "", {}).action == "model"
     with pytest.raises(NoEndpoint):
-        find_endpoint("GET", "/models/a:bB" * 5000, "", {})
+        find_endpoint("GET", "/v1/models/" + "a" * 5000, "", {})
