@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from asides.values.result import Result
 
 
-AnyError = TypeVar("AnyError", bound="AsidesError")
+_Kind = TypeVar("_Kind", bound="AsidesError")
 
 
 class AsidesError(Exception):
@@ -54,7 +54,7 @@ class AsidesError(Exception):
         return (_rebuild, (type(self), self.args, self.__dict__))
 
 
-def _rebuild(kind: type[AnyError], args: tuple[Any, ...], state: dict[str, Any]) -> AnyError:
+def _rebuild(kind: type[_Kind], args: tuple[Any, ...], state: dict[str, Any]) -> _Kind:
     error = kind.__new__(kind)
     error.args = args
     error.__dict__.update(state)
