@@ -137,16 +137,11 @@ def test_a_reminder_of_the_system_after_the_question_reaches_hosts_that_want_a_q
 @pytest.mark.parametrize("store", [True, False], ids=["vault", "carried"])
 def test_the_items_of_a_translated_stream_keep_the_ids_that_they_were_announced_with(store: bool) -> None:
     reasoning = {"type": "reasoning", "id": "rs_theirs1", "summary": [{"type": "summary_text", "text": "Look."}]}
-    message = {
-        "type": "message",
-        "id": "msg_theirs2",
-        "role": "assistant",
-        "status": "completed",
-        "phase": "commentary",
-    }
-    message = {**message, "content": [{"type": "output_text", "text": "I look.", "annotations": []}]}
+    message: dict[str, Any] = {"type": "message", "id": "msg_theirs2", "role": "assistant", "phase": "commentary"}
+    message["content"] = [{"type": "output_text", "text": "I look.", "annotations": []}]
     call = {"type": "function_call", "id": "fc_theirs3", "call_id": "call_aB3dE5fG7h", "name": "get_weather"}
-    items = [{**reasoning, "encrypted_content": "gAAAA"}, message, {**call, "arguments": "{}", "status": "completed"}]
+    call |= {"arguments": "{}", "status": "completed"}
+    items: list[dict[str, Any]] = [{**reasoning, "encrypted_content": "gAAAA"}, message, call]
     first = _write_responses_stream(items)
     tool = {"type": "function", "name": "get_weather", "parameters": {"type": "object", "properties": {}}}
     given: list[dict[str, object]] = [{"role": "user", "content": "Weather?"}]

@@ -57,8 +57,8 @@ class TranslatedExchange:
         self._call = msgspec.structs.replace(call, prompt=prompt, notices=all_notices, expected=None)
         self._exchange = Exchange(self._call)
         # The reply repeats which response it continues, though the provider is not told of it.
-        told = msgspec.structs.replace(asked.prompt, state=served.prompt.state)
-        repeated = msgspec.structs.replace(asked, prompt=told)
+        stated = msgspec.structs.replace(asked.prompt, state=served.prompt.state)
+        repeated = msgspec.structs.replace(asked, prompt=stated)
         self._writer: Any = open_writer(repeated, caller.dialect, call.target, make_writer)
         if hasattr(self._writer, "use_thinking_field"):
             field = caller.config.thinking_field
