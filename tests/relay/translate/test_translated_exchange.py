@@ -166,7 +166,8 @@ def test_the_items_of_a_translated_stream_keep_the_ids_that_they_were_announced_
     }
     message = {**message, "content": [{"type": "output_text", "text": "I look.", "annotations": []}]}
     call = {"type": "function_call", "id": "fc_theirs3", "call_id": "call_aB3dE5fG7h", "name": "get_weather"}
-    items = [{**reasoning, "encrypted_content": "gAAAA"}, message, {**call, "arguments": "{}", "status": "completed"}]
+    call |= {"arguments": "{}", "status": "completed"}
+    items: list[dict[str, Any]] = [{**reasoning, "encrypted_content": "gAAAA"}, message, call]
     first = _write_responses_stream(items)
     tool = {"type": "function", "name": "get_weather", "parameters": {"type": "object", "properties": {}}}
     given: list[dict[str, object]] = [{"role": "user", "content": "Weather?"}]
