@@ -88,7 +88,7 @@ class RelayedReply:
         self._state.wants_storing = state.store is not False
         if state.previous_response_id is not None:
             asked = yield from self._expand(asked, state.previous_response_id)
-        options = collect_options(own, asked.prompt, route, caller.config, caller.builder)
+        options = collect_options(own, asked.prompt, route, caller.config, caller.builder, caller.layers)
         try:
             call = build_calls(caller, asked, options)
         except MissingKey as problem:
@@ -98,7 +98,9 @@ class RelayedReply:
                 f"the model {model[:200]!r} begins with no provider's name, and as a model of {problem.provider} it "
                 "needs a key. To do: write provider:model; `asides providers` lists the providers."
             ) from None
-        calls: Sequence[Call] = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
+        calls: Sequence[Call] = (call,)
+        if call.fallbacks:
+            calls = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
         if served is not None:
             asked = yield from self._state.restore(asked, [each.target for each in calls])
             calls = tuple(_replace_messages(each, asked.prompt) for each in calls)
