@@ -44,6 +44,14 @@ def redact(
     return withhold_broken_turns(redacted, rows=rows)
 
 
+def redact_thought(thought: Thought) -> Thought:
+    """Remove what is readable from a thought that is alone in its turn, as `redact` does."""
+    if not thought.text and not thought.seals:
+        return thought
+    redacted = _redact_part(thought, _find_textless_kinds(Message("assistant", (thought,))))
+    return redacted if isinstance(redacted, Thought) else thought
+
+
 def withhold_broken_turns(messages: Sequence[Message], *, rows: Sequence[Provider] = ()) -> tuple[Message, ...]:
     """Withhold all sealed thoughts of a turn in which one thought is withheld: a provider takes the blocks of a turn
     whole or not at all. Seals after it become void where a model binds them to all earlier messages, and are marked.

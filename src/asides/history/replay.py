@@ -193,11 +193,13 @@ class _Replayer:
         return is_own
 
     def _is_own_seal(self, seal: Seal) -> bool:
-        # A seal without an origin came with an imported history; the caller answers for it (requirements, H6). An
-        # envelope is for the relay that made it, which is no provider's own address.
         origin = seal.origin
+        is_from_relay = self._target.foreign or (origin is not None and bool(origin.endpoint))
+        if not is_from_relay and seal.value.startswith(ENVELOPES):
+            return False  # it is for the relay that made it, which is no provider's own address
+        # A seal without an origin came with an imported history; the caller answers for it (requirements, H6).
         if origin is None:
-            return self._target.foreign or not seal.value.startswith(ENVELOPES)
+            return True
         is_own_model = origin.model in ("", self._target.model)
         return is_own_model and self._is_own(origin) and not self._is_other_account(origin)
 

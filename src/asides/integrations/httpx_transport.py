@@ -140,22 +140,43 @@ def _write_at_once(answered: Relayed) -> tuple[ResponseStart, bytes]:
 def _read_request(request: Any, body: bytes) -> ClientRequest:
     url = request.url
     path, _, query = url.raw_path.decode("ascii").partition("?")
-    port = "" if url.port is None else f":{url.port}"
-    host = f"[{url.host}]" if ":" in url.host else url.host
-    headers = {name.lower(): value for name, value in request.headers.items()}
+    host, port = url.host, url.port
+    host = f"[{host}]" if ":" in host else host
+    origin = f"{url.scheme}://{host}" if port is None else f"{url.scheme}://{host}:{port}"
     limits = request.extensions.get("timeout")
-    return ClientRequest(request.method, f"{url.scheme}://{host}{port}", path, query, headers, body, limits)
+    return ClientRequest(request.method, origin, path, query, _read_headers(request.headers), body, limits)
+
+
+def _read_headers(headers: Any) -> dict[str, str]:
+    try:
+        pairs = [(name.decode("ascii").lower(), value.decode("ascii")) for name, value in headers.raw]
+        if len(read := dict(pairs)) == len(pairs):
+            return read
+    except UnicodeDecodeError:
+        pass
+    # The library joins those of one name, and finds the encoding of others.
+    return {name.lower(): value for name, value in headers.items()}
 
 
 # --- the two libraries ------------------------------------------------------------------------------------------------
 
 
+_KINDS: dict[type, _Library] = {}
+"""By the class of a request, its library."""
+
+
 def _find_library(request: Any) -> _Library:
-    for kind in type(request).__mro__:
+    known = _KINDS.get(type(request))
+    return _look_up_library(type(request)) if known is None else known
+
+
+def _look_up_library(asked: type) -> _Library:
+    for kind in asked.__mro__:
         name = kind.__module__.partition(".")[0]
         if name in ("httpx", "httpx2"):
-            return _load_library(name)
-    raise TypeError(f"a request of httpx or httpx2 is expected, not one of {type(request).__module__}.")
+            found = _KINDS[asked] = _load_library(name)
+            return found
+    raise TypeError(f"a request of httpx or httpx2 is expected, not one of {asked.__module__}.")
 
 
 @cache

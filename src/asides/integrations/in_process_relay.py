@@ -100,6 +100,7 @@ class InProcessRelay:
         self._options = merge_options(_DEFAULTS, check_options(given))
         self._builder = CallBuilder(Options(), providers=providers, settings=settings)
         self._homes: dict[tuple[str, str], Home] = {}
+        self._relays: dict[tuple[str, str, str | None, Timeout], Relay] = {}
         self._lock = threading.Lock()
 
     @property
@@ -132,10 +133,32 @@ class InProcessRelay:
         return cast("AnyTransport", _HeaderTransport(transport, f"{request.origin}/", own, bearer))
 
     def _relay(self, request: ClientRequest, dialect: str, timeout: Timeout) -> Relayed:
-        home = self._find_home(request.origin + find_base_path(request.path), dialect)
+        relay = self._find_relay(
+            request.origin + find_base_path(request.path), dialect, read_key(request.headers), timeout
+        )
+        headers = select_shared_headers(request.headers)
+        relayed = RelayRequest(
+            dialect, request.method, request.path, request.query, headers, request.body, self._tenant
+        )
+        return relay.begin(relayed)
+
+    def _find_relay(self, address: str, dialect: str, key: str | None, timeout: Timeout) -> Relay:
+        """The relay for a home, the key of a client, and its limits: clients send many requests with the same."""
+        kind = (address, dialect, key, timeout)
+        known = self._relays.get(kind)
+        if known is None:
+            known = self._build_relay(address, dialect, key, timeout)
+            with self._lock:
+                if len(self._relays) >= _MOST_RELAYS:
+                    self._relays.clear()
+                self._relays[kind] = known
+        return known
+
+    def _build_relay(self, address: str, dialect: str, key: str | None, timeout: Timeout) -> Relay:
+        home = self._find_home(address, dialect)
         config = RelayConfig(
             home=home.provider,
-            home_options=home.options(read_key(request.headers)),
+            home_options=home.options(key),
             options=merge_options(Options(timeout=timeout), self._options),
             sink="app",
             reports_cuts=False,
@@ -143,11 +166,7 @@ class InProcessRelay:
             keys=self._vault.keys,
             state_mode=self._vault.mode,
         )
-        headers = select_shared_headers(request.headers)
-        relayed = RelayRequest(
-            dialect, request.method, request.path, request.query, headers, request.body, self._tenant
-        )
-        return Relay(self._builder, config).begin(relayed)
+        return Relay(self._builder, config)
 
     def _find_home(self, address: str, dialect: str) -> Home:
         known = self._homes.get((address, dialect))
@@ -180,6 +199,8 @@ class InProcessRelay:
 
 
 _MOST_HOMES = 64
+# Few: a key that a client has replaced must not stay.
+_MOST_RELAYS = 8
 
 
 def _read_model(body: bytes) -> str:

@@ -90,7 +90,10 @@ def list_providers(rows: Sequence[Provider] = ()) -> tuple[Provider, ...]:
 
 def normalise_name(name: str) -> str:
     """The name of a provider as names are compared: without case and without the marks that people leave out."""
-    return name.strip().lower().translate({ord(mark): None for mark in "-_. "})
+    return name.strip().lower().translate(_LEFT_OUT)
+
+
+_LEFT_OUT = {ord(mark): None for mark in "-_. "}
 
 
 def list_names(row: Provider) -> Iterator[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 from urllib.parse import parse_qsl, unquote
@@ -129,8 +129,11 @@ def find_endpoint(method: str, path: str, query: str, headers: Mapping[str, str]
     if len(path) > _LONGEST_PATH:
         raise NoEndpoint(dialects.resolve_alias(hint or PLAIN_DIALECT))
     path = path.rstrip("/") or "/"
-    parameters = dict(parse_qsl(query))
-    reply = match_ending(path, list_reply_paths())
+    parameters = dict(parse_qsl(query)) if query else {}
+    has_others = bool(dialects.list_third_party())
+    if method == "POST" and not has_others and (usual := _find_usual_reply(path)) is not None:
+        return Endpoint(usual, "reply", path, parameters)
+    reply = match_ending(path, list_reply_paths() if has_others else REPLY_PATHS)
     dialect = reply or _find_own_dialect(path, hint) or find_other_dialect(path, parameters, headers)
     dialect = dialects.resolve_alias(dialect)
     if path == "/" and method in ("GET", "HEAD"):
@@ -145,6 +148,13 @@ def find_endpoint(method: str, path: str, query: str, headers: Mapping[str, str]
     if known is None:
         raise NoEndpoint(dialect, tuple(actions))
     return Endpoint(dialect, known[0], path, parameters, known[1])
+
+
+@lru_cache(maxsize=256)
+def _find_usual_reply(path: str) -> str | None:
+    """The dialect of a path for replies that is nothing else as well; None for any other path."""
+    dialect = match_ending(path, REPLY_PATHS)
+    return None if dialect is None or path.endswith(LIST_PATHS) or match_endpoints(dialect, path) else dialect
 
 
 def match_endpoints(dialect: str, path: str) -> list[tuple[str, Action, dict[str, str]]]:

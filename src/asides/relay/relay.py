@@ -7,6 +7,7 @@ Not here: replies (relayed_reply), answers without one (model_answers, token_cou
 from __future__ import annotations
 
 import logging
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,7 +18,7 @@ from asides.flows.steps import Emit, Flow
 from asides.providers.provider import Target
 from asides.relay.endpoints import Endpoint, NoEndpoint, find_endpoint
 from asides.relay.error_response import MALFORMED, RelayRefusal, refuse_malformed, write_error_response
-from asides.relay.relay_config import Caller, RelayConfig
+from asides.relay.relay_config import Caller, OptionLayers, RelayConfig
 from asides.relay.relay_request import RelayOutcome, RelayRequest
 from asides.relay.relayed_reply import RelayedReply
 from asides.relay.state.relay_keys import RelayKeys
@@ -32,6 +33,13 @@ _UNWRITABLE = "the provider's reply could not be written in this dialect. To do:
 __all__ = ["Relay", "RelayConfig", "RelayExchange"]
 
 
+@lru_cache(maxsize=32)
+def _find_no_call(dialect: str) -> BareCall:
+    """The call of a request that asks no provider."""
+    row = plain_row(dialect)
+    return BareCall(Target(row, "", row.base_url))
+
+
 class Relay:
     """Relays requests. It holds no state of a request, so it is safe to use from many threads."""
 
@@ -41,21 +49,24 @@ class Relay:
         if config.keys is None:
             config = msgspec.structs.replace(config, keys=RelayKeys.generate())
         self._config = config
+        self._layers: dict[str, OptionLayers] = {}
 
     def begin(self, request: RelayRequest) -> RelayExchange:
         """Begin a request. Nothing is sent yet."""
-        return RelayExchange(request, self._builder, self._config)
+        return RelayExchange(request, self._builder, self._config, self._layers)
 
 
 class RelayExchange:
     """A relayed request in progress. `steps()` is its flow: it emits the head of the response, then its bytes."""
 
-    def __init__(self, request: RelayRequest, builder: CallBuilder, config: RelayConfig) -> None:
+    def __init__(
+        self, request: RelayRequest, builder: CallBuilder, config: RelayConfig, layers: dict[str, OptionLayers]
+    ) -> None:
+        self._layers = layers
         self._request = request
         self._builder = builder
         self._config = config
-        row = plain_row(request.dialect or "openai_chat")
-        self.call: CallLike = BareCall(Target(row, "", row.base_url))
+        self.call: CallLike = _find_no_call(request.dialect or "openai_chat")
         """The call before any other is chosen: it asks nobody."""
 
     def steps(self) -> Flow[RelayOutcome]:
@@ -66,7 +77,7 @@ class RelayExchange:
         except NoEndpoint as problem:
             caller = Caller(request, Endpoint(problem.dialect, "reply", request.path, {}), self._builder, self._config)
             return (yield from _fail(caller, _refuse_path(request, problem)))
-        caller = Caller(request, endpoint, self._builder, self._config)
+        caller = Caller(request, endpoint, self._builder, self._config, self._layers)
         reply = None
         error: AsidesError
         try:

@@ -59,11 +59,29 @@ class RelayConfig(msgspec.Struct, frozen=True):
     """Whether responses can be continued with `previous_response_id`, unless their request says `store: false`."""
 
 
+class OptionLayers(msgspec.Struct, frozen=True):
+    """What a relay and one of its routes say about every request, merged once."""
+
+    options: Options
+    """Without those of the settings, which reach each call by themselves."""
+    of_prompt: frozenset[str]
+    """Those, with the settings', that a request may say something else about."""
+
+
 class Caller:
     """The caller's side of one request: what it asks for, and the head of its response, which leaves once."""
 
-    def __init__(self, request: RelayRequest, endpoint: Endpoint, builder: CallBuilder, config: RelayConfig) -> None:
+    def __init__(
+        self,
+        request: RelayRequest,
+        endpoint: Endpoint,
+        builder: CallBuilder,
+        config: RelayConfig,
+        layers: dict[str, OptionLayers] | None = None,
+    ) -> None:
+        """`layers`: by the names of routes, what earlier requests have merged."""
         self.request = request
+        self.layers: dict[str, OptionLayers] = {} if layers is None else layers
         self.endpoint = endpoint
         self.builder = builder
         self.config = config

@@ -89,12 +89,14 @@ class RelayedReply:
         self._state.wants_storing = state.store is not False
         if state.previous_response_id is not None:
             asked = yield from self._expand(asked, state.previous_response_id)
-        options = collect_options(own, asked.prompt, route, caller.config, caller.builder)
+        options = collect_options(own, asked.prompt, route, caller.config, caller.builder, caller.layers)
         try:
             call = build_calls(caller, asked, options)
         except MissingKey as problem:
             raise explain_missing_key(problem, model, route, caller) from None
-        calls: Sequence[Call] = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
+        calls: Sequence[Call] = (call,)
+        if call.fallbacks:
+            calls = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
         if served is not None:
             asked = yield from self._state.restore(asked, [each.target for each in calls])
             calls = tuple(_replace_messages(each, asked.prompt) for each in calls)

@@ -14,7 +14,7 @@ import msgspec
 from asides.flows.build_call import PROMPT_OPTIONS, CallBuilder
 from asides.options import Options, merge_options
 from asides.relay.error_response import RelayRefusal
-from asides.relay.relay_config import RelayConfig
+from asides.relay.relay_config import OptionLayers, RelayConfig
 from asides.relay.routes import Route
 from asides.values.error_words import suggest_name
 from asides.values.messages import Prompt, Sampling
@@ -53,6 +53,15 @@ class RequestOptions(msgspec.Struct, frozen=True):
     visibility: tuple[str, ...] | None = None
     """The kinds of thinking that the caller wants at most; None: all that it may see."""
     may_forward: bool = True
+
+
+def merge_layers(route: Route, config: RelayConfig, builder: CallBuilder) -> OptionLayers:
+    """Merge what holds for all requests of a route."""
+    own = merge_options(config.options, route.options)
+    defaults = merge_options(builder.defaults, own)
+    has_limits = not builder.settings.origins.keys().isdisjoint(_NO_TOOL_LIMITS)
+    below = merge_options(_BASE, {} if has_limits else _NO_TOOL_LIMITS)
+    return OptionLayers(merge_options(below, own), frozenset(defaults.keys() & PROMPT_OPTIONS))
 
 
 def read_request_options(given: Any, config: RelayConfig) -> dict[str, Any]:
@@ -95,9 +104,23 @@ def _check_modesty(options: Mapping[str, Any]) -> None:
 
 
 def collect_options(
-    own: dict[str, Any], prompt: Prompt, route: Route, config: RelayConfig, builder: CallBuilder
+    own: dict[str, Any],
+    prompt: Prompt,
+    route: Route,
+    config: RelayConfig,
+    builder: CallBuilder,
+    known: dict[str, OptionLayers] | None = None,
 ) -> RequestOptions:
-    """Merge the options of a request. `own` are those that `read_request_options` has checked."""
+    """Merge the options of a request. `own` are those that `read_request_options` has checked. `known` are layers that
+    were merged before, by the names of their routes.
+    """
+    layers = known.get(route.name) if known is not None else None
+    if layers is None:
+        layers = merge_layers(route, config, builder)
+        if known is not None:
+            known[route.name] = layers
+    if not own and not layers.of_prompt:
+        return RequestOptions(layers.options, route.targets, False)
     fallbacks = own.get("fallbacks", ())
     fallbacks = (fallbacks,) if isinstance(fallbacks, str) else tuple(fallbacks)
     if not all(isinstance(name, str) for name in fallbacks):
@@ -106,16 +129,10 @@ def collect_options(
             param=f"{FIELD}.fallbacks",
         )
     named = cast(Options, {name: value for name, value in own.items() if name not in _OWN})
-    defaults = merge_options(merge_options(builder.defaults, config.options), route.options)
-    from_prompt = {
-        name: value
-        for name in defaults.keys() & PROMPT_OPTIONS
-        if (value := _read_from_prompt(prompt, name)) is not None
-    }
-    below = merge_options(_BASE, {} if _has_tool_limits(builder) else _NO_TOOL_LIMITS)
-    options = merge_options(merge_options(below, merge_options(config.options, route.options)), Options(**from_prompt))  # type: ignore[typeddict-item]
+    from_prompt = {name: value for name in layers.of_prompt if (value := _read_from_prompt(prompt, name)) is not None}
+    options = merge_options(layers.options, Options(**from_prompt))  # type: ignore[typeddict-item]
     options = merge_options(options, named)
-    new = (defaults.keys() & PROMPT_OPTIONS) - from_prompt.keys() | (named.keys() & PROMPT_OPTIONS)
+    new = layers.of_prompt - from_prompt.keys() | (named.keys() & PROMPT_OPTIONS)
     return RequestOptions(
         options,
         (*route.targets, *fallbacks),
@@ -123,10 +140,6 @@ def collect_options(
         None if "visibility" not in own else _read_kinds(own["visibility"]),
         own.get("forward", True) is not False,
     )
-
-
-def _has_tool_limits(builder: CallBuilder) -> bool:
-    return not builder.settings.origins.keys().isdisjoint(_NO_TOOL_LIMITS)
 
 
 def _read_from_prompt(prompt: Prompt, name: str) -> Any:

@@ -32,6 +32,8 @@ def build_calls(caller: Caller, served: ServedRequest, options: RequestOptions) 
             names.append(model)
             calls.append(problem)
         else:
+            if len(options.models) == 1 and not call.fallbacks:
+                return call
             each = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
             names += [one.model for one in each]
             calls += each
@@ -67,8 +69,12 @@ def _build_call(caller: Caller, model: str, served: ServedRequest, options: Opti
         # What the provider stores for a forwarded request is in its bytes; for others the relay stores it.
         state = msgspec.structs.replace(prompt.state, store=None, previous_response_id=None, conversation=None)
         prompt = msgspec.structs.replace(prompt, state=state)
-    call = builder.build(model, prompt, options, stream=served.stream)
     endpoint = _ENDPOINTS.get(caller.dialect)
+    others = row.also if is_home and row is not None and caller.dialect == RESPONSES else ()
+    if "endpoint" not in options and any(other.dialect == RESPONSES for other in others):
+        # A client of Responses asks its home for them, whatever asides would choose there.
+        options = merge_options(options, Options(endpoint=endpoint))
+    call = builder.build(model, prompt, options, stream=served.stream)
     if endpoint is None or "endpoint" in options or call.target.dialect == caller.dialect:
         return call
     # The home is the address that the client itself would have asked, in its own dialect.

@@ -77,7 +77,7 @@ def test_blanks_count_in_thoughts_and_not_at_the_ends_of_an_answer() -> None:
     assert digest_text(["\n a ", "b "]) == digest_text(["a b"])
     assert digest_text(["a b"]) != digest_text(["ab"])
     assert digest_thought("a ") != digest_thought("a")
-    assert digest_turn(["a"], [b"1"]) != digest_turn(["a"], [])
+    assert digest_turn(b"a", [b"1"]) != digest_turn(b"a", [])
     assert digest_text(["\ud800"]) != digest_text([""])
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from asides.history.redact import redact
+from asides.history.redact import redact, redact_thought
 from asides.providers.find import find_row
 from asides.providers.provider import Provider
 from asides.values.learned import Learned
@@ -123,8 +123,7 @@ def make_thought_state(
     """
     seals = thought.seals
     if is_stored and not needs_text:
-        (bare,) = redact((Message("assistant", (thought,)),))
-        seals = bare.parts[0].seals if bare.parts and isinstance(bare.parts[0], Thought) else ()
+        seals = redact_thought(thought).seals
     return PartState(
         block,
         "thought",
@@ -187,15 +186,15 @@ def find_thoughts_with_text(
     call tools; some take thinking back only then.
     """
     thoughts = {place: part for place, part in enumerate(parts) if isinstance(part, Thought)}
-    if not thoughts:
+    taken = [place for place, thought in thoughts.items() if thought.text and _takes_text(thought, rows, has_calls)]
+    if not taken:
         return frozenset()
     # A saved conversation has the same question: it marks each thought that is lost without its text.
+    if len(thoughts) == 1:
+        return frozenset(taken) if redact_thought(thoughts[taken[0]]).withheld else frozenset()
     (bare,) = redact((Message("assistant", tuple(thoughts.values())),), rows=rows)
-    return frozenset(
-        place
-        for (place, thought), left in zip(thoughts.items(), bare.parts, strict=True)
-        if thought.text and isinstance(left, Thought) and left.withheld and _takes_text(thought, rows, has_calls)
-    )
+    left = dict(zip(thoughts, bare.parts, strict=True))
+    return frozenset(place for place in taken if isinstance(part := left[place], Thought) and part.withheld)
 
 
 def _takes_text(thought: Thought, rows: Sequence[Provider], has_calls: bool) -> bool:
@@ -235,9 +234,9 @@ def digest_call(call: ToolCall) -> bytes:
     return _digest(call.name.encode("utf-8", "surrogatepass") + b"\0" + arguments)
 
 
-def digest_turn(texts: Iterable[str], calls: Iterable[bytes]) -> bytes:
-    """The digest of what a caller sees of a turn: its text, and the digests of its calls."""
-    return _digest(digest_text(texts) + b"".join(calls))
+def digest_turn(text: bytes, calls: Iterable[bytes]) -> bytes:
+    """The digest of what a caller sees of a turn: of the digests of its text and of its calls."""
+    return _digest(text + b"".join(calls))
 
 
 def extend_chain(chain: bytes, said: bytes) -> bytes:

@@ -89,13 +89,14 @@ class HistoryChain:
         """Add a turn of the model."""
         texts = [part.text for part in parts if isinstance(part, Text)]
         calls = tuple([digest_call(part) for part in parts if isinstance(part, ToolCall)])
-        seen = digest_turn(texts, calls)
+        text = digest_text(texts)
+        seen = digest_turn(text, calls)
         self._chain = extend_chain(self._chain, b"model" + seen)
         says_enough = bool(calls) or sum(map(len, texts)) >= _SHORTEST_ALONE
         near = extend_chain(self._before, seen)
         # A second turn after the same words of the user follows another turn.
         self._before = near
-        return Turn(start, end, parts, digest_text(texts), calls, self._chain, near, seen if says_enough else b"")
+        return Turn(start, end, parts, text, calls, self._chain, near, seen if says_enough else b"")
 
 
 def find_turns(messages: Sequence[Message]) -> Iterator[Turn]:

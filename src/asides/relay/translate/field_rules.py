@@ -5,6 +5,7 @@ Not here: how a field is translated (translate_fields), and the fields that ever
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -146,9 +147,14 @@ def find_rule(dialect: str, name: str) -> FieldRule:
     return FIELD_RULES.get(dialect, {}).get(name, UNKNOWN)
 
 
+@cache
+def _list_parents(dialect: str) -> frozenset[str]:
+    return frozenset(name.partition(".")[0] for name in FIELD_RULES.get(dialect, {}) if "." in name)
+
+
 def split_fields(dialect: str, extra: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a request by name; those of an object that has rules for its fields as "a.b"."""
-    parents = {name.partition(".")[0] for name in FIELD_RULES.get(dialect, {}) if "." in name}
+    parents = _list_parents(dialect) if extra else frozenset[str]()
     fields: dict[str, Any] = {}
     for name, value in extra.items():
         if name in parents and isinstance(value, dict):

@@ -72,6 +72,8 @@ class TranslatedExchange:
         sees_all = all(visibility.allows(caller.config.sink, kind) for kind in ("raw", "summary"))
         self._hides = not sees_all
         self._json_only = JsonOnly() if any(notice.code in _INSTRUCTED for notice in changes) else None
+        self._known: Reply | None = None
+        """The reply up to the current batch, once it was asked for."""
         self.status = 0
         """The status that the caller got."""
 
@@ -101,6 +103,7 @@ class TranslatedExchange:
                 step = send(value) if error is None else flow.throw(error)
                 value = error = None
                 if type(step) is Emit:
+                    self._known = None
                     events: list[Event] = step.events
                     if is_first:
                         is_first = False
@@ -127,12 +130,18 @@ class TranslatedExchange:
 
     def _begin_reply(self, events: list[Event]) -> list[Event]:
         """Name the model as the caller does, and tell the carrier what is known of the turn."""
-        if (partial := self._exchange.partial) is not None:
+        if (partial := self._look()) is not None:
             self._carrier.set_turn_facts(prefix=partial.prefix, learned=partial.learned, effort=partial.effort)
         if not isinstance(first := events[0], ReplyStarted):
             return events
         is_stored = can_store(self._caller, self._state)
         return [msgspec.structs.replace(first, model=self._served.model, stored=is_stored), *events[1:]]
+
+    def _look(self) -> Reply | None:
+        """The reply up to the current batch. Made once for a batch: a whole reply is one."""
+        if self._known is None:
+            self._known = self._exchange.partial
+        return self._known
 
     def _fit(self, events: list[Event]) -> list[Event]:
         """The events as the caller gets them."""
@@ -146,9 +155,10 @@ class TranslatedExchange:
 
     def _start(self, events: Sequence[Event]) -> list[Any]:
         self.status = 200
-        notices = [event.notice for event in events if isinstance(event, Warned)]
-        if self._exchange.partial is not None:
-            notices = [*self._exchange.partial.warnings]
+        if (partial := self._look()) is not None:
+            notices = [*partial.warnings]
+        else:
+            notices = [event.notice for event in events if isinstance(event, Warned)]
         notices += getattr(self._writer, "notices", ())
         notices += self._carrier.notices
         more = _STREAM_HEADERS if self._served.stream else {}
@@ -162,8 +172,7 @@ class TranslatedExchange:
 
     def _finish(self) -> Flow[None]:
         """Store what has to be kept, before the caller gets the end of the reply."""
-        reply = self._exchange.partial
-        if reply is None:
+        if not self._state.has_store or (reply := self._look()) is None:
             return
         yield from self._state.record(self._carrier, reply, self._ids.originals)
         yield from store_response(
