@@ -194,8 +194,7 @@ class _Replayer:
 
     def _is_own_seal(self, seal: Seal) -> bool:
         origin = seal.origin
-        is_from_relay = self._target.foreign or (origin is not None and bool(origin.endpoint))
-        if not is_from_relay and seal.value.startswith(ENVELOPES):
+        if seal.value.startswith(ENVELOPES) and self._target.base_url == self._target.provider.base_url:
             return False  # it is for the relay that made it, which is no provider's own address
         # A seal without an origin came with an imported history; the caller answers for it (requirements, H6).
         if origin is None:

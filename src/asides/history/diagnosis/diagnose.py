@@ -57,7 +57,7 @@ def diagnose(
     `thinking` is how the next request thinks, where the history has no settings. `format_name` wins over detection.
     """
     found = _find_model(model, base_url, providers)
-    draft = open_draft(open_history(history), format_name, found.provider.dialect)
+    draft = open_draft(open_history(history, is_named=format_name is not None), format_name, found.provider.dialect)
     target = _choose_dialect(found, draft.format)
     made_by = _read_origin(origin, target, providers, other_account=other_account)
     _Examination(draft, target, made_by, read_thinking(thinking)[0]).run()

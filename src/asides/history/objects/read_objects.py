@@ -146,15 +146,17 @@ def _import(dialect: Any, documents: list[Fields]) -> list[Message]:
 _SAVED_FORMATS = ("openai_chat", "anthropic", "openai_responses", "gemini")
 
 
-def open_history(history: Any) -> Any:
+def open_history(history: Any, *, is_named: bool = False) -> Any:
     """A history without objects of other libraries: plain values, or our messages where the format is a library's own.
 
-    Lists, requests and saved conversations in the formats of providers stay as they are.
+    Lists, requests and saved conversations in the formats of providers stay as they are. `is_named`: the caller names
+    the format, so that plain values are not looked at.
     """
     items = _find_messages(history)
     if not isinstance(items, (list, tuple)):
         return items if is_plain(items) else to_plain(items)
-    if is_plain(items) and not any(isinstance(item, dict) and _is_library(item) for item in items):
+    is_library = not is_named and any(isinstance(item, dict) and _is_library(item) for item in items)
+    if is_plain(items) and not is_library:
         return items
     opened = open_items(items, _is_message)
     messages: list[Message] = []
