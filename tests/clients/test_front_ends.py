@@ -59,8 +59,12 @@ RUN = [
 ]
 
 
-VERSIONS = ["ai", "ai-5", "ai-7"]
-WITH_OTHERS = [("anthropic", "ai-5"), ("anthropic", "ai-7"), ("gemini", "ai-5"), ("gemini", "ai-7")]
+# Node takes seconds to start: the versions before and after run with -m "clients and thorough".
+OTHERS = ("ai-5", "ai-7")
+VERSIONS = ["ai", *(pytest.param(name, marks=pytest.mark.thorough) for name in OTHERS)]
+WITH_OTHERS = [
+    pytest.param(dialect, name, marks=pytest.mark.thorough) for dialect in ("anthropic", "gemini") for name in OTHERS
+]
 
 
 @pytest.mark.parametrize(("dialect", "package"), [*((dialect, "ai") for dialect in MODELS), *WITH_OTHERS])
