@@ -117,14 +117,14 @@ def _draw_line(line: Line) -> str:
 
 
 def _hide_seconds(picture: str) -> str:
-    return re.sub(r"\d+\.\d s thinking", "… s thinking", picture)
+    return re.sub(r" · \d+\.\d s thinking", "", picture)
 
 
 def main(words: list[str]) -> int:
     """Write or check; 0 when the picture is current."""
     picture = draw(read_screen(record()))
     if words == ["--check"]:
-        # How long the model thinks depends on the machine.
+        # How long the model thinks depends on the machine, and a very short time is not shown.
         if PICTURE.exists() and _hide_seconds(PICTURE.read_text(encoding="utf-8")) == _hide_seconds(picture):
             return 0
         print(f"{PICTURE.relative_to(ROOT)} is not current; run python3 scripts/dev.py docs")

@@ -37,6 +37,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path.parent.name == "clients":
             item.add_marker("clients")
+        if item.get_closest_marker("clients"):
+            # Other libraries leave connections to the collector, which finds them in whatever test runs then.
+            item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+            item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
     named = {Path(argument.partition("::")[0]).resolve() for argument in config.args}
     for marker in _ONLY_IF_ASKED:
         if _asks_for(marker, config):

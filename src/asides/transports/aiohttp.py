@@ -281,6 +281,8 @@ class _AiohttpResponse:
         finally:
             self._opening = None
             _current.set(None)
+            # Timers of the session may hold this response, and a session must not hold its own transport.
+            del self._transport
             if self._response is None:
                 # aiohttp would wait until the rest of the request is sent.
                 self._abort()

@@ -355,7 +355,7 @@ def test_a_router_s_refusal_is_read_and_healed() -> None:
         client = asides.Client(providers=[_row("openrouter", served.url)], retries=0, stream=False, api_key=KEY)
         history = [
             user("?"),
-            assistant(Thought("t", seals=(Seal("reasoning_details", "", None, details),)), "ok"),
+            assistant(Thought("t", seals=(Seal("reasoning_details", "bad-seal", None, details),)), "ok"),
             user("!"),
         ]
         with client:
