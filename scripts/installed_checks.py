@@ -26,7 +26,10 @@ _TESTS = (
 )
 _TEST_PACKAGES = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis")
 # Packages of extras: without them, modules that need them cannot be imported.
-_OF_EXTRAS = ("mcp", "rich", "genai_prices", "botocore", "google", "azure", "xllamacpp", "pytest")
+_OF_EXTRAS = (
+    *("mcp", "rich", "genai_prices", "botocore", "google", "azure", "xllamacpp", "pytest"),
+    *("anthropic", "cryptography", "httpx", "httpx2", "langchain_core", "openai"),
+)
 
 _LAZY = """
 import sys
