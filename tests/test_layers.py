@@ -457,7 +457,6 @@ _TESTED_ELSEWHERE: dict[str, str] = {
     "transports/protocols.py": "protocols, no behaviour",
     "values/message_facts.py": "values of messages: test_messages.py and the law that messages are encoded once",
     "values/model_info.py": "values, no behaviour",
-    "values/stored_records.py": "values, no behaviour",
 }
 
 

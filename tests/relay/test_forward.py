@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from asides.flows.steps import StoredRecord
 from asides.options import Options
 from asides.relay.relay_request import RelayRequest
 from asides.relay.vault.memory_vault import MemoryVault
@@ -12,7 +13,6 @@ from asides.testing import Stage
 from asides.testing.stage import Fail, Raw, Refuse, Say
 from asides.values.messages import Message, Prompt, user
 from asides.values.parts import ToolCall, ToolResult
-from asides.values.stored_records import StoredRecord
 from asides.values.thinking import Thinking
 from asides.values.tools import Tool
 from tests.loopback import ReceivedRequest, saying, serving, whole_response

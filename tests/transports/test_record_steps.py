@@ -8,10 +8,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from asides.flows.steps import DeleteRecords, ReadRecords, WriteRecord
+from asides.flows.steps import DeleteRecords, ReadRecords, StoredRecord, WriteRecord
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.transports.record_steps import carry_out, carry_out_async
-from asides.values.stored_records import StoredRecord
 
 _RECORD = StoredRecord("one", ("key",), b"payload")
 _READ, _WRITE, _DELETE = ReadRecords("t", ("key",)), WriteRecord("t", _RECORD), DeleteRecords("t", ("key",))

@@ -25,7 +25,6 @@ import msgspec
 
 from asides.dialects.dialect import HttpRequest
 from asides.providers.credentials import KeySource
-from asides.values.stored_records import StoredRecord
 
 if TYPE_CHECKING:
     # A plain call loads nothing that only agents need.
@@ -100,6 +99,19 @@ class UseCall(msgspec.Struct, frozen=True):
     """Send what follows to the target of this call, with its key. Another call's key never goes there."""
 
     call: Call
+
+
+class StoredRecord(msgspec.Struct, frozen=True):
+    """An immutable record of a store: opaque bytes under opaque keys. The store reads neither."""
+
+    id: str
+    """Unlike that of any other record."""
+    keys: tuple[str, ...]
+    """The keys under which it is found. Two records may share one."""
+    payload: bytes
+
+    def __repr__(self) -> str:
+        return f"StoredRecord({len(self.keys)} keys, <{len(self.payload)} bytes>)"
 
 
 class ReadRecords(msgspec.Struct, frozen=True):

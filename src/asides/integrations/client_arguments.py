@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from asides.integrations.client_requests import NO_KEY, OWN_FIELD
+from asides.integrations.client_requests import NO_KEY
 from asides.integrations.httpx_transport import AsidesTransport, AsyncAsidesTransport
+from asides.relay.request_options import FIELD
 from asides.values.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def fill_arguments(
 ) -> dict[str, Any]:
     """The arguments for the official class. Without a key the client gets one that goes nowhere."""
     given = dict(arguments)
-    options = given.pop(OWN_FIELD, None)
+    options = given.pop(FIELD, None)
     if (client := given.get("http_client")) is None:
         given["http_client"] = build_client(options)
     else:

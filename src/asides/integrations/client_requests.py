@@ -16,14 +16,10 @@ from asides.options import Options, Timeout, reject_unknown
 from asides.providers.credentials import is_loopback
 from asides.providers.find import is_own_address, list_providers, plain_row
 from asides.providers.provider import Provider
-from asides.relay.request_options import FIELD
 from asides.values.errors import ConfigError
 
 NO_KEY = "asides-finds-the-key"
 """The key of a client that was given none. It goes nowhere: keys then come from the environment and the key file."""
-
-OWN_FIELD = FIELD
-"""The field of a request's body, and the argument of a client, that holds options of asides."""
 
 _CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 _SHARED_HEADERS = frozenset(

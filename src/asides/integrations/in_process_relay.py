@@ -36,7 +36,7 @@ from asides.providers.find import find_host, find_row
 from asides.providers.provider import LAUNCH_URL, Provider, Target
 from asides.relay.endpoints import NoEndpoint, find_endpoint
 from asides.relay.error_response import write_error_response
-from asides.relay.relay import Relay, RelayConfig
+from asides.relay.relay import Relay, RelayConfig, find_no_call
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
 from asides.relay.state.turn_state import StateMode
 from asides.relay.vault.open_vault import OpenedVault, open_vault
@@ -281,8 +281,7 @@ class Answered:
     """A request that is answered with an error, before anything is sent."""
 
     def __init__(self, dialect: str, error: AsidesError) -> None:
-        row = plain_row(dialect)
-        self.call: CallLike = BareCall(Target(row, "", row.base_url))
+        self.call: CallLike = find_no_call(dialect)
         self._response = write_error_response(error, dialect)
         self._error = error
 

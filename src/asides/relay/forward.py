@@ -25,7 +25,7 @@ from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep, UseCall
 from asides.options import CallOptions
 from asides.providers.credentials import KeySource, collect_secrets, find_key
 from asides.providers.find import find_host
-from asides.relay.relay_config import Caller
+from asides.relay.relay_config import STREAM_HEADERS, Caller
 from asides.relay.relay_request import RelayOutcome
 from asides.relay.splice_body import splice_body
 from asides.values.errors import AsidesError, ProtocolError, ProviderError, TransportError
@@ -277,7 +277,7 @@ class ForwardExchange:
         headers = select_response_headers(head.headers)
         if not self._stream:
             return (yield from self._receive_whole(headers))
-        headers |= {"cache-control": "no-cache", "x-accel-buffering": "no"}
+        headers |= STREAM_HEADERS
         started: list[Any] = [*caller.start(head.status, headers, self._notices)]
         is_recorded = False
         lost: TransportError | None = None

@@ -34,7 +34,7 @@ __all__ = ["Relay", "RelayConfig", "RelayExchange"]
 
 
 @lru_cache(maxsize=32)
-def _find_no_call(dialect: str) -> BareCall:
+def find_no_call(dialect: str) -> BareCall:
     """The call of a request that asks no provider."""
     row = plain_row(dialect)
     return BareCall(Target(row, "", row.base_url))
@@ -66,7 +66,7 @@ class RelayExchange:
         self._request = request
         self._builder = builder
         self._config = config
-        self.call: CallLike = _find_no_call(request.dialect or "openai_chat")
+        self.call: CallLike = find_no_call(request.dialect or "openai_chat")
         """The call before any other is chosen: it asks nobody."""
 
     def steps(self) -> Flow[RelayOutcome]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 ThinkingField = Literal["reasoning_content", "reasoning", "thinking", "reasoning_details"]
 
 NOTICE_HEADER = "x-asides-notice"
+STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+"""Headers of a stream: no proxy on the way keeps it, or holds it back."""
 _MOST_NOTICES = 20
 _MOST_CHARACTERS = 1000
 

@@ -85,12 +85,12 @@ def read_request_options(given: Any, config: RelayConfig) -> dict[str, Any]:
             raise RelayRefusal(f"{FIELD}.{name} is no option of a request; {meant}", param=FIELD)
     options = {name: value for name, value in given.items() if value is not None}
     if not config.trusts_callers:
-        _check_modesty(options)
+        _check_limits(options)
     return options
 
 
-def _check_modesty(options: Mapping[str, Any]) -> None:
-    """Raise a RelayRefusal for options that only a trusted caller may have."""
+def _check_limits(options: Mapping[str, Any]) -> None:
+    """Raise a RelayRefusal for more than a caller that is not trusted may ask for."""
     for name, most in _MOST.items():
         value = options.get(name)
         if isinstance(value, (int, float)) and not value <= most:

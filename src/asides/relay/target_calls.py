@@ -52,7 +52,7 @@ def explain_missing_key(problem: MissingKey, model: str, route: Route, caller: C
         return problem
     # The client's own key belongs to its own address.
     own = 'pass extra_body={"asides": {"api_key": …}}'
-    return problem.with_last(own if config.trusts_callers else "ask whoever runs this relay")
+    return problem.with_hint(own if config.trusts_callers else "ask whoever runs this relay")
 
 
 def _build_call(caller: Caller, model: str, served: ServedRequest, options: Options) -> Call:

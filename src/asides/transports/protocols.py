@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from asides.dialects.dialect import HttpRequest
-from asides.flows.steps import Head
+from asides.flows.steps import Head, StoredRecord
 from asides.options import Timeout
-from asides.values.stored_records import StoredRecord
 
 MOST_PATIENCE = 10
 """Reads with patience end after this many times of it, though something arrives now and then."""

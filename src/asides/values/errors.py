@@ -89,7 +89,7 @@ class MissingKey(ConfigError):
         self.provider = provider
         self.variables = variables
 
-    def with_last(self, way: str) -> MissingKey:
+    def with_hint(self, way: str) -> MissingKey:
         """The same error for callers that pass a key in another way than `api_key=`."""
         return _rebuild(type(self), (f"{str(self).removesuffix('pass api_key=.')}{way}.",), self.__dict__)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from asides.flows.steps import StoredRecord
 from asides.relay.relay_request import RelayRequest
 from asides.testing import Stage
 from asides.testing.stage import Say
-from asides.values.stored_records import StoredRecord
 from tests.relay.relaying import Door
 
 

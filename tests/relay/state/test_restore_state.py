@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asides.dialects import DIALECTS, find_dialect
+from asides.flows.steps import StoredRecord
 from asides.history.plan import plan
 from asides.providers.find import find_target
 from asides.relay.state import relay_keys
@@ -25,7 +26,6 @@ from asides.values.learned import Learned
 from asides.values.messages import Message, Prompt, assistant, user
 from asides.values.parts import Part, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.reply import Reply
-from asides.values.stored_records import StoredRecord
 from asides.values.thinking import Origin, Seal, Thought
 from tests.history.strict_stages import MODELS, Model, question, script
 from tests.relay.relayed_turns import KEYS as RING

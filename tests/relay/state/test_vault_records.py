@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from asides.flows.steps import StoredRecord
 from asides.providers.find import find_target
 from asides.relay.state.relay_keys import RelayKeys
 from asides.relay.state.turn_state import TurnState
@@ -20,7 +21,6 @@ from asides.relay.state.vault_records import (
 from asides.values.messages import Message, assistant, user
 from asides.values.parts import Part, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
-from asides.values.stored_records import StoredRecord
 from asides.values.thinking import Origin, Seal, Thought
 
 RING = RelayKeys((b"k" * 32,))

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from asides.flows.steps import StoredRecord
 from asides.relay.vault import VaultLimits
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.relay.vault.sqlite_vault import SqliteVault
-from asides.values.stored_records import StoredRecord
 
 DAY = 24 * 60 * 60.0
 Vault = MemoryVault | SqliteVault

@@ -20,7 +20,7 @@ import pytest
 
 from asides.conversations.store import StoreError
 from asides.conversations.store.sqlite import SqliteStore
-from asides.flows.steps import ReadRecords, WriteRecord
+from asides.flows.steps import ReadRecords, StoredRecord, WriteRecord
 from asides.providers.find import find_target
 from asides.relay.vault.open_vault import open_vault
 from asides.relay.vault.sqlite_vault import SqliteVault
@@ -28,7 +28,6 @@ from asides.transports.record_steps import carry_out
 from asides.values.messages import user
 from asides.values.parts import Text, ToolCall
 from asides.values.reply import Reply
-from asides.values.stored_records import StoredRecord
 from asides.values.thinking import Seal, Thought
 from tests.relay.relayed_turns import Caller
 
@@ -102,7 +101,7 @@ def test_a_restart_changes_nothing(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from asides.relay.vault.sqlite_vault import SqliteVault
-from asides.values.stored_records import StoredRecord
+from asides.flows.steps import StoredRecord
 
 path, name, most = sys.argv[1], sys.argv[2], int(sys.argv[3])
 vault = SqliteVault(path)

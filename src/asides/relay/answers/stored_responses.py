@@ -14,7 +14,7 @@ import msgspec
 
 from asides.dialects import find_dialect
 from asides.dialects.dialect import ServedRequest, Writer
-from asides.flows.steps import DeleteRecords, Emit, Flow, ReadRecords
+from asides.flows.steps import DeleteRecords, Emit, Flow, ReadRecords, StoredRecord
 from asides.relay.error_response import RelayRefusal
 from asides.relay.forward import forward_to_home
 from asides.relay.relay_config import Caller
@@ -28,7 +28,6 @@ from asides.values.fold import simulate
 from asides.values.messages import Message
 from asides.values.parts import Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
-from asides.values.stored_records import StoredRecord
 from asides.values.thinking import Thought
 from asides.values.visibility import Sink, Visibility
 

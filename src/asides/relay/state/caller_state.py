@@ -10,18 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
-from asides.flows.steps import Flow, WriteRecord
+from asides.flows.steps import Flow, StoredRecord, WriteRecord
 from asides.providers.provider import Target
 from asides.relay.relay_config import Caller
 from asides.relay.state.carry_state import StateCarrier
+from asides.relay.state.inlined_thinking import separate_inlined
 from asides.relay.state.relay_keys import RelayKeys, TenantKeys
 from asides.relay.state.restore_state import STORE_FAILED, restore
 from asides.relay.state.turn_state import HAS_STORE
-from asides.relay.translate.inlined_thinking import separate_inlined
 from asides.values.messages import Message
 from asides.values.notices import Notice
 from asides.values.reply import Reply
-from asides.values.stored_records import StoredRecord
 from asides.values.visibility import Visibility
 
 

@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from asides.flows.steps import StoredRecord
 from asides.providers.provider import Provider
 from asides.relay.state.envelope import make_envelope, make_reference, wrap_in_base64
 from asides.relay.state.relay_keys import TenantKeys, can_encrypt
@@ -43,7 +44,6 @@ from asides.values.messages import Message
 from asides.values.notices import Notice
 from asides.values.parts import ToolCall, read_arguments
 from asides.values.reply import Reply
-from asides.values.stored_records import StoredRecord
 from asides.values.thinking import Effort, Seal, Thought, ThoughtKind, ThoughtSource
 
 # Seals that are the last of their thought.

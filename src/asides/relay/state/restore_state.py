@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from asides.dialects import find_facts
-from asides.flows.steps import ReadRecords
+from asides.flows.steps import ReadRecords, StoredRecord
 from asides.history.replay import is_same_host
 from asides.providers.provider import Target
 from asides.relay.state.clean_history import clean_document
@@ -33,7 +33,6 @@ from asides.relay.state.vault_records import Turn, find_turns, list_levels, open
 from asides.values.messages import Message, Prompt, StoredResponse
 from asides.values.notices import Notice
 from asides.values.parts import Part, Refusal, ServerTool, ToolResult, UnknownPart
-from asides.values.stored_records import StoredRecord
 from asides.values.thinking import Seal, Thought
 
 STORE_FAILED = "relay_store_failed"

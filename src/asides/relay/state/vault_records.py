@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from asides.flows.steps import StoredRecord
 from asides.providers.provider import Provider
 from asides.relay.state.relay_keys import TenantKeys, can_encrypt
 from asides.relay.state.turn_state import (
@@ -30,7 +31,6 @@ from asides.relay.state.turn_state import (
 from asides.values.messages import Message
 from asides.values.parts import Part, Text, ToolCall
 from asides.values.reply import Reply
-from asides.values.stored_records import StoredRecord
 from asides.values.thinking import Thought
 
 _PLAIN, _ENCRYPTED = b"\0", b"\1"

@@ -20,18 +20,17 @@ from asides.providers.provider import Target
 from asides.relay.answers.stored_responses import can_store, store_response
 from asides.relay.endpoints import MakeWriter
 from asides.relay.error_response import ErrorResponse, write_stream_error
-from asides.relay.relay_config import Caller
+from asides.relay.relay_config import STREAM_HEADERS, Caller
 from asides.relay.state.caller_state import CallerState
 from asides.relay.translate.call_ids import CallerIds
 from asides.relay.translate.translate_fields import find_tool_map, fit_prompt
-from asides.relay.visible_events import JsonOnly, hide_thinking
+from asides.relay.translate.visible_events import JsonOnly, hide_thinking
 from asides.values.errors import TransportError
 from asides.values.events import Event, ReplyEnded, ReplyStarted, TextDelta, Warned
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 from asides.values.visibility import Visibility
 
-_STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 _INSTRUCTED = ("schema_instructed", "output_instructed")
 
 
@@ -161,7 +160,7 @@ class TranslatedExchange:
             notices = [event.notice for event in events if isinstance(event, Warned)]
         notices += getattr(self._writer, "notices", ())
         notices += self._carrier.notices
-        more = _STREAM_HEADERS if self._served.stream else {}
+        more = STREAM_HEADERS if self._served.stream else {}
         return self._caller.start(200, {"content-type": self._writer.content_type, **more}, notices)
 
     def _end(self, end: ReplyEnded) -> ReplyEnded:

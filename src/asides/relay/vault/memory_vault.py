@@ -10,8 +10,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
+from asides.flows.steps import StoredRecord
 from asides.relay.vault import VaultLimits
-from asides.values.stored_records import StoredRecord
 
 
 class _Tenant:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Self
 
 from asides.conversations.store import StoreError
 from asides.conversations.store.sqlite_file import READ, WRITE, SqliteFile
+from asides.flows.steps import StoredRecord
 from asides.relay.vault import VaultLimits
 from asides.relay.vault.memory_vault import measure_record
-from asides.values.stored_records import StoredRecord
 
 if TYPE_CHECKING:
     import sqlite3

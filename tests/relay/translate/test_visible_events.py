@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asides.relay.visible_events import JsonOnly, hide_thinking
+from asides.relay.translate.visible_events import JsonOnly, hide_thinking
 from asides.values.events import Event, ReplyEnded, ReplyStarted, TextDelta, ThinkingDelta, ThoughtSealed
 from asides.values.thinking import Seal
 from asides.values.visibility import Visibility

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asides.relay.translate.inlined_thinking import INLINED, separate_inlined
+from asides.relay.state.inlined_thinking import INLINED, separate_inlined
 from asides.values.messages import Message, user
 from asides.values.notices import Notice
 from asides.values.parts import Text, ToolCall
