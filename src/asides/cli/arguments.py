@@ -15,7 +15,14 @@ from asides.cli.parse_arguments import (
     declare_help,
     format_list,
 )
-from asides.cli.service_arguments import declare_clean, declare_doctor, declare_keys, declare_probe, declare_stage
+from asides.cli.service_arguments import (
+    declare_clean,
+    declare_doctor,
+    declare_keys,
+    declare_probe,
+    declare_serve,
+    declare_stage,
+)
 
 # --- ask, chat, explain -----------------------------------------------------------------------------------------------
 
@@ -358,6 +365,7 @@ COMMANDS: dict[str, Command] = {
     "config": Command(
         "Show every setting and its origin, change one, or trust a folder's file.", _declare_config, "asides.cli.config"
     ),
+    "serve": Command("Run the gateway: every client on any model.", declare_serve, "asides.cli.serve"),
     "stage": Command("Run an offline provider on this machine. Needs no key.", declare_stage, "asides.cli.stage"),
     "help": Command("Show the help of a command, or print the manual page.", declare_help, "asides.cli.manual"),
     "completion": Command(

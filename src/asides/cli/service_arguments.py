@@ -1,5 +1,5 @@
-"""Declares the arguments of the commands that look after histories, keys and servers: doctor, clean, keys, probe and
-stage.
+"""Declares the arguments of the commands that look after histories, keys and servers: doctor, clean, keys, probe,
+stage and serve.
 
 Not here: those of the other commands (arguments), and the parsing (parse_arguments).
 """
@@ -121,6 +121,14 @@ def declare_stage(parser: argparse.ArgumentParser) -> None:
         help="strict: refuse what the real servers refuse; lenient: answer it, and report it (default: %(default)s)",
     )
     parser.add_argument("--date", metavar="DAY", help="the day whose rules apply, such as 2026-11-15 (default: today)")
+
+
+def declare_serve(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `asides serve`."""
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    parser.add_argument(
+        "--port", type=parse_port, default=4242, help="its port (default: %(default)s); 0 picks a free one"
+    )
 
 
 def parse_port(text: str) -> int:

@@ -26,6 +26,7 @@ from asides.values.errors import AsidesError, ProtocolError
 
 if TYPE_CHECKING:
     from asides.flows.build_call import CallBuilder
+    from asides.relay.observer import RelayObserver
 
 _log = logging.getLogger("asides")
 _UNWRITABLE = "the provider's reply could not be written in this dialect. To do: report it, with the log of asides."
@@ -51,18 +52,24 @@ class Relay:
         self._config = config
         self._layers: dict[str, OptionLayers] = {}
 
-    def begin(self, request: RelayRequest) -> RelayExchange:
+    def begin(self, request: RelayRequest, observer: RelayObserver | None = None) -> RelayExchange:
         """Begin a request. Nothing is sent yet."""
-        return RelayExchange(request, self._builder, self._config, self._layers)
+        return RelayExchange(request, self._builder, self._config, self._layers, observer)
 
 
 class RelayExchange:
     """A relayed request in progress. `steps()` is its flow: it emits the head of the response, then its bytes."""
 
     def __init__(
-        self, request: RelayRequest, builder: CallBuilder, config: RelayConfig, layers: dict[str, OptionLayers]
+        self,
+        request: RelayRequest,
+        builder: CallBuilder,
+        config: RelayConfig,
+        layers: dict[str, OptionLayers],
+        observer: RelayObserver | None = None,
     ) -> None:
         self._layers = layers
+        self._observer = observer
         self._request = request
         self._builder = builder
         self._config = config
@@ -77,7 +84,7 @@ class RelayExchange:
         except NoEndpoint as problem:
             caller = Caller(request, Endpoint(problem.dialect, "reply", request.path, {}), self._builder, self._config)
             return (yield from _fail(caller, _refuse_path(request, problem)))
-        caller = Caller(request, endpoint, self._builder, self._config, self._layers)
+        caller = Caller(request, endpoint, self._builder, self._config, self._layers, self._observer)
         reply = None
         error: AsidesError
         try:

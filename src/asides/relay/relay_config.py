@@ -21,6 +21,7 @@ from asides.values.visibility import Sink
 
 if TYPE_CHECKING:
     from asides.flows.build_call import CallBuilder
+    from asides.relay.observer import RelayObserver
 
 ThinkingField = Literal["reasoning_content", "reasoning", "thinking", "reasoning_details"]
 
@@ -80,8 +81,10 @@ class Caller:
         builder: CallBuilder,
         config: RelayConfig,
         layers: dict[str, OptionLayers] | None = None,
+        observer: RelayObserver | None = None,
     ) -> None:
         """`layers`: by the names of routes, what earlier requests have merged."""
+        self.observer = observer
         self.request = request
         self.layers: dict[str, OptionLayers] = {} if layers is None else layers
         self.endpoint = endpoint

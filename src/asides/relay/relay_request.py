@@ -59,3 +59,9 @@ class RelayOutcome(msgspec.Struct, frozen=True):
     """The reply, or as much of it as arrived."""
     notices: tuple[Notice, ...] = ()
     error: AsidesError | None = None
+    attempts: int = 0
+    """The requests that were sent to providers."""
+    restored: int = 0
+    """The earlier turns whose state was put back from the store or from what the caller carried."""
+    missed: int = 0
+    """The earlier turns whose state was wanted and not found."""

@@ -1,0 +1,29 @@
+"""The HTTP application of a gateway: which handler gets which path. `make_app(service)`.
+
+Everything that no other handler has is a request for the relay. Not here: the handlers.
+"""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from asides.gateway.relay_handler import handle_relayed
+from asides.gateway.service import Service
+
+SERVICE = web.AppKey("service", Service)
+
+
+def make_app(service: Service) -> web.Application:
+    """The application over a service, which it closes at its end."""
+    app = web.Application(client_max_size=service.settings.max_body)
+    app[SERVICE] = service
+
+    async def relay(request: web.Request) -> web.StreamResponse:
+        return await handle_relayed(request, service)
+
+    async def close(_: web.Application) -> None:
+        await service.close()
+
+    app.on_cleanup.append(close)
+    app.router.add_route("*", "/{path:.*}", relay)
+    return app

@@ -1,0 +1,34 @@
+"""What someone may see of a relayed request under way, such as an inspector: `RelayObserver`.
+
+Not here: the outcome, which everyone gets (relay_request).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from asides.relay.relay_request import RelayMode
+
+if TYPE_CHECKING:
+    from asides.dialects.dialect import HttpRequest
+    from asides.flows.call import Call
+    from asides.history.plan import Decision
+    from asides.values.events import Event
+
+
+class RelayObserver:
+    """Sees one relayed request. Every method does nothing here; it is called in the order of what happens, must be
+    fast, and must raise nothing."""
+
+    def see_target(self, call: Call, mode: RelayMode, reason: str) -> None:
+        """A target was chosen, and how it is asked. Again for each fallback."""
+
+    def see_plan(self, decisions: Sequence[Decision]) -> None:
+        """What the plan decided about the parts of earlier turns."""
+
+    def see_request(self, request: HttpRequest) -> None:
+        """A request leaves for the provider, without its key. Again for each attempt."""
+
+    def see_events(self, events: Sequence[Event]) -> None:
+        """Events of the reply, as they were decoded: thinking that the caller may not see is among them."""
