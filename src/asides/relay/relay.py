@@ -134,6 +134,10 @@ def _answer(caller: Caller) -> Flow[RelayOutcome]:
             from asides.relay.answers.token_counts import count_tokens
 
             return count_tokens(caller)
+        case "compact":
+            from asides.relay.answers.compaction_answers import answer_compaction
+
+            return answer_compaction(caller)
         case "show_response" | "delete_response" | "cancel_response" | "list_input":
             from asides.relay.answers.stored_responses import answer_stored
 

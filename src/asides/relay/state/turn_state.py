@@ -33,7 +33,7 @@ class PartState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     block: int
     """Its place among the parts of the turn."""
-    what: Literal["thought", "text", "call", "whole"]
+    what: Literal["thought", "text", "call", "whole", "summary"]
     seals: tuple[Seal, ...] = ()
     digest: bytes = b""
     size: int = 0
@@ -45,7 +45,8 @@ class PartState(msgspec.Struct, frozen=True, omit_defaults=True):
     custom: bool = False
     """For a call: its arguments are free text."""
     text: str | None = None
-    """For a thought: its text, where the provider wants it back and the caller may not return it."""
+    """For a thought: its text, where the provider wants it back and the caller may not return it. For a summary of a
+    conversation: the summary."""
     needs_text: bool = False
     """For a thought: the provider does not take it back without its text."""
     kind: ThoughtKind = "raw"

@@ -189,14 +189,21 @@ class TranslatedExchange:
         )
 
 
-def open_writer(served: ServedRequest, caller: str, target: Target, make_writer: MakeWriter | None = None) -> Writer:
+def open_writer(
+    served: ServedRequest,
+    caller: str,
+    target: Target,
+    make_writer: MakeWriter | None = None,
+    *,
+    foreign: bool | None = None,
+) -> Writer:
     """Make the writer of one reply: it writes the events of any provider in the caller's dialect, with the caller's
     names of its tools. Our dialects give a ReplyWriter; a registered one gives its own. `make_writer`: for a second
-    form of the caller's dialect.
+    form of the caller's dialect. `foreign`: whether the events are of another dialect; None: as the target's is.
     """
     make = make_writer or find_dialect(caller).writer
     writer = make(model=served.model, stream=served.stream, include_usage=served.include_usage)
     if isinstance(writer, ReplyWriter):
         tools = find_tool_map(served, caller, target).received
-        writer.serve(served, tools, foreign=caller != target.dialect)
+        writer.serve(served, tools, foreign=caller != target.dialect if foreign is None else foreign)
     return writer
