@@ -85,29 +85,34 @@ class RelayExchange:
             caller = Caller(request, Endpoint(problem.dialect, "reply", request.path, {}), self._builder, self._config)
             return (yield from _fail(caller, _refuse_path(request, problem)))
         caller = Caller(request, endpoint, self._builder, self._config, self._layers, self._observer)
-        reply = None
-        error: AsidesError
-        try:
-            if endpoint.action == "reply":
-                reply = RelayedReply(caller)
-                return (yield from reply.steps())
-            return (yield from _answer(caller))
-        except AsidesError as problem:
-            error = problem
-        except MALFORMED as problem:
-            if reply is None or not reply.has_begun:
-                # A reader, or a rule, that trusted the type of a field.
-                _log.debug("a request could not be read: %s", type(problem).__name__)
-                error = refuse_malformed()
-            else:
-                # Whatever a provider sent, the caller gets the end of its response.
-                _log.error("a reply could not be written: %s", type(problem).__name__)
-                error = ProtocolError(_UNWRITABLE)
-                error.__cause__ = problem
-        return (yield from _fail(caller, error, reply))
+        return caller.add_counts((yield from _answer(caller)))
 
 
 def _answer(caller: Caller) -> Flow[RelayOutcome]:
+    """The response to a request, whatever it asks for."""
+    reply = None
+    error: AsidesError
+    try:
+        if caller.endpoint.action == "reply":
+            reply = RelayedReply(caller)
+            return (yield from reply.steps())
+        return (yield from _answer_without_reply(caller))
+    except AsidesError as problem:
+        error = problem
+    except MALFORMED as problem:
+        if reply is None or not reply.has_begun:
+            # A reader, or a rule, that trusted the type of a field.
+            _log.debug("a request could not be read: %s", type(problem).__name__)
+            error = refuse_malformed()
+        else:
+            # Whatever a provider sent, the caller gets the end of its response.
+            _log.error("a reply could not be written: %s", type(problem).__name__)
+            error = ProtocolError(_UNWRITABLE)
+            error.__cause__ = problem
+    return (yield from _fail(caller, error, reply))
+
+
+def _answer_without_reply(caller: Caller) -> Flow[RelayOutcome]:
     """The response to a request that asks for no reply."""
     match caller.endpoint.action:
         case "count_tokens":

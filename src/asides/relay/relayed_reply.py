@@ -172,7 +172,7 @@ class RelayedReply:
             drop = (FIELD,)
             request = build_forward_request(call, caller, served.stream, drop)
             if request is not None:
-                self.mode, self.reason = mode.name, mode.reason
+                self._choose_target(call, mode)
                 return self._begin(
                     ForwardExchange(
                         call,
@@ -186,11 +186,17 @@ class RelayedReply:
                     )
                 )
             mode = Mode("translate", "the members of the body are not unique")
-        self.mode, self.reason = mode.name, mode.reason
+        self._choose_target(call, mode)
         visibility = self._state.find_visibility(options.visibility)
         return self._begin(
             TranslatedExchange(call, caller, served, self._state, make_writer, notices, visibility=visibility)
         )
+
+    def _choose_target(self, call: Call, mode: Mode) -> None:
+        caller = self._caller
+        self.mode, self.reason = mode.name, mode.reason
+        if caller.observer is not None:
+            caller.show(caller.observer.see_target, call, mode.name, mode.reason)
 
     def _begin(self, exchange: TranslatedExchange | ForwardExchange) -> TranslatedExchange | ForwardExchange:
         self._exchange = exchange

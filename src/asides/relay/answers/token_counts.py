@@ -47,7 +47,9 @@ def count_tokens(caller: Caller) -> Flow[RelayOutcome]:
     prompt, changes = fit_prompt(asked, caller.dialect, call.target)
     call = msgspec.structs.replace(call, prompt=prompt)
     yield UseCall(call)
-    count = yield from _ask_provider(call)
+    if caller.observer is not None:
+        caller.show(caller.observer.see_target, call, "translate", "counted tokens")
+    count = yield from caller.count_requests(_ask_provider(call))
     caller.notices += changes
     if count is None:
         count = RequestCounter(prompt, call.target)(prompt.messages)
