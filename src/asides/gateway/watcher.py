@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from asides.dialects.dialect import HttpRequest
     from asides.flows.call import Call
     from asides.history.plan import Decision
+    from asides.relay.state.turn_state import RestoredTurn
     from asides.values.events import Event
 
 
@@ -80,6 +81,10 @@ class ObserverGroup(RelayObserver):
     def see_target(self, call: Call, mode: RelayMode, reason: str) -> None:  # noqa: D102 - as in RelayObserver
         for each in self._observers:
             each.see_target(call, mode, reason)
+
+    def see_restored(self, turns: Sequence[RestoredTurn]) -> None:  # noqa: D102
+        for each in self._observers:
+            each.see_restored(turns)
 
     def see_plan(self, decisions: Sequence[Decision]) -> None:  # noqa: D102
         for each in self._observers:

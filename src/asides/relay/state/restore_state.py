@@ -247,7 +247,8 @@ def _put_back(
         state, source = _find_state(each, states, targets, notices)
         turn = each.turn
         if state is None and not each.has_envelopes:
-            looked += [(turn.start, source, 0)] if each.levels else []
+            if each.levels:
+                looked.append((turn.start, source, 0))
             if targets and all(map(_refuses_bare, targets)):
                 messages[turn.start : turn.end] = map(_withhold_bare, messages[turn.start : turn.end])
             continue
