@@ -39,6 +39,8 @@ class RequestInfo(msgspec.Struct, frozen=True):
     """Seconds since 1970."""
     request: RelayRequest | None = None
     """The request itself, with its headers and its body; None if it was refused before its body was read."""
+    address: str = ""
+    """The IP address that it came from."""
 
     def __repr__(self) -> str:
         return f"RequestInfo({self.id}, {self.method}, {self.dialect})"

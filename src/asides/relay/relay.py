@@ -179,4 +179,5 @@ def _fail(caller: Caller, error: AsidesError, reply: RelayedReply | None = None)
         if last := reply.write_last_error(response):
             yield Emit([last])
     notices = tuple(caller.notices)
-    return RelayOutcome(status, mode, reason, model, reply=error.partial, notices=notices, error=error)
+    asked = "" if reply is None else reply.asked
+    return RelayOutcome(status, mode, reason, model, reply=error.partial, notices=notices, error=error, asked=asked)

@@ -67,3 +67,5 @@ class RelayOutcome(msgspec.Struct, frozen=True):
     """The earlier turns whose state was put back from the store or from what the caller carried."""
     missed: int = 0
     """The earlier turns whose state was wanted and not found."""
+    asked: str = ""
+    """The model as the request named it; "" if it named none."""

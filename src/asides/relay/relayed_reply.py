@@ -61,6 +61,8 @@ class RelayedReply:
         self.reason = ""
         self.model = ""
         """The target that was asked last, as provider:model."""
+        self.asked = ""
+        """The model as the request named it."""
 
     @property
     def dialect(self) -> str:
@@ -125,7 +127,7 @@ class RelayedReply:
         own = read_request_options(served.prompt.extra.pop(FIELD, None) if served else None, caller.config)
         if served is not None and is_load_request(served, caller.dialect):
             return (yield from _answer_load(caller, served, make_writer))
-        model = served.model if served else _find_model(caller)
+        self.asked = model = served.model if served else _find_model(caller)
         route = find_route(model, caller.builder, caller.config.home, caller.dialect)
         asked = served or ServedRequest(Prompt(()), model, _find_stream(caller))
         state = asked.prompt.state
@@ -164,7 +166,9 @@ class RelayedReply:
             yield UseCall(first)
             reply = yield from start(first, ()).steps()
         notices = (*caller.notices, *reply.warnings)
-        return RelayOutcome(self.status, self.mode, self.reason, self.model, reply=reply, notices=notices)
+        return RelayOutcome(
+            self.status, self.mode, self.reason, self.model, reply=reply, notices=notices, asked=self.asked
+        )
 
     def _keep_forwarded(self, calls: Sequence[Call], problem: ConfigError) -> tuple[Call, ...]:
         """The calls that are forwarded: the request cannot be translated. Raises the problem if the first is not."""
