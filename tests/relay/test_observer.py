@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.dialects.dialect import HttpRequest
+from asides.dialects.dialect import HttpRequest, ServedRequest
 from asides.flows.call import Call
 from asides.history.plan import Decision
 from asides.relay.observer import RelayObserver
@@ -36,6 +36,10 @@ class Recorder(RelayObserver):
         self.turns: list[RestoredTurn] = []
         self.requests: list[HttpRequest] = []
         self.events: list[Event] = []
+
+    def see_asked(self, asked: ServedRequest) -> None:
+        self.order.append("asked")
+        self.asked = asked
 
     def see_target(self, call: Call, mode: RelayMode, reason: str) -> None:
         self.order.append("target")
@@ -80,7 +84,8 @@ def test_a_translated_request_is_seen_in_the_order_of_what_happens(stream: bool)
         response = _ask(Door(stage), seen, stream=stream)
     assert response.outcome is not None
     assert response.outcome.attempts == 1
-    assert seen.order == ["target", "plan", "request", "events"]
+    assert seen.order == ["asked", "target", "plan", "request", "events"]
+    assert (seen.asked.model, seen.asked.stream, len(seen.asked.prompt.tools)) == (GEMINI, stream, 1)
     assert seen.targets == [(GEMINI, "translate", response.outcome.reason)]
     assert isinstance(seen.events[0], ReplyStarted)
     assert isinstance(seen.events[-1], ReplyEnded)
@@ -96,7 +101,7 @@ def test_a_forwarded_request_is_seen_too(stream: bool) -> None:
         response = _forward(Door(stage, home="anthropic"), seen, stream=stream)
     assert response.outcome is not None
     assert (response.outcome.mode, response.outcome.attempts) == ("forward", 1)
-    assert seen.order == ["target", "request", "events"]
+    assert seen.order == ["asked", "target", "request", "events"]
     assert isinstance(seen.events[-1], ReplyEnded)
     assert "".join(event.text for event in seen.events if isinstance(event, TextDelta)) == "Fine."
 
@@ -113,7 +118,7 @@ def test_the_state_of_an_earlier_turn_is_seen_coming_back() -> None:
     assert response.outcome is not None
     assert (response.outcome.restored, response.outcome.missed) == (1, 0)
     assert seen.turns == [RestoredTurn(1, "vault")]
-    assert seen.order == ["restored", "target", "plan", "request", "events"]
+    assert seen.order == ["asked", "restored", "target", "plan", "request", "events"]
     [decisions] = seen.plans
     assert [(decision.message, decision.action, decision.what) for decision in decisions] == [(1, "keep", "thought")]
     assert decisions[0].why
@@ -176,7 +181,7 @@ def test_requests_that_ask_no_provider_have_no_attempts() -> None:
     assert (response.outcome.attempts, seen.order) == (0, [])
 
 
-@pytest.mark.parametrize("method", ["see_target", "see_restored", "see_plan", "see_request", "see_events"])
+@pytest.mark.parametrize("method", ["see_asked", "see_target", "see_restored", "see_plan", "see_request", "see_events"])
 @pytest.mark.parametrize("model", [GEMINI, "deepseek:deepseek-v4-pro"])
 def test_an_observer_that_raises_breaks_no_reply(method: str, model: str, caplog: pytest.LogCaptureFixture) -> None:
     failing = Recorder()

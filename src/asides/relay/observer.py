@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from asides.relay.relay_request import RelayMode
 
 if TYPE_CHECKING:
-    from asides.dialects.dialect import HttpRequest
+    from asides.dialects.dialect import HttpRequest, ServedRequest
     from asides.flows.call import Call
     from asides.history.plan import Decision
     from asides.relay.state.turn_state import RestoredTurn
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 class RelayObserver:
     """Sees one relayed request. Every method does nothing here; it is called in the order of what happens, and must be
     fast. One that raises is not asked again, and costs no reply."""
+
+    def see_asked(self, asked: ServedRequest) -> None:
+        """What the caller asked for, as it was read: the first thing that is seen of a request for a reply."""
 
     def see_target(self, call: Call, mode: RelayMode, reason: str) -> None:
         """A target was chosen, and how it is asked. Again for each fallback."""

@@ -130,6 +130,8 @@ class RelayedReply:
         self.asked = model = served.model if served else _find_model(caller)
         route = find_route(model, caller.builder, caller.config.home, caller.dialect)
         asked = served or ServedRequest(Prompt(()), model, _find_stream(caller))
+        if caller.observer is not None:
+            caller.show(caller.observer.see_asked, asked)
         state = asked.prompt.state
         if asked.stream:
             self._make_pinger = partial(make_writer, model=asked.model, stream=True, include_usage=False)
