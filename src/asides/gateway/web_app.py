@@ -8,6 +8,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from asides.gateway.relay_handler import handle_relayed
+from asides.gateway.serve_page import add_routes as add_page
 from asides.gateway.service import Service
 
 SERVICE = web.AppKey("service", Service)
@@ -25,6 +26,7 @@ def make_app(service: Service) -> web.Application:
         await service.close()
 
     app.on_cleanup.append(close)
+    add_page(app, service)
     app.router.add_route("*", "/{path:.*}", relay)
     return app
 

@@ -147,6 +147,8 @@ class RelayedReply:
         self.asked = model = served.model if served else _find_model(caller)
         route = find_route(model, caller.builder, caller.config.home, caller.dialect)
         asked = served or ServedRequest(Prompt(()), model, _find_stream(caller))
+        if caller.observer is not None:
+            caller.show(caller.observer.see_asked, asked)
         state = asked.prompt.state
         if asked.stream:
             self._make_pinger = partial(make_writer, model=asked.model, stream=True, include_usage=False)
@@ -243,7 +245,7 @@ class RelayedReply:
             drop = (FIELD,)
             request = build_forward_request(call, caller, served.stream, drop)
             if request is not None:
-                self.mode, self.reason = mode.name, mode.reason
+                self._choose_target(call, mode)
                 return self._begin(
                     ForwardExchange(
                         call,
@@ -257,7 +259,7 @@ class RelayedReply:
                     )
                 )
             mode = Mode("translate", "the members of the body are not unique")
-        self.mode, self.reason = mode.name, mode.reason
+        self._choose_target(call, mode)
         visibility = self._state.find_visibility(options.visibility)
         if self._compacts and not takes_compactions(call.target):
             writer = open_writer(served, caller.dialect, call.target, make_writer, foreign=False)
@@ -266,6 +268,12 @@ class RelayedReply:
         return self._begin(
             TranslatedExchange(call, caller, served, self._state, make_writer, notices, visibility=visibility)
         )
+
+    def _choose_target(self, call: Call, mode: Mode) -> None:
+        caller = self._caller
+        self.mode, self.reason = mode.name, mode.reason
+        if caller.observer is not None:
+            caller.show(caller.observer.see_target, call, mode.name, mode.reason)
 
     def _begin(self, exchange: AnyExchange) -> AnyExchange:
         self._exchange = exchange

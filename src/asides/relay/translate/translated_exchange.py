@@ -108,6 +108,8 @@ class TranslatedExchange:
                 if type(step) is Emit:
                     self._known = None
                     events: list[Event] = step.events
+                    if caller.observer is not None:
+                        caller.show_events(events)
                     if is_first:
                         is_first = False
                         events = self._begin_reply(events)
@@ -118,6 +120,8 @@ class TranslatedExchange:
                     if written := write(events):
                         yield Emit([written] if caller.started else [*self._start(step.events), written])
                     continue
+                if type(step) is Open:
+                    self._count(step)
                 try:
                     value = yield step
                 except TransportError as problem:
@@ -130,6 +134,13 @@ class TranslatedExchange:
             return reply
         finally:
             flow.close()
+
+    def _count(self, step: Open) -> None:
+        """Count a request that leaves, and show what was decided for it."""
+        caller = self._caller
+        if caller.observer is not None:
+            caller.show(caller.observer.see_plan, self._exchange.decisions)
+        caller.count_request(step.request)
 
     def _begin_reply(self, events: list[Event]) -> list[Event]:
         """Name the model as the caller does, and tell the carrier what is known of the turn."""
