@@ -188,6 +188,11 @@ def chat(stream: bool = False, **more: Any) -> dict[str, Any]:
     return {"model": MODEL, "messages": QUESTION, "stream": stream, **more}
 
 
+def message(stream: bool = False, **more: Any) -> dict[str, Any]:
+    """A request for messages."""
+    return {"model": MODEL, "messages": QUESTION, "max_tokens": 99, "stream": stream, **more}
+
+
 def wait_for(condition: Any, seconds: float = 5.0) -> bool:
     """Wait until a condition is true."""
     until = time.monotonic() + seconds

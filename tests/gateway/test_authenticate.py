@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -203,7 +204,7 @@ def test_a_gateway_that_others_reach_needs_a_key() -> None:
 
 # --- over HTTP --------------------------------------------------------------------------------------------------------
 
-ERRORS = {
+ERRORS: dict[str, Callable[[Any], bool]] = {
     "/v1/chat/completions": lambda body: body["error"]["code"] == "invalid_api_key",
     "/v1/responses": lambda body: body["error"]["code"] == "invalid_api_key",
     "/v1/messages": lambda body: body["type"] == "error" and body["error"]["type"] == "authentication_error",
