@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from asides.gateway.health import add_health
 from asides.gateway.relay_handler import handle_relayed
 from asides.gateway.service import Service
 
@@ -17,6 +18,7 @@ def make_app(service: Service) -> web.Application:
     """The application over a service, which it closes at its end."""
     app = web.Application(client_max_size=service.settings.max_body)
     app[SERVICE] = service
+    add_health(app, service)
 
     async def relay(request: web.Request) -> web.StreamResponse:
         return await handle_relayed(request, service)
