@@ -91,7 +91,9 @@ class Caller:
         self.builder = builder
         self.config = config
         self.started = False
-        """Whether the head has left. After that no other target is asked."""
+        """Whether the response has begun. After that no other target is asked."""
+        self.opened_early = False
+        """Whether the head has left before a provider answered: then its status is 200, whatever happens."""
         self.notices: list[Notice] = []
         """What there is to tell beside the notices of the reply."""
 
@@ -105,11 +107,24 @@ class Caller:
         if self.started:
             return []
         self.started = True
+        return [] if self.opened_early else [self._make_head(status, headers, notices)]
+
+    def open_early(self, headers: dict[str, str]) -> ResponseStart:
+        """The head of a stream before a provider has answered. Only signs of life follow until one has."""
+        self.opened_early = True
+        return self._make_head(200, headers)
+
+    def _make_head(self, status: int, headers: dict[str, str], notices: Iterable[Notice] = ()) -> ResponseStart:
         name = name_request_id_header(self.dialect)
-        own = {} if name in headers else {name: f"req_{uuid4().hex}"}
+        own = {} if name in headers else {name: self.request.id or make_request_id()}
         if codes := write_codes([*self.notices, *notices]):
             own[NOTICE_HEADER] = codes
-        return [ResponseStart(status, {**own, **headers})]
+        return ResponseStart(status, {**own, **headers})
+
+
+def make_request_id() -> str:
+    """A new name for a request."""
+    return f"req_{uuid4().hex}"
 
 
 def write_codes(notices: Iterable[Notice]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,10 +21,17 @@ from asides.flows.steps import Allow, Emit, Flow, UseCall
 from asides.relay.answers.stored_responses import join_messages, read_previous, refuse_previous
 from asides.relay.choose_mode import Mode, choose_mode
 from asides.relay.endpoints import MakeWriter, ReadRequest, find_reply_form, is_load_request, write_load_reply
-from asides.relay.error_response import MALFORMED, ErrorResponse, RelayRefusal, refuse_malformed, write_stream_error
+from asides.relay.error_response import (
+    MALFORMED,
+    ErrorResponse,
+    RelayRefusal,
+    refuse_malformed,
+    write_ping,
+    write_stream_error,
+)
 from asides.relay.forward import ForwardExchange, build_forward_request
-from asides.relay.relay_config import Caller
-from asides.relay.relay_request import RelayMode, RelayOutcome
+from asides.relay.relay_config import STREAM_HEADERS, Caller
+from asides.relay.relay_request import RelayMode, RelayOutcome, ResponseStart
 from asides.relay.request_options import FIELD, RequestOptions, collect_options, read_request_options
 from asides.relay.routes import find_route, refuse_unnamed
 from asides.relay.splice_body import find_members
@@ -47,12 +55,19 @@ class RelayedReply:
         self._state = CallerState(caller)
         self._exchange: TranslatedExchange | ForwardExchange | None = None
         self._modes: dict[int, Mode] = {}
+        self._make_pinger: Callable[[], Any] | None = None
+        """Makes a writer of signs of life; None for a whole reply."""
         self.mode: RelayMode = "own"
         self.reason = ""
         self.model = ""
         """The target that was asked last, as provider:model."""
         self.asked = ""
         """The model as the request named it."""
+
+    @property
+    def dialect(self) -> str:
+        """The dialect of the response."""
+        return self._caller.dialect
 
     @property
     def has_begun(self) -> bool:
@@ -64,12 +79,40 @@ class RelayedReply:
         """The status that the caller got; 0 before that."""
         return getattr(self._exchange, "status", 0)
 
-    def write_last_error(self, response: ErrorResponse) -> bytes:
-        """The end of a stream that has begun and failed, in the caller's dialect; b"" where its end is said already."""
+    def open_early(self) -> ResponseStart | None:
+        """The head of a stream before its provider has answered; None where nothing could follow it."""
+        caller = self._caller
+        if caller.started or caller.opened_early or self._make_pinger is None:
+            return None
+        writer = self._make_pinger()
+        if not write_ping(writer):
+            return None
+        return caller.open_early({"content-type": writer.content_type, **STREAM_HEADERS})
+
+    def write_ping(self, now: float) -> bytes:
+        """A sign of life, to be sent after everything that was emitted; b"" if none can be sent now."""
         exchange = self._exchange
+        if self._make_pinger is None:
+            return b""
+        writer = self._make_pinger()
+        writer.created = int(now)
+        if not self._caller.started or exchange is None:
+            return write_ping(writer)
+        if isinstance(exchange, TranslatedExchange):
+            return exchange.write_ping()
+        is_sse = writer.content_type == "text/event-stream"
+        return write_ping(writer) if exchange.is_between_events(is_sse=is_sse) else b""
+
+    def write_last_error(self, response: ErrorResponse, *, is_cut: bool = False) -> bytes:
+        """The end of a stream that has begun and failed, in the caller's dialect; b"" where its end is said already.
+        `is_cut`: nobody has said it.
+        """
+        exchange, caller = self._exchange, self._caller
         if isinstance(exchange, TranslatedExchange):
             return exchange.write_last_error(response)
-        if isinstance(exchange, ForwardExchange) and exchange.is_cut and self._caller.config.reports_cuts:
+        # After an early head, nothing else has told of the error.
+        is_cut = is_cut or (caller.opened_early and not caller.started)
+        if is_cut or (exchange is not None and exchange.is_cut and caller.config.reports_cuts):
             writer = self._find_form()[1](model="", stream=True, include_usage=False)
             written = write_stream_error(writer, response)
             # The event that broke off must not swallow this one.
@@ -88,6 +131,8 @@ class RelayedReply:
         route = find_route(model, caller.builder, caller.config.home, caller.dialect)
         asked = served or ServedRequest(Prompt(()), model, _find_stream(caller))
         state = asked.prompt.state
+        if asked.stream:
+            self._make_pinger = partial(make_writer, model=asked.model, stream=True, include_usage=False)
         self._state.wants_storing = state.store is not False
         if state.previous_response_id is not None:
             asked = yield from self._expand(asked, state.previous_response_id)

@@ -19,7 +19,7 @@ from asides.flows.steps import Emit, Flow, Open
 from asides.providers.provider import Target
 from asides.relay.answers.stored_responses import can_store, store_response
 from asides.relay.endpoints import MakeWriter
-from asides.relay.error_response import ErrorResponse, write_stream_error
+from asides.relay.error_response import ErrorResponse, write_ping, write_stream_error
 from asides.relay.relay_config import STREAM_HEADERS, Caller
 from asides.relay.state.caller_state import CallerState
 from asides.relay.translate.call_ids import CallerIds
@@ -89,6 +89,10 @@ class TranslatedExchange:
     def write_last_error(self, response: ErrorResponse) -> bytes:
         """The error that ends a stream which has begun."""
         return write_stream_error(self._writer, response)
+
+    def write_ping(self) -> bytes:
+        """A sign of life inside the stream."""
+        return write_ping(self._writer)
 
     def steps(self, began: float | None = None) -> Flow[Reply]:
         """The flow: it emits the head of the response and its bytes."""
