@@ -13,7 +13,15 @@ import time
 from collections.abc import Sequence
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+    multiprocess,
+)
 
 from asides import __version__
 from asides.dialects import DIALECTS
@@ -41,6 +49,8 @@ class Metrics(RequestWatcher):
     """Counts what happens to requests."""
 
     def __init__(self, service: Service) -> None:
+        # When a series began is of no use, and doubles their number.
+        disable_created_metrics()
         self._service = service
         self._rows: object = None
         self._providers: frozenset[str] = frozenset()
@@ -221,3 +231,8 @@ def add_metrics(app: web.Application, metrics: Metrics) -> None:
         )
 
     app.router.add_get("/metrics", answer)
+
+
+def forget_process(pid: int, folder: str) -> None:
+    """Forget what a process that has died had under way. What it has counted stays."""
+    multiprocess.mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]

@@ -7,6 +7,7 @@ once. Not here: what it answers (web_app), and several processes (worker_process
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import signal
@@ -80,7 +81,6 @@ class _Process:
         self._source = source
         self._parent = parent
         self._told_to_end = asyncio.Event()
-        self._terminal = _find_terminal()
 
     async def serve(self) -> int:
         """Serve until a signal comes, then let replies end."""
@@ -134,7 +134,7 @@ class _Process:
 
     def _hang_up(self, reloader: Reloader | None) -> None:
         """Reload the settings. If the terminal is gone that the gateway was started at, end."""
-        if self._terminal is not None and not _is_terminal(self._terminal):
+        if is_terminal_gone():
             self._end(signal.SIGHUP)
         elif reloader is not None:
             reloader.ask()
@@ -145,15 +145,19 @@ class _Process:
             _leave(1)
 
 
-def _find_terminal() -> int | None:
-    return next((number for number in (0, 1, 2) if _is_terminal(number)), None)
-
-
-def _is_terminal(number: int) -> bool:
-    try:
-        return os.isatty(number)
-    except OSError:
+def is_terminal_gone() -> bool:
+    """Whether the terminal was closed that this process was started at: then SIGHUP is no wish for other settings."""
+    if sys.platform == "win32":
         return False
+    import termios
+
+    for number in (0, 1, 2):
+        try:
+            termios.tcgetattr(number)
+        except termios.error as problem:
+            if problem.args[0] == errno.EIO:
+                return True
+    return False
 
 
 def _leave(code: int) -> None:
