@@ -9,6 +9,7 @@ from aiohttp import web
 
 from asides.gateway.health import add_health
 from asides.gateway.relay_handler import handle_relayed
+from asides.gateway.serve_page import add_routes as add_page
 from asides.gateway.service import Service
 
 SERVICE = web.AppKey("service", Service)
@@ -27,6 +28,7 @@ def make_app(service: Service) -> web.Application:
         await service.close()
 
     app.on_cleanup.append(close)
+    add_page(app, service)
     app.router.add_route("*", "/{path:.*}", relay)
     return app
 

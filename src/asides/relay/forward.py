@@ -127,6 +127,7 @@ def return_response(caller: Caller, call: CallLike, request: HttpRequest) -> Flo
         yield from fetch_key(call.key)
     redact = build_redactor(collect_secrets(call.target, call.key))
     try:
+        caller.count_request(request)
         head: Head = yield Open(request)
         pieces: list[bytes] = []
         size = 0
@@ -243,6 +244,7 @@ class ForwardExchange:
             try:
                 if isinstance(call.key, KeySource):
                     yield from fetch_key(call.key)
+                self._caller.count_request(self._request)
                 head: Head = yield Open(self._request)
                 return head
             except TransportError as error:
@@ -297,17 +299,19 @@ class ForwardExchange:
             if not data:
                 break
             if not is_recorded:
-                reader.feed(data)
+                events = reader.feed(data)
+                if caller.observer is not None:
+                    caller.show_events(events)
                 if getattr(decoder, "done", False) and decoder.failure is None:
                     # The caller may be back with its next request as soon as it has the last event.
                     is_recorded = True
-                    reader.finish()
+                    caller.show_events(reader.finish())
                     yield from self._keep()
             self._tail = data if len(data) > 3 else (self._tail + data)[-4:]
             yield Emit([*started, data])
             started = []
         if not is_recorded:
-            reader.finish(lost)
+            caller.show_events(reader.finish(lost))
             if decoder.failure is None:
                 yield from self._keep()
         if started:
@@ -322,8 +326,9 @@ class ForwardExchange:
         pieces: list[bytes] = []
         while data := (yield Read()):
             pieces.append(data)
-            reader.feed(data)
+            self._caller.show_events(reader.feed(data))
         events = reader.finish()
+        self._caller.show_events(events)
         if reader.decoder.failure is None:
             yield from self._keep()
         warned = [event.notice for event in events if isinstance(event, Warned)]

@@ -86,13 +86,17 @@ class RelayExchange:
             caller = Caller(request, Endpoint(problem.dialect, "reply", request.path, {}), self._builder, self._config)
             return (yield from _fail(caller, _refuse_path(request, problem)))
         caller = Caller(request, endpoint, self._builder, self._config, self._layers, self._observer)
+        return caller.add_counts((yield from self._answer(caller)))
+
+    def _answer(self, caller: Caller) -> Flow[RelayOutcome]:
+        """The response to a request, whatever it asks for."""
         reply: RelayedReply | None = None
         error: AsidesError
         try:
-            if endpoint.action == "reply":
+            if caller.endpoint.action == "reply":
                 reply = self._reply = RelayedReply(caller)
                 return (yield from reply.steps())
-            return (yield from _answer(caller))
+            return (yield from _answer_without_reply(caller))
         except AsidesError as problem:
             error = problem
         except MALFORMED as problem:
@@ -127,13 +131,17 @@ class RelayExchange:
         return self._reply.write_last_error(write_error_response(error, self._reply.dialect), is_cut=True)
 
 
-def _answer(caller: Caller) -> Flow[RelayOutcome]:
+def _answer_without_reply(caller: Caller) -> Flow[RelayOutcome]:
     """The response to a request that asks for no reply."""
     match caller.endpoint.action:
         case "count_tokens":
             from asides.relay.answers.token_counts import count_tokens
 
             return count_tokens(caller)
+        case "compact":
+            from asides.relay.answers.compaction_answers import answer_compaction
+
+            return answer_compaction(caller)
         case "show_response" | "delete_response" | "cancel_response" | "list_input":
             from asides.relay.answers.stored_responses import answer_stored
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import msgspec
@@ -18,8 +18,16 @@ from asides.dialects.dialect import ServedRequest
 from asides.flows.call import Call
 from asides.flows.fallback import ExchangeInOrder
 from asides.flows.steps import Allow, Emit, Flow, UseCall
-from asides.relay.answers.stored_responses import join_messages, read_previous, refuse_previous
+from asides.providers.endpoint import RESPONSES
+from asides.relay.answers.stored_responses import (
+    can_store,
+    join_messages,
+    read_previous,
+    refuse_previous,
+    store_response,
+)
 from asides.relay.choose_mode import Mode, choose_mode
+from asides.relay.compacted_exchange import CompactedExchange, Store
 from asides.relay.endpoints import MakeWriter, ReadRequest, find_reply_form, is_load_request, write_load_reply
 from asides.relay.error_response import (
     MALFORMED,
@@ -37,13 +45,16 @@ from asides.relay.routes import find_route, refuse_unnamed
 from asides.relay.splice_body import find_members
 from asides.relay.state.caller_state import CallerState
 from asides.relay.state.clean_history import holds_envelopes
+from asides.relay.state.sealed_summary import has_foreign_compaction, split_trigger, takes_compactions
 from asides.relay.target_calls import build_calls, explain_missing_key
-from asides.relay.translate.translated_exchange import TranslatedExchange
+from asides.relay.translate.translated_exchange import TranslatedExchange, open_writer
 from asides.values.errors import ConfigError, MissingKey
 from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
 from asides.values.reply import Reply
+from asides.values.visibility import Visibility
 
+AnyExchange: TypeAlias = TranslatedExchange | CompactedExchange | ForwardExchange
 _MODEL_IN_PATH = re.compile(r"/models?/(.+?)(?::\w+|/converse(?:-stream)?)$")
 
 
@@ -53,10 +64,14 @@ class RelayedReply:
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
         self._state = CallerState(caller)
-        self._exchange: TranslatedExchange | ForwardExchange | None = None
+        self._exchange: AnyExchange | None = None
         self._modes: dict[int, Mode] = {}
         self._make_pinger: Callable[[], Any] | None = None
         """Makes a writer of signs of life; None for a whole reply."""
+        self._compacts = False
+        """Whether the request asks for a compaction."""
+        self._has_compaction = False
+        """Whether it holds one that only the provider which made it can read."""
         self.mode: RelayMode = "own"
         self.reason = ""
         self.model = ""
@@ -100,6 +115,8 @@ class RelayedReply:
             return write_ping(writer)
         if isinstance(exchange, TranslatedExchange):
             return exchange.write_ping()
+        if isinstance(exchange, CompactedExchange):
+            return b""
         is_sse = writer.content_type == "text/event-stream"
         return write_ping(writer) if exchange.is_between_events(is_sse=is_sse) else b""
 
@@ -108,7 +125,7 @@ class RelayedReply:
         `is_cut`: nobody has said it.
         """
         exchange, caller = self._exchange, self._caller
-        if isinstance(exchange, TranslatedExchange):
+        if isinstance(exchange, (TranslatedExchange, CompactedExchange)):
             return exchange.write_last_error(response)
         # After an early head, nothing else has told of the error.
         is_cut = is_cut or (caller.opened_early and not caller.started)
@@ -130,6 +147,8 @@ class RelayedReply:
         self.asked = model = served.model if served else _find_model(caller)
         route = find_route(model, caller.builder, caller.config.home, caller.dialect)
         asked = served or ServedRequest(Prompt(()), model, _find_stream(caller))
+        if caller.observer is not None:
+            caller.show(caller.observer.see_asked, asked)
         state = asked.prompt.state
         if asked.stream:
             self._make_pinger = partial(make_writer, model=asked.model, stream=True, include_usage=False)
@@ -147,6 +166,9 @@ class RelayedReply:
         if served is not None:
             asked = yield from self._state.restore(asked, [each.target for each in calls])
             calls = tuple(_replace_messages(each, asked.prompt) for each in calls)
+        if caller.dialect == RESPONSES:
+            self._compacts = split_trigger(asked.prompt.messages)[1]
+            self._has_compaction = has_foreign_compaction(asked.prompt.messages)
         self._state.is_changed = self._state.is_changed or holds_envelopes(caller.request.body)
         for each in calls:
             self._modes[id(each.target)] = self._choose(each, options)
@@ -155,7 +177,7 @@ class RelayedReply:
         first = calls[0]
         yield Allow(first.policy.timeout.total)
 
-        def start(one: Call, notices: tuple[Notice, ...]) -> TranslatedExchange | ForwardExchange:
+        def start(one: Call, notices: tuple[Notice, ...]) -> AnyExchange:
             return self._start(one, asked, options, make_writer, notices, is_last=one is calls[-1])
 
         reply: Reply
@@ -203,6 +225,8 @@ class RelayedReply:
             may_forward=caller.config.forwards and options.may_forward,
             has_options=options.changes_prompt,
             has_state=self._state.is_changed,
+            compacts=self._compacts,
+            has_compaction=self._has_compaction,
         )
 
     def _start(
@@ -214,14 +238,14 @@ class RelayedReply:
         notices: tuple[Notice, ...],
         *,
         is_last: bool,
-    ) -> TranslatedExchange | ForwardExchange:
+    ) -> AnyExchange:
         caller, mode = self._caller, self._modes[id(call.target)]
         self.model = call.model
         if mode.name == "forward":
             drop = (FIELD,)
             request = build_forward_request(call, caller, served.stream, drop)
             if request is not None:
-                self.mode, self.reason = mode.name, mode.reason
+                self._choose_target(call, mode)
                 return self._begin(
                     ForwardExchange(
                         call,
@@ -235,15 +259,35 @@ class RelayedReply:
                     )
                 )
             mode = Mode("translate", "the members of the body are not unique")
-        self.mode, self.reason = mode.name, mode.reason
+        self._choose_target(call, mode)
         visibility = self._state.find_visibility(options.visibility)
+        if self._compacts and not takes_compactions(call.target):
+            writer = open_writer(served, caller.dialect, call.target, make_writer, foreign=False)
+            store = self._store_compacted(served, visibility)
+            return self._begin(CompactedExchange(call, caller, served, self._state, writer, notices, store=store))
         return self._begin(
             TranslatedExchange(call, caller, served, self._state, make_writer, notices, visibility=visibility)
         )
 
-    def _begin(self, exchange: TranslatedExchange | ForwardExchange) -> TranslatedExchange | ForwardExchange:
+    def _choose_target(self, call: Call, mode: Mode) -> None:
+        caller = self._caller
+        self.mode, self.reason = mode.name, mode.reason
+        if caller.observer is not None:
+            caller.show(caller.observer.see_target, call, mode.name, mode.reason)
+
+    def _begin(self, exchange: AnyExchange) -> AnyExchange:
         self._exchange = exchange
         return exchange
+
+    def _store_compacted(self, served: ServedRequest, visibility: Visibility) -> Store | None:
+        """How the response of a compaction is stored: whoever continues it goes on from the summary alone."""
+        state = self._state
+        if not can_store(self._caller, state):
+            return None
+        state.ancestors, state.history, state.stored_count = (), (), 0
+        return lambda reply, writer: store_response(
+            self._caller, state, served, reply, writer, {}, visibility=visibility
+        )
 
     def _record_forwarded(self, served: ServedRequest) -> Callable[[Reply], Flow[None]] | None:
         """How the turn of a forwarded request is recorded: some callers return less than they got."""
