@@ -48,6 +48,12 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """After so much silence a stream gets a sign of life."""
     drain_seconds: float = 30.0
     """How long replies under way may take to end after SIGTERM."""
+    head_seconds: float = 30.0
+    """How long the head of a request may take to arrive."""
+    body_seconds: float = 600.0
+    """How long the body of a request may take to arrive."""
+    stall_seconds: float = 300.0
+    """A client that takes nothing of its reply for so long is left."""
     max_body: int = 64 * MEGABYTE
     max_requests: int = 2000
     """The requests under way at once. One more gets 503."""
@@ -92,20 +98,26 @@ def check_settings(settings: GatewaySettings) -> None:
             "port has an option of its own."
         )
     check_keys(settings.keys)
-    if not settings.keys and not is_loopback(host):
+    check_address(settings)
+
+
+def check_address(settings: GatewaySettings) -> None:
+    """Raise a ConfigError for a gateway that anyone could use: one that other machines reach, without a key."""
+    if not any(settings.keys) and not is_loopback(settings.host):
         raise ConfigError(
-            f"{host} can be reached from other machines, and whoever reaches it would use your accounts: it needs a "
-            f"key. To do: {HOW_TO_MAKE}, set it as {VARIABLE} or name its file with --key-file, and give it to your "
-            "clients as their API key; or leave --host out, for this machine alone."
+            f"{settings.host} can be reached from other machines, and whoever reaches it would use your accounts: it "
+            f"needs a key. To do: {HOW_TO_MAKE}, set it as {VARIABLE} or name its file with --key-file, and give it to "
+            "your clients as their API key; or leave --host out, for this machine alone."
         )
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
-    if host.lower() == "localhost":
+    """Whether a host can only be this machine."""
+    name = host.lower().strip("[]").rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):
         return True
     try:
-        return ip_address(host.strip("[]").partition("%")[0]).is_loopback
+        return ip_address(name).is_loopback
     except ValueError:
         return False
 

@@ -16,6 +16,7 @@ _log = logging.getLogger("asides.gateway")
 _STORE_SECONDS = 2.0
 _HEADERS = {"cache-control": "no-store"}
 
+HEALTH_PATHS = frozenset({"/healthz", "/readyz"})
 DRAINING = web.AppKey("draining", asyncio.Event)
 """Set when the gateway takes no more requests."""
 

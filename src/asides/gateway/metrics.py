@@ -35,6 +35,7 @@ from asides.values.notices import Notice
 from asides.values.usage import Usage
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+METRICS_PATH = "/metrics"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OTHER = "other"
 _HEAL_CODES = frozenset({"request_repaired", "thoughts_rejected", "thinking_paused"})
@@ -230,7 +231,7 @@ def add_metrics(app: web.Application, metrics: Metrics) -> None:
             body=metrics.write(), headers={"content-type": CONTENT_TYPE, "cache-control": "no-store"}
         )
 
-    app.router.add_get("/metrics", answer)
+    app.router.add_get(METRICS_PATH, answer)
 
 
 def forget_process(pid: int, folder: str) -> None:

@@ -87,8 +87,7 @@ class Reloader:
             _log.error("the settings were not reloaded, the old ones stay: %s", escape_controls(redact_keys(words)))
             self._count(False)
             return False
-        self._service.settings = gateway
-        self._service.use(loaded.calls)
+        self._service.use(loaded.calls, gateway)
         _log.info("the settings were reloaded: new requests use them")
         if fixed:
             _log.warning("these settings need a new start: %s", ", ".join(f"gateway.{name}" for name in fixed))

@@ -14,12 +14,11 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
 
 from aiohttp import web
 
 from asides.gateway.access_log import AccessLog, flush_log
+from asides.gateway.drain import drain
 from asides.gateway.health import DRAINING
 from asides.gateway.listen import close_sockets, name_address, open_sockets
 from asides.gateway.metrics import Metrics, add_metrics
@@ -29,9 +28,6 @@ from asides.gateway.web_app import make_app, make_runner
 
 _log = logging.getLogger("asides.gateway")
 _BACKLOG = 1024
-_LOOK_SECONDS = 0.02
-# How long the connections of replies that were cut may take to close.
-_CUT_SECONDS = 1.0
 
 
 def run_gateway(
@@ -163,30 +159,3 @@ def is_terminal_gone() -> bool:
 def _leave(code: int) -> None:
     flush_log()
     os._exit(code)
-
-
-# --- the end ----------------------------------------------------------------------------------------------------------
-
-
-async def drain(runner: web.AppRunner, seconds: float) -> int:
-    """Stop to listen, close connections that wait for a request, and let the others end. Returns how many were cut.
-
-    A connection ends when the client has all that was written to it, not when it was written.
-    """
-    for site in list(runner.sites):
-        await site.stop()
-    # What has arrived by now is answered.
-    await asyncio.sleep(0)
-    server: Any = runner.server
-    server.pre_shutdown()
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + seconds
-    while server.connections and loop.time() < deadline:
-        await asyncio.sleep(_LOOK_SECONDS)
-    cut = len(server.connections)
-    if cut:
-        _log.warning("%d replies did not end within %g s and are cut", cut, seconds)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_CUT_SECONDS * 2):
-                await server.shutdown(_CUT_SECONDS / 2)
-    return cut
