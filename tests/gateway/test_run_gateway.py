@@ -141,7 +141,7 @@ def test_a_slow_reader_gets_what_was_written_before_the_end(tmp_path: Path) -> N
                     data += part
             assert served.process.wait(10) == 0
     assert data.count(b"x") >= len(long)
-    assert data.endswith(b"\r\n0\r\n\r\n")
+    assert data.rstrip().endswith(b"}}}"), "the end is missing"
 
 
 def test_a_request_that_is_still_arriving_is_answered(tmp_path: Path) -> None:

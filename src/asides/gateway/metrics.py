@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import tempfile
 import time
 from collections.abc import Sequence
 
@@ -35,6 +37,7 @@ from asides.values.notices import Notice
 from asides.values.usage import Usage
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+_FOLDER_PREFIX = "asides-metrics-"
 METRICS_PATH = "/metrics"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OTHER = "other"
@@ -81,10 +84,14 @@ class Metrics(RequestWatcher):
                 ("request", "the end of its response"),
             )
         }
-        self._restored = Counter("asides_state_restored", "Turns whose reasoning state was put back.", registry=registry)
+        self._restored = Counter(
+            "asides_state_restored", "Turns whose reasoning state was put back.", registry=registry
+        )
         self._missed = Counter("asides_state_missed", "Turns whose reasoning state was not found.", registry=registry)
         self._attempts = Counter("asides_attempts", "Requests to providers.", ["provider"], registry=registry)
-        self._retries = Counter("asides_retries", "Requests to providers after the first.", ["provider"], registry=registry)
+        self._retries = Counter(
+            "asides_retries", "Requests to providers after the first.", ["provider"], registry=registry
+        )
         self._heals = Counter("asides_heals", "Requests that were repaired and sent again.", registry=registry)
         self._notices = Counter("asides_notices", "Notices by their codes.", ["code"], registry=registry)
         self._store_failures = Counter("asides_store_failures", "Failures of the store of state.", registry=registry)
@@ -227,11 +234,21 @@ def add_metrics(app: web.Application, metrics: Metrics) -> None:
     """Answer /metrics, to GET and HEAD. Who may ask is decided before."""
 
     async def answer(_: web.Request) -> web.Response:
-        return web.Response(
-            body=metrics.write(), headers={"content-type": CONTENT_TYPE, "cache-control": "no-store"}
-        )
+        return web.Response(body=metrics.write(), headers={"content-type": CONTENT_TYPE, "cache-control": "no-store"})
 
     app.router.add_get(METRICS_PATH, answer)
+
+
+def make_folder() -> str:
+    """A folder for the figures of several processes."""
+    return tempfile.mkdtemp(prefix=_FOLDER_PREFIX)
+
+
+def remove_folder() -> None:
+    """Remove the folder that this process shares with others, if it is one that `make_folder` made."""
+    folder = os.environ.get(FOLDER_VARIABLE, "")
+    if os.path.basename(folder).startswith(_FOLDER_PREFIX):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def forget_process(pid: int, folder: str) -> None:

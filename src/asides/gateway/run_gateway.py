@@ -21,7 +21,7 @@ from asides.gateway.access_log import AccessLog, flush_log
 from asides.gateway.drain import drain
 from asides.gateway.health import DRAINING
 from asides.gateway.listen import close_sockets, name_address, open_sockets
-from asides.gateway.metrics import Metrics, add_metrics
+from asides.gateway.metrics import Metrics, add_metrics, remove_folder
 from asides.gateway.reload_settings import LoadedSettings, Reloader, SettingsSource
 from asides.gateway.service import Service
 from asides.gateway.web_app import make_app, make_runner
@@ -138,6 +138,7 @@ class _Process:
     def _end_with_parent(self) -> None:
         """Nobody watches over this process any more, and nobody would end it."""
         if self._parent is not None and not os.read(self._parent, 1):
+            remove_folder()
             _leave(1)
 
 

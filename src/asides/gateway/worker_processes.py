@@ -13,7 +13,6 @@ import shutil
 import signal
 import socket
 import sys
-import tempfile
 import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -24,12 +23,11 @@ import msgspec
 from asides.gateway.access_log import flush_log
 from asides.gateway.gateway_settings import GatewaySettings
 from asides.gateway.listen import can_share_ports, check_free, close_sockets, name_address, open_sockets
-from asides.gateway.metrics import FOLDER_VARIABLE, forget_process
+from asides.gateway.metrics import FOLDER_VARIABLE, forget_process, make_folder
 from asides.gateway.run_gateway import is_terminal_gone
 from asides.values.errors import ConfigError
 
 _log = logging.getLogger("asides.gateway")
-METRICS_PREFIX = "asides-metrics-"
 _START_SECONDS = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 # A worker that lived so long did not die of its start.
@@ -64,7 +62,7 @@ def run_workers(
     check_free(settings.host, settings.port)
     # Holds the port between the lives of workers. It does not listen, so no connection comes here.
     held = open_sockets(settings.host, settings.port, shares=True)
-    folder = tempfile.mkdtemp(prefix=METRICS_PREFIX)
+    folder = make_folder()
     try:
         port: int = held[0].getsockname()[1]
         plan = WorkerPlan(flags=dict(flags), port=port, path=list(sys.path))
