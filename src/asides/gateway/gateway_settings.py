@@ -23,6 +23,11 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     port: int = DEFAULT_PORT
     keys: tuple[str, ...] = ()
     """The keys of which a client has to send one; (): it needs none, which only loopback allows."""
+    allowed_hosts: tuple[str, ...] = ()
+    """More names under which clients may reach it, such as "gateway.example.org": its address and loopback are known.
+    Where keys are needed, any name will do unless some are set here."""
+    allowed_origins: tuple[str, ...] = ()
+    """The web pages that may use it, as "https://chat.example.org"; "*": every page. Its own page always may."""
     folder: Path | None = None
     """Where the vault and the conversations of the page are kept; None: in memory, as long as the process lives."""
     state_mode: StateMode = "store"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from asides.flows.build_call import CallBuilder
 from asides.gateway.gateway_settings import GatewaySettings
+from asides.gateway.watcher import RequestWatcher
 from asides.options import Options
 from asides.relay.observer import RelayObserver
 from asides.relay.relay import Relay
@@ -29,17 +30,22 @@ class Service:
         settings: GatewaySettings,
         call_settings: Settings | None = None,
         *,
+        options: Options | None = None,
         transport: AsyncTransport | None = None,
     ) -> None:
-        """`call_settings`: routes, aliases, rows and defaults; None: those of asides.toml and the environment."""
+        """`call_settings`: routes, aliases, rows and defaults; None: those of asides.toml and the environment.
+        `options`: of every call, such as `base_url`."""
         self.settings = settings
+        self._options = options or Options()
         self.transport: AsyncTransport = AiohttpTransport() if transport is None else transport
         self.vault = _open_vault(settings)
+        self.watchers: list[RequestWatcher] = []
+        """Who is told of requests. Add them before the first request."""
         self.use(call_settings)
 
     def use(self, call_settings: Settings | None) -> None:
         """Use these settings for the requests that begin from now on."""
-        self.builder = CallBuilder(Options(), settings=call_settings)
+        self.builder = CallBuilder(self._options, settings=call_settings)
         config = RelayConfig(
             sink="gateway",
             thinking_field=self.settings.thinking_field,

@@ -1,4 +1,4 @@
-"""The HTTP application of a gateway: which handler gets which path. `make_app(service)`.
+"""The HTTP application of a gateway: which handler gets which path. `make_app(service)`, `make_runner(app)`.
 
 Everything that no other handler has is a request for the relay. Not here: the handlers.
 """
@@ -29,3 +29,16 @@ def make_app(service: Service) -> web.Application:
     add_page(app, service)
     app.router.add_route("*", "/{path:.*}", relay)
     return app
+
+
+def make_runner(app: web.Application) -> web.AppRunner:
+    """What serves the application on the sites that are added to it."""
+    settings = app[SERVICE].settings
+    return web.AppRunner(
+        app,
+        # A client that leaves ends its request, and with it the request to the provider.
+        handler_cancellation=True,
+        # Ours shows no key and no query.
+        access_log=None,
+        shutdown_timeout=settings.drain_seconds,
+    )
