@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from asides.gateway.conversations_api import add_routes as add_conversations
 from asides.gateway.relay_handler import handle_relayed
 from asides.gateway.serve_page import add_routes as add_page
 from asides.gateway.service import Service
@@ -27,6 +28,8 @@ def make_app(service: Service) -> web.Application:
 
     app.on_cleanup.append(close)
     add_page(app, service)
+    if service.settings.page:
+        add_conversations(app, service)
     app.router.add_route("*", "/{path:.*}", relay)
     return app
 
