@@ -40,6 +40,7 @@ from asides.gateway.page_requests import (
 from asides.gateway.page_store import PageStore, StoredMessage
 from asides.gateway.page_tables import MOST_TITLE, PageConversation, PageSettings
 from asides.gateway.page_turn import PageTurn, Pinger
+from asides.gateway.requests_api import captures_bodies
 from asides.gateway.service import Service
 from asides.providers.credentials import is_loopback
 from asides.relay.answers.known_models import list_known_models
@@ -139,7 +140,7 @@ class ConversationsApi:
                 "default_model": await asyncio.to_thread(find_default_model, self._service.builder),
                 "efforts": ALL_EFFORTS,
                 "keeps_thinking": self._service.builder.settings.keep_thinking,
-                "inspector": {"captures_bodies": False},
+                "inspector": {"captures_bodies": captures_bodies(request)},
             }
         )
 

@@ -100,7 +100,8 @@ class SeenRequest(RelayObserver):
         self._changed = changed
         self._capture = capture
         self._redact: Redact = build_redactor(capture.secrets) if capture else str
-        self._received = 0 if info.request is None else len(info.request.body)
+        self.received = 0 if info.request is None else len(info.request.body)
+        """The bytes of its body."""
         self.repeated = select_repeated(info.request)
         self._asked: Json = {}
         self._mode: RelayMode = "own"
@@ -320,7 +321,7 @@ class SeenRequest(RelayObserver):
         """Everything that was seen."""
         detail: Json = {
             **self.to_summary(),
-            "asked": {**self._asked, "bytes": self._received, "headers": self.repeated.headers},
+            "asked": {**self._asked, "bytes": self.received, "headers": self.repeated.headers},
             "decisions": [*map(_write_turn, self._turns), *map(_write_decision, self._decisions)],
             "notices": [_write_notice(notice) for notice in self._notices],
             "events": {_name_event(kind): count for kind, count in self._events.items()},
