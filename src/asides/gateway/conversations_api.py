@@ -1,0 +1,334 @@
+"""The API of the page: conversations over REST, turns as server-sent events. `add_routes(app, service)`.
+
+Not here: one turn (page_turn), what is stored (page_store), and who may ask (authenticate).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+import msgspec
+from aiohttp import web
+
+from asides import __version__
+from asides.aio import AsyncClient
+from asides.conversations.async_ import AsyncConversation
+from asides.conversations.store.conversation_names import make_name
+from asides.gateway.page_messages import read_note, show_message
+from asides.gateway.page_models import (
+    ALL_EFFORTS,
+    ChosenModel,
+    check_thinking,
+    choose_model,
+    find_default_model,
+    show_models,
+)
+from asides.gateway.page_requests import (
+    HEADERS,
+    Handler,
+    PageError,
+    answer_errors,
+    answer_json,
+    check_query,
+    read_body,
+    read_id,
+    read_number,
+    refuse_methods,
+    refuse_unknown,
+)
+from asides.gateway.page_store import PageStore, StoredMessage
+from asides.gateway.page_tables import MOST_TITLE, PageConversation, PageSettings
+from asides.gateway.page_turn import PageTurn, Pinger
+from asides.gateway.requests_api import captures_bodies
+from asides.gateway.service import Service
+from asides.providers.credentials import is_loopback
+from asides.relay.answers.known_models import list_known_models
+from asides.relay.routes import find_route
+from asides.values.visibility import Visibility
+
+PREFIX = "/ui/api"
+_USUAL_CONVERSATIONS, _MOST_CONVERSATIONS = 50, 200
+_USUAL_MESSAGES, _MOST_MESSAGES = 50, 500
+_MOST_SEARCH = 200
+_FAR = 2**62
+
+Name = Annotated[str, msgspec.Meta(max_length=500)]
+Title = Annotated[str, msgspec.Meta(max_length=MOST_TITLE * 4)]
+Amount = Annotated[str, msgspec.Meta(max_length=40)] | Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
+
+
+class NewConversation(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a request for a new conversation."""
+
+    model: Name | None = None
+    thinking: Amount | None = None
+    title: Title | None = None
+
+
+class ChangedConversation(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a change. What it does not name stays."""
+
+    model: Name | msgspec.UnsetType = msgspec.UNSET
+    thinking: Amount | msgspec.UnsetType | None = msgspec.UNSET
+    title: Title | msgspec.UnsetType = msgspec.UNSET
+
+
+class NewMessage(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a question."""
+
+    text: str
+    model: Name | None = None
+    thinking: Amount | None = None
+
+
+class Continuation(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a request to continue."""
+
+    model: Name | None = None
+    thinking: Amount | None = None
+
+
+class Fork(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a request for a fork: the message before which it ends."""
+
+    before: Annotated[int, msgspec.Meta(ge=0)]
+
+
+def add_routes(app: web.Application, service: Service) -> None:
+    """Add the paths of the API. They need to come before a path that takes everything."""
+    api = ConversationsApi(service)
+    paths: dict[str, dict[str, Handler]] = {
+        "/session": {"GET": api.show_session},
+        "/models": {"GET": api.list_models},
+        "/conversations": {"GET": api.list_conversations, "POST": api.create},
+        "/conversations/{id}": {"GET": api.show, "PATCH": api.change, "DELETE": api.delete},
+        "/conversations/{id}/messages": {"POST": api.send},
+        "/conversations/{id}/continue": {"POST": api.go_on},
+        "/conversations/{id}/fork": {"POST": api.fork},
+    }
+    for path, methods in paths.items():
+        for method, handler in methods.items():
+            app.router.add_route(method, PREFIX + path, answer_errors(handler))
+        app.router.add_route("*", PREFIX + path, refuse_methods(*methods))
+
+    async def close(_: web.Application) -> None:
+        await asyncio.to_thread(api.store.close)
+
+    app.on_cleanup.append(close)
+
+
+class ConversationsApi:
+    """The handlers."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self.store = PageStore(service.settings.folder)
+        self._client: AsyncClient | None = None
+
+    # --- the gateway --------------------------------------------------------------------------------------------------
+
+    async def show_session(self, request: web.Request) -> web.StreamResponse:
+        """What the page needs to know before anything else."""
+        settings = self._service.settings
+        return answer_json(
+            {
+                "version": __version__,
+                "workers": settings.workers,
+                "needs_key": bool(settings.keys),
+                "store": "memory" if self.store.is_memory else "sqlite",
+                "default_model": await asyncio.to_thread(find_default_model, self._service.builder),
+                "efforts": ALL_EFFORTS,
+                "keeps_thinking": self._service.builder.settings.keep_thinking,
+                "inspector": {"captures_bodies": captures_bodies(request)},
+            }
+        )
+
+    async def list_models(self, request: web.Request) -> web.StreamResponse:
+        """The models that the page can offer."""
+        models = await asyncio.to_thread(list_known_models, self._service.builder)
+        return answer_json({"models": show_models(models)})
+
+    # --- conversations ------------------------------------------------------------------------------------------------
+
+    async def list_conversations(self, request: web.Request) -> web.StreamResponse:
+        """The conversations of the tenant, the latest changed first."""
+        check_query(request, "search", "before", "limit")
+        limit = read_number(request, "limit", _USUAL_CONVERSATIONS, _MOST_CONVERSATIONS) or _USUAL_CONVERSATIONS
+        before = read_number(request, "before", None, _FAR)
+        search = request.query.get("search", "").strip()
+        if len(search) > _MOST_SEARCH:
+            raise PageError(f"search has at most {_MOST_SEARCH} characters.", "invalid_query")
+        found = await asyncio.to_thread(self.store.list_page, _find_tenant(request), search, before, limit + 1)
+        more = str(found[limit - 1].version) if len(found) > limit else None
+        return answer_json({"conversations": [_show(each) for each in found[:limit]], "next": more})
+
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        """A new conversation."""
+        body = await read_body(request, NewConversation)
+        check_thinking(body.thinking)
+        name = body.model or await asyncio.to_thread(find_default_model, self._service.builder)
+        settings = PageSettings(_clean_title(body.title), name, self._find_target(name), body.thinking)
+        made = await asyncio.to_thread(self.store.create, _find_tenant(request), settings)
+        return answer_json(_show(made), 201)
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """A conversation with its last messages, or those before one."""
+        check_query(request, "before", "limit")
+        before = read_number(request, "before", None, _FAR)
+        limit = read_number(request, "limit", _USUAL_MESSAGES, _MOST_MESSAGES) or _USUAL_MESSAGES
+        found = await self._find(request)
+        messages = await asyncio.to_thread(self.store.read_messages, found, before, limit)
+        more = messages[0].place if messages and messages[0].place > 0 else None
+        return answer_json(
+            {**_show(found), "length": found.length, "messages": self._show_messages(messages), "next": more}
+        )
+
+    async def change(self, request: web.Request) -> web.StreamResponse:
+        """Change the title, the model or the thinking of a conversation."""
+        body = await read_body(request, ChangedConversation)
+        changes: dict[str, str | int | None] = {}
+        if body.thinking is not msgspec.UNSET:
+            check_thinking(body.thinking)
+            changes["thinking"] = body.thinking
+        if body.title is not msgspec.UNSET:
+            changes["title"] = _clean_title(body.title)
+        if body.model is not msgspec.UNSET:
+            changes |= {"model": body.model, "target": self._find_target(body.model)}
+        changed = await asyncio.to_thread(lambda: self.store.change(_find_tenant(request), read_id(request), **changes))
+        if changed is None:
+            raise refuse_unknown()
+        return answer_json(_show(changed))
+
+    async def delete(self, request: web.Request) -> web.StreamResponse:
+        """Delete a conversation."""
+        if not await asyncio.to_thread(self.store.remove, _find_tenant(request), read_id(request)):
+            raise refuse_unknown()
+        return web.Response(status=204, headers=HEADERS)
+
+    async def fork(self, request: web.Request) -> web.StreamResponse:
+        """A new conversation with the messages before one."""
+        body = await read_body(request, Fork)
+        found = await self._find(request)
+        if body.before > found.length:
+            raise PageError(
+                f"there is no message {body.before}; the conversation has {found.length}.", "no_message", 404
+            )
+        made = await asyncio.to_thread(self._fork, found, body.before, _find_tenant(request))
+        return answer_json(_show(made), 201)
+
+    def _fork(self, source: PageConversation, end: int, tenant: str) -> PageConversation:
+        name = make_name("chat")
+        conversation = AsyncConversation(client=self._find_client(), store=self.store, name=source.name)
+        conversation.fork(end, name=name)
+        return self.store.adopt_fork(tenant, source, name)
+
+    # --- turns --------------------------------------------------------------------------------------------------------
+
+    async def send(self, request: web.Request) -> web.StreamResponse:
+        """Ask a question; the answer comes as events."""
+        body = await read_body(request, NewMessage)
+        if not body.text.strip():
+            raise PageError("the message is blank. To do: write something.", "blank")
+        return await self._stream_turn(request, body.text, body.model, body.thinking)
+
+    async def go_on(self, request: web.Request) -> web.StreamResponse:
+        """Continue a turn that was cut or has no answer."""
+        body = await read_body(request, Continuation)
+        return await self._stream_turn(request, None, body.model, body.thinking)
+
+    async def _stream_turn(
+        self, request: web.Request, text: str | None, model: str | None, thinking: str | int | None
+    ) -> web.StreamResponse:
+        found = await self._find(request)
+        thinking = found.thinking if thinking is None else thinking
+        chosen = await asyncio.to_thread(choose_model, model or found.model, thinking, self._service.builder)
+        turn = PageTurn(self.store, found, chosen, self._find_client(), self._find_visibility())
+        try:
+            stream = await turn.open(text)
+            await self._keep_choice(request, found, chosen, thinking)
+            response = web.StreamResponse(
+                headers={
+                    **HEADERS,
+                    "content-type": "text/event-stream; charset=utf-8",
+                    "x-accel-buffering": "no",
+                }
+            )
+            await response.prepare(request)
+            pinger = Pinger(response.write, self._service.settings.ping_seconds)
+            try:
+                await turn.run(stream, pinger.write)
+            finally:
+                pinger.close()
+            await response.write_eof()
+            return response
+        finally:
+            await turn.close()
+
+    async def _keep_choice(
+        self, request: web.Request, found: PageConversation, chosen: ChosenModel, thinking: str | int | None
+    ) -> None:
+        """The model and the thinking of a question are those of the next one."""
+        if (chosen.name, thinking) != (found.model, found.thinking):
+            changes = {"model": chosen.name, "target": chosen.target, "thinking": thinking}
+            await asyncio.to_thread(lambda: self.store.change(_find_tenant(request), found.id, **changes))
+
+    # --- what they share ----------------------------------------------------------------------------------------------
+
+    async def _find(self, request: web.Request) -> PageConversation:
+        found = await asyncio.to_thread(self.store.find, _find_tenant(request), read_id(request))
+        if found is None:
+            raise refuse_unknown()
+        return found
+
+    def _find_target(self, name: str | None) -> str | None:
+        return None if name is None else find_route(name, self._service.builder, "", "").targets[0]
+
+    def _find_client(self) -> AsyncClient:
+        """The client over the service's settings, which may have changed since the last request."""
+        builder = self._service.builder
+        if self._client is None or self._client._call_builder is not builder:  # pyright: ignore[reportPrivateUsage]
+            client = AsyncClient(transport=self._service.transport)
+            client._call_builder = builder  # pyright: ignore[reportPrivateUsage]
+            self._client = client
+        return self._client
+
+    def _find_visibility(self) -> Visibility:
+        """What the page may see of thinking. Whoever started a gateway on loopback, without keys, sees it."""
+        service = self._service
+        own = service.builder.settings
+        is_set = any(name.startswith("visibility") for name in own.origins)
+        if service.settings.keys or is_set or not is_loopback(f"http://{service.settings.host}"):
+            return service.builder.visibility
+        return msgspec.structs.replace(service.builder.visibility, gateway=("raw", "summary"))
+
+    def _show_messages(self, messages: list[StoredMessage]) -> list[dict[str, Any]]:
+        visibility = self._find_visibility()
+        return [
+            show_message(stored.message, stored.place, read_note(stored.note), visibility)
+            for stored in messages
+            if stored.message.role != "system"
+        ]
+
+
+def _find_tenant(request: web.Request) -> str:
+    """Whose request this is, as whoever checked its key has noted."""
+    tenant: str = request.get("tenant", "")
+    return tenant
+
+
+def _show(conversation: PageConversation) -> dict[str, Any]:
+    return {
+        "id": conversation.id,
+        "title": conversation.title,
+        "model": conversation.model,
+        "thinking": conversation.thinking,
+        "created_at": conversation.created,
+        "updated_at": conversation.updated,
+        "messages": conversation.length,
+    }
+
+
+def _clean_title(title: str | None) -> str | None:
+    """A title on one line; None for a blank one: then it is made from the first question."""
+    return None if title is None else " ".join(title.split())[:MOST_TITLE] or None
