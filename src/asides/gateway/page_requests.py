@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import msgspec
 from aiohttp import web
 
-from asides.values import errors
-from asides.values.errors import AsidesError, ProviderError
+from asides.conversations.store import StoreConflict, StoreError
+from asides.values.errors import AsidesError, ConfigError, ProviderError
 from asides.values.parts import is_too_deep
 
 Body = TypeVar("Body", bound=msgspec.Struct)
@@ -77,15 +77,11 @@ def name_error(problem: AsidesError) -> str:
 
 def find_status(problem: AsidesError) -> int:
     """The status of the answer for an error that came before anything was sent."""
-    match problem:
-        case errors.UnknownModel() | errors.UnknownProvider() | errors.InvalidThinking() | errors.Unsupported():
-            return 400
-        case errors.MissingKey():
-            return 400
-        case errors.ConfigError():
-            return 500 if type(problem).__name__.startswith("Store") else 400
-        case _:
-            return 502
+    if isinstance(problem, StoreConflict):
+        return 409
+    if isinstance(problem, StoreError):
+        return 503
+    return 400 if isinstance(problem, ConfigError) else 502
 
 
 async def read_body(request: web.Request, kind: type[Body]) -> Body:
