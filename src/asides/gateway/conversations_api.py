@@ -31,6 +31,7 @@ from asides.gateway.page_requests import (
     answer_errors,
     answer_json,
     check_query,
+    find_tenant,
     read_body,
     read_id,
     read_number,
@@ -41,10 +42,8 @@ from asides.gateway.page_store import PageStore, StoredMessage
 from asides.gateway.page_tables import MOST_TITLE, PageConversation, PageSettings
 from asides.gateway.page_turn import PageTurn, Pinger
 from asides.gateway.service import Service
-from asides.providers.credentials import is_loopback
 from asides.relay.answers.known_models import list_known_models
 from asides.relay.routes import find_route
-from asides.values.visibility import Visibility
 
 PREFIX = "/ui/api"
 _USUAL_CONVERSATIONS, _MOST_CONVERSATIONS = 50, 200
@@ -127,7 +126,7 @@ class ConversationsApi:
 
     # --- the gateway --------------------------------------------------------------------------------------------------
 
-    async def show_session(self, request: web.Request) -> web.StreamResponse:
+    async def show_session(self, _: web.Request) -> web.StreamResponse:
         """What the page needs to know before anything else."""
         settings = self._service.settings
         return answer_json(
@@ -143,7 +142,7 @@ class ConversationsApi:
             }
         )
 
-    async def list_models(self, request: web.Request) -> web.StreamResponse:
+    async def list_models(self, _: web.Request) -> web.StreamResponse:
         """The models that the page can offer."""
         models = await asyncio.to_thread(list_known_models, self._service.builder)
         return answer_json({"models": show_models(models)})
@@ -158,7 +157,7 @@ class ConversationsApi:
         search = request.query.get("search", "").strip()
         if len(search) > _MOST_SEARCH:
             raise PageError(f"search has at most {_MOST_SEARCH} characters.", "invalid_query")
-        found = await asyncio.to_thread(self.store.list_page, _find_tenant(request), search, before, limit + 1)
+        found = await asyncio.to_thread(self.store.list_page, find_tenant(request), search, before, limit + 1)
         more = str(found[limit - 1].version) if len(found) > limit else None
         return answer_json({"conversations": [_show(each) for each in found[:limit]], "next": more})
 
@@ -168,7 +167,7 @@ class ConversationsApi:
         check_thinking(body.thinking)
         name = body.model or await asyncio.to_thread(find_default_model, self._service.builder)
         settings = PageSettings(_clean_title(body.title), name, self._find_target(name), body.thinking)
-        made = await asyncio.to_thread(self.store.create, _find_tenant(request), settings)
+        made = await asyncio.to_thread(self.store.create, find_tenant(request), settings)
         return answer_json(_show(made), 201)
 
     async def show(self, request: web.Request) -> web.StreamResponse:
@@ -194,14 +193,14 @@ class ConversationsApi:
             changes["title"] = _clean_title(body.title)
         if body.model is not msgspec.UNSET:
             changes |= {"model": body.model, "target": self._find_target(body.model)}
-        changed = await asyncio.to_thread(lambda: self.store.change(_find_tenant(request), read_id(request), **changes))
+        changed = await asyncio.to_thread(lambda: self.store.change(find_tenant(request), read_id(request), **changes))
         if changed is None:
             raise refuse_unknown()
         return answer_json(_show(changed))
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
         """Delete a conversation."""
-        if not await asyncio.to_thread(self.store.remove, _find_tenant(request), read_id(request)):
+        if not await asyncio.to_thread(self.store.remove, find_tenant(request), read_id(request)):
             raise refuse_unknown()
         return web.Response(status=204, headers=HEADERS)
 
@@ -213,7 +212,7 @@ class ConversationsApi:
             raise PageError(
                 f"there is no message {body.before}; the conversation has {found.length}.", "no_message", 404
             )
-        made = await asyncio.to_thread(self._fork, found, body.before, _find_tenant(request))
+        made = await asyncio.to_thread(self._fork, found, body.before, find_tenant(request))
         return answer_json(_show(made), 201)
 
     def _fork(self, source: PageConversation, end: int, tenant: str) -> PageConversation:
@@ -242,7 +241,7 @@ class ConversationsApi:
         found = await self._find(request)
         thinking = found.thinking if thinking is None else thinking
         chosen = await asyncio.to_thread(choose_model, model or found.model, thinking, self._service.builder)
-        turn = PageTurn(self.store, found, chosen, self._find_client(), self._find_visibility())
+        turn = PageTurn(self.store, found, chosen, self._find_client(), self._service.builder.visibility)
         try:
             stream = await turn.open(text)
             await self._keep_choice(request, found, chosen, thinking)
@@ -270,12 +269,12 @@ class ConversationsApi:
         """The model and the thinking of a question are those of the next one."""
         if (chosen.name, thinking) != (found.model, found.thinking):
             changes = {"model": chosen.name, "target": chosen.target, "thinking": thinking}
-            await asyncio.to_thread(lambda: self.store.change(_find_tenant(request), found.id, **changes))
+            await asyncio.to_thread(lambda: self.store.change(find_tenant(request), found.id, **changes))
 
     # --- what they share ----------------------------------------------------------------------------------------------
 
     async def _find(self, request: web.Request) -> PageConversation:
-        found = await asyncio.to_thread(self.store.find, _find_tenant(request), read_id(request))
+        found = await asyncio.to_thread(self.store.find, find_tenant(request), read_id(request))
         if found is None:
             raise refuse_unknown()
         return found
@@ -292,28 +291,13 @@ class ConversationsApi:
             self._client = client
         return self._client
 
-    def _find_visibility(self) -> Visibility:
-        """What the page may see of thinking. Whoever started a gateway on loopback, without keys, sees it."""
-        service = self._service
-        own = service.builder.settings
-        is_set = any(name.startswith("visibility") for name in own.origins)
-        if service.settings.keys or is_set or not is_loopback(f"http://{service.settings.host}"):
-            return service.builder.visibility
-        return msgspec.structs.replace(service.builder.visibility, gateway=("raw", "summary"))
-
     def _show_messages(self, messages: list[StoredMessage]) -> list[dict[str, Any]]:
-        visibility = self._find_visibility()
+        visibility = self._service.builder.visibility
         return [
             show_message(stored.message, stored.place, read_note(stored.note), visibility)
             for stored in messages
             if stored.message.role != "system"
         ]
-
-
-def _find_tenant(request: web.Request) -> str:
-    """Whose request this is, as whoever checked its key has noted."""
-    tenant: str = request.get("tenant", "")
-    return tenant
 
 
 def _show(conversation: PageConversation) -> dict[str, Any]:

@@ -21,6 +21,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 MOST_BODY = 2 * 1024 * 1024
 """The bytes of a request of the page: a question and a few settings."""
+TENANT = "tenant"
+"""Where a request holds whose it is."""
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -107,6 +109,12 @@ async def read_body(request: web.Request, kind: type[Body]) -> Body:
 
 def _refuse_size() -> PageError:
     return PageError(f"the body is larger than {MOST_BODY} bytes. To do: send less.", "too_large", 413)
+
+
+def find_tenant(request: web.Request) -> str:
+    """Whose request this is, as whoever checked its key has noted."""
+    tenant: str = request[TENANT]
+    return tenant
 
 
 def read_id(request: web.Request) -> str:

@@ -14,9 +14,10 @@ from asides.relay.observer import RelayObserver
 from asides.relay.relay_request import RelayMode, RelayOutcome, RelayRequest
 
 if TYPE_CHECKING:
-    from asides.dialects.dialect import HttpRequest
+    from asides.dialects.dialect import HttpRequest, ServedRequest
     from asides.flows.call import Call
     from asides.history.plan import Decision
+    from asides.relay.state.turn_state import RestoredTurn
     from asides.values.events import Event
 
 
@@ -38,6 +39,8 @@ class RequestInfo(msgspec.Struct, frozen=True):
     """Seconds since 1970."""
     request: RelayRequest | None = None
     """The request itself, with its headers and its body; None if it was refused before its body was read."""
+    address: str = ""
+    """The IP address that it came from."""
 
     def __repr__(self) -> str:
         return f"RequestInfo({self.id}, {self.method}, {self.dialect})"
@@ -77,9 +80,17 @@ class ObserverGroup(RelayObserver):
     def __init__(self, observers: Sequence[RelayObserver]) -> None:
         self._observers = observers
 
+    def see_asked(self, asked: ServedRequest) -> None:  # noqa: D102
+        for each in self._observers:
+            each.see_asked(asked)
+
     def see_target(self, call: Call, mode: RelayMode, reason: str) -> None:  # noqa: D102 - as in RelayObserver
         for each in self._observers:
             each.see_target(call, mode, reason)
+
+    def see_restored(self, turns: Sequence[RestoredTurn]) -> None:  # noqa: D102
+        for each in self._observers:
+            each.see_restored(turns)
 
     def see_plan(self, decisions: Sequence[Decision]) -> None:  # noqa: D102
         for each in self._observers:
