@@ -26,21 +26,22 @@ from asides.gateway.page_models import (
 )
 from asides.gateway.page_requests import (
     HEADERS,
+    Body,
     Handler,
     PageError,
     answer_errors,
     answer_json,
     check_query,
     find_tenant,
-    read_body,
     read_id,
+    read_json,
     read_number,
     refuse_methods,
     refuse_unknown,
 )
 from asides.gateway.page_store import PageStore, StoredMessage
 from asides.gateway.page_tables import MOST_TITLE, PageConversation, PageSettings
-from asides.gateway.page_turn import PageTurn, Pinger
+from asides.gateway.page_turn import PageStream, PageTurn
 from asides.gateway.service import Service
 from asides.relay.answers.known_models import list_known_models
 from asides.relay.routes import find_route
@@ -163,7 +164,7 @@ class ConversationsApi:
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         """A new conversation."""
-        body = await read_body(request, NewConversation)
+        body = await self._read(request, NewConversation)
         check_thinking(body.thinking)
         name = body.model or await asyncio.to_thread(find_default_model, self._service.builder)
         settings = PageSettings(_clean_title(body.title), name, self._find_target(name), body.thinking)
@@ -184,7 +185,7 @@ class ConversationsApi:
 
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Change the title, the model or the thinking of a conversation."""
-        body = await read_body(request, ChangedConversation)
+        body = await self._read(request, ChangedConversation)
         changes: dict[str, str | int | None] = {}
         if body.thinking is not msgspec.UNSET:
             check_thinking(body.thinking)
@@ -206,7 +207,7 @@ class ConversationsApi:
 
     async def fork(self, request: web.Request) -> web.StreamResponse:
         """A new conversation with the messages before one."""
-        body = await read_body(request, Fork)
+        body = await self._read(request, Fork)
         found = await self._find(request)
         if body.before > found.length:
             raise PageError(
@@ -225,14 +226,14 @@ class ConversationsApi:
 
     async def send(self, request: web.Request) -> web.StreamResponse:
         """Ask a question; the answer comes as events."""
-        body = await read_body(request, NewMessage)
+        body = await self._read(request, NewMessage)
         if not body.text.strip():
             raise PageError("the message is blank. To do: write something.", "blank")
         return await self._stream_turn(request, body.text, body.model, body.thinking)
 
     async def go_on(self, request: web.Request) -> web.StreamResponse:
         """Continue a turn that was cut or has no answer."""
-        body = await read_body(request, Continuation)
+        body = await self._read(request, Continuation)
         return await self._stream_turn(request, None, body.model, body.thinking)
 
     async def _stream_turn(
@@ -245,21 +246,15 @@ class ConversationsApi:
         try:
             stream = await turn.open(text)
             await self._keep_choice(request, found, chosen, thinking)
-            response = web.StreamResponse(
-                headers={
-                    **HEADERS,
-                    "content-type": "text/event-stream; charset=utf-8",
-                    "x-accel-buffering": "no",
-                }
-            )
-            await response.prepare(request)
-            pinger = Pinger(response.write, self._service.settings.ping_seconds)
+            page = PageStream(request, self._service.settings)
             try:
-                await turn.run(stream, pinger.write)
+                await page.open()
+                await turn.run(stream, page.write)
             finally:
-                pinger.close()
-            await response.write_eof()
-            return response
+                await stream.close()
+                await page.close()
+            await page.response.write_eof()
+            return page.response
         finally:
             await turn.close()
 
@@ -272,6 +267,9 @@ class ConversationsApi:
             await asyncio.to_thread(lambda: self.store.change(find_tenant(request), found.id, **changes))
 
     # --- what they share ----------------------------------------------------------------------------------------------
+
+    async def _read(self, request: web.Request, kind: type[Body]) -> Body:
+        return await read_json(request, kind, self._service.settings)
 
     async def _find(self, request: web.Request) -> PageConversation:
         found = await asyncio.to_thread(self.store.find, find_tenant(request), read_id(request))

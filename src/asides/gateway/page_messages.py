@@ -110,7 +110,7 @@ def show_parts(parts: Sequence[Part], noted: Sequence[NotedThought], visibility:
     for part in parts:
         if isinstance(part, Thought):
             blocks.append(show_thought(part, next(thoughts, None), visibility))
-        else:
+        elif not isinstance(part, Text) or part.text:  # A text without words carries a seal.
             blocks.append(_show_part(part))
     # Thoughts that were not saved at all, since nothing of them goes back.
     missing = [_show_thought("", noted.kind, noted.seconds, noted.tokens) for noted in thoughts]

@@ -13,6 +13,9 @@ import msgspec
 from aiohttp import web
 
 from asides.conversations.store import StoreConflict, StoreError
+from asides.gateway.gateway_settings import GatewaySettings
+from asides.gateway.read_body import read_body
+from asides.relay.error_response import RelayRefusal
 from asides.values.errors import AsidesError, ConfigError, ProviderError
 from asides.values.parts import is_too_deep
 
@@ -86,29 +89,22 @@ def find_status(problem: AsidesError) -> int:
     return 400 if isinstance(problem, ConfigError) else 502
 
 
-async def read_body(request: web.Request, kind: type[Body]) -> Body:
+async def read_json(request: web.Request, kind: type[Body], settings: GatewaySettings) -> Body:
     """Read the body as a value of this type. Raises PageError for any other."""
     if request.content_type != "application/json":
         raise PageError("the body is not JSON. To do: send content-type: application/json.", "not_json", 415)
-    if (request.content_length or 0) > MOST_BODY:
-        raise _refuse_size()
-    body = bytearray()
-    async for piece in request.content.iter_any():
-        body += piece
-        if len(body) > MOST_BODY:
-            raise _refuse_size()
-    if is_too_deep(bytes(body)):
+    try:
+        body = await read_body(request, msgspec.structs.replace(settings, max_body=MOST_BODY))
+    except RelayRefusal as problem:
+        raise PageError(str(problem), "unreadable_body", problem.status) from None
+    if is_too_deep(body):
         raise PageError("the body is nested too deep.", "invalid_json")
     try:
-        return msgspec.json.decode(bytes(body) or b"{}", type=kind)
+        return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as problem:
         raise PageError(f"the request is not valid: {problem}.", "invalid_request") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise PageError("the body is not valid JSON.", "invalid_json") from None
-
-
-def _refuse_size() -> PageError:
-    return PageError(f"the body is larger than {MOST_BODY} bytes. To do: send less.", "too_large", 413)
 
 
 def find_tenant(request: web.Request) -> str:
