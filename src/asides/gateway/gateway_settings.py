@@ -40,6 +40,12 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """After so much silence a stream gets a sign of life."""
     drain_seconds: float = 30.0
     """How long replies under way may take to end after SIGTERM."""
+    head_seconds: float = 30.0
+    """How long the head of a request may take to arrive."""
+    body_seconds: float = 600.0
+    """How long the body of a request may take to arrive."""
+    stall_seconds: float = 300.0
+    """A client that takes nothing of its reply for so long is left."""
     max_body: int = 64 * MEGABYTE
     max_requests: int = 2000
     """The requests under way at once. One more gets 503."""

@@ -3,7 +3,7 @@
 // The same object draws a kept answer and one that arrives.
 
 import { copyButton, make, put } from "./dom.js";
-import { makeCall, putResult } from "./call.js";
+import { makeCall, makeFile, putResult } from "./call.js";
 import { count, formatCost, formatExactly } from "./figures.js";
 import { MarkdownStream } from "./markdown.js";
 import { Thought } from "./thought.js";
@@ -132,21 +132,21 @@ export class Answer {
       } else if (block.type === "text") this.write(key, block.text);
       else if (block.type === "call") this.call(block);
       else if (block.type === "result") this.result(block);
+      else this.column.append(makeFile(block));
     });
     for (const notice of message.notices ?? []) this.notice(notice);
   }
 
   /**
    * The line below: figures, and what can be done.
-   * @param {{model?: string, usage?: import("./shapes.js").Usage | null, cost?: number | null, timing?: any}} figures
+   * @param {Pick<Message, "model" | "usage" | "cost" | "timing">} figures
    * @param {HTMLElement[]} acts
    */
   drawFoot({ model, usage, cost, timing }, acts) {
     const parts = [];
-    const first = timing?.first_answer;
-    if (typeof first === "number") parts.push(`first word after ${formatExactly(first)}`);
+    if (timing?.first_word) parts.push(`first word after ${formatExactly(timing.first_word)}`);
     if (usage?.output) parts.push(`${count(usage.output, "token")}${usage.thinking ? `, ${count(usage.thinking, "of them thinking", "of them thinking")}` : ""}`);
-    if (typeof cost === "number") parts.push(formatCost(cost));
+    if (cost) parts.push(formatCost(cost));
     if (model) parts.unshift(model);
     this.foot.replaceChildren();
     put(this.foot, make("span.num.figures", {}, parts.join(" · ")));
