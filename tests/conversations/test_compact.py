@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from asides.conversations.compact import LABEL
 from asides.conversations.store import StoreConflict
 from asides.conversations.store.sqlite import SqliteStore
+from asides.history.summary import LABEL
 from asides.providers.provider import Provider, Quirks, ReplayRule
 from asides.settings import Settings
 from asides.testing.stage import OpenStage, Say

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 import asides
-from asides.conversations.compact import LABEL
 from asides.conversations.store import (
     ConversationHeading,
     ConversationInfo,
@@ -21,6 +20,7 @@ from asides.conversations.store import (
 )
 from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
+from asides.history.summary import LABEL
 from asides.providers.provider import Provider, Quirks, ReplayRule
 from asides.testing.stage import Fail, OpenStage, Say
 from asides.values.errors import ContextTooLong

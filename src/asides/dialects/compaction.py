@@ -4,7 +4,7 @@ on its own.
 Anthropic: `context_management.edits` (platform.claude.com build-with-claude/compaction and context-editing, 2026-11).
 OpenAI: `context_management` of a response, and `/responses/compact` (developers.openai.com api/docs/guides/compaction,
 2026-11). What they return is a part of the reply like any other that a provider made: it goes back verbatim, and only
-there. Not here: summaries that a model writes for us (conversations/compact).
+there. Not here: summaries that a model writes for us (history/summary).
 """
 
 from __future__ import annotations

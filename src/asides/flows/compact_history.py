@@ -1,6 +1,6 @@
 """Let a provider compact a history on its own: one request, and the messages that take the place of the history.
 
-Not here: compaction that comes with an answer (`compaction=`), and summaries by a model (conversations/compact).
+Not here: compaction that comes with an answer (`compaction=`), and summaries by a model (history/summary).
 """
 
 from __future__ import annotations

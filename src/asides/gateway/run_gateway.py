@@ -13,7 +13,7 @@ from aiohttp import web
 
 from asides.gateway.gateway_settings import GatewaySettings
 from asides.gateway.service import Service
-from asides.gateway.web_app import make_app
+from asides.gateway.web_app import make_app, make_runner
 
 
 def run_gateway(settings: GatewaySettings, announce: Callable[[str], None]) -> None:
@@ -22,12 +22,7 @@ def run_gateway(settings: GatewaySettings, announce: Callable[[str], None]) -> N
 
 
 async def _serve(settings: GatewaySettings, announce: Callable[[str], None]) -> None:
-    runner = web.AppRunner(
-        make_app(Service(settings)),
-        handler_cancellation=True,
-        access_log=None,
-        shutdown_timeout=settings.drain_seconds,
-    )
+    runner = make_runner(make_app(Service(settings)))
     await runner.setup()
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()

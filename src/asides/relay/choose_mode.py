@@ -16,6 +16,7 @@ from asides.providers.provider import Target
 from asides.providers.quirks import Quirks
 from asides.providers.table import is_maker
 from asides.relay.relay_request import RelayMode
+from asides.relay.state.sealed_summary import takes_compactions
 from asides.values.visibility import Sink, Visibility
 
 # What only concerns how replies are read and where requests go: the same request is right with any of them.
@@ -48,11 +49,16 @@ def choose_mode(
     may_forward: bool = True,
     has_options: bool = False,
     has_state: bool = False,
+    compacts: bool = False,
+    has_compaction: bool = False,
 ) -> Mode:
     """Decide for one target. `caller`: the caller's dialect. `has_options`: options of ours change the request.
-    `has_state`: it holds envelopes of ours, or the vault has state that it lacks.
+    `has_state`: it holds envelopes of ours, or the vault has state that it lacks. `compacts`: it asks for a compaction.
+    `has_compaction`: it holds one that only the provider which made it can read.
     """
     target = call.target
+    if compacts and not takes_compactions(target):
+        return _translate("a model sums up the conversation")
     if target.dialect != caller:
         return _translate(f"{target.provider.name} is asked in another dialect")
     if not may_forward:
@@ -61,6 +67,8 @@ def choose_mode(
         return _translate("options change the request")
     if has_state:
         return _translate("reasoning state is put back")
+    if has_compaction and not takes_compactions(target):
+        return _translate("another provider compacted the conversation")
     if not visibility.allows(sink, target.rule.kind):
         return _translate("the caller may not see this thinking")
     if target.quirks.transport != "direct":

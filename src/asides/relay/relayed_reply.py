@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import msgspec
@@ -17,25 +18,43 @@ from asides.dialects.dialect import ServedRequest
 from asides.flows.call import Call
 from asides.flows.fallback import ExchangeInOrder
 from asides.flows.steps import Allow, Emit, Flow, UseCall
-from asides.relay.answers.stored_responses import join_messages, read_previous, refuse_previous
+from asides.providers.endpoint import RESPONSES
+from asides.relay.answers.stored_responses import (
+    can_store,
+    join_messages,
+    read_previous,
+    refuse_previous,
+    store_response,
+)
 from asides.relay.choose_mode import Mode, choose_mode
+from asides.relay.compacted_exchange import CompactedExchange, Store
 from asides.relay.endpoints import MakeWriter, ReadRequest, find_reply_form, is_load_request, write_load_reply
-from asides.relay.error_response import MALFORMED, ErrorResponse, RelayRefusal, refuse_malformed, write_stream_error
+from asides.relay.error_response import (
+    MALFORMED,
+    ErrorResponse,
+    RelayRefusal,
+    refuse_malformed,
+    write_ping,
+    write_stream_error,
+)
 from asides.relay.forward import ForwardExchange, build_forward_request
-from asides.relay.relay_config import Caller
-from asides.relay.relay_request import RelayMode, RelayOutcome
+from asides.relay.relay_config import STREAM_HEADERS, Caller
+from asides.relay.relay_request import RelayMode, RelayOutcome, ResponseStart
 from asides.relay.request_options import FIELD, RequestOptions, collect_options, read_request_options
 from asides.relay.routes import find_route, refuse_unnamed
 from asides.relay.splice_body import find_members
 from asides.relay.state.caller_state import CallerState
 from asides.relay.state.clean_history import holds_envelopes
+from asides.relay.state.sealed_summary import has_foreign_compaction, split_trigger, takes_compactions
 from asides.relay.target_calls import build_calls, explain_missing_key
-from asides.relay.translate.translated_exchange import TranslatedExchange
+from asides.relay.translate.translated_exchange import TranslatedExchange, open_writer
 from asides.values.errors import ConfigError, MissingKey
 from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
 from asides.values.reply import Reply
+from asides.values.visibility import Visibility
 
+AnyExchange: TypeAlias = TranslatedExchange | CompactedExchange | ForwardExchange
 _MODEL_IN_PATH = re.compile(r"/models?/(.+?)(?::\w+|/converse(?:-stream)?)$")
 
 
@@ -45,12 +64,25 @@ class RelayedReply:
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
         self._state = CallerState(caller)
-        self._exchange: TranslatedExchange | ForwardExchange | None = None
+        self._exchange: AnyExchange | None = None
         self._modes: dict[int, Mode] = {}
+        self._make_pinger: Callable[[], Any] | None = None
+        """Makes a writer of signs of life; None for a whole reply."""
+        self._compacts = False
+        """Whether the request asks for a compaction."""
+        self._has_compaction = False
+        """Whether it holds one that only the provider which made it can read."""
         self.mode: RelayMode = "own"
         self.reason = ""
         self.model = ""
         """The target that was asked last, as provider:model."""
+        self.asked = ""
+        """The model as the request named it."""
+
+    @property
+    def dialect(self) -> str:
+        """The dialect of the response."""
+        return self._caller.dialect
 
     @property
     def has_begun(self) -> bool:
@@ -62,12 +94,42 @@ class RelayedReply:
         """The status that the caller got; 0 before that."""
         return getattr(self._exchange, "status", 0)
 
-    def write_last_error(self, response: ErrorResponse) -> bytes:
-        """The end of a stream that has begun and failed, in the caller's dialect; b"" where its end is said already."""
+    def open_early(self) -> ResponseStart | None:
+        """The head of a stream before its provider has answered; None where nothing could follow it."""
+        caller = self._caller
+        if caller.started or caller.opened_early or self._make_pinger is None:
+            return None
+        writer = self._make_pinger()
+        if not write_ping(writer):
+            return None
+        return caller.open_early({"content-type": writer.content_type, **STREAM_HEADERS})
+
+    def write_ping(self, now: float) -> bytes:
+        """A sign of life, to be sent after everything that was emitted; b"" if none can be sent now."""
         exchange = self._exchange
+        if self._make_pinger is None:
+            return b""
+        writer = self._make_pinger()
+        writer.created = int(now)
+        if not self._caller.started or exchange is None:
+            return write_ping(writer)
         if isinstance(exchange, TranslatedExchange):
+            return exchange.write_ping()
+        if isinstance(exchange, CompactedExchange):
+            return b""
+        is_sse = writer.content_type == "text/event-stream"
+        return write_ping(writer) if exchange.is_between_events(is_sse=is_sse) else b""
+
+    def write_last_error(self, response: ErrorResponse, *, is_cut: bool = False) -> bytes:
+        """The end of a stream that has begun and failed, in the caller's dialect; b"" where its end is said already.
+        `is_cut`: nobody has said it.
+        """
+        exchange, caller = self._exchange, self._caller
+        if isinstance(exchange, (TranslatedExchange, CompactedExchange)):
             return exchange.write_last_error(response)
-        if isinstance(exchange, ForwardExchange) and exchange.is_cut and self._caller.config.reports_cuts:
+        # After an early head, nothing else has told of the error.
+        is_cut = is_cut or (caller.opened_early and not caller.started)
+        if is_cut or (exchange is not None and exchange.is_cut and caller.config.reports_cuts):
             writer = self._find_form()[1](model="", stream=True, include_usage=False)
             written = write_stream_error(writer, response)
             # The event that broke off must not swallow this one.
@@ -82,10 +144,14 @@ class RelayedReply:
         own = read_request_options(served.prompt.extra.pop(FIELD, None) if served else None, caller.config)
         if served is not None and is_load_request(served, caller.dialect):
             return (yield from _answer_load(caller, served, make_writer))
-        model = served.model if served else _find_model(caller)
+        self.asked = model = served.model if served else _find_model(caller)
         route = find_route(model, caller.builder, caller.config.home, caller.dialect)
         asked = served or ServedRequest(Prompt(()), model, _find_stream(caller))
+        if caller.observer is not None:
+            caller.show(caller.observer.see_asked, asked)
         state = asked.prompt.state
+        if asked.stream:
+            self._make_pinger = partial(make_writer, model=asked.model, stream=True, include_usage=False)
         self._state.wants_storing = state.store is not False
         if state.previous_response_id is not None:
             asked = yield from self._expand(asked, state.previous_response_id)
@@ -100,6 +166,9 @@ class RelayedReply:
         if served is not None:
             asked = yield from self._state.restore(asked, [each.target for each in calls])
             calls = tuple(_replace_messages(each, asked.prompt) for each in calls)
+        if caller.dialect == RESPONSES:
+            self._compacts = split_trigger(asked.prompt.messages)[1]
+            self._has_compaction = has_foreign_compaction(asked.prompt.messages)
         self._state.is_changed = self._state.is_changed or holds_envelopes(caller.request.body)
         for each in calls:
             self._modes[id(each.target)] = self._choose(each, options)
@@ -108,7 +177,7 @@ class RelayedReply:
         first = calls[0]
         yield Allow(first.policy.timeout.total)
 
-        def start(one: Call, notices: tuple[Notice, ...]) -> TranslatedExchange | ForwardExchange:
+        def start(one: Call, notices: tuple[Notice, ...]) -> AnyExchange:
             return self._start(one, asked, options, make_writer, notices, is_last=one is calls[-1])
 
         reply: Reply
@@ -119,7 +188,9 @@ class RelayedReply:
             yield UseCall(first)
             reply = yield from start(first, ()).steps()
         notices = (*caller.notices, *reply.warnings)
-        return RelayOutcome(self.status, self.mode, self.reason, self.model, reply=reply, notices=notices)
+        return RelayOutcome(
+            self.status, self.mode, self.reason, self.model, reply=reply, notices=notices, asked=self.asked
+        )
 
     def _keep_forwarded(self, calls: Sequence[Call], problem: ConfigError) -> tuple[Call, ...]:
         """The calls that are forwarded: the request cannot be translated. Raises the problem if the first is not."""
@@ -154,6 +225,8 @@ class RelayedReply:
             may_forward=caller.config.forwards and options.may_forward,
             has_options=options.changes_prompt,
             has_state=self._state.is_changed,
+            compacts=self._compacts,
+            has_compaction=self._has_compaction,
         )
 
     def _start(
@@ -165,14 +238,14 @@ class RelayedReply:
         notices: tuple[Notice, ...],
         *,
         is_last: bool,
-    ) -> TranslatedExchange | ForwardExchange:
+    ) -> AnyExchange:
         caller, mode = self._caller, self._modes[id(call.target)]
         self.model = call.model
         if mode.name == "forward":
             drop = (FIELD,)
             request = build_forward_request(call, caller, served.stream, drop)
             if request is not None:
-                self.mode, self.reason = mode.name, mode.reason
+                self._choose_target(call, mode)
                 return self._begin(
                     ForwardExchange(
                         call,
@@ -186,15 +259,35 @@ class RelayedReply:
                     )
                 )
             mode = Mode("translate", "the members of the body are not unique")
-        self.mode, self.reason = mode.name, mode.reason
+        self._choose_target(call, mode)
         visibility = self._state.find_visibility(options.visibility)
+        if self._compacts and not takes_compactions(call.target):
+            writer = open_writer(served, caller.dialect, call.target, make_writer, foreign=False)
+            store = self._store_compacted(served, visibility)
+            return self._begin(CompactedExchange(call, caller, served, self._state, writer, notices, store=store))
         return self._begin(
             TranslatedExchange(call, caller, served, self._state, make_writer, notices, visibility=visibility)
         )
 
-    def _begin(self, exchange: TranslatedExchange | ForwardExchange) -> TranslatedExchange | ForwardExchange:
+    def _choose_target(self, call: Call, mode: Mode) -> None:
+        caller = self._caller
+        self.mode, self.reason = mode.name, mode.reason
+        if caller.observer is not None:
+            caller.show(caller.observer.see_target, call, mode.name, mode.reason)
+
+    def _begin(self, exchange: AnyExchange) -> AnyExchange:
         self._exchange = exchange
         return exchange
+
+    def _store_compacted(self, served: ServedRequest, visibility: Visibility) -> Store | None:
+        """How the response of a compaction is stored: whoever continues it goes on from the summary alone."""
+        state = self._state
+        if not can_store(self._caller, state):
+            return None
+        state.ancestors, state.history, state.stored_count = (), (), 0
+        return lambda reply, writer: store_response(
+            self._caller, state, served, reply, writer, {}, visibility=visibility
+        )
 
     def _record_forwarded(self, served: ServedRequest) -> Callable[[Reply], Flow[None]] | None:
         """How the turn of a forwarded request is recorded: some callers return less than they got."""

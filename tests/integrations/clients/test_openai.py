@@ -101,6 +101,19 @@ def test_a_response_has_its_answer_and_its_thinking_apart(behind: Behind, stage:
 
 
 @for_each_upstream
+def test_a_conversation_is_compacted_and_goes_on(behind: Behind, stage: OpenStage, model: str) -> None:
+    behind(Say(text="The person is Ada."), Say(text="You are Ada."))
+    stage.expect_no_refusals()
+    with OpenAI() as client:
+        compacted = client.responses.compact(model=model, input="I am Ada.")
+        assert compacted.output[-1].type == "compaction"
+        assert compacted.usage.total_tokens > 0
+        said: Any = [*(item.model_dump(exclude_none=True) for item in compacted.output)]
+        response = client.responses.create(model=model, input=[*said, {"role": "user", "content": "Who am I?"}])
+        assert response.output_text
+
+
+@for_each_upstream
 async def test_both_awaited_and_at_the_same_time(behind: Behind, stage: OpenStage, model: str) -> None:
     behind()
     stage.expect_no_refusals()

@@ -68,7 +68,6 @@ def answer_about_models(caller: Caller) -> Flow[RelayOutcome]:
 
 def _explain_missing(action: str) -> str:
     what = {
-        "compact": "a conversation is compacted only by the provider that stores it",
         "tokenize": "the tokens of other makers' models are not known",
         "manage_models": "models are not pulled, changed or embedded here",
     }

@@ -11,12 +11,14 @@ import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.flows.steps import Flow, StoredRecord, WriteRecord
+from asides.providers.endpoint import RESPONSES
 from asides.providers.provider import Target
 from asides.relay.relay_config import Caller
 from asides.relay.state.carry_state import StateCarrier
 from asides.relay.state.inlined_thinking import separate_inlined
 from asides.relay.state.relay_keys import RelayKeys, TenantKeys
 from asides.relay.state.restore_state import STORE_FAILED, restore
+from asides.relay.state.sealed_summary import open_summaries
 from asides.relay.state.turn_state import HAS_STORE
 from asides.values.messages import Message
 from asides.values.notices import Notice
@@ -54,6 +56,13 @@ class CallerState:
 
     def restore(self, served: ServedRequest, targets: Sequence[Target]) -> Flow[ServedRequest]:
         """Put the state of earlier turns back. Reads the store at most once."""
+        if self._caller.dialect == RESPONSES:
+            opened = yield from open_summaries(served.prompt.messages, self.keys, has_store=self.has_store)
+            if opened.is_changed:
+                self._caller.notices += opened.notices
+                self.is_changed = True
+                prompt = msgspec.structs.replace(served.prompt, messages=opened.messages)
+                served = msgspec.structs.replace(served, prompt=prompt)
         self.history = served.prompt.messages
         if not any(message.role == "assistant" for message in served.prompt.messages):
             return served
@@ -62,6 +71,7 @@ class CallerState:
         mode = self._caller.config.state_mode
         restored = yield from restore(served.prompt, self.keys, mode, targets=targets)
         self._caller.notices += restored.notices
+        self._caller.count_turns(restored.turns)
         self.is_changed = self.is_changed or restored.is_changed
         return msgspec.structs.replace(served, prompt=restored.prompt)
 

@@ -24,6 +24,8 @@ from asides.values.thinking import Effort, Origin, Seal, Thought, ThoughtKind, T
 StateMode = Literal["off", "carry-only", "memory", "store"]
 """off: nothing is kept. carry-only: state travels with the client. memory, store: what cannot travel is stored."""
 HAS_STORE: tuple[StateMode, ...] = ("memory", "store")
+StateSource = Literal["vault", "envelope", ""]
+"""Where the state of an earlier turn was; "": it was not found."""
 
 _DIGEST_BYTES = 16
 
@@ -33,7 +35,7 @@ class PartState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     block: int
     """Its place among the parts of the turn."""
-    what: Literal["thought", "text", "call", "whole"]
+    what: Literal["thought", "text", "call", "whole", "summary"]
     seals: tuple[Seal, ...] = ()
     digest: bytes = b""
     size: int = 0
@@ -45,7 +47,8 @@ class PartState(msgspec.Struct, frozen=True, omit_defaults=True):
     custom: bool = False
     """For a call: its arguments are free text."""
     text: str | None = None
-    """For a thought: its text, where the provider wants it back and the caller may not return it."""
+    """For a thought: its text, where the provider wants it back and the caller may not return it. For a summary of a
+    conversation: the summary."""
     needs_text: bool = False
     """For a thought: the provider does not take it back without its text."""
     kind: ThoughtKind = "raw"
@@ -56,6 +59,31 @@ class PartState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def __repr__(self) -> str:
         return f"PartState({self.what}, block={self.block}, seals={len(self.seals)})"
+
+
+class RestoredTurn(msgspec.Struct, frozen=True):
+    """An earlier turn whose state was looked for."""
+
+    message: int
+    """Its place among the messages of the restored prompt."""
+    source: StateSource
+
+    @property
+    def is_found(self) -> bool:
+        """Whether its state was put back."""
+        return self.source != ""
+
+
+def place_turns(looked: Iterable[tuple[int, StateSource, int]]) -> tuple[RestoredTurn, ...]:
+    """The turns at their places in the restored prompt. Each is given with its place in the caller's, where its state
+    was, and how many messages it became fewer.
+    """
+    turns: list[RestoredTurn] = []
+    fewer = 0
+    for start, source, less in looked:
+        turns.append(RestoredTurn(start - fewer, source))
+        fewer += less
+    return tuple(turns)
 
 
 class TurnState(msgspec.Struct, frozen=True, omit_defaults=True):

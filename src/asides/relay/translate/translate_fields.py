@@ -14,7 +14,9 @@ from typing import Any
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
+from asides.providers.endpoint import RESPONSES
 from asides.providers.provider import Target
+from asides.relay.state.sealed_summary import drop_foreign_compactions, takes_compactions
 from asides.relay.translate.field_rules import SAMPLING_RULES, UNKNOWN, FieldRule, find_rule, split_fields
 from asides.relay.translate.fit_sampling import fit_sampling
 from asides.relay.translate.foreign_messages import drop_attribution, fit_messages
@@ -59,6 +61,8 @@ def fit_prompt(served: ServedRequest, caller: str, target: Target) -> tuple[Prom
     prompt = served.prompt
     refuse_fields(prompt, caller, target.dialect)
     notices: list[Notice] = []
+    if caller == RESPONSES and not takes_compactions(target):
+        prompt = msgspec.structs.replace(prompt, messages=drop_foreign_compactions(prompt.messages, notices))
     if caller != target.dialect:
         prompt = _translate(prompt, caller, target, notices)
     elif _is_plain_host(prompt, caller, target):

@@ -19,7 +19,7 @@ from asides.flows.steps import Emit, Flow, Open
 from asides.providers.provider import Target
 from asides.relay.answers.stored_responses import can_store, store_response
 from asides.relay.endpoints import MakeWriter
-from asides.relay.error_response import ErrorResponse, write_stream_error
+from asides.relay.error_response import ErrorResponse, write_ping, write_stream_error
 from asides.relay.relay_config import STREAM_HEADERS, Caller
 from asides.relay.state.caller_state import CallerState
 from asides.relay.translate.call_ids import CallerIds
@@ -90,6 +90,10 @@ class TranslatedExchange:
         """The error that ends a stream which has begun."""
         return write_stream_error(self._writer, response)
 
+    def write_ping(self) -> bytes:
+        """A sign of life inside the stream."""
+        return write_ping(self._writer)
+
     def steps(self, began: float | None = None) -> Flow[Reply]:
         """The flow: it emits the head of the response and its bytes."""
         flow = self._exchange.steps(began)
@@ -104,6 +108,8 @@ class TranslatedExchange:
                 if type(step) is Emit:
                     self._known = None
                     events: list[Event] = step.events
+                    if caller.observer is not None:
+                        caller.show_events(events)
                     if is_first:
                         is_first = False
                         events = self._begin_reply(events)
@@ -114,6 +120,8 @@ class TranslatedExchange:
                     if written := write(events):
                         yield Emit([written] if caller.started else [*self._start(step.events), written])
                     continue
+                if type(step) is Open:
+                    self._count(step)
                 try:
                     value = yield step
                 except TransportError as problem:
@@ -126,6 +134,13 @@ class TranslatedExchange:
             return reply
         finally:
             flow.close()
+
+    def _count(self, step: Open) -> None:
+        """Count a request that leaves, and show what was decided for it."""
+        caller = self._caller
+        if caller.observer is not None:
+            caller.show(caller.observer.see_plan, self._exchange.decisions)
+        caller.count_request(step.request)
 
     def _begin_reply(self, events: list[Event]) -> list[Event]:
         """Name the model as the caller does, and tell the carrier what is known of the turn."""
@@ -185,14 +200,21 @@ class TranslatedExchange:
         )
 
 
-def open_writer(served: ServedRequest, caller: str, target: Target, make_writer: MakeWriter | None = None) -> Writer:
+def open_writer(
+    served: ServedRequest,
+    caller: str,
+    target: Target,
+    make_writer: MakeWriter | None = None,
+    *,
+    foreign: bool | None = None,
+) -> Writer:
     """Make the writer of one reply: it writes the events of any provider in the caller's dialect, with the caller's
     names of its tools. Our dialects give a ReplyWriter; a registered one gives its own. `make_writer`: for a second
-    form of the caller's dialect.
+    form of the caller's dialect. `foreign`: whether the events are of another dialect; None: as the target's is.
     """
     make = make_writer or find_dialect(caller).writer
     writer = make(model=served.model, stream=served.stream, include_usage=served.include_usage)
     if isinstance(writer, ReplyWriter):
         tools = find_tool_map(served, caller, target).received
-        writer.serve(served, tools, foreign=caller != target.dialect)
+        writer.serve(served, tools, foreign=caller != target.dialect if foreign is None else foreign)
     return writer

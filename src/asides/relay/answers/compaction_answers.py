@@ -1,0 +1,88 @@
+"""Answer `/responses/compact`: the provider's own compaction where it has one, else a summary by the model.
+
+Not here: a compaction that is asked for inside of a request for a reply (relayed_reply), and the summary itself
+(compacted_exchange).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from asides.dialects import find_dialect
+from asides.dialects.compaction import build_compact_request
+from asides.dialects.dialect import HttpRequest, ServedRequest
+from asides.dialects.openai_responses.server.write_compaction import CompactionWriter
+from asides.flows.call import Call, encode_request
+from asides.flows.steps import Flow, UseCall
+from asides.relay.answers.stored_responses import join_messages, list_input_items, read_previous, refuse_previous
+from asides.relay.choose_mode import choose_mode
+from asides.relay.compacted_exchange import CompactedExchange
+from asides.relay.forward import build_forward_request, return_response
+from asides.relay.relay_config import Caller
+from asides.relay.relay_request import RelayOutcome
+from asides.relay.request_options import FIELD, RequestOptions, collect_options, read_request_options
+from asides.relay.routes import find_route
+from asides.relay.state.caller_state import CallerState
+from asides.relay.state.clean_history import holds_envelopes
+from asides.relay.state.sealed_summary import has_foreign_compaction, takes_compactions
+from asides.relay.target_calls import build_calls, explain_missing_key
+from asides.values.errors import MissingKey
+
+
+def answer_compaction(caller: Caller) -> Flow[RelayOutcome]:
+    """Compact a conversation. One target is asked: the next one of a route would know nothing of its items."""
+    served = find_dialect(caller.dialect).read(caller.request.body, caller.endpoint.path)
+    served = msgspec.structs.replace(served, stream=False)
+    own = read_request_options(served.prompt.extra.pop(FIELD, None), caller.config)
+    route = find_route(served.model, caller.builder, caller.config.home, caller.dialect)
+    options = collect_options(own, served.prompt, route, caller.config, caller.builder)
+    state = CallerState(caller)
+    items = list_input_items(caller.request.body, "compacted")
+    previous = served.prompt.state.previous_response_id
+    if previous is not None:
+        records = (yield from read_previous(state.keys, previous)) if state.has_store else None
+        if records is None:
+            raise refuse_previous(previous)
+        items = [item for record in records for item in record.items] + items
+        messages = (*join_messages(records), *served.prompt.messages)
+        served = msgspec.structs.replace(served, prompt=msgspec.structs.replace(served.prompt, messages=messages))
+        state.is_changed = True
+    try:
+        call = msgspec.structs.replace(build_calls(caller, served, options), fallbacks=())
+    except MissingKey as problem:
+        raise explain_missing_key(problem, served.model, route, caller) from None
+    served = yield from state.restore(served, [call.target])
+    state.is_changed = state.is_changed or holds_envelopes(caller.request.body)
+    call = msgspec.structs.replace(
+        call, prompt=msgspec.structs.replace(call.prompt, messages=served.prompt.messages, stream=False)
+    )
+    if takes_compactions(call.target):
+        return (yield from return_response(caller, call, _build_request(caller, call, state, served, options)))
+    writer = CompactionWriter(model=served.model)
+    writer.keep(items)
+    exchange = CompactedExchange(call, caller, served, state, writer)
+    yield UseCall(call)
+    reply = yield from exchange.steps()
+    notices = (*caller.notices, *reply.warnings)
+    return RelayOutcome(200, "translate", "a model sums up the conversation", call.model, reply=reply, notices=notices)
+
+
+def _build_request(
+    caller: Caller, call: Call, state: CallerState, served: ServedRequest, options: RequestOptions
+) -> HttpRequest:
+    """The request to a provider that compacts: the caller's own bytes, if nothing of ours is in them."""
+    mode = choose_mode(
+        call,
+        caller.dialect,
+        visibility=state.find_visibility(options.visibility),
+        sink=caller.config.sink,
+        may_forward=caller.config.forwards and options.may_forward,
+        has_state=state.is_changed,
+        has_compaction=has_foreign_compaction(served.prompt.messages),
+    )
+    request = build_forward_request(call, caller, False, (FIELD,)) if mode.name == "forward" else None
+    if request is None:
+        sent = encode_request(call.prompt, call.target, on_conflict="adjust").request
+        return build_compact_request(sent)
+    url, mark, query = request.url.partition("?")
+    return msgspec.structs.replace(request, url=f"{url}/compact{mark}{query}")

@@ -1,0 +1,160 @@
+"""Compact a conversation for a client of Responses where the provider does not: ask the target for a summary, and seal
+it into one `compaction` item.
+
+While the model writes, a stream tells that it does. Not here: the item itself (state/sealed_summary), the words of the
+request (history/summary), and providers that compact themselves (forward).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from asides.dialects.dialect import ServedRequest
+from asides.flows.call import Call
+from asides.flows.exchange import Exchange
+from asides.flows.steps import Emit, Flow, Open
+from asides.history.summary import build_summary_request, has_words
+from asides.relay.error_response import ErrorResponse, RelayRefusal, write_stream_error
+from asides.relay.relay_config import STREAM_HEADERS, Caller
+from asides.relay.state.caller_state import CallerState
+from asides.relay.state.relay_keys import can_encrypt
+from asides.relay.state.sealed_summary import KIND, make_item_id, seal_summary, split_trigger
+from asides.values.errors import NoAnswer, ProtocolError, TransportError
+from asides.values.events import Event, PartArrived, ReplyEnded, ReplyStarted, StopReason, UsageReported
+from asides.values.messages import Message
+from asides.values.notices import Notice
+from asides.values.parts import ServerTool
+from asides.values.reply import Reply
+from asides.values.usage import Usage, estimate_usage
+
+Store = Callable[[Reply, Any], Flow[None]]
+"""Stores the response, with its writer, for `previous_response_id`."""
+
+
+class CompactedExchange:
+    """A request for a summary to one target in progress."""
+
+    def __init__(
+        self,
+        call: Call,
+        caller: Caller,
+        served: ServedRequest,
+        state: CallerState,
+        writer: Any,
+        notices: tuple[Notice, ...] = (),
+        *,
+        store: Store | None = None,
+    ) -> None:
+        """`served`: the request, with the summaries of earlier compactions. Raises RelayRefusal."""
+        if not can_encrypt() and not state.has_store:
+            raise RelayRefusal(
+                "a conversation cannot be compacted here: the package cryptography is missing. To do: install "
+                "asides[relay].",
+                status=501,
+            )
+        self._caller = caller
+        self._served = served
+        self._state = state
+        self._writer = writer
+        self._store = store
+        messages = drop_leading_system(split_trigger(served.prompt.messages)[0])
+        if not has_words(messages):
+            raise RelayRefusal("there is nothing to compact. To do: send the conversation as input.", param="input")
+        prompt = msgspec.structs.replace(
+            build_summary_request(messages), thinking=call.prompt.thinking, stream=call.prompt.stream
+        )
+        self._prompt = prompt
+        detail = f"{call.target.provider.name} wrote a summary, which the relay has sealed"
+        told = (*notices, *call.notices, Notice("compaction_summarised", detail, "input"))
+        self._call = msgspec.structs.replace(call, prompt=prompt, notices=told, expected=None)
+        self._exchange = Exchange(self._call)
+        self._item_id = make_item_id()
+        self.status = 0
+        """The status that the caller got."""
+
+    @property
+    def partial(self) -> Reply | None:
+        """The reply so far."""
+        return self._exchange.partial
+
+    @property
+    def emitted(self) -> bool:
+        """Whether the caller got the head of the response."""
+        return self._caller.started
+
+    def write_last_error(self, response: ErrorResponse) -> bytes:
+        """The error that ends a stream which has begun."""
+        return write_stream_error(self._writer, response)
+
+    def steps(self, began: float | None = None) -> Flow[Reply]:
+        """The flow: it emits the head of the response, signs of work, and at the end the item."""
+        flow = self._exchange.steps(began)
+        value: Any = None
+        error: BaseException | None = None
+        try:
+            while True:
+                step = flow.send(value) if error is None else flow.throw(error)
+                value = error = None
+                if type(step) is Emit:
+                    if self._served.stream:
+                        yield from self._write(self._tell_of_work())
+                    continue
+                try:
+                    value = yield step
+                except TransportError as problem:
+                    error = problem
+                if type(step) is Open and value is not None:
+                    self._writer.created = int(value.received)
+        except StopIteration as end:
+            return (yield from self._finish(end.value))
+        finally:
+            flow.close()
+
+    def _tell_of_work(self) -> list[Event]:
+        """What a client of a stream gets while the summary is written: nothing of its words."""
+        json = msgspec.json.encode({"type": KIND, "id": self._item_id, "encrypted_content": ""}).decode()
+        work = PartArrived(ServerTool(KIND, self._item_id, "compacting", json), 0)
+        return [work] if self._caller.started else [self._begin(), work]
+
+    def _begin(self) -> ReplyStarted:
+        return ReplyStarted(self._served.model, None, None, stored=self._store is not None)
+
+    def _finish(self, reply: Reply) -> Flow[Reply]:
+        try:
+            summary = reply.require_answer().text.strip()
+        except NoAnswer as problem:
+            # What a model says instead of a summary must not become the client's memory.
+            failure = ProtocolError(f"the conversation was not compacted: {problem}")
+            failure.partial = reply
+            raise failure from None
+        sealed = seal_summary(summary, self._state.keys, self._item_id, has_store=self._state.has_store)
+        if sealed.record is not None and not (yield from self._state.write(sealed.record)):
+            raise ProtocolError("the conversation was not compacted: the store of the relay failed. To do: ask again.")
+        usage = reply.usage if reply.usage != Usage() else estimate_usage(self._prompt.messages, reply)
+        made = msgspec.structs.replace(reply, parts=(sealed.item,), usage=usage)
+        if self._store is not None:
+            yield from self._store(made, self._writer)
+        events: list[Event] = [] if self._caller.started else [self._begin()]
+        events += [PartArrived(sealed.item, 0), UsageReported(usage), ReplyEnded(StopReason("stop"))]
+        yield from self._write(events, reply)
+        return made
+
+    def _write(self, events: list[Event], reply: Reply | None = None) -> Flow[None]:
+        written = self._writer.write(events)
+        if self._caller.started:
+            yield Emit([written])
+            return
+        self.status = 200
+        partial = reply or self.partial
+        more = STREAM_HEADERS if self._served.stream else {}
+        headers = {"content-type": self._writer.content_type, **more}
+        yield Emit([*self._caller.start(200, headers, () if partial is None else partial.warnings), written])
+
+
+def drop_leading_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The conversation without the instructions before it: clients send those with every request."""
+    start = next((place for place, each in enumerate(messages) if each.role != "system"), len(messages))
+    return messages[start:]
