@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -83,7 +83,11 @@ def is_whole(body: bytes, model: str) -> bool:
     return decoder.failure is None
 
 
-@pytest.mark.parametrize("model", UPSTREAMS)
+_FEW = ("anthropic", "gemini", "deepseek")
+SOME = [model if model.startswith(_FEW) else pytest.param(model, marks=pytest.mark.thorough) for model in UPSTREAMS]
+
+
+@pytest.mark.parametrize("model", SOME)
 def test_a_provider_that_breaks_off_at_any_event(model: str) -> None:
     """For each of seven dialects in, and each end of an event and each middle of one: an error that is told, in the
     dialect, as a response or as the end of the stream. About 130 requests for each provider, in about a second."""
@@ -232,15 +236,14 @@ def many_files() -> Iterator[None]:
 def test_a_thousand_idle_streams() -> None:
     """Each stream has begun and is silent. At most 60 KB each, and each gets signs of life, from one process."""
     silent = Say(thinking="hm", text="x" * 90, hang_after=700)
-    with many_files(), Stage([silent], rules="lenient") as stage:
-        with gateway_process(stage.url, ping_seconds=1.5) as gateway:
-            _open_streams(gateway, 20, 0.0)  # what is loaded with the first requests
-            assert stage.wait_until(lambda: stage.open_connections == 0, 10)
-            before = gateway.measure_memory()
-            pings, used = _open_streams(gateway, STREAMS, 4.5)
-            assert stage.wait_until(lambda: stage.open_connections == 0, 20), "connections to the provider are left"
-            wait_for(lambda: gateway.count_files() < 40)
-            assert gateway.count_files() < 40
+    with many_files(), Stage([silent], rules="lenient") as stage, gateway_process(stage.url, ping_seconds=2) as gateway:
+        _open_streams(gateway, 20, 0.0)  # what is loaded with the first requests
+        assert stage.wait_until(lambda: stage.open_connections == 0, 10)
+        before = gateway.measure_memory()
+        pings, used = _open_streams(gateway, STREAMS, 4.5)
+        assert stage.wait_until(lambda: stage.open_connections == 0, 20), "connections to the provider are left"
+        wait_for(lambda: gateway.count_files() < 40)
+        assert gateway.count_files() < 40
     each = (used - before) / STREAMS / 1024
     assert each <= 60, f"{each:.1f} KB for each stream"
     assert min(pings) >= 1, f"{sum(count == 0 for count in pings)} of {STREAMS} streams got no sign of life"
@@ -289,20 +292,23 @@ def test_a_body_of_50_megabytes() -> None:
     text = "a long document, " * (50 * MEGABYTE // 17)
     body = msgspec.json.encode(chat(messages=[{"role": "user", "content": text}]))
     assert len(body) > 49 * MEGABYTE
-    with Stage(lambda served: Say(text=str(len(served.prompt.messages[0].text)))) as stage:
-        with gateway_process(stage.url) as gateway, Client(gateway, 60) as client:
-            began = time.monotonic()
-            client.send("POST", "/v1/chat/completions", body)
-            answer = client.read()
-            took = time.monotonic() - began
-            assert answer.status == 200, answer.body[:300]
-            assert answer.json["choices"][0]["message"]["content"] == str(len(text))
-            assert took < 20, f"{took:.1f} s"
-            client.send("POST", "/v1/chat/completions", b"{", [("content-length", str(65 * MEGABYTE))])
-            began = time.monotonic()
-            assert client.read().status == 413
-            took = time.monotonic() - began
-            assert took < 1, f"{took:.1f} s"
+    with (
+        Stage(lambda served: Say(text=str(len(served.prompt.messages[0].text)))) as stage,
+        gateway_process(stage.url) as gateway,
+        Client(gateway, 60) as client,
+    ):
+        began = time.monotonic()
+        client.send("POST", "/v1/chat/completions", body)
+        answer = client.read()
+        took = time.monotonic() - began
+        assert answer.status == 200, answer.body[:300]
+        assert answer.json["choices"][0]["message"]["content"] == str(len(text))
+        assert took < 20, f"{took:.1f} s"
+        client.send("POST", "/v1/chat/completions", b"{", [("content-length", str(65 * MEGABYTE))])
+        began = time.monotonic()
+        assert client.read().status == 413
+        took = time.monotonic() - began
+        assert took < 1, f"{took:.1f} s"
 
 
 def test_garbage() -> None:
@@ -378,9 +384,9 @@ def test_a_head_without_an_end_is_cut() -> None:
     with Stage([Say(text="42")]) as stage, gateway_before(stage) as gateway, Client(gateway, 10) as client:
         client.write(b"POST /v1/messages HTTP/1.1\r\n")
         sent = 0
-        with pytest.raises(OSError, match="."):
-            for number in range(200_000):
-                client.write(b"x-%d: %b\r\n" % (number, b"v" * 100))
+        with suppress(OSError):
+            while sent < 20 * MEGABYTE:
+                client.write(b"x-%d: %b\r\n" % (sent, b"v" * 100))
                 sent += 110
         assert sent < 16 * MEGABYTE, f"{sent / MEGABYTE:.1f} MB were taken"
 
@@ -421,7 +427,7 @@ def test_a_second_head_that_comes_slowly() -> None:
 
 
 def test_a_reply_that_takes_longer_than_a_head_may() -> None:
-    with Stage([Say(thinking="hm", text="x" * 60, piece=3, pause=0.05)]) as stage:
-        with gateway_before(stage, head_seconds=0.3) as gateway:
-            answer = ask(gateway, "POST", "/v1/chat/completions", chat(True))
+    slow = Say(thinking="hm", text="x" * 60, piece=3, pause=0.05)
+    with Stage([slow]) as stage, gateway_before(stage, head_seconds=0.3) as gateway:
+        answer = ask(gateway, "POST", "/v1/chat/completions", chat(True))
     assert answer.body.endswith(b"data: [DONE]\n\n")
