@@ -6,8 +6,10 @@ reading, 4 MB of the provider's stream taken and no more; 1,000 idle streams, ab
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
+import re
 import resource
 import selectors
 import socket
@@ -17,7 +19,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Self
 from urllib.request import Request, urlopen
 
 import msgspec
@@ -232,18 +234,63 @@ def many_files() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+class IdleProvider:
+    """A provider that begins each reply, and says no more. It runs in a thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._open: set[asyncio.StreamWriter] = set()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    @property
+    def open_connections(self) -> int:
+        return len(self._open)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        starting = asyncio.start_server(self._answer, "127.0.0.1", 0, backlog=1024)
+        self._server = asyncio.run_coroutine_threadsafe(starting, self._loop).result()
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    async def _end(self) -> None:
+        self._server.close()
+        for writer in self._open:
+            writer.close()
+        await asyncio.sleep(0.05)
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.add(writer)
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            size = re.search(rb"content-length: (\d+)", head.lower())
+            await reader.readexactly(int(size[1]) if size else 0)
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
+            writer.write(b'data: {"id":"x","choices":[{"index":0,"delta":{"reasoning_content":"hm"}}]}\n\n')
+            await reader.read()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            self._open.discard(writer)
+            writer.close()
+
+
 @on_linux
 def test_a_thousand_idle_streams() -> None:
     """Each stream has begun and is silent. At most 60 KB each, and each gets signs of life, from one process."""
-    silent = Say(thinking="hm", text="x" * 90, hang_after=700)
-    with many_files(), Stage([silent], rules="lenient") as stage, gateway_process(stage.url, ping_seconds=2) as gateway:
+    with many_files(), IdleProvider() as provider, gateway_process(provider.url, ping_seconds=1.5) as gateway:
         _open_streams(gateway, 20, 0.0)  # what is loaded with the first requests
-        assert stage.wait_until(lambda: stage.open_connections == 0, 10)
+        assert wait_for(lambda: provider.open_connections == 0)
         before = gateway.measure_memory()
-        pings, used = _open_streams(gateway, STREAMS, 4.5)
-        assert stage.wait_until(lambda: stage.open_connections == 0, 20), "connections to the provider are left"
-        wait_for(lambda: gateway.count_files() < 40)
-        assert gateway.count_files() < 40
+        pings, used = _open_streams(gateway, STREAMS, 3.5)
+        assert wait_for(lambda: provider.open_connections == 0, 20), "connections to the provider are left"
+        assert wait_for(lambda: gateway.count_files() < 40), "files are left open"
     each = (used - before) / STREAMS / 1024
     assert each <= 60, f"{each:.1f} KB for each stream"
     assert min(pings) >= 1, f"{sum(count == 0 for count in pings)} of {STREAMS} streams got no sign of life"
