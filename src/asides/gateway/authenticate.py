@@ -116,7 +116,7 @@ def derive_tenant(key: str) -> str:
 
 def remove_key(query: str) -> str:
     """The query without keys, as it goes to the relay."""
-    if KEY_PARAMETER not in query:
+    if not query:
         return query
     return "&".join(part for part in query.split("&") if not _names_key(part))
 
@@ -141,12 +141,9 @@ def _list_keys(headers: Headers, query: str) -> Iterator[str]:
             yield key.strip()[:_LONGEST_KEY]
     for name in CREDENTIAL_HEADERS[1:]:
         yield from (value.strip()[:_LONGEST_KEY] for value in headers.getall(name, []))
-    if KEY_PARAMETER in query:
-        yield from (
-            value[:_LONGEST_KEY]
-            for name, value in parse_qsl(query, max_num_fields=None)
-            if name.lower() == KEY_PARAMETER
-        )
+    if query:
+        given = parse_qsl(query)
+        yield from (value[:_LONGEST_KEY] for name, value in given if name.lower() == KEY_PARAMETER)
 
 
 def _digest(key: str) -> bytes:
