@@ -9,6 +9,7 @@ import socket
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import pytest
 
@@ -77,6 +78,14 @@ def test_a_slow_reader_gets_what_was_written_before_the_end(tmp_path: Path) -> N
             assert served.process.wait(10) == 0
     assert data.count(b"x") >= len(long)
     assert data.rstrip().endswith(b"}}}"), "the end is missing"
+
+
+def test_nobody_who_only_watches_is_waited_for(tmp_path: Path) -> None:
+    with serve(tmp_path) as served, urlopen(f"{served.url}/ui/api/requests/events", timeout=10) as events:
+        assert events.status == 200
+        began = time.monotonic()
+        assert served.end() == 0
+        assert time.monotonic() - began < 5
 
 
 def test_a_request_that_is_still_arriving_is_answered(tmp_path: Path) -> None:
