@@ -24,7 +24,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 MOST_BODY = 2 * 1024 * 1024
 """The bytes of a request of the page: a question and a few settings."""
-TENANT = "tenant"
+TENANT = web.RequestKey("tenant", str)
 """Where a request holds whose it is."""
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -109,8 +109,7 @@ async def read_json(request: web.Request, kind: type[Body], settings: GatewaySet
 
 def find_tenant(request: web.Request) -> str:
     """Whose request this is, as whoever checked its key has noted."""
-    tenant: str = request[TENANT]
-    return tenant
+    return request[TENANT]
 
 
 def read_id(request: web.Request) -> str:

@@ -16,6 +16,7 @@ from aiohttp import web
 from asides.gateway.page_events import PING
 from asides.gateway.page_requests import (
     HEADERS,
+    TENANT,
     Handler,
     PageError,
     answer_errors,
@@ -83,7 +84,7 @@ def add_routes(app: web.Application, service: Service) -> None:
 def captures_bodies(request: web.Request) -> bool:
     """Whether the bodies of whoever asks are kept."""
     recent = request.app.get(RECENT_REQUESTS)
-    return recent is not None and recent.captures(request.get("tenant", ""))
+    return recent is not None and recent.captures(request.get(TENANT, ""))
 
 
 class RequestsApi:
@@ -178,7 +179,7 @@ class RequestsApi:
 
     def _find_tenant(self, request: web.Request) -> str:
         """Whose requests may be seen: those of whoever asks, as they were found to be before this handler."""
-        tenant: str = request.get("tenant", "")
+        tenant: str = request.get(TENANT, "")
         if self._service.authenticator.needs_key and not tenant:
             raise PageError("this gateway needs a key. To do: send it.", "invalid_api_key", 401)
         return tenant
