@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ class GatewayProcess:
 
 
 @contextmanager
-def gateway_process(url: str, **settings: Any) -> Iterator[GatewayProcess]:
+def gateway_process(url: str, **settings: Any) -> Generator[GatewayProcess, None, None]:
     """Run a gateway in a child whose every provider is at this address."""
     given = msgspec.json.encode({"url": url, "settings": {"port": 0, "drain_seconds": 0.5, **settings}}).decode()
     source = str(Path(asides.__file__).parent.parent)

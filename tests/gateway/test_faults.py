@@ -17,7 +17,7 @@ import statistics
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Any, Self
 from urllib.request import Request, urlopen
@@ -222,7 +222,7 @@ STREAMS = 1000
 
 
 @contextmanager
-def many_files() -> Iterator[None]:
+def many_files() -> Generator[None, None, None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = STREAMS * 2 + 500
     if hard != resource.RLIM_INFINITY and hard < wanted:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
@@ -35,11 +34,11 @@ from asides.relay.error_response import (
     ErrorResponse,
     RelayRefusal,
     refuse_malformed,
-    write_ping,
     write_stream_error,
 )
 from asides.relay.forward import Claim, ForwardExchange, build_forward_request
-from asides.relay.relay_config import STREAM_HEADERS, Caller
+from asides.relay.pings import Pings
+from asides.relay.relay_config import Caller
 from asides.relay.relay_request import RelayMode, RelayOutcome, ResponseStart
 from asides.relay.request_options import FIELD, RequestOptions, collect_options, read_request_options
 from asides.relay.routes import find_route, refuse_unnamed
@@ -68,8 +67,8 @@ class RelayedReply:
         self._state = CallerState(caller)
         self._exchange: AnyExchange | None = None
         self._modes: dict[int, Mode] = {}
-        self._make_pinger: Callable[[], Any] | None = None
-        """Makes a writer of signs of life; None for a whole reply."""
+        self._pings: Pings | None = None
+        """Writes signs of life; None for a whole reply."""
         self._compacts = False
         """Whether the request asks for a compaction."""
         self._has_compaction = False
@@ -98,28 +97,11 @@ class RelayedReply:
 
     def open_early(self) -> ResponseStart | None:
         """The head of a stream before its provider has answered; None where nothing could follow it."""
-        caller = self._caller
-        if caller.started or caller.opened_early or self._make_pinger is None:
-            return None
-        writer = self._make_pinger()
-        if not write_ping(writer):
-            return None
-        return caller.open_early({"content-type": writer.content_type, **STREAM_HEADERS})
+        return None if self._pings is None else self._pings.open_early()
 
     def write_ping(self, now: float) -> bytes:
         """A sign of life, to be sent after everything that was emitted; b"" if none can be sent now."""
-        exchange = self._exchange
-        if self._make_pinger is None:
-            return b""
-        writer = self._make_pinger()
-        writer.created = int(now)
-        if not self._caller.started or exchange is None:
-            return write_ping(writer)
-        if isinstance(exchange, TranslatedExchange):
-            return exchange.write_ping()
-        if isinstance(exchange, CompactedExchange):
-            return b""
-        return write_ping(writer) if exchange.is_between_events else b""
+        return b"" if self._pings is None else self._pings.write(now, self._exchange)
 
     def write_last_error(self, response: ErrorResponse, *, is_cut: bool = False) -> bytes:
         """The end of a stream that has begun and failed, in the caller's dialect; b"" where its end is said already.
@@ -152,7 +134,7 @@ class RelayedReply:
             caller.show(caller.observer.see_asked, asked)
         state = asked.prompt.state
         if asked.stream:
-            self._make_pinger = partial(make_writer, model=asked.model, stream=True, include_usage=False)
+            self._pings = Pings(caller, make_writer, asked.model)
         self._state.wants_storing = state.store is not False
         if state.previous_response_id is not None:
             asked = yield from self._expand(asked, state.previous_response_id)
