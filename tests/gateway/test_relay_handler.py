@@ -366,7 +366,10 @@ def test_signs_of_life_between_forwarded_events() -> None:
         answer = ask(gateway, "POST", "/v1/messages", body, [("anthropic-version", "2023-06-01")])
     ping = b'event: ping\ndata: {"type":"ping"}\n\n'
     assert answer.body.replace(ping, b"") == FORWARDED
-    assert answer.body[first:].startswith(ping * 2)
+    got = answer.body
+    while got.startswith(ping):  # before the provider has begun
+        got = got.removeprefix(ping)
+    assert got[first:].startswith(ping * 2)
 
 
 @pytest.mark.parametrize("dialect", [dialect for dialect in CALLERS if PINGS[dialect]])
