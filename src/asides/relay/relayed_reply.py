@@ -30,19 +30,19 @@ from asides.relay.choose_mode import Mode, choose_mode
 from asides.relay.compacted_exchange import CompactedExchange, Store
 from asides.relay.endpoints import MakeWriter, ReadRequest, find_reply_form, is_load_request, write_load_reply
 from asides.relay.error_response import MALFORMED, ErrorResponse, RelayRefusal, refuse_malformed, write_stream_error
+from asides.relay.find_calls import find_calls
 from asides.relay.forward import Claim, ForwardExchange, build_forward_request
 from asides.relay.relay_config import Caller
 from asides.relay.relay_request import RelayMode, RelayOutcome
-from asides.relay.request_options import FIELD, RequestOptions, collect_options, read_request_options
-from asides.relay.routes import find_route, refuse_unnamed
+from asides.relay.request_options import FIELD, RequestOptions, read_request_options
+from asides.relay.routes import refuse_unnamed
 from asides.relay.splice_body import find_members
 from asides.relay.state.caller_state import CallerState
 from asides.relay.state.clean_history import holds_envelopes
 from asides.relay.state.response_owners import make_owner_record, read_owner
 from asides.relay.state.sealed_summary import has_foreign_compaction, split_trigger, takes_compactions
-from asides.relay.target_calls import build_calls, explain_missing_key
 from asides.relay.translate.translated_exchange import TranslatedExchange, open_writer
-from asides.values.errors import ConfigError, MissingKey
+from asides.values.errors import ConfigError
 from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
 from asides.values.reply import Reply
@@ -100,17 +100,13 @@ class RelayedReply:
         if served is not None and is_load_request(served, caller.dialect):
             return (yield from _answer_load(caller, served, make_writer))
         model = served.model if served else _find_model(caller)
-        route = find_route(model, caller.builder, caller.config.home, caller.dialect)
         asked = served or ServedRequest(Prompt((), state=_find_state(caller)), model, _find_stream(caller))
         state = asked.prompt.state
         self._state.wants_storing = state.store is not False
         if state.previous_response_id is not None:
             asked = yield from self._expand(asked, state.previous_response_id)
-        options = collect_options(own, asked.prompt, route, caller.config, caller.builder, caller.layers)
-        try:
-            call = build_calls(caller, asked, options)
-        except MissingKey as problem:
-            raise explain_missing_key(problem, model, route, caller) from None
+        found = find_calls(caller, asked, own)
+        call, options = found.call, found.options
         calls: Sequence[Call] = (call,)
         if call.fallbacks:
             calls = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
