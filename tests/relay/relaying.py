@@ -17,6 +17,7 @@ from asides.options import Options, merge_options
 from asides.providers.find import find_provider
 from asides.providers.provider import Target
 from asides.providers.table import find_maker
+from asides.relay.observer import RelayObserver
 from asides.relay.relay import Relay, RelayConfig
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
 from asides.relay.vault.memory_vault import MemoryVault
@@ -93,12 +94,12 @@ class Door:
         self.relay = Relay(builder, RelayConfig(**config))
         self.transport: Transport = Urllib3Transport()
 
-    def open(self, request: RelayRequest) -> tuple[RelayStream, ResponseStart]:
-        stream = RelayStream(self.relay.begin(request), self.transport, self.records)
+    def open(self, request: RelayRequest, observer: RelayObserver | None = None) -> tuple[RelayStream, ResponseStart]:
+        stream = RelayStream(self.relay.begin(request, observer), self.transport, self.records)
         return stream, stream.start()
 
-    def send(self, request: RelayRequest) -> Response:
-        stream, start = self.open(request)
+    def send(self, request: RelayRequest, observer: RelayObserver | None = None) -> Response:
+        stream, start = self.open(request, observer)
         body = b"".join(stream)
         return Response(start.status, start.headers, body, stream.outcome)
 

@@ -14,7 +14,7 @@ import msgspec
 
 from asides.dialects import find_dialect, plain_row
 from asides.dialects.dialect import HttpRequest
-from asides.history.plan import OnConflict, encode_plan, plan
+from asides.history.plan import Decision, OnConflict, encode_plan, plan
 from asides.options import CallOptions, ReplyLimits, Timeout, convert_option
 from asides.providers.credentials import Secret
 from asides.providers.endpoint import RESPONSES
@@ -128,6 +128,8 @@ class SentRequest(msgspec.Struct, frozen=True):
     """The digest of all that it says, where the model binds its seals to that."""
     effort: Effort | None = None
     """The effort in force for the answer."""
+    decisions: tuple[Decision, ...] = ()
+    """What the plan decided about the parts of earlier turns."""
 
 
 def encode_request(prompt: Prompt, target: Target, *, on_conflict: OnConflict) -> SentRequest:
@@ -139,7 +141,7 @@ def encode_request(prompt: Prompt, target: Target, *, on_conflict: OnConflict) -
         _log.debug("%s: of %d earlier parts %d go back", target.provider.name, len(planned.decisions), len(kept))
     is_off = planned.prompt.thinking.mode == "off"
     all_notices = (*planned.notices, *notices)
-    kinds = (is_off, bool(kept), planned.prefix, planned.effort)
+    kinds = (is_off, bool(kept), planned.prefix, planned.effort, planned.decisions)
     return SentRequest(prompt, target, planned.prompt, request, all_notices, *kinds)
 
 

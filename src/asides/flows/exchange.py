@@ -36,6 +36,7 @@ from asides.values.usage import ReplyTimer
 
 if TYPE_CHECKING:
     from asides.flows.heal.repair import Healer  # loaded when a request is refused
+    from asides.history.plan import Decision
 
 # Counts and names only: never content, thinking, seals or keys, not even at DEBUG (contract, §4.10).
 _log = logging.getLogger("asides")
@@ -232,7 +233,7 @@ def make_nonce() -> str:
 class Exchange:
     """A call in progress. `steps()` is its flow; `partial` works at any time, also when the flow was abandoned."""
 
-    __slots__ = ("_call", "_healer", "_jitter", "_nonce", "_reader", "emitted")
+    __slots__ = ("_call", "_healer", "_jitter", "_nonce", "_reader", "decisions", "emitted")
 
     def __init__(
         self, call: Call, *, jitter: Callable[[], float] = random.random, nonce: Callable[[], str] = make_nonce
@@ -244,6 +245,8 @@ class Exchange:
         self._healer: Healer | None = None
         self.emitted = False
         """Whether the caller got an event. After that there is no retry and no repair."""
+        self.decisions: tuple[Decision, ...] = ()
+        """What the plan of the last request decided about earlier turns."""
 
     @property
     def partial(self) -> Reply | None:
@@ -251,10 +254,7 @@ class Exchange:
         return None if self._reader is None else self._reader.partial
 
     def steps(self, began: float | None = None) -> Flow[Reply]:
-        """The flow. Every AsidesError that leaves it carries the reply so far, and shows no key and no prompt.
-
-        `began`: when the call did, if it is not now.
-        """
+        """The flow. Its errors carry the reply so far, and show no key and no prompt. `began`: when, if not now."""
         call = self._call
         try:
             target = call.target
@@ -272,6 +272,7 @@ class Exchange:
                     if isinstance(call.key, KeySource):
                         yield from fetch_key(call.key)
                     _log.debug("%s: attempt %d, %d bytes", target.provider.name, attempt, len(sent.request.body))
+                    self.decisions = sent.decisions
                     head = yield Open(sent.request)
                     _log.debug("%s: status %d", target.provider.name, head.status)
                     if 200 <= head.status < 300:

@@ -129,6 +129,7 @@ def return_response(caller: Caller, call: CallLike, request: HttpRequest) -> Flo
         yield from fetch_key(call.key)
     redact = build_redactor(collect_secrets(call.target, call.key))
     try:
+        caller.count_request(request)
         head: Head = yield Open(request)
         pieces: list[bytes] = []
         size = 0
@@ -208,6 +209,8 @@ class ForwardExchange:
         self._reader: ResponseReader | None = None
         self.status = 0
         """The status that the caller got."""
+        self._tail = b""
+        """The last bytes that the caller got, four at least, or all."""
         self.is_cut = False
         """Whether a stream that has begun broke off, so that its end has to be told."""
 
@@ -220,6 +223,12 @@ class ForwardExchange:
     def emitted(self) -> bool:
         """Whether the caller got the head of the response."""
         return self._caller.started
+
+    def is_between_events(self, *, is_sse: bool) -> bool:
+        """Whether the caller has whole events so far, and more may follow."""
+        reader = self._reader
+        is_over = reader is not None and getattr(reader.decoder, "done", False)
+        return not is_over and (not self._tail or self._tail.endswith(_BLANK_LINES if is_sse else b"\n"))
 
     def steps(self, began: float | None = None) -> Flow[Reply]:
         """The flow: it emits the head and the bytes of the response. Its errors leave after their response did, if no
@@ -246,6 +255,7 @@ class ForwardExchange:
             try:
                 if isinstance(call.key, KeySource):
                     yield from fetch_key(call.key)
+                self._caller.count_request(self._request)
                 head: Head = yield Open(self._request)
                 return head
             except TransportError as error:
@@ -262,7 +272,7 @@ class ForwardExchange:
             pass  # The status says enough.
         target = self._call.target
         error = decode_error(find_dialect(target.dialect), head, body[:ERROR_BODY_LIMIT], target)
-        if self._is_last and head.status >= 400:
+        if self._is_last and head.status >= 400 and not self._caller.opened_early:
             self.status = head.status
             redact = build_redactor(collect_secrets(target, self._call.key))
             headers = select_response_headers(head.headers, redact)
@@ -301,17 +311,20 @@ class ForwardExchange:
                 break
             if not is_recorded:
                 events = reader.feed(data)
+                if caller.observer is not None:
+                    caller.show_events(events)
                 if self._claim is not None:
                     yield from self._claim_reply(events)
                 if getattr(decoder, "done", False) and decoder.failure is None:
                     # The caller may be back with its next request as soon as it has the last event.
                     is_recorded = True
-                    reader.finish()
+                    caller.show_events(reader.finish())
                     yield from self._keep()
+            self._tail = data if len(data) > 3 else (self._tail + data)[-4:]
             yield Emit([*started, data])
             started = []
         if not is_recorded:
-            reader.finish(lost)
+            caller.show_events(reader.finish(lost))
             if decoder.failure is None:
                 yield from self._keep()
         if started:
@@ -329,6 +342,7 @@ class ForwardExchange:
             pieces.append(data)
             events += reader.feed(data)
         events += reader.finish()
+        self._caller.show_events(events)
         yield from self._claim_reply(events)
         if reader.decoder.failure is None:
             yield from self._keep()
@@ -350,3 +364,5 @@ class ForwardExchange:
 
 
 _NO_HEAD = Head(0, {})
+# The ends of an event in a stream of events.
+_BLANK_LINES = (b"\n\n", b"\r\n\r\n", b"\r\r")

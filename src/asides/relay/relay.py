@@ -19,7 +19,7 @@ from asides.providers.provider import Target
 from asides.relay.endpoints import Endpoint, NoEndpoint, find_endpoint
 from asides.relay.error_response import MALFORMED, RelayRefusal, refuse_malformed, write_error_response
 from asides.relay.relay_config import Caller, OptionLayers, RelayConfig
-from asides.relay.relay_request import RelayOutcome, RelayRequest
+from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
 from asides.relay.relayed_reply import RelayedReply
 from asides.relay.state.relay_keys import RelayKeys
 from asides.values.errors import AsidesError, ProtocolError
@@ -73,6 +73,7 @@ class RelayExchange:
         self._request = request
         self._builder = builder
         self._config = config
+        self._reply: RelayedReply | None = None
         self.call: CallLike = find_no_call(request.dialect or "openai_chat")
         """The call before any other is chosen: it asks nobody."""
 
@@ -85,13 +86,17 @@ class RelayExchange:
             caller = Caller(request, Endpoint(problem.dialect, "reply", request.path, {}), self._builder, self._config)
             return (yield from _fail(caller, _refuse_path(request, problem)))
         caller = Caller(request, endpoint, self._builder, self._config, self._layers, self._observer)
-        reply = None
+        return caller.add_counts((yield from self._answer(caller)))
+
+    def _answer(self, caller: Caller) -> Flow[RelayOutcome]:
+        """The response to a request, whatever it asks for."""
+        reply: RelayedReply | None = None
         error: AsidesError
         try:
-            if endpoint.action == "reply":
-                reply = RelayedReply(caller)
+            if caller.endpoint.action == "reply":
+                reply = self._reply = RelayedReply(caller)
                 return (yield from reply.steps())
-            return (yield from _answer(caller))
+            return (yield from _answer_without_reply(caller))
         except AsidesError as problem:
             error = problem
         except MALFORMED as problem:
@@ -106,8 +111,27 @@ class RelayExchange:
                 error.__cause__ = problem
         return (yield from _fail(caller, error, reply))
 
+    def open_early(self) -> ResponseStart | None:
+        """Send the head of a stream before its provider has answered, for a caller who waits long: from then on errors
+        are told inside the stream. Another target may still be asked. None if this is no stream, its head has left, or
+        its dialect has no sign of life that could follow.
+        """
+        return None if self._reply is None else self._reply.open_early()
 
-def _answer(caller: Caller) -> Flow[RelayOutcome]:
+    def write_ping(self, now: float) -> bytes:
+        """A sign of life in the caller's dialect, to be sent after everything that was emitted; b"" if the dialect has
+        none, or if an event is not whole yet. `now`: in seconds since 1970.
+        """
+        return b"" if self._reply is None else self._reply.write_ping(now)
+
+    def write_last_error(self, error: AsidesError) -> bytes:
+        """The end of a stream that has begun and cannot go on, in the caller's dialect."""
+        if self._reply is None:
+            return b""
+        return self._reply.write_last_error(write_error_response(error, self._reply.dialect), is_cut=True)
+
+
+def _answer_without_reply(caller: Caller) -> Flow[RelayOutcome]:
     """The response to a request that asks for no reply."""
     match caller.endpoint.action:
         case "count_tokens":
@@ -152,11 +176,12 @@ def _fail(caller: Caller, error: AsidesError, reply: RelayedReply | None = None)
     model = "" if reply is None else reply.model
     reason = "" if reply is None else reply.reason
     status = response.status
-    if not caller.started:
+    if not caller.started and not caller.opened_early:
         yield Emit([*caller.start(status, response.headers, caller.notices), response.body])
     elif reply is not None:
         status = reply.status or 200
         if last := reply.write_last_error(response):
             yield Emit([last])
     notices = tuple(caller.notices)
-    return RelayOutcome(status, mode, reason, model, reply=error.partial, notices=notices, error=error)
+    asked = "" if reply is None else reply.asked
+    return RelayOutcome(status, mode, reason, model, reply=error.partial, notices=notices, error=error, asked=asked)

@@ -5,23 +5,31 @@ Not here: what a caller may set in a request (request_options).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 import msgspec
 
+from asides.flows.steps import Flow, Open
 from asides.options import Options
 from asides.relay.endpoints import Endpoint, name_request_id_header
-from asides.relay.relay_request import RelayRequest, ResponseStart
+from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
 from asides.relay.state.relay_keys import RelayKeys
 from asides.relay.state.turn_state import StateMode
+from asides.values.errors import AsidesError
 from asides.values.notices import Notice
 from asides.values.visibility import Sink
 
 if TYPE_CHECKING:
+    from asides.dialects.dialect import HttpRequest
     from asides.flows.build_call import CallBuilder
     from asides.relay.observer import RelayObserver
+    from asides.relay.state.turn_state import RestoredTurn
+    from asides.values.events import Event
+
+_log = logging.getLogger("asides")
 
 ThinkingField = Literal["reasoning_content", "reasoning", "thinking", "reasoning_details"]
 
@@ -90,15 +98,24 @@ class Caller:
     ) -> None:
         """`layers`: by the names of routes, what earlier requests have merged."""
         self.observer = observer
+        """Who watches this request; None: nobody, or one that failed."""
         self.request = request
         self.layers: dict[str, OptionLayers] = {} if layers is None else layers
         self.endpoint = endpoint
         self.builder = builder
         self.config = config
         self.started = False
-        """Whether the head has left. After that no other target is asked."""
+        """Whether the response has begun. After that no other target is asked."""
+        self.opened_early = False
+        """Whether the head has left before a provider answered: then its status is 200, whatever happens."""
         self.notices: list[Notice] = []
         """What there is to tell beside the notices of the reply."""
+        self.attempts = 0
+        """The requests that were sent to providers."""
+        self.restored = 0
+        """The earlier turns whose state was put back."""
+        self.missed = 0
+        """Those whose state was wanted and not found."""
 
     @property
     def dialect(self) -> str:
@@ -110,11 +127,74 @@ class Caller:
         if self.started:
             return []
         self.started = True
+        return [] if self.opened_early else [self._make_head(status, headers, notices)]
+
+    def open_early(self, headers: dict[str, str]) -> ResponseStart:
+        """The head of a stream before a provider has answered. Only signs of life follow until one has."""
+        self.opened_early = True
+        return self._make_head(200, headers)
+
+    def _make_head(self, status: int, headers: dict[str, str], notices: Iterable[Notice] = ()) -> ResponseStart:
         name = name_request_id_header(self.dialect)
-        own = {} if name in headers else {name: f"req_{uuid4().hex}"}
+        own = {} if name in headers else {name: self.request.id or make_request_id()}
         if codes := write_codes([*self.notices, *notices]):
             own[NOTICE_HEADER] = codes
-        return [ResponseStart(status, {**own, **headers})]
+        return ResponseStart(status, {**own, **headers})
+
+    def count_request(self, request: HttpRequest) -> None:
+        """Count a request that leaves for a provider, and show it to the observer."""
+        self.attempts += 1
+        if self.observer is not None:
+            self.show(self.observer.see_request, request)
+
+    def count_requests(self, flow: Flow[Any]) -> Flow[Any]:
+        """A flow with every request of it counted. Not for streams: each step passes here."""
+        value: Any = None
+        error: BaseException | None = None
+        try:
+            while True:
+                step = flow.send(value) if error is None else flow.throw(error)
+                value = error = None
+                if type(step) is Open:
+                    self.count_request(step.request)
+                try:
+                    value = yield step
+                except AsidesError as problem:
+                    error = problem
+        except StopIteration as end:
+            return end.value
+        finally:
+            flow.close()
+
+    def count_turns(self, turns: Sequence[RestoredTurn]) -> None:
+        """Count the earlier turns whose state was looked for, and show them to the observer."""
+        found = sum(turn.is_found for turn in turns)
+        self.restored += found
+        self.missed += len(turns) - found
+        if self.observer is not None and turns:
+            self.show(self.observer.see_restored, turns)
+
+    def show_events(self, events: Sequence[Event]) -> None:
+        """Show events to the observer."""
+        if self.observer is not None and events:
+            self.show(self.observer.see_events, events)
+
+    def show(self, see: Callable[..., None], *what: object) -> None:
+        """Show something to the observer. One that raises is not asked again."""
+        try:
+            see(*what)
+        except Exception as problem:  # noqa: BLE001 - whoever watches breaks no reply
+            _log.error("the observer of a request failed: %s", type(problem).__name__)
+            self.observer = None
+
+    def add_counts(self, outcome: RelayOutcome) -> RelayOutcome:
+        """The outcome with what was counted here."""
+        return msgspec.structs.replace(outcome, attempts=self.attempts, restored=self.restored, missed=self.missed)
+
+
+def make_request_id() -> str:
+    """A new name for a request."""
+    return f"req_{uuid4().hex}"
 
 
 def write_codes(notices: Iterable[Notice]) -> str:

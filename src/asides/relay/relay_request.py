@@ -29,6 +29,8 @@ class RelayRequest(msgspec.Struct, frozen=True):
     body: bytes = b""
     tenant: str = ""
     """Whose state it is. Tenants never see each other's."""
+    id: str = ""
+    """How the response names the request, unless the provider has a name for it; "": a new id."""
 
     def __repr__(self) -> str:
         return f"RelayRequest({self.method} {self.path}, {self.dialect}, <{len(self.body)} bytes>)"
@@ -65,3 +67,5 @@ class RelayOutcome(msgspec.Struct, frozen=True):
     """The earlier turns whose state was put back from the store or from what the caller carried."""
     missed: int = 0
     """The earlier turns whose state was wanted and not found."""
+    asked: str = ""
+    """The model as the request named it; "" if it named none."""

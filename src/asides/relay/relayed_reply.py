@@ -6,10 +6,9 @@ translating (translate) themselves.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
-from urllib.parse import unquote
 
 import msgspec
 
@@ -29,14 +28,18 @@ from asides.relay.answers.stored_responses import (
 from asides.relay.choose_mode import Mode, choose_mode
 from asides.relay.compacted_exchange import CompactedExchange, Store
 from asides.relay.endpoints import MakeWriter, ReadRequest, find_reply_form, is_load_request, write_load_reply
-from asides.relay.error_response import MALFORMED, ErrorResponse, RelayRefusal, refuse_malformed, write_stream_error
+from asides.relay.error_response import (
+    ErrorResponse,
+    RelayRefusal,
+    write_ping,
+    write_stream_error,
+)
 from asides.relay.find_calls import find_calls
 from asides.relay.forward import Claim, ForwardExchange, build_forward_request
-from asides.relay.relay_config import Caller
-from asides.relay.relay_request import RelayMode, RelayOutcome
+from asides.relay.read_body import read_body, read_shallow
+from asides.relay.relay_config import STREAM_HEADERS, Caller
+from asides.relay.relay_request import RelayMode, RelayOutcome, ResponseStart
 from asides.relay.request_options import FIELD, RequestOptions, read_request_options
-from asides.relay.routes import refuse_unnamed
-from asides.relay.splice_body import find_members
 from asides.relay.state.caller_state import CallerState
 from asides.relay.state.clean_history import holds_envelopes
 from asides.relay.state.response_owners import make_owner_record, read_owner
@@ -49,7 +52,6 @@ from asides.values.reply import Reply
 from asides.values.visibility import Visibility
 
 AnyExchange: TypeAlias = TranslatedExchange | CompactedExchange | ForwardExchange
-_MODEL_IN_PATH = re.compile(r"/models?/(.+?)(?::\w+|/converse(?:-stream)?)$")
 
 
 class RelayedReply:
@@ -60,6 +62,8 @@ class RelayedReply:
         self._state = CallerState(caller)
         self._exchange: AnyExchange | None = None
         self._modes: dict[int, Mode] = {}
+        self._make_pinger: Callable[[], Any] | None = None
+        """Makes a writer of signs of life; None for a whole reply."""
         self._compacts = False
         """Whether the request asks for a compaction."""
         self._has_compaction = False
@@ -68,6 +72,13 @@ class RelayedReply:
         self.reason = ""
         self.model = ""
         """The target that was asked last, as provider:model."""
+        self.asked = ""
+        """The model as the request named it."""
+
+    @property
+    def dialect(self) -> str:
+        """The dialect of the response."""
+        return self._caller.dialect
 
     @property
     def has_begun(self) -> bool:
@@ -79,12 +90,40 @@ class RelayedReply:
         """The status that the caller got; 0 before that."""
         return getattr(self._exchange, "status", 0)
 
-    def write_last_error(self, response: ErrorResponse) -> bytes:
-        """The end of a stream that has begun and failed, in the caller's dialect; b"" where its end is said already."""
+    def open_early(self) -> ResponseStart | None:
+        """The head of a stream before its provider has answered; None where nothing could follow it."""
+        caller = self._caller
+        if caller.started or caller.opened_early or self._make_pinger is None:
+            return None
+        writer = self._make_pinger()
+        if not write_ping(writer):
+            return None
+        return caller.open_early({"content-type": writer.content_type, **STREAM_HEADERS})
+
+    def write_ping(self, now: float) -> bytes:
+        """A sign of life, to be sent after everything that was emitted; b"" if none can be sent now."""
         exchange = self._exchange
+        if self._make_pinger is None:
+            return b""
+        writer = self._make_pinger()
+        writer.created = int(now)
+        if not self._caller.started or exchange is None:
+            return write_ping(writer)
+        if isinstance(exchange, (TranslatedExchange, CompactedExchange)):
+            return exchange.write_ping()
+        is_sse = writer.content_type == "text/event-stream"
+        return write_ping(writer) if exchange.is_between_events(is_sse=is_sse) else b""
+
+    def write_last_error(self, response: ErrorResponse, *, is_cut: bool = False) -> bytes:
+        """The end of a stream that has begun and failed, in the caller's dialect; b"" where its end is said already.
+        `is_cut`: nobody has said it.
+        """
+        exchange, caller = self._exchange, self._caller
         if isinstance(exchange, (TranslatedExchange, CompactedExchange)):
             return exchange.write_last_error(response)
-        if isinstance(exchange, ForwardExchange) and exchange.is_cut and self._caller.config.reports_cuts:
+        # After an early head, nothing else has told of the error.
+        is_cut = is_cut or (caller.opened_early and not caller.started)
+        if is_cut or (exchange is not None and exchange.is_cut and caller.config.reports_cuts):
             writer = self._find_form()[1](model="", stream=True, include_usage=False)
             written = write_stream_error(writer, response)
             # The event that broke off must not swallow this one.
@@ -95,13 +134,17 @@ class RelayedReply:
         """The flow. Raises errors, for whoever writes them."""
         caller = self._caller
         read, make_writer = self._find_form()
-        served, unreadable = _read(read, caller)
+        served, unreadable = read_body(read, caller)
         own = read_request_options(served.prompt.extra.pop(FIELD, None) if served else None, caller.config)
         if served is not None and is_load_request(served, caller.dialect):
             return (yield from _answer_load(caller, served, make_writer))
-        model = served.model if served else _find_model(caller)
-        asked = served or ServedRequest(Prompt((), state=_find_state(caller)), model, _find_stream(caller))
+        asked = served or read_shallow(caller)
+        self.asked = asked.model
+        if caller.observer is not None:
+            caller.show(caller.observer.see_asked, asked)
         state = asked.prompt.state
+        if asked.stream:
+            self._make_pinger = partial(make_writer, model=asked.model, stream=True, include_usage=False)
         self._state.wants_storing = state.store is not False
         if state.previous_response_id is not None:
             asked = yield from self._expand(asked, state.previous_response_id)
@@ -137,7 +180,9 @@ class RelayedReply:
             yield UseCall(first)
             reply = yield from start(first, ()).steps()
         notices = (*caller.notices, *reply.warnings)
-        return RelayOutcome(self.status, self.mode, self.reason, self.model, reply=reply, notices=notices)
+        return RelayOutcome(
+            self.status, self.mode, self.reason, self.model, reply=reply, notices=notices, asked=self.asked
+        )
 
     def _keep_forwarded(self, calls: Sequence[Call], problem: ConfigError) -> tuple[Call, ...]:
         """The calls that are forwarded: the request cannot be translated. Raises the problem if the first is not."""
@@ -203,7 +248,7 @@ class RelayedReply:
             drop = (FIELD,)
             request = build_forward_request(call, caller, served.stream, drop)
             if request is not None:
-                self.mode, self.reason = mode.name, mode.reason
+                self._choose_target(call, mode)
                 return self._begin(
                     ForwardExchange(
                         call,
@@ -218,7 +263,7 @@ class RelayedReply:
                     )
                 )
             mode = Mode("translate", "the members of the body are not unique")
-        self.mode, self.reason = mode.name, mode.reason
+        self._choose_target(call, mode)
         visibility = self._state.find_visibility(options.visibility)
         if self._compacts and not takes_compactions(call.target):
             writer = open_writer(served, caller.dialect, call.target, make_writer, foreign=False)
@@ -227,6 +272,12 @@ class RelayedReply:
         return self._begin(
             TranslatedExchange(call, caller, served, self._state, make_writer, notices, visibility=visibility)
         )
+
+    def _choose_target(self, call: Call, mode: Mode) -> None:
+        caller = self._caller
+        self.mode, self.reason = mode.name, mode.reason
+        if caller.observer is not None:
+            caller.show(caller.observer.see_target, call, mode.name, mode.reason)
 
     def _begin(self, exchange: AnyExchange) -> AnyExchange:
         self._exchange = exchange
@@ -266,60 +317,6 @@ def _answer_load(caller: Caller, served: ServedRequest, make_writer: MakeWriter)
     content_type, body = write_load_reply(served, make_writer)
     yield Emit([*caller.start(200, {"content-type": content_type}), body])
     return RelayOutcome(200, "own", "a request without a question")
-
-
-# --- reading ----------------------------------------------------------------------------------------------------------
-
-
-class _Shallow(msgspec.Struct):
-    model: Any = None
-    stream: Any = None
-    previous_response_id: Any = None
-    conversation: Any = None
-
-
-def _read(read: ReadRequest, caller: Caller) -> tuple[ServedRequest | None, ConfigError | None]:
-    """The request, or the reason why it cannot be read. One that is forwarded need not be."""
-    try:
-        return read(caller.request.body, caller.endpoint.path), None
-    except ConfigError as problem:
-        if find_members(caller.request.body) is None:
-            raise
-        return None, problem
-    except MALFORMED:
-        # A reader that trusted the type of a field. The provider may know better.
-        return None, refuse_malformed()
-
-
-def _find_model(caller: Caller) -> str:
-    """The model of a request that could not be read."""
-    from_path = _MODEL_IN_PATH.search(unquote(caller.endpoint.path))
-    model = from_path[1] if from_path is not None else _read_shallow(caller).model
-    if not isinstance(model, str) or not model:
-        raise refuse_unnamed()
-    return model
-
-
-def _find_stream(caller: Caller) -> bool:
-    path = caller.endpoint.path
-    return _read_shallow(caller).stream is True or path.endswith((":streamGenerateContent", "/converse-stream"))
-
-
-def _find_state(caller: Caller) -> ProviderState:
-    """What a request that could not be read continues at its provider."""
-    shallow = _read_shallow(caller)
-    named = shallow.conversation
-    given = (shallow.previous_response_id, named.get("id") if isinstance(named, dict) else named)
-    # Whatever is no id names nothing that anybody owns.
-    previous, conversation = (None if each is None else str(each) for each in given)
-    return ProviderState(previous_response_id=previous, conversation=conversation)
-
-
-def _read_shallow(caller: Caller) -> _Shallow:
-    try:
-        return msgspec.json.decode(caller.request.body, type=_Shallow)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return _Shallow()
 
 
 def _refuse_state(state: ProviderState) -> ConfigError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from typing import Protocol
+from typing import Any, Protocol
 
 from asides.flows.call import CallLike
 from asides.flows.steps import Flow
@@ -84,11 +84,17 @@ class AsyncRelayStream:
         self._driver = AsyncDriver(self._state, transport)
         self._batches = self._driver.batches()
         self._first: list[bytes] = []
+        self.early: ResponseStart | None = None
+        """The head, if it has left before the flow emitted one. Whoever sends it sets this."""
 
     async def start(self) -> ResponseStart:
-        """Send the request, and wait for the head of the response."""
+        """Send the request, and wait for the head of the response, and for the first bytes of its body."""
+        first: list[Any] = await anext(self._batches, [])
+        if self.early is not None:
+            self._first = first
+            return self.early
         start: ResponseStart
-        start, *self._first = await anext(self._batches)
+        start, *self._first = first
         return start
 
     async def __aiter__(self) -> AsyncIterator[bytes]:

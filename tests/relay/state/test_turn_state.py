@@ -12,6 +12,7 @@ from asides.providers.find import find_target
 from asides.providers.provider import Provider, ReplayRule
 from asides.relay.state.turn_state import (
     PartState,
+    RestoredTurn,
     TurnState,
     decode_state,
     digest_call,
@@ -20,6 +21,7 @@ from asides.relay.state.turn_state import (
     digest_turn,
     encode_state,
     find_thoughts_with_text,
+    place_turns,
 )
 from asides.values.learned import Learned
 from asides.values.parts import Text, ToolCall
@@ -108,3 +110,15 @@ def test_seals_say_whether_a_thought_works_without_its_text() -> None:
 def test_reprs_show_nothing() -> None:
     part = PartState(0, "thought", (Seal("signature", "SECRET"),), text="SECRET")
     assert "SECRET" not in f"{part!r} {TurnState((part,))!r}"
+
+
+def test_turns_stand_where_the_restored_prompt_has_them() -> None:
+    looked = [(1, "vault", 2), (5, "", 0), (7, "envelope", 1), (10, "vault", 0)]
+    placed = place_turns(looked)  # type: ignore[arg-type]
+    assert placed == (
+        RestoredTurn(1, "vault"),
+        RestoredTurn(3, ""),
+        RestoredTurn(5, "envelope"),
+        RestoredTurn(7, "vault"),
+    )
+    assert [turn.is_found for turn in placed] == [True, False, True, True]

@@ -71,6 +71,7 @@ class CallerState:
         mode = self._caller.config.state_mode
         restored = yield from restore(served.prompt, self.keys, mode, targets=targets)
         self._caller.notices += restored.notices
+        self._caller.count_turns(restored.turns)
         self.is_changed = self.is_changed or restored.is_changed
         return msgspec.structs.replace(served, prompt=restored.prompt)
 

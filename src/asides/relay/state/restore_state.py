@@ -28,7 +28,7 @@ from asides.relay.state.rebuild_turn import (
     rebuild_from_record,
 )
 from asides.relay.state.relay_keys import TenantKeys
-from asides.relay.state.turn_state import HAS_STORE, StateMode, TurnState
+from asides.relay.state.turn_state import HAS_STORE, RestoredTurn, StateMode, StateSource, TurnState, place_turns
 from asides.relay.state.vault_records import Turn, find_turns, list_levels, open_turn_record
 from asides.values.messages import Message, Prompt, StoredResponse
 from asides.values.notices import Notice
@@ -55,6 +55,8 @@ class RestoredPrompt(msgspec.Struct, frozen=True):
     """How many turns had an envelope whose state was not found."""
     has_more: bool = False
     """Whether the prompt holds state that the caller did not send."""
+    turns: tuple[RestoredTurn, ...] = ()
+    """The turns whose state was looked for, in their order."""
 
     @property
     def is_changed(self) -> bool:
@@ -239,11 +241,14 @@ def _put_back(
     messages = list(prompt.messages)
     own_ids: dict[str, str] = {}
     counts = [0, 0, 0]
+    looked: list[tuple[int, StateSource, int]] = []
     has_more = False
     for each in reversed(work):  # the places before a turn stay right while it shrinks to one message
         state, source = _find_state(each, states, targets, notices)
         turn = each.turn
         if state is None and not each.has_envelopes:
+            if each.levels:
+                looked.append((turn.start, source, 0))
             if targets and all(map(_refuses_bare, targets)):
                 messages[turn.start : turn.end] = map(_withhold_bare, messages[turn.start : turn.end])
             continue
@@ -265,7 +270,9 @@ def _put_back(
             counts[0] += 1
         if source != "vault":
             notices += [_tell("relay_state_unreadable", FAILURES[failure]) for failure in each.failures]
-        messages[turn.start : turn.end] = _build_message(messages[turn.start], parts, facts)
+        built = _build_message(messages[turn.start], parts, facts)
+        messages[turn.start : turn.end] = built
+        looked.append((turn.start, source, turn.end - turn.start - len(built)))
     if own_ids:
         messages = [_rename_results(message, own_ids) for message in messages]
     had_envelopes = any(each.has_envelopes for each in work)
@@ -279,12 +286,13 @@ def _put_back(
         from_vault=counts[1],
         missing=counts[2],
         has_more=has_more,
+        turns=place_turns(reversed(looked)),
     )
 
 
 def _find_state(
     work: _TurnAtWork, states: _States, targets: Sequence[Target], notices: list[Notice]
-) -> tuple[TurnState | None, str]:
+) -> tuple[TurnState | None, StateSource]:
     """The state of a turn, and where it comes from. If two models gave like turns, that of the model which is asked."""
     is_ambiguous = False
     was_edited = False

@@ -24,6 +24,8 @@ from asides.values.thinking import Effort, Origin, Seal, Thought, ThoughtKind, T
 StateMode = Literal["off", "carry-only", "memory", "store"]
 """off: nothing is kept. carry-only: state travels with the client. memory, store: what cannot travel is stored."""
 HAS_STORE: tuple[StateMode, ...] = ("memory", "store")
+StateSource = Literal["vault", "envelope", ""]
+"""Where the state of an earlier turn was; "": it was not found."""
 
 _DIGEST_BYTES = 16
 
@@ -57,6 +59,31 @@ class PartState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def __repr__(self) -> str:
         return f"PartState({self.what}, block={self.block}, seals={len(self.seals)})"
+
+
+class RestoredTurn(msgspec.Struct, frozen=True):
+    """An earlier turn whose state was looked for."""
+
+    message: int
+    """Its place among the messages of the restored prompt."""
+    source: StateSource
+
+    @property
+    def is_found(self) -> bool:
+        """Whether its state was put back."""
+        return self.source != ""
+
+
+def place_turns(looked: Iterable[tuple[int, StateSource, int]]) -> tuple[RestoredTurn, ...]:
+    """The turns at their places in the restored prompt. Each is given with its place in the caller's, where its state
+    was, and how many messages it became fewer.
+    """
+    turns: list[RestoredTurn] = []
+    fewer = 0
+    for start, source, less in looked:
+        turns.append(RestoredTurn(start - fewer, source))
+        fewer += less
+    return tuple(turns)
 
 
 class TurnState(msgspec.Struct, frozen=True, omit_defaults=True):

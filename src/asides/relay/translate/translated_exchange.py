@@ -19,7 +19,7 @@ from asides.flows.steps import Emit, Flow, Open
 from asides.providers.provider import Target
 from asides.relay.answers.stored_responses import can_store, store_response
 from asides.relay.endpoints import MakeWriter
-from asides.relay.error_response import ErrorResponse, write_stream_error
+from asides.relay.error_response import ErrorResponse, write_ping, write_stream_error
 from asides.relay.relay_config import STREAM_HEADERS, Caller
 from asides.relay.state.caller_state import CallerState
 from asides.relay.translate.call_ids import CallerIds
@@ -90,6 +90,10 @@ class TranslatedExchange:
         """The error that ends a stream which has begun."""
         return write_stream_error(self._writer, response)
 
+    def write_ping(self) -> bytes:
+        """A sign of life inside the stream."""
+        return write_ping(self._writer)
+
     def steps(self, began: float | None = None) -> Flow[Reply]:
         """The flow: it emits the head of the response and its bytes."""
         flow = self._exchange.steps(began)
@@ -104,6 +108,8 @@ class TranslatedExchange:
                 if type(step) is Emit:
                     self._known = None
                     events: list[Event] = step.events
+                    if caller.observer is not None:
+                        caller.show_events(events)
                     if is_first:
                         is_first = False
                         events = self._begin_reply(events)
@@ -114,6 +120,8 @@ class TranslatedExchange:
                     if written := write(events):
                         yield Emit([written] if caller.started else [*self._start(step.events), written])
                     continue
+                if type(step) is Open:
+                    self._count(step)
                 try:
                     value = yield step
                 except TransportError as problem:
@@ -126,6 +134,13 @@ class TranslatedExchange:
             return reply
         finally:
             flow.close()
+
+    def _count(self, step: Open) -> None:
+        """Count a request that leaves, and show what was decided for it."""
+        caller = self._caller
+        if caller.observer is not None:
+            caller.show(caller.observer.see_plan, self._exchange.decisions)
+        caller.count_request(step.request)
 
     def _begin_reply(self, events: list[Event]) -> list[Event]:
         """Name the model as the caller does, and tell the carrier what is known of the turn."""

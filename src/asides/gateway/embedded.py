@@ -1,0 +1,126 @@
+"""A gateway inside another program: `Gateway(settings)`, in a thread of its own.
+
+Not here: the process that `asides serve` is (run_gateway).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from typing import Self
+
+from aiohttp import web
+
+from asides.gateway.gateway_settings import GatewaySettings
+from asides.gateway.service import Service
+from asides.gateway.watcher import RequestWatcher
+from asides.gateway.web_app import make_app, make_runner
+from asides.options import Options
+from asides.settings import Settings
+
+_END_SECONDS = 10.0
+
+
+class Gateway:
+    """A gateway in a thread of its own.
+
+    with Gateway(GatewaySettings(port=0), settings) as gateway:
+        client = openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="any")
+    """
+
+    def __init__(
+        self,
+        settings: GatewaySettings | None = None,
+        call_settings: Settings | None = None,
+        *,
+        options: Options | None = None,
+        watchers: tuple[RequestWatcher, ...] = (),
+    ) -> None:
+        """`settings`: None for a free port of 127.0.0.1, with everything in memory. `call_settings`: routes, aliases,
+        rows and defaults; None: those of asides.toml and the environment. `options`: of every call to a provider."""
+        self._settings = GatewaySettings(port=0) if settings is None else settings
+        self._call_settings = call_settings
+        self._options = options
+        self._watchers = watchers
+        self._thread: threading.Thread | None = None
+        self._stop: Callable[[], object] | None = None
+        self._url: str | None = None
+        self._service: Service | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it answers, such as "http://127.0.0.1:4242"."""
+        if self._url is None:
+            raise RuntimeError("the gateway is not open. To do: use it in a with block, or call start().")
+        return self._url
+
+    @property
+    def service(self) -> Service:
+        """What its requests share. It belongs to the thread of the gateway."""
+        if self._service is None:
+            raise RuntimeError("the gateway is not open. To do: use it in a with block, or call start().")
+        return self._service
+
+    def start(self) -> Self:
+        """Open the port and answer requests in a new thread."""
+        if self._thread is not None:
+            raise RuntimeError("this gateway was started before. To do: make another one.")
+        ready: Future[tuple[str, Callable[[], object]]] = Future()
+        self._thread = threading.Thread(target=self._run, args=(ready,), name="asides-gateway", daemon=True)
+        self._thread.start()
+        try:
+            self._url, self._stop = ready.result()
+        except BaseException:
+            self._thread.join(_END_SECONDS)
+            raise
+        return self
+
+    def close(self) -> None:
+        """End replies under way, after at most `drain_seconds`, and the thread. Closing twice does no harm."""
+        if self._thread is None or self._stop is None:
+            return
+        if self._thread.is_alive():
+            with suppress(RuntimeError):  # Its loop is closed already.
+                self._stop()
+        self._thread.join(self._settings.drain_seconds + _END_SECONDS)
+        if self._thread.is_alive():
+            raise RuntimeError("the gateway's thread did not end.")
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _run(self, ready: Future[tuple[str, Callable[[], object]]]) -> None:
+        try:
+            asyncio.run(self._serve(ready))
+        except BaseException as problem:
+            if ready.done():
+                raise
+            ready.set_exception(problem)  # It has to be raised in the thread that started this one.
+
+    async def _serve(self, ready: Future[tuple[str, Callable[[], object]]]) -> None:
+        settings = self._settings
+        self._service = service = Service(settings, self._call_settings, options=self._options)
+        service.watchers.extend(self._watchers)
+        runner = make_runner(make_app(service))
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, settings.host, settings.port).start()
+            host, port = runner.addresses[0][:2]
+            stop = asyncio.Event()
+            name = f"[{host}]" if ":" in host else host
+            ready.set_result(
+                (f"http://{name}:{port}", partial(asyncio.get_running_loop().call_soon_threadsafe, stop.set))
+            )
+            await stop.wait()
+        finally:
+            await runner.cleanup()
+
+    def __repr__(self) -> str:
+        return f"Gateway({self._url or 'not open'})"

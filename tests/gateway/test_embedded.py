@@ -1,0 +1,51 @@
+"""A gateway in a thread: it opens, answers and ends."""
+
+from __future__ import annotations
+
+import socket
+from urllib.request import Request, urlopen
+
+import msgspec
+import pytest
+
+from asides.gateway.embedded import Gateway
+from asides.gateway.gateway_settings import GatewaySettings
+from asides.options import Options
+from asides.settings import load_settings
+from asides.testing import Say, Stage
+
+
+def test_a_gateway_answers_until_it_is_closed() -> None:
+    with Stage([Say(text="42")]) as stage:
+        options = Options(base_url=stage.url, api_key="sk-test")
+        with Gateway(None, load_settings(environ={}, files=[]), options=options) as gateway:
+            body = {"model": "deepseek:deepseek-v4-pro", "messages": [{"role": "user", "content": "?"}]}
+            asked = Request(
+                f"{gateway.url}/v1/chat/completions",
+                msgspec.json.encode(body),
+                {"content-type": "application/json"},
+            )
+            with urlopen(asked) as response:
+                answer = msgspec.json.decode(response.read())
+            assert answer["choices"][0]["message"]["content"] == "42"
+            port = int(gateway.url.rpartition(":")[2])
+    gateway.close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), 1).close()
+
+
+def test_a_gateway_is_started_once_and_has_no_address_before() -> None:
+    gateway = Gateway(None, load_settings(environ={}, files=[]))
+    for look in (lambda: gateway.url, lambda: gateway.service):
+        with pytest.raises(RuntimeError, match="not open"):
+            look()
+    gateway.close()
+    with gateway, pytest.raises(RuntimeError, match="started before"):
+        gateway.start()
+
+
+def test_a_port_that_is_taken_is_an_error_of_whoever_starts() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=str(port)):
+            Gateway(GatewaySettings(port=port), load_settings(environ={}, files=[])).start()
