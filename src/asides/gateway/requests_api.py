@@ -21,7 +21,7 @@ from asides.gateway.page_requests import (
     answer_errors,
     answer_json,
     check_query,
-    read_body,
+    read_json,
     read_number,
     refuse_methods,
 )
@@ -125,7 +125,7 @@ class RequestsApi:
     async def change_settings(self, request: web.Request) -> web.StreamResponse:
         """Keep bodies, or drop them."""
         tenant = self._find_tenant(request)
-        body = await read_body(request, InspectorSettings)
+        body = await read_json(request, InspectorSettings, self._service.settings)
         self._recent.set_capture(tenant, body.captures_bodies)
         return answer_json(self._show_settings(tenant))
 

@@ -3,7 +3,7 @@
 // The same object draws a kept answer and one that arrives.
 
 import { copyButton, make, put } from "./dom.js";
-import { makeCall, putResult } from "./call.js";
+import { makeCall, makeFile, putResult } from "./call.js";
 import { count, formatCost, formatExactly } from "./figures.js";
 import { MarkdownStream } from "./markdown.js";
 import { Thought } from "./thought.js";
@@ -12,13 +12,17 @@ import { Thought } from "./thought.js";
 /** @typedef {import("./shapes.js").Block} Block */
 /** @typedef {import("./shapes.js").Notice} Notice */
 
+/** Notices about a request that was refused, or failed, and went through after all. */
+const MENDED = /^(request_repaired|fell_back|thoughts_rejected|thinking_paused|recover_.*|not_recovered)$/;
+
 export class Answer {
   /** @param {boolean} live */
   constructor(live) {
     this.live = live;
     this.rows = make("div.rows");
+    this.notices = make("div.notices");
     this.foot = make("div.answer-foot");
-    this.element = make("article.answer", { "aria-label": "Answer" }, this.rows, this.foot);
+    this.element = make("article.answer", { "aria-label": "Answer" }, this.rows, this.notices, this.foot);
     /** @type {{margin: HTMLElement, column: HTMLElement} | null} */
     this.row = null;
     /** @type {Map<string, Thought>} */
@@ -97,10 +101,21 @@ export class Answer {
     putResult(card, result);
   }
 
-  /** @param {Notice} notice */
+  /** What was changed on the way. What was refused and mended is shown; the rest can be opened. @param {Notice} notice */
   notice(notice) {
-    const words = notice.detail || notice.code.replaceAll("_", " ");
-    this.column.append(make("p.notice", { dir: "auto" }, make("b", {}, notice.code.replaceAll("_", " ")), " ", notice.detail ? words : ""));
+    const line = make("p.notice", { dir: "auto" }, make("b", {}, notice.code.replaceAll("_", " ")), notice.detail && ` ${notice.detail}`);
+    if (MENDED.test(notice.code)) {
+      this.notices.prepend(line);
+      return;
+    }
+    let rest = this.notices.querySelector("details");
+    if (!rest) {
+      rest = /** @type {HTMLDetailsElement} */ (make("details", {}, make("summary")));
+      this.notices.append(rest);
+    }
+    rest.append(line);
+    const summary = /** @type {HTMLElement} */ (rest.firstElementChild);
+    summary.textContent = count(rest.childElementCount - 1, "notice");
   }
 
   /** Draw what came since the last time. */
@@ -132,21 +147,21 @@ export class Answer {
       } else if (block.type === "text") this.write(key, block.text);
       else if (block.type === "call") this.call(block);
       else if (block.type === "result") this.result(block);
+      else this.column.append(makeFile(block));
     });
     for (const notice of message.notices ?? []) this.notice(notice);
   }
 
   /**
    * The line below: figures, and what can be done.
-   * @param {{model?: string, usage?: import("./shapes.js").Usage | null, cost?: number | null, timing?: any}} figures
+   * @param {Pick<Message, "model" | "usage" | "cost" | "timing">} figures
    * @param {HTMLElement[]} acts
    */
   drawFoot({ model, usage, cost, timing }, acts) {
     const parts = [];
-    const first = timing?.first_answer;
-    if (typeof first === "number") parts.push(`first word after ${formatExactly(first)}`);
+    if (timing?.first_word) parts.push(`first word after ${formatExactly(timing.first_word)}`);
     if (usage?.output) parts.push(`${count(usage.output, "token")}${usage.thinking ? `, ${count(usage.thinking, "of them thinking", "of them thinking")}` : ""}`);
-    if (typeof cost === "number") parts.push(formatCost(cost));
+    if (cost) parts.push(formatCost(cost));
     if (model) parts.unshift(model);
     this.foot.replaceChildren();
     put(this.foot, make("span.num.figures", {}, parts.join(" · ")));

@@ -65,3 +65,9 @@ function fold(text, what) {
   draw();
   return box;
 }
+
+/** A file, or a part that the page does not know: named, never loaded. @param {import("./shapes.js").FileBlock | import("./shapes.js").UnknownBlock} block */
+export function makeFile(block) {
+  const words = block.type === "file" ? [block.name, block.media_type, block.bytes ? count(block.bytes, "byte") : ""] : ["a part that this page does not show"];
+  return make("p.file", { dir: "auto" }, words.filter(Boolean).join(" · "));
+}

@@ -84,7 +84,7 @@ class Code {
     const label = language ? make("span.language", {}, language) : null;
     const copy = copyButton("quiet", "Copy", () => (this.box.textContent ?? "").replace(/\n$/, ""), { "aria-label": "Copy the code" });
     const pre = reachable(make("pre", { dir: "ltr" }, this.box));
-    this.node = make("div.code", {}, make("div.bar", {}, label, copy), pre);
+    this.node = make("div.code", {}, make("div.codebar", {}, label, copy), pre);
   }
 
   /** @param {string} text */

@@ -120,7 +120,7 @@ export class EffortPicker {
         type: "radio", name: this.name, value: effort, checked: effort === (value ?? ""),
         onchange: () => { this.value = effort || null; this.onChange(this.value); },
       }));
-      this.element.append(make("label", {}, radio, make("span", {}, effort || "auto")));
+      this.element.append(make("label", {}, radio, make("span", {}, effort || "default")));
     }
     this.element.hidden = all.length < 2;
   }
