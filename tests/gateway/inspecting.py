@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -88,12 +89,13 @@ class Inspected:
         if key:
             sent["authorization"] = f"Bearer {key}"
         connection.request("GET", f"/ui/api/requests/events{f'?after={after}' if after else ''}", headers=sent)
+        opened = connection.sock
         feed = Feed(connection.getresponse())
         try:
             yield feed
         finally:
-            if connection.sock is not None:
-                connection.sock.close()
+            with suppress(OSError):  # The gateway may have ended first.
+                opened.shutdown(socket.SHUT_RDWR)
             connection.close()
 
 

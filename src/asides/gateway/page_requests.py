@@ -24,7 +24,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 MOST_BODY = 2 * 1024 * 1024
 """The bytes of a request of the page: a question and a few settings."""
-TENANT = "tenant"
+TENANT: Any = web.RequestKey("tenant", str) if hasattr(web, "RequestKey") else "tenant"
 """Where a request holds whose it is."""
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
