@@ -23,7 +23,7 @@ const WHAT_BODIES_ARE = "Bodies hold what people asked and what was sent. They s
 /** @type {[string, string, (request: Summary) => boolean][]} */
 const FILTERS = [
   ["all", "all", () => true],
-  ["live", "under way", isOpen],
+  ["live", "live", isOpen],
   ["errors", "errors", ({ state }) => state === "failed"],
   ["healed", "healed", ({ repairs, restored }) => repairs > 0 || restored > 0],
 ];
@@ -78,7 +78,7 @@ class Inspector {
     this.scroller = make("div.scroll", {}, this.empty, this.list.element);
     this.element = make("div.inspector", {},
       make("header.topbar", {},
-        button("quiet.menu", "Menu", () => this.shell?.toggleDrawer(), { "aria-label": "Open the list of conversations" }),
+        button("quiet.menu", "Menu", () => this.shell?.toggleDrawer(), { "aria-label": "Menu: conversations" }),
         make("h1", {}, "Requests"),
         make("div.segments", { role: "group", "aria-label": "Which requests" }, ...this.filters),
         makeLegend(), this.capture),

@@ -256,7 +256,7 @@ function drawBody(name, body) {
   if (typeof body === "string" || body === null || body === undefined) {
     return make("p", {}, make("b", {}, name), ` ${typeof body === "string" ? body : "(empty)"}`);
   }
-  const text = reachable(make("pre.body"));
+  const text = make("pre.body", { tabIndex: 0, role: "group", "aria-label": name });
   const details = make("details.headers", {}, make("summary", {}, name), text);
   // Written when it is looked at: it may be a megabyte.
   details.addEventListener("toggle", () => {

@@ -113,7 +113,7 @@ export function listMarks(request) {
   const marks = [];
   if (request.state === "failed") marks.push({ text: request.status ? `failed, ${request.status}` : "failed", tone: "bad" });
   if (request.state === "left") marks.push({ text: "left", tone: "" });
-  if (request.repairs) marks.push({ text: request.state === "done" ? "healed" : "repaired", tone: "bad" });
+  if (request.repairs) marks.push({ text: request.state === "done" ? "healed" : "repaired", tone: "accent" });
   if (request.restored) marks.push({ text: `${request.restored} restored`, tone: "accent" });
   if (request.missed) marks.push({ text: `${request.missed} not found`, tone: "" });
   if (request.attempts > 1 + request.repairs) marks.push({ text: `${request.attempts} attempts`, tone: "" });
