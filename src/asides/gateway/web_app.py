@@ -14,7 +14,6 @@ from aiohttp import web
 from asides.gateway.authenticate import Refusal, write_cors_headers, write_preflight_headers
 from asides.gateway.connection import GatewayRunner
 from asides.gateway.conversations_api import add_routes as add_conversations
-from asides.gateway.page_requests import TENANT
 from asides.gateway.relay_handler import handle_relayed
 from asides.gateway.serve_page import add_routes as add_page
 from asides.gateway.service import Service
@@ -70,7 +69,6 @@ async def _check_caller(request: web.Request, handler: Handler, service: Service
     found = service.authenticator.identify(request.headers, request.rel_url.raw_query_string, is_open=is_open)
     if isinstance(found, Refusal):
         return _answer_error(found.status, found.code, found.message, found.headers)
-    request[TENANT] = found.tenant
     if not found.allowed_origin:
         return await handler(request)
     if is_preflight:
