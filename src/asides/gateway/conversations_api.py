@@ -42,6 +42,7 @@ from asides.gateway.page_requests import (
 from asides.gateway.page_store import PageStore, StoredMessage
 from asides.gateway.page_tables import MOST_TITLE, PageConversation, PageSettings
 from asides.gateway.page_turn import PageStream, PageTurn
+from asides.gateway.requests_api import captures_bodies
 from asides.gateway.service import Service
 from asides.relay.answers.known_models import list_known_models
 from asides.relay.routes import find_route
@@ -127,7 +128,7 @@ class ConversationsApi:
 
     # --- the gateway --------------------------------------------------------------------------------------------------
 
-    async def show_session(self, _: web.Request) -> web.StreamResponse:
+    async def show_session(self, request: web.Request) -> web.StreamResponse:
         """What the page needs to know before anything else."""
         settings = self._service.settings
         return answer_json(
@@ -139,7 +140,7 @@ class ConversationsApi:
                 "default_model": await asyncio.to_thread(find_default_model, self._service.builder),
                 "efforts": ALL_EFFORTS,
                 "keeps_thinking": self._service.builder.settings.keep_thinking,
-                "inspector": {"captures_bodies": False},
+                "inspector": {"captures_bodies": captures_bodies(request)},
             }
         )
 
