@@ -28,7 +28,7 @@ from asides.conversations.store.conversation_names import STORE_FILE
 from asides.providers.credentials import KEY_FILE
 from asides.providers.find import list_providers
 from asides.providers.key_file import locate_key
-from asides.settings import Settings, is_harmless
+from asides.settings import GROUPS, Settings, is_harmless
 from asides.settings_files import FILE_NAME, FILE_VARIABLE, find_config_folder
 from asides.values.errors import ConfigError
 from asides.values.notices import escape_controls
@@ -157,7 +157,7 @@ def _list_values(document: Mapping[str, Any], inside: str = "") -> Iterator[tupl
     """What trust would allow: every value that does not count without it, with its full name."""
     for key, value in document.items():
         name = f"{inside}{key}"
-        if isinstance(value, Mapping) and (name.startswith("providers") or name in ("timeouts", "visibility")):
+        if isinstance(value, Mapping) and (name.startswith("providers") or name in GROUPS):
             yield from _list_values(value, f"{name}.")
         elif not is_harmless(name.replace("-", "_"), value):
             yield escape_controls(name), value

@@ -26,25 +26,26 @@ from asides.gateway.page_models import (
 )
 from asides.gateway.page_requests import (
     HEADERS,
+    Body,
     Handler,
     PageError,
     answer_errors,
     answer_json,
     check_query,
-    read_body,
+    find_tenant,
     read_id,
+    read_json,
     read_number,
     refuse_methods,
     refuse_unknown,
 )
 from asides.gateway.page_store import PageStore, StoredMessage
 from asides.gateway.page_tables import MOST_TITLE, PageConversation, PageSettings
-from asides.gateway.page_turn import PageTurn, Pinger
+from asides.gateway.page_turn import PageStream, PageTurn
+from asides.gateway.requests_api import captures_bodies
 from asides.gateway.service import Service
-from asides.providers.credentials import is_loopback
 from asides.relay.answers.known_models import list_known_models
 from asides.relay.routes import find_route
-from asides.values.visibility import Visibility
 
 PREFIX = "/ui/api"
 _USUAL_CONVERSATIONS, _MOST_CONVERSATIONS = 50, 200
@@ -139,11 +140,11 @@ class ConversationsApi:
                 "default_model": await asyncio.to_thread(find_default_model, self._service.builder),
                 "efforts": ALL_EFFORTS,
                 "keeps_thinking": self._service.builder.settings.keep_thinking,
-                "inspector": {"captures_bodies": False},
+                "inspector": {"captures_bodies": captures_bodies(request)},
             }
         )
 
-    async def list_models(self, request: web.Request) -> web.StreamResponse:
+    async def list_models(self, _: web.Request) -> web.StreamResponse:
         """The models that the page can offer."""
         models = await asyncio.to_thread(list_known_models, self._service.builder)
         return answer_json({"models": show_models(models)})
@@ -158,17 +159,17 @@ class ConversationsApi:
         search = request.query.get("search", "").strip()
         if len(search) > _MOST_SEARCH:
             raise PageError(f"search has at most {_MOST_SEARCH} characters.", "invalid_query")
-        found = await asyncio.to_thread(self.store.list_page, _find_tenant(request), search, before, limit + 1)
+        found = await asyncio.to_thread(self.store.list_page, find_tenant(request), search, before, limit + 1)
         more = str(found[limit - 1].version) if len(found) > limit else None
         return answer_json({"conversations": [_show(each) for each in found[:limit]], "next": more})
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         """A new conversation."""
-        body = await read_body(request, NewConversation)
+        body = await self._read(request, NewConversation)
         check_thinking(body.thinking)
         name = body.model or await asyncio.to_thread(find_default_model, self._service.builder)
         settings = PageSettings(_clean_title(body.title), name, self._find_target(name), body.thinking)
-        made = await asyncio.to_thread(self.store.create, _find_tenant(request), settings)
+        made = await asyncio.to_thread(self.store.create, find_tenant(request), settings)
         return answer_json(_show(made), 201)
 
     async def show(self, request: web.Request) -> web.StreamResponse:
@@ -185,7 +186,7 @@ class ConversationsApi:
 
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Change the title, the model or the thinking of a conversation."""
-        body = await read_body(request, ChangedConversation)
+        body = await self._read(request, ChangedConversation)
         changes: dict[str, str | int | None] = {}
         if body.thinking is not msgspec.UNSET:
             check_thinking(body.thinking)
@@ -194,26 +195,26 @@ class ConversationsApi:
             changes["title"] = _clean_title(body.title)
         if body.model is not msgspec.UNSET:
             changes |= {"model": body.model, "target": self._find_target(body.model)}
-        changed = await asyncio.to_thread(lambda: self.store.change(_find_tenant(request), read_id(request), **changes))
+        changed = await asyncio.to_thread(lambda: self.store.change(find_tenant(request), read_id(request), **changes))
         if changed is None:
             raise refuse_unknown()
         return answer_json(_show(changed))
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
         """Delete a conversation."""
-        if not await asyncio.to_thread(self.store.remove, _find_tenant(request), read_id(request)):
+        if not await asyncio.to_thread(self.store.remove, find_tenant(request), read_id(request)):
             raise refuse_unknown()
         return web.Response(status=204, headers=HEADERS)
 
     async def fork(self, request: web.Request) -> web.StreamResponse:
         """A new conversation with the messages before one."""
-        body = await read_body(request, Fork)
+        body = await self._read(request, Fork)
         found = await self._find(request)
         if body.before > found.length:
             raise PageError(
                 f"there is no message {body.before}; the conversation has {found.length}.", "no_message", 404
             )
-        made = await asyncio.to_thread(self._fork, found, body.before, _find_tenant(request))
+        made = await asyncio.to_thread(self._fork, found, body.before, find_tenant(request))
         return answer_json(_show(made), 201)
 
     def _fork(self, source: PageConversation, end: int, tenant: str) -> PageConversation:
@@ -226,14 +227,14 @@ class ConversationsApi:
 
     async def send(self, request: web.Request) -> web.StreamResponse:
         """Ask a question; the answer comes as events."""
-        body = await read_body(request, NewMessage)
+        body = await self._read(request, NewMessage)
         if not body.text.strip():
             raise PageError("the message is blank. To do: write something.", "blank")
         return await self._stream_turn(request, body.text, body.model, body.thinking)
 
     async def go_on(self, request: web.Request) -> web.StreamResponse:
         """Continue a turn that was cut or has no answer."""
-        body = await read_body(request, Continuation)
+        body = await self._read(request, Continuation)
         return await self._stream_turn(request, None, body.model, body.thinking)
 
     async def _stream_turn(
@@ -242,25 +243,19 @@ class ConversationsApi:
         found = await self._find(request)
         thinking = found.thinking if thinking is None else thinking
         chosen = await asyncio.to_thread(choose_model, model or found.model, thinking, self._service.builder)
-        turn = PageTurn(self.store, found, chosen, self._find_client(), self._find_visibility())
+        turn = PageTurn(self.store, found, chosen, self._find_client(), self._service.builder.visibility)
         try:
             stream = await turn.open(text)
             await self._keep_choice(request, found, chosen, thinking)
-            response = web.StreamResponse(
-                headers={
-                    **HEADERS,
-                    "content-type": "text/event-stream; charset=utf-8",
-                    "x-accel-buffering": "no",
-                }
-            )
-            await response.prepare(request)
-            pinger = Pinger(response.write, self._service.settings.ping_seconds)
+            page = PageStream(request, self._service.settings)
             try:
-                await turn.run(stream, pinger.write)
+                await page.open()
+                await turn.run(stream, page.write)
             finally:
-                pinger.close()
-            await response.write_eof()
-            return response
+                await stream.close()
+                await page.close()
+            await page.response.write_eof()
+            return page.response
         finally:
             await turn.close()
 
@@ -270,12 +265,15 @@ class ConversationsApi:
         """The model and the thinking of a question are those of the next one."""
         if (chosen.name, thinking) != (found.model, found.thinking):
             changes = {"model": chosen.name, "target": chosen.target, "thinking": thinking}
-            await asyncio.to_thread(lambda: self.store.change(_find_tenant(request), found.id, **changes))
+            await asyncio.to_thread(lambda: self.store.change(find_tenant(request), found.id, **changes))
 
     # --- what they share ----------------------------------------------------------------------------------------------
 
+    async def _read(self, request: web.Request, kind: type[Body]) -> Body:
+        return await read_json(request, kind, self._service.settings)
+
     async def _find(self, request: web.Request) -> PageConversation:
-        found = await asyncio.to_thread(self.store.find, _find_tenant(request), read_id(request))
+        found = await asyncio.to_thread(self.store.find, find_tenant(request), read_id(request))
         if found is None:
             raise refuse_unknown()
         return found
@@ -292,28 +290,13 @@ class ConversationsApi:
             self._client = client
         return self._client
 
-    def _find_visibility(self) -> Visibility:
-        """What the page may see of thinking. Whoever started a gateway on loopback, without keys, sees it."""
-        service = self._service
-        own = service.builder.settings
-        is_set = any(name.startswith("visibility") for name in own.origins)
-        if service.settings.keys or is_set or not is_loopback(f"http://{service.settings.host}"):
-            return service.builder.visibility
-        return msgspec.structs.replace(service.builder.visibility, gateway=("raw", "summary"))
-
     def _show_messages(self, messages: list[StoredMessage]) -> list[dict[str, Any]]:
-        visibility = self._find_visibility()
+        visibility = self._service.builder.visibility
         return [
             show_message(stored.message, stored.place, read_note(stored.note), visibility)
             for stored in messages
             if stored.message.role != "system"
         ]
-
-
-def _find_tenant(request: web.Request) -> str:
-    """Whose request this is, as whoever checked its key has noted."""
-    tenant: str = request.get("tenant", "")
-    return tenant
 
 
 def _show(conversation: PageConversation) -> dict[str, Any]:

@@ -58,9 +58,8 @@ class EventWriter:
         for event in events:
             match event:
                 case TextDelta():
-                    if event.text:
-                        self._enter(event.block, "text")
-                        self._grow("text", {"block": event.block}, event.text)
+                    self._enter(event.block, "text")
+                    self._grow("text", {"block": event.block}, event.text)
                 case ThinkingDelta():
                     self._write_thought(event)
                 case RefusalDelta():
@@ -146,6 +145,8 @@ class EventWriter:
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def _grow(self, name: str, fields: dict[str, Any], text: str) -> None:
+        if not text:
+            return
         if self._pending is not None and self._pending[:2] == (name, fields):
             self._pending[2].append(text)
             return

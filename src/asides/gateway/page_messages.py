@@ -87,9 +87,8 @@ def read_note(note: bytes | None) -> Note:
 
 def show_message(message: Message, place: int | None, note: Note, visibility: Visibility) -> dict[str, Any]:
     """A message as the page has it. `place`: None for one that is not in the conversation."""
-    role = "tool" if message.role == "tool" else message.role
-    shown: dict[str, Any] = {"id": place, "role": role}
-    if note.model is not None and role == "assistant":
+    shown: dict[str, Any] = {"id": place, "role": message.role}
+    if note.model is not None and message.role == "assistant":
         shown["model"] = note.model
     shown["blocks"] = show_parts(message.parts, note.thoughts, visibility)
     others = {
@@ -111,35 +110,27 @@ def show_parts(parts: Sequence[Part], noted: Sequence[NotedThought], visibility:
     for part in parts:
         if isinstance(part, Thought):
             blocks.append(show_thought(part, next(thoughts, None), visibility))
-        else:
+        elif not isinstance(part, Text) or part.text:  # A text without words carries a seal.
             blocks.append(_show_part(part))
     # Thoughts that were not saved at all, since nothing of them goes back.
-    missing = [_show_noted(thought) for thought in thoughts]
+    missing = [_show_thought("", noted.kind, noted.seconds, noted.tokens) for noted in thoughts]
     return [*missing, *blocks]
 
 
 def show_thought(thought: Thought, noted: NotedThought | None, visibility: Visibility) -> dict[str, Any]:
     """A thought: its text if the page may see it."""
-    seconds = _round(thought.seconds)
-    if seconds is None and noted is not None:
-        seconds = noted.seconds
-    readable = visibility.allows("gateway", thought.kind)
-    block: dict[str, Any] = {
-        "type": "thought",
-        "text": thought.text if readable else "",
-        "kind": thought.kind if readable or not thought.text else "hidden",
-    }
-    if seconds is not None:
-        block["seconds"] = seconds
-    if noted is not None and noted.tokens is not None:
-        block["tokens"] = noted.tokens
-    return block
+    known = noted or NotedThought(thought.kind)
+    seconds = known.seconds if thought.seconds is None else _round(thought.seconds)
+    text = thought.text if visibility.allows("gateway", thought.kind) else ""
+    # A thought that was saved without its text has lost its kind with it.
+    kind = thought.kind if text else "hidden" if thought.text else known.kind
+    return _show_thought(text, kind, seconds, known.tokens)
 
 
-def _show_noted(noted: NotedThought) -> dict[str, Any]:
-    block: dict[str, Any] = {"type": "thought", "text": "", "kind": noted.kind}
-    block |= {} if noted.seconds is None else {"seconds": noted.seconds}
-    return block | ({} if noted.tokens is None else {"tokens": noted.tokens})
+def _show_thought(text: str, kind: str, seconds: float | None, tokens: int | None) -> dict[str, Any]:
+    block: dict[str, Any] = {"type": "thought", "text": text, "kind": kind}
+    block |= {} if seconds is None else {"seconds": seconds}
+    return block | ({} if tokens is None else {"tokens": tokens})
 
 
 def _show_part(part: Part) -> dict[str, Any]:

@@ -12,8 +12,11 @@ from typing import Any, TypeVar
 import msgspec
 from aiohttp import web
 
-from asides.values import errors
-from asides.values.errors import AsidesError, ProviderError
+from asides.conversations.store import StoreConflict, StoreError
+from asides.gateway.gateway_settings import GatewaySettings
+from asides.gateway.read_body import read_body
+from asides.relay.error_response import RelayRefusal
+from asides.values.errors import AsidesError, ConfigError, ProviderError
 from asides.values.parts import is_too_deep
 
 Body = TypeVar("Body", bound=msgspec.Struct)
@@ -21,6 +24,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 MOST_BODY = 2 * 1024 * 1024
 """The bytes of a request of the page: a question and a few settings."""
+TENANT = "tenant"
+"""Where a request holds whose it is."""
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -77,40 +82,35 @@ def name_error(problem: AsidesError) -> str:
 
 def find_status(problem: AsidesError) -> int:
     """The status of the answer for an error that came before anything was sent."""
-    match problem:
-        case errors.UnknownModel() | errors.UnknownProvider() | errors.InvalidThinking() | errors.Unsupported():
-            return 400
-        case errors.MissingKey():
-            return 400
-        case errors.ConfigError():
-            return 500 if type(problem).__name__.startswith("Store") else 400
-        case _:
-            return 502
+    if isinstance(problem, StoreConflict):
+        return 409
+    if isinstance(problem, StoreError):
+        return 503
+    return 400 if isinstance(problem, ConfigError) else 502
 
 
-async def read_body(request: web.Request, kind: type[Body]) -> Body:
+async def read_json(request: web.Request, kind: type[Body], settings: GatewaySettings) -> Body:
     """Read the body as a value of this type. Raises PageError for any other."""
     if request.content_type != "application/json":
         raise PageError("the body is not JSON. To do: send content-type: application/json.", "not_json", 415)
-    if (request.content_length or 0) > MOST_BODY:
-        raise _refuse_size()
-    body = bytearray()
-    async for piece in request.content.iter_any():
-        body += piece
-        if len(body) > MOST_BODY:
-            raise _refuse_size()
-    if is_too_deep(bytes(body)):
+    try:
+        body = await read_body(request, msgspec.structs.replace(settings, max_body=MOST_BODY))
+    except RelayRefusal as problem:
+        raise PageError(str(problem), "unreadable_body", problem.status) from None
+    if is_too_deep(body):
         raise PageError("the body is nested too deep.", "invalid_json")
     try:
-        return msgspec.json.decode(bytes(body) or b"{}", type=kind)
+        return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as problem:
         raise PageError(f"the request is not valid: {problem}.", "invalid_request") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise PageError("the body is not valid JSON.", "invalid_json") from None
 
 
-def _refuse_size() -> PageError:
-    return PageError(f"the body is larger than {MOST_BODY} bytes. To do: send less.", "too_large", 413)
+def find_tenant(request: web.Request) -> str:
+    """Whose request this is, as whoever checked its key has noted."""
+    tenant: str = request[TENANT]
+    return tenant
 
 
 def read_id(request: web.Request) -> str:

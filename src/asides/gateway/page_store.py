@@ -7,18 +7,20 @@ It is the file of the command line, so that `asides history` and the page see th
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from asides.conversations.store import ConversationHeading, tables
+from asides.conversations.store import ConversationHeading, ConversationInfo, StoreConflict, tables
 from asides.conversations.store.conversation_names import STORE_FILE, make_name
 from asides.conversations.store.sqlite import MEMORY, SqliteStore
 from asides.conversations.store.sqlite_file import READ, WRITE, SqliteFile
 from asides.gateway import page_tables
 from asides.gateway.page_tables import PageConversation, PageSettings
 from asides.values.messages import Message
+from asides.values.usage import Usage
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -102,6 +104,30 @@ class PageStore(SqliteStore):
             identifier = page_tables.adopt(connection, name, tenant, settings)
             page_tables.copy_notes(connection, source.key, name)
             return _expect(page_tables.find(connection, tenant, identifier))
+
+        return self._file.run(WRITE, work)
+
+    def append(
+        self,
+        name: str,
+        messages: Sequence[Message],
+        *,
+        heading: ConversationHeading | None = None,
+        spent: Usage | None = None,
+    ) -> ConversationInfo:
+        """Add messages at the end. Raises StoreConflict for a conversation that was deleted meanwhile: one that came
+        back by itself would be nobody's.
+        """
+
+        def work(connection: Connection) -> ConversationInfo:
+            if tables.about(connection, name) is None:
+                raise StoreConflict(
+                    "this conversation was deleted meanwhile. To do: begin another one.",
+                    name=name,
+                    expected=0,
+                    found=None,
+                )
+            return tables.append(connection, name, messages, heading, spent, time.time())
 
         return self._file.run(WRITE, work)
 

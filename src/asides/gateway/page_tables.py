@@ -137,7 +137,10 @@ def read_settings(connection: Connection, key: int) -> PageSettings:
     row = connection.execute(
         "SELECT title, model, target, thinking FROM page_conversations WHERE conversation = ?", (key,)
     ).fetchone()
-    return PageSettings() if row is None else PageSettings(*row[:3], _read_thinking(row[3]))
+    if row is None:
+        return PageSettings()
+    title, model, target, thinking = row
+    return PageSettings(title, model, target, _read_thinking(thinking))
 
 
 def write_settings(connection: Connection, key: int, settings: PageSettings) -> None:

@@ -7,34 +7,39 @@ However it ends, what arrived is in the conversation, with a note about how it e
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from secrets import token_hex
 from typing import Any
 
 import msgspec
+from aiohttp import web
 
 from asides.aio import AsyncClient
-from asides.conversations.async_ import AsyncConversation, AsyncConversationStream
+from asides.conversations.async_ import AsyncConversation, AsyncConversationStream, run_to_end
+from asides.conversations.store import StoreError
+from asides.gateway.gateway_settings import GatewaySettings
 from asides.gateway.page_events import PING, EventWriter, write_event
 from asides.gateway.page_messages import Note, make_note, show_message
 from asides.gateway.page_models import ChosenModel
-from asides.gateway.page_requests import PageError, describe_error
+from asides.gateway.page_requests import HEADERS, PageError, describe_error
 from asides.gateway.page_store import PageStore
 from asides.gateway.page_tables import PageConversation
+from asides.gateway.relay_handler import report_fault
 from asides.history.pair import finish_turn
 from asides.options import Options, merge_options
-from asides.values.errors import AsidesError, BadRequest, ContentFiltered
+from asides.values.errors import AsidesError, BadRequest, ContentFiltered, ProtocolError
 from asides.values.messages import Message
 from asides.values.reply import Reply
 from asides.values.visibility import Visibility
 
-_log = logging.getLogger("asides")
 HOLD_SECONDS = 30.0
 """How long a turn holds its conversation without renewing it: as long as a killed process blocks it."""
 GO_ON = "Please go on exactly where you stopped."
 """What is asked to continue an answer that broke off. Every provider takes a question; few take a begun answer."""
+
+_REFUSES_QUESTION = (BadRequest, ContentFiltered)
+_FAULT = "the gateway failed to show this answer. To do: try again; if it fails again, report it with the log."
 
 Write = Callable[[bytes], Awaitable[None]]
 
@@ -68,9 +73,9 @@ class PageTurn:
     async def open(self, text: str | None) -> AsyncConversationStream[Any]:
         """Hold the conversation, save the question, and prepare the request. `text`: None to continue the last turn.
 
-        Raises PageError while another turn is under way.
+        Raises PageError while another turn is under way. Whatever happens, `close` has to follow.
         """
-        self._held = await asyncio.to_thread(self._store.hold, self._about, self._holder, HOLD_SECONDS)
+        await run_to_end(self._hold)
         if not self._held:
             raise PageError(
                 "an answer is under way in this conversation, in another tab perhaps. To do: wait for it, or stop it.",
@@ -78,11 +83,14 @@ class PageTurn:
                 409,
             )
         self._keeper = asyncio.create_task(self._keep_holding())
-        return await asyncio.to_thread(self._prepare, text)
+        return await run_to_end(lambda: self._prepare(text))
+
+    def _hold(self) -> None:
+        self._held = self._store.hold(self._about, self._holder, HOLD_SECONDS)
 
     def _prepare(self, text: str | None) -> AsyncConversationStream[Any]:
         chosen = self._chosen
-        self._conversation = conversation = AsyncConversation(
+        conversation = self._conversation = AsyncConversation(
             client=self._client, store=self._store, name=self._about.name
         )
         conversation.model = chosen.target
@@ -106,77 +114,82 @@ class PageTurn:
         while True:
             await asyncio.sleep(HOLD_SECONDS / 3)
             with suppress(AsidesError):
-                await asyncio.to_thread(self._store.hold, self._about, self._holder, HOLD_SECONDS)
+                await asyncio.to_thread(self._hold)
 
     # --- the reply ----------------------------------------------------------------------------------------------------
 
     async def run(self, stream: AsyncConversationStream[Any], write: Write) -> None:
         """Ask, and write each batch of events as it comes. A reader that is gone ends the request at once."""
-        chosen, writer = self._chosen, EventWriter(self._visibility)
+        writer = EventWriter(self._visibility)
         error: AsidesError | None = None
         stopped: str | None = None
         try:
-            started = {
-                "message_id": self._length,
-                "question_id": self._length - 1,
-                "request_id": self.request_id,
-                "model": chosen.name,
-            }
+            started = {"message_id": self._length, "request_id": self.request_id, "model": self._chosen.name}
             await write(write_event("started", started))
-            try:
-                async for batch in stream.batches():
-                    if written := writer.write(batch):
-                        await write(written)
-            except AsidesError as problem:
-                error, stopped = problem, "error"
+            async for batch in stream.batches():
+                if written := writer.write(batch):
+                    await write(written)
+        except AsidesError as problem:
+            error, stopped = problem, "error"
         except (asyncio.CancelledError, ConnectionError):
-            await asyncio.shield(self._end(stream, "stopped", None))
+            await self._end(stream, "stopped", None)
             raise
-        ended = await asyncio.shield(self._end(stream, stopped, error))
-        with suppress(ConnectionError):
-            await write(writer.finish() + ended)
+        except Exception as problem:  # noqa: BLE001 - whatever is wrong with us, the page gets an end
+            report_fault(problem)
+            error, stopped = ProtocolError(_FAULT), "error"
+        last = await self._end(stream, stopped, error)
+        await write(writer.finish() + last)
 
     async def _end(self, stream: AsyncConversationStream[Any], stopped: str | None, error: AsidesError | None) -> bytes:
         """Close the request, note how the turn ended, and write the last event."""
-        with suppress(AsidesError):
+        try:
+            # Within this the conversation gets what arrived, unless it has it already.
             await stream.close()
+        except AsidesError as problem:
+            error, stopped = error or problem, "error"
         reply = stream.partial
         try:
-            return await asyncio.to_thread(self._record, reply, stopped, error)
+            return await run_to_end(lambda: self._record(reply, stopped, error))
         except AsidesError as problem:
-            _log.warning("a turn of the page could not be recorded: %s", type(problem).__name__)
             return write_event("error", describe_error(error or problem))
 
     def _record(self, reply: Reply | None, stopped: str | None, error: AsidesError | None) -> bytes:
+        """Note how the turn ended, at the answer or else at its question."""
         place = self._find_answer()
         if stopped is None and reply is not None:
             stopped = _find_stop(reply)
-        words = None if error is None else str(error)
-        note = make_note(
-            reply, self._chosen.name if reply is None else reply.model or self._chosen.name, stopped, words
-        )
-        kept = True
-        if place is not None:
-            self._store.write_note(self._about, place, msgspec.json.encode(note))
-        elif isinstance(error, (BadRequest, ContentFiltered)) and self._has_question:
-            # A question that a provider refuses would be refused again with each later one.
-            self._conversation.truncate(self._length - 1)
-            kept = False
-        else:
-            self._store.write_note(self._about, self._length - 1, msgspec.json.encode(note))
+        note = make_note(reply, self._name_model(reply), stopped, None if error is None else str(error))
+        is_kept = place is not None or not isinstance(error, _REFUSES_QUESTION) or not self._take_back()
+        if is_kept:
+            self._store.write_note(self._about, self._length - 1 if place is None else place, msgspec.json.encode(note))
         message = self._show_answer(reply, place, note)
         if error is not None:
-            return write_event("error", {**describe_error(error), "message_kept": kept, "answer": message})
-        if reply is None:
-            return write_event("error", {"message": "nothing arrived. To do: try again.", "code": "no_answer"})
+            return write_event("error", {**describe_error(error), "question_kept": is_kept, "answer": message})
         ended = {
             "message": message,
             "usage": note.usage,
             "cost": note.cost,
             "timing": note.timing,
-            "outcome": reply.outcome,
+            "outcome": note.outcome,
         }
         return write_event("ended", ended)
+
+    def _take_back(self) -> bool:
+        """Remove the question: a provider that refuses it would refuse each later one with it. Returns whether it is
+        gone: another program may have written after it.
+        """
+        if not self._has_question:
+            return False
+        try:
+            self._conversation.truncate(self._length - 1)
+        except StoreError:
+            return False
+        return True
+
+    def _name_model(self, reply: Reply | None) -> str:
+        """Who answered, as provider:model: of several, the one that did."""
+        origin = None if reply is None else reply.origin
+        return self._chosen.name if origin is None else f"{origin.provider}:{origin.model}"
 
     def _find_answer(self) -> int | None:
         """The place of the answer in the conversation; None if there is none."""
@@ -199,7 +212,7 @@ class PageTurn:
         if self._held:
             self._held = False
             with suppress(AsidesError):
-                await asyncio.shield(asyncio.to_thread(self._store.let_go, self._about, self._holder))
+                await run_to_end(lambda: self._store.let_go(self._about, self._holder))
 
 
 def _find_stop(reply: Reply) -> str | None:
@@ -209,33 +222,52 @@ def _find_stop(reply: Reply) -> str | None:
     return "length" if reply.stop.reason == "length" else None
 
 
-class Pinger:
-    """Writes a comment whenever nothing was written for some seconds, so that nobody on the way gives up."""
+class PageStream:
+    """The response of a turn: server-sent events, with a comment whenever nothing was written for some seconds, so that
+    nobody on the way gives up. A client that takes nothing for too long is left.
+    """
 
-    def __init__(self, write: Write, seconds: float) -> None:
-        self._write = write
-        self._seconds = seconds
-        self._last = 0.0
-        self._task = asyncio.create_task(self._run())
+    def __init__(self, request: web.Request, settings: GatewaySettings) -> None:
+        self._request = request
+        self._settings = settings
+        self.response = web.StreamResponse(
+            headers={**HEADERS, "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no"}
+        )
+        self._loop = asyncio.get_running_loop()
+        self._last = self._loop.time()
+        self._pinging: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Send the head."""
+        await self.response.prepare(self._request)
+        self._pinging = asyncio.create_task(self._ping())
 
     async def write(self, data: bytes) -> None:
-        """Write, and note when."""
-        await self._write(data)
-        self._last = asyncio.get_running_loop().time()
+        """Write events. Waits for a client that reads slowly."""
+        await self.response.write(data)
+        self._last = self._loop.time()
 
-    async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._last = loop.time()
-        while True:
-            rest = self._last + self._seconds - loop.time()
+    async def _ping(self) -> None:
+        pause = self._settings.ping_seconds
+        while pause > 0:
+            rest = self._last + pause - self._loop.time()
             if rest > 0:
                 await asyncio.sleep(rest)
-                continue
-            try:
-                await self.write(PING)
-            except ConnectionError:
+            elif not self._request.protocol.writing_paused:
+                try:
+                    await self.write(PING)
+                except ConnectionError:
+                    return
+            elif self._loop.time() - self._last > self._settings.stall_seconds:
+                if self._request.transport is not None:
+                    self._request.transport.abort()
                 return
+            else:
+                await asyncio.sleep(pause)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Write no more comments."""
-        self._task.cancel()
+        if self._pinging is not None:
+            self._pinging.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._pinging

@@ -24,12 +24,12 @@ from asides.flows.retry import ERROR_BODY_LIMIT, clean_error, decode_error, fetc
 from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep, UseCall
 from asides.options import CallOptions
 from asides.providers.credentials import KeySource, collect_secrets, find_key
-from asides.providers.find import find_host
+from asides.providers.find import find_host, find_row
 from asides.relay.relay_config import STREAM_HEADERS, Caller
 from asides.relay.relay_request import RelayOutcome
 from asides.relay.splice_body import splice_body
 from asides.values.errors import AsidesError, ProtocolError, ProviderError, TransportError
-from asides.values.events import Warned
+from asides.values.events import Event, ReplyStarted, Warned
 from asides.values.messages import Prompt, user
 from asides.values.notices import Notice
 from asides.values.redaction import Redact, build_redactor, redact_bytes
@@ -70,6 +70,8 @@ _NAMES_MODEL_IN_PATH = ("gemini", "bedrock")
 
 Record = Callable[[Reply], Flow[None]]
 """Stores what has to be kept of a complete reply."""
+Claim = Callable[[str], Flow[None]]
+"""Records whose the reply of this id is, which its provider stores."""
 
 
 def build_forward_request(call: Call, caller: Caller, stream: bool, drop: tuple[str, ...] = ()) -> HttpRequest | None:
@@ -145,20 +147,25 @@ def return_response(caller: Caller, call: CallLike, request: HttpRequest) -> Flo
     return RelayOutcome(head.status, "forward", "asked where it is stored", call.target.provider.name)
 
 
-def forward_to_home(caller: Caller) -> Flow[RelayOutcome] | None:
-    """Forward a request about a stored response to the home provider; None if it has no home that speaks its dialect,
-    or if no provider has such a response: an id with a slash would lead elsewhere with the provider's key.
+def forward_to_host(caller: Caller, host: str = "") -> Flow[RelayOutcome] | None:
+    """Forward a request about a stored response to the provider that has it; "": the home. None if there is none that
+    speaks its dialect, or if no provider has such a response: an id with a slash would lead elsewhere with the
+    provider's key.
     """
     config, request = caller.config, caller.request
-    if not config.home or _RESPONSE_ID.fullmatch(caller.endpoint.names["response"]) is None:
+    rows = caller.builder.rows
+    host = host or config.home
+    if not host or _RESPONSE_ID.fullmatch(caller.endpoint.names["response"]) is None:
         return None
-    base_url = config.home_options.get("base_url")
-    target = find_host(config.home, base_url=base_url, rows=caller.builder.rows)
+    is_home = bool(config.home) and find_row(host, rows) is find_row(config.home, rows)
+    own = config.home_options if is_home else caller.builder.defaults
+    base_url = own.get("base_url")
+    target = find_host(host, base_url=base_url, rows=rows)
     row = target.provider.with_dialect(caller.dialect)
     if row is None:
         return None
     target = msgspec.structs.replace(target, provider=row)
-    key = find_key(row, config.home_options.get("api_key"), base_url=target.base_url)
+    key = find_key(row, own.get("api_key"), base_url=target.base_url)
     path = (
         urlsplit(target.base_url).path.rstrip("/") + caller.endpoint.path[caller.endpoint.path.rindex("/responses/") :]
     )
@@ -183,9 +190,12 @@ class ForwardExchange:
         *,
         stream: bool = False,
         is_last: bool = True,
+        claim: Claim | None = None,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        """`served`: the request as it was read; None if it could not be. `is_last`: no other target follows."""
+        """`served`: the request as it was read; None if it could not be. `is_last`: no other target follows. `claim`:
+        called with the id of a reply before the caller knows it.
+        """
         self._call = call
         self._request = request
         self._caller = caller
@@ -194,6 +204,7 @@ class ForwardExchange:
         self._notices = (*notices, *call.notices)
         self._stream = stream
         self._is_last = is_last
+        self._claim = claim
         self._jitter = jitter
         self._reader: ResponseReader | None = None
         self.status = 0
@@ -302,6 +313,8 @@ class ForwardExchange:
                 events = reader.feed(data)
                 if caller.observer is not None:
                     caller.show_events(events)
+                if self._claim is not None:
+                    yield from self._claim_reply(events)
                 if getattr(decoder, "done", False) and decoder.failure is None:
                     # The caller may be back with its next request as soon as it has the last event.
                     is_recorded = True
@@ -324,17 +337,26 @@ class ForwardExchange:
         if reader is None:
             raise AssertionError("a reader is made before the body is read")
         pieces: list[bytes] = []
+        events: list[Event] = []
         while data := (yield Read()):
             pieces.append(data)
-            self._caller.show_events(reader.feed(data))
-        events = reader.finish()
+            events += reader.feed(data)
+        events += reader.finish()
         self._caller.show_events(events)
+        yield from self._claim_reply(events)
         if reader.decoder.failure is None:
             yield from self._keep()
         warned = [event.notice for event in events if isinstance(event, Warned)]
         start = self._caller.start(self.status, headers, [*self._notices, *warned])
         yield Emit([*start, *pieces])
         return reader.reply()
+
+    def _claim_reply(self, events: list[Event]) -> Flow[None]:
+        """Say whose reply this is, once: its provider may store it, and the id is all that one needs to read it."""
+        started = next((event for event in events if isinstance(event, ReplyStarted)), None)
+        if self._claim is not None and started is not None and started.id:
+            claim, self._claim = self._claim, None
+            yield from claim(started.id)
 
     def _keep(self) -> Flow[None]:
         if self._record is not None and (reply := self.partial) is not None:
