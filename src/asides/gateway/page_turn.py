@@ -124,7 +124,12 @@ class PageTurn:
         error: AsidesError | None = None
         stopped: str | None = None
         try:
-            started = {"message_id": self._length, "request_id": self.request_id, "model": self._chosen.name}
+            started = {
+                "message_id": self._length,
+                "question_id": self._length - 1 if self._has_question else None,
+                "request_id": self.request_id,
+                "model": self._chosen.name,
+            }
             await write(write_event("started", started))
             async for batch in stream.batches():
                 if written := writer.write(batch):
@@ -161,7 +166,11 @@ class PageTurn:
         note = make_note(reply, self._name_model(reply), stopped, None if error is None else str(error))
         is_kept = place is not None or not isinstance(error, _REFUSES_QUESTION) or not self._take_back()
         if is_kept:
-            self._store.write_note(self._about, self._length - 1 if place is None else place, msgspec.json.encode(note))
+            # A question that was answered now is one without a note.
+            written, question = msgspec.json.encode(note), self._length - 1
+            self._store.write_notes(
+                self._about, {question: written} if place is None else {question: None, place: written}
+            )
         message = self._show_answer(reply, place, note)
         if error is not None:
             return write_event("error", {**describe_error(error), "question_kept": is_kept, "answer": message})
