@@ -91,7 +91,7 @@ class CompactedExchange:
 
     def steps(self, began: float | None = None) -> Flow[Reply]:
         """The flow: it emits the head of the response, signs of work, and at the end the item."""
-        flow = self._exchange.steps(began)
+        flow = self._caller.count_requests(self._exchange.steps(began))
         value: Any = None
         error: BaseException | None = None
         try:
@@ -99,6 +99,7 @@ class CompactedExchange:
                 step = flow.send(value) if error is None else flow.throw(error)
                 value = error = None
                 if type(step) is Emit:
+                    self._caller.show_events(step.events)
                     if self._served.stream:
                         yield from self._write(self._tell_of_work())
                     continue
