@@ -68,3 +68,19 @@ def test_a_connection_that_never_asks_is_closed() -> None:
         assert client.is_closed(3)
         took = time.monotonic() - began
     assert took < 2, f"closed after {took:.1f} s"
+
+
+def test_an_error_in_a_handler_of_the_page_is_answered_without_its_words(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(_: object) -> None:
+        raise ValueError("SECRET PROMPT")
+
+    monkeypatch.setattr("asides.gateway.web_app._answer_unknown", fail)
+    with caplog.at_level(logging.DEBUG), Stage([Say(text="42")]) as stage, gateway_before(stage) as gateway:
+        answer = ask(gateway, "GET", "/ui/deep/nothing")
+    assert answer.status == 500
+    assert "To do" in answer.json["error"]["message"]
+    assert b"SECRET" not in answer.body
+    assert "SECRET" not in caplog.text
+    assert "ValueError" in caplog.text

@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from typing import Any, Self
 from urllib.request import Request, urlopen
 
@@ -41,6 +42,10 @@ from tests.loopback import serving
 from tests.relay.relaying import CALLERS, UPSTREAMS, Response, load, read_response, write_request
 
 MEGABYTE = 1024 * 1024
+LOOPS = [
+    pytest.param(False, id="asyncio"),
+    pytest.param(True, id="uvloop", marks=pytest.mark.skipif(find_spec("uvloop") is None, reason="no uvloop")),
+]
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of a process from /proc")
 
 
@@ -117,121 +122,7 @@ def test_a_provider_that_breaks_off_at_any_event(model: str) -> None:
     assert not silent, f"{len(silent)} of {len(scenes)}: {silent[0]}"
 
 
-# --- the client leaves ------------------------------------------------------------------------------------------------
-
-LEAVING: dict[str, tuple[Scene, str, bool]] = {
-    "within a translated stream": (Say(thinking="hm", text="x" * 9000, piece=3, pause=0.01), MODEL, True),
-    "within a forwarded stream": (Say(text="x" * 9000, piece=3, pause=0.01), "anthropic:claude-opus-4-5", True),
-    "in a silence": (Say(thinking="hm", text="x" * 90, hang_after=600), MODEL, True),
-    "before the head": (Hang(), MODEL, True),
-    "while a whole reply is made": (Hang(), MODEL, False),
-}
-
-
-@pytest.mark.parametrize("case", LEAVING)
-def test_a_client_that_leaves_closes_the_connection_to_the_provider(case: str) -> None:
-    scene, model, stream = LEAVING[case]
-    waits: list[float] = []
-    with Stage([scene], rules="lenient") as stage, gateway_before(stage, ping_seconds=0.05) as gateway:
-        for number in range(8):
-            client = Client(gateway)
-            client.send("POST", "/v1/messages", message(stream, model=model), [("anthropic-version", "2023-06-01")])
-            assert stage.wait_until(lambda wanted=number + 1: len(stage.requests) == wanted)  # type: ignore[misc]
-            if stream:
-                client.read_head()
-            assert stage.open_connections >= 1
-            began = time.monotonic()
-            client.close()
-            assert stage.wait_until(lambda: stage.open_connections == 0), "the connection to the provider is still open"
-            waits.append(time.monotonic() - began)
-        assert wait_for(lambda: gateway.service.open_requests == 0)
-    worst = max(waits) * 1000
-    assert worst < 100, f"{case}: {worst:.0f} ms at worst, {statistics.median(waits) * 1000:.1f} ms usually"
-
-
-# --- slow clients -----------------------------------------------------------------------------------------------------
-
-
-class Flood:
-    """A provider that writes as fast as it is read, and counts."""
-
-    def __init__(self) -> None:
-        self.written = 0
-        self.stopped = threading.Event()
-
-    def answer(self, _: object, connection: socket.socket) -> bool:
-        connection.settimeout(0.2)
-        head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
-        self._write(connection, head)
-        event = b'data: {"id":"x","choices":[{"index":0,"delta":{"content":"' + b"word " * 400 + b'"}}]}\n\n'
-        while not self.stopped.is_set():
-            self._write(connection, event)
-        return False
-
-    def _write(self, connection: socket.socket, data: bytes) -> None:
-        left = memoryview(data)
-        while left and not self.stopped.is_set():
-            try:
-                count = connection.send(left)
-            except TimeoutError:
-                continue
-            self.written += count
-            left = left[count:]
-
-
-@on_linux
-@pytest.mark.parametrize("model", ["openrouter:any", "openai:gpt-4.1"], ids=["translated", "forwarded"])
-def test_a_client_that_reads_slowly_holds_the_provider_back(model: str) -> None:
-    """The provider could send a gigabyte a second. The client reads 2 MB, stops for a second and a half, reads on."""
-    flood = Flood()
-    with serving(flood.answer) as server, gateway_process(server.url) as gateway:
-        try:
-            _check_flood(flood, gateway, model)
-        finally:
-            flood.stopped.set()
-
-
-def _check_flood(flood: Flood, gateway: GatewayProcess, model: str) -> None:
-    with Client(gateway) as client:
-        client.send("POST", "/v1/chat/completions", chat(True, model=model))
-        status, _ = client.read_head()
-        assert status == 200
-        chunks, taken = client.read_chunks(), 0
-        while taken < 2 * MEGABYTE:
-            taken += len(next(chunks))
-        time.sleep(0.5)  # all buffers fill
-        held, before = flood.written, gateway.measure_memory()
-        time.sleep(1.0)
-        more, grown = flood.written - held, gateway.measure_memory() - before
-        ahead = held - taken
-        assert more < MEGABYTE / 4, f"{more / 1024:.0f} KB more were taken from the provider while nobody read"
-        assert grown < MEGABYTE, f"the process grew by {grown / 1024:.0f} KB while nobody read"
-        assert ahead < 16 * MEGABYTE, f"{ahead / MEGABYTE:.1f} MB were taken ahead"
-        for _ in range(5):  # a client that reads a little at a time
-            until = taken + MEGABYTE // 2
-            while taken < until:
-                taken += len(next(chunks))
-            time.sleep(0.05)
-        ahead = flood.written - taken
-        assert ahead < 16 * MEGABYTE, f"{ahead / MEGABYTE:.1f} MB were taken ahead of a slow reader"
-
-
-# --- many idle streams ------------------------------------------------------------------------------------------------
-
-STREAMS = 1000
-
-
-@contextmanager
-def many_files() -> Generator[None, None, None]:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = STREAMS * 2 + 500
-    if hard != resource.RLIM_INFINITY and hard < wanted:
-        pytest.skip(f"a process may open {hard} files here")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+# --- a silent provider -----------------------------------------------------------------------------------------------
 
 
 class IdleProvider:
@@ -279,6 +170,145 @@ class IdleProvider:
         finally:
             self._open.discard(writer)
             writer.close()
+
+
+# --- the client leaves ------------------------------------------------------------------------------------------------
+
+LEAVING: dict[str, tuple[Scene, str, bool]] = {
+    "within a translated stream": (Say(thinking="hm", text="x" * 9000, piece=3, pause=0.01), MODEL, True),
+    "within a forwarded stream": (Say(text="x" * 9000, piece=3, pause=0.01), "anthropic:claude-opus-4-5", True),
+    "in a silence": (Say(thinking="hm", text="x" * 90, hang_after=600), MODEL, True),
+    "before the head": (Hang(), MODEL, True),
+    "while a whole reply is made": (Hang(), MODEL, False),
+}
+
+
+@pytest.mark.parametrize("case", LEAVING)
+def test_a_client_that_leaves_closes_the_connection_to_the_provider(case: str) -> None:
+    scene, model, stream = LEAVING[case]
+    waits: list[float] = []
+    with Stage([scene], rules="lenient") as stage, gateway_before(stage, ping_seconds=0.05) as gateway:
+        for number in range(8):
+            client = Client(gateway)
+            client.send("POST", "/v1/messages", message(stream, model=model), [("anthropic-version", "2023-06-01")])
+            assert stage.wait_until(lambda wanted=number + 1: len(stage.requests) == wanted)  # type: ignore[misc]
+            if stream:
+                client.read_head()
+            assert stage.open_connections >= 1
+            began = time.monotonic()
+            client.close()
+            assert stage.wait_until(lambda: stage.open_connections == 0), "the connection to the provider is still open"
+            waits.append(time.monotonic() - began)
+        assert wait_for(lambda: gateway.service.open_requests == 0)
+    worst = max(waits) * 1000
+    assert worst < 100, f"{case}: {worst:.0f} ms at worst, {statistics.median(waits) * 1000:.1f} ms usually"
+
+
+@on_linux
+@pytest.mark.parametrize("uvloop", LOOPS)
+def test_a_client_that_leaves_a_process_of_its_own(uvloop: bool) -> None:
+    """As above, in another process and with each event loop."""
+    waits: list[float] = []
+    with IdleProvider() as provider, gateway_process(provider.url, uvloop=uvloop) as gateway:
+        for _ in range(8):
+            with Client(gateway) as client:
+                client.send("POST", "/v1/messages", message(True))
+                client.read_head()
+                assert provider.open_connections == 1
+            began = time.monotonic()
+            assert wait_for(lambda: provider.open_connections == 0)
+            waits.append(time.monotonic() - began)
+    worst = max(waits) * 1000
+    assert worst < 100, f"{worst:.0f} ms at worst, {statistics.median(waits) * 1000:.1f} ms usually"
+
+
+# --- slow clients -----------------------------------------------------------------------------------------------------
+
+
+class Flood:
+    """A provider that writes as fast as it is read, and counts."""
+
+    def __init__(self) -> None:
+        self.written = 0
+        self.stopped = threading.Event()
+
+    def answer(self, _: object, connection: socket.socket) -> bool:
+        connection.settimeout(0.2)
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+        self._write(connection, head)
+        event = b'data: {"id":"x","choices":[{"index":0,"delta":{"content":"' + b"word " * 400 + b'"}}]}\n\n'
+        while not self.stopped.is_set():
+            self._write(connection, event)
+        return False
+
+    def _write(self, connection: socket.socket, data: bytes) -> None:
+        left = memoryview(data)
+        while left and not self.stopped.is_set():
+            try:
+                count = connection.send(left)
+            except TimeoutError:
+                continue
+            self.written += count
+            left = left[count:]
+
+
+@on_linux
+@pytest.mark.parametrize("uvloop", LOOPS)
+@pytest.mark.parametrize("model", ["openrouter:any", "openai:gpt-4.1"], ids=["translated", "forwarded"])
+def test_a_client_that_reads_slowly_holds_the_provider_back(model: str, uvloop: bool) -> None:
+    """The provider could send a gigabyte a second. The client reads 2 MB, stops for a second and a half, reads on."""
+    flood = Flood()
+    with serving(flood.answer) as server, gateway_process(server.url, uvloop=uvloop) as gateway:
+        try:
+            _check_flood(flood, gateway, model)
+        finally:
+            flood.stopped.set()
+
+
+def _check_flood(flood: Flood, gateway: GatewayProcess, model: str) -> None:
+    with Client(gateway) as client:
+        client.send("POST", "/v1/chat/completions", chat(True, model=model))
+        status, _ = client.read_head()
+        assert status == 200
+        chunks, taken = client.read_chunks(), 0
+        while taken < 2 * MEGABYTE:
+            taken += len(next(chunks))
+        held = -1
+        while held != flood.written:  # until all buffers are full
+            held = flood.written
+            time.sleep(0.4)
+        held, before = flood.written, gateway.measure_memory()
+        time.sleep(1.0)
+        more, grown = flood.written - held, gateway.measure_memory() - before
+        ahead = held - taken
+        assert more < MEGABYTE / 4, f"{more / 1024:.0f} KB more were taken from the provider while nobody read"
+        assert grown < MEGABYTE, f"the process grew by {grown / 1024:.0f} KB while nobody read"
+        assert ahead < 16 * MEGABYTE, f"{ahead / MEGABYTE:.1f} MB were taken ahead"
+        for _ in range(5):  # a client that reads a little at a time
+            until = taken + MEGABYTE // 2
+            while taken < until:
+                taken += len(next(chunks))
+            time.sleep(0.05)
+        ahead = flood.written - taken
+        assert ahead < 16 * MEGABYTE, f"{ahead / MEGABYTE:.1f} MB were taken ahead of a slow reader"
+
+
+# --- many idle streams ------------------------------------------------------------------------------------------------
+
+STREAMS = 1000
+
+
+@contextmanager
+def many_files() -> Generator[None, None, None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = STREAMS * 2 + 500
+    if hard != resource.RLIM_INFINITY and hard < wanted:
+        pytest.skip(f"a process may open {hard} files here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @on_linux

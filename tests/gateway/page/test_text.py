@@ -153,14 +153,23 @@ def test_no_text_of_a_model_becomes_markup_or_a_request(visit: Start) -> None:
     seen.wait_for_answers()
     seen.page.wait_for_timeout(300)
     assert page.evaluate("window.hacked") is None
-    assert page.evaluate("document.querySelectorAll('.talk :is(img, iframe, script, style, link, svg, form, base, meta, object, embed, video, audio)').length") == 0
+    assert (
+        page.evaluate(
+            "document.querySelectorAll('.talk :is(img, iframe, script, style, link, svg, form, base, meta, object, embed, video, audio)').length"
+        )
+        == 0
+    )
     addresses = page.evaluate("[...document.querySelectorAll('.talk a')].map((a) => a.href)")
     assert addresses, "the good ones are links"
     assert [address for address in addresses if not address.startswith(("http://127.0.0.1", "https://"))] == []
-    attributes = page.evaluate("[...document.querySelectorAll('*')].flatMap((e) => e.getAttributeNames()).filter((n) => n.startsWith('on') || n === 'style')")
+    attributes = page.evaluate(
+        "[...document.querySelectorAll('*')].flatMap((e) => e.getAttributeNames()).filter((n) => n.startsWith('on') || n === 'style')"
+    )
     assert set(attributes) <= {"style"}, "the page sets heights; nothing else"
     expect(page.locator(".column .text").last).to_contain_text("<script>window.hacked = 1</script>")
-    assert all(page.evaluate("[...document.querySelectorAll('.talk a[target=_blank]')].map((a) => a.rel.includes('noopener'))"))
+    assert all(
+        page.evaluate("[...document.querySelectorAll('.talk a[target=_blank]')].map((a) => a.rel.includes('noopener'))")
+    )
 
 
 def test_a_name_of_a_tool_or_a_model_is_text_too(visit: Start) -> None:
