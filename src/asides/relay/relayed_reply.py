@@ -71,8 +71,7 @@ class RelayedReply:
         self.reason = ""
         self.model = ""
         """The target that was asked last, as provider:model."""
-        self.asked = ""
-        """The model as the request named it."""
+        self.asked = ""  # the model as the request named it
 
     @property
     def dialect(self) -> str:
@@ -163,9 +162,8 @@ class RelayedReply:
             yield UseCall(first)
             reply = yield from start(first, ()).steps()
         notices = (*caller.notices, *reply.warnings)
-        return RelayOutcome(
-            self.status, self.mode, self.reason, self.model, reply=reply, notices=notices, asked=self.asked
-        )
+        ended = (self.status, self.mode, self.reason, self.model, reply, notices)
+        return RelayOutcome(*ended, asked=self.asked)
 
     def _keep_forwarded(self, calls: Sequence[Call], problem: ConfigError) -> tuple[Call, ...]:
         """The calls that are forwarded: the request cannot be translated. Raises the problem if the first is not."""
