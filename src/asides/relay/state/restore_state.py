@@ -360,7 +360,8 @@ def _withhold_bare(message: Message) -> Message:
 
 def _refuses_bare(target: Target) -> bool:
     """Whether the target seals all of its own thoughts, and refuses one without."""
-    return find_facts(target.dialect).thinks_in_blocks
+    is_sealed = target.provider.replay_rule(target.family or target.model).when == "sealed"
+    return is_sealed or find_facts(target.dialect).thinks_in_blocks
 
 
 def _is_maker(state: TurnState, target: Target) -> bool:
