@@ -13,9 +13,11 @@ from aiohttp import web
 
 from asides.gateway.authenticate import Refusal, write_cors_headers, write_preflight_headers
 from asides.gateway.connection import GatewayRunner
+from asides.gateway.conversations_api import add_routes as add_conversations
 from asides.gateway.health import HEALTH_PATHS, add_health
 from asides.gateway.metrics import METRICS_PATH
 from asides.gateway.relay_handler import handle_relayed
+from asides.gateway.requests_api import add_routes as add_requests
 from asides.gateway.serve_page import add_routes as add_page
 from asides.gateway.service import Service
 
@@ -49,6 +51,9 @@ def make_app(service: Service) -> web.Application:
     app.on_cleanup.append(close)
     add_health(app, service)
     add_page(app, service)
+    if service.settings.page:
+        add_conversations(app, service)
+        add_requests(app, service)
     app.router.add_route("*", _PAGE + "{path:.*}", _answer_unknown)
     # The handler itself lets a client send its body, once it knows that it will read it.
     app.router.add_route("*", "/{path:.*}", relay, expect_handler=_expect_nothing)

@@ -36,7 +36,7 @@ from asides.relay.error_response import (
 )
 from asides.relay.find_calls import find_calls
 from asides.relay.forward import Claim, ForwardExchange, build_forward_request
-from asides.relay.read_body import read_body, read_shallow
+from asides.relay.read_request_body import read_body, read_shallow
 from asides.relay.relay_config import STREAM_HEADERS, Caller
 from asides.relay.relay_request import RelayMode, RelayOutcome, ResponseStart
 from asides.relay.request_options import FIELD, RequestOptions, read_request_options
@@ -111,8 +111,7 @@ class RelayedReply:
             return write_ping(writer)
         if isinstance(exchange, (TranslatedExchange, CompactedExchange)):
             return exchange.write_ping()
-        is_sse = writer.content_type == "text/event-stream"
-        return write_ping(writer) if exchange.is_between_events(is_sse=is_sse) else b""
+        return write_ping(writer) if exchange.is_between_events else b""
 
     def write_last_error(self, response: ErrorResponse, *, is_cut: bool = False) -> bytes:
         """The end of a stream that has begun and failed, in the caller's dialect; b"" where its end is said already.

@@ -7,7 +7,7 @@ import pytest
 from asides.flows.build_call import CallBuilder
 from asides.relay.endpoints import find_endpoint, find_reply_form
 from asides.relay.error_response import RelayRefusal
-from asides.relay.read_body import read_body, read_shallow
+from asides.relay.read_request_body import read_body, read_shallow
 from asides.relay.relay_config import Caller, RelayConfig
 from asides.relay.relay_request import RelayRequest
 from asides.settings import Settings
