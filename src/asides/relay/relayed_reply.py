@@ -143,7 +143,9 @@ class RelayedReply:
             self._has_compaction = has_foreign_compaction(asked.prompt.messages)
         self._state.is_changed = self._state.is_changed or holds_envelopes(caller.request.body)
         for each in calls:
-            self._modes[id(each.target)] = self._choose(each, options)
+            # The others of a list get what was written for the first.
+            is_renamed = found.renames or each is not calls[0]
+            self._modes[id(each.target)] = self._choose(each, options, asked.model if is_renamed else "")
         if caller.request.tenant:
             yield from self._check_owner(state, calls)
         if unreadable is not None or self._state.has_unknown_previous or state.conversation is not None:
@@ -199,7 +201,7 @@ class RelayedReply:
         endpoint = self._caller.endpoint
         return find_reply_form(endpoint.dialect, endpoint.path, endpoint.query)
 
-    def _choose(self, call: Call, options: RequestOptions) -> Mode:
+    def _choose(self, call: Call, options: RequestOptions, asked: str) -> Mode:
         caller = self._caller
         return choose_mode(
             call,
@@ -209,6 +211,7 @@ class RelayedReply:
             may_forward=caller.config.forwards and options.may_forward,
             has_options=options.changes_prompt,
             has_state=self._state.is_changed,
+            asked=asked,
             compacts=self._compacts,
             has_compaction=self._has_compaction,
         )
