@@ -19,7 +19,7 @@ ORIGIN = "http://127.0.0.1:4242"
 def _write(body: Any = None, **more: Any) -> str:
     given_ = {"method": "POST", "path": "/v1/chat/completions", "dialect": "openai_chat", "repeated": Repeated({}, "")}
     raw = None if body is None else msgspec.Raw(msgspec.json.encode(body))
-    return write_curl(ORIGIN, **{**given_, **more}, body=raw, size=more.pop("size", 9))  # type: ignore[arg-type]
+    return write_curl(ORIGIN, **{**given_, **more}, body=raw, size=more.pop("size", 9))
 
 
 @pytest.mark.parametrize(

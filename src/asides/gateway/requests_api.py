@@ -56,8 +56,8 @@ def add_routes(app: web.Application, service: Service) -> None:
 
     def make_capture() -> BodyCapture:
         visibility = service.builder.visibility
-        shows = tuple(kind for kind in _KINDS if visibility.allows("gateway", kind))
-        return BodyCapture(shows, service.settings.keys)
+        shows: list[Readable] = [kind for kind in _KINDS if visibility.allows("gateway", kind)]
+        return BodyCapture(tuple(shows), service.settings.keys)
 
     recent = RecentRequests(make_capture)
     service.watchers.append(recent)

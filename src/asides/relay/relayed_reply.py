@@ -119,8 +119,7 @@ class RelayedReply:
             return exchange.write_ping()
         if isinstance(exchange, CompactedExchange):
             return b""
-        is_sse = writer.content_type == "text/event-stream"
-        return write_ping(writer) if exchange.is_between_events(is_sse=is_sse) else b""
+        return write_ping(writer) if exchange.is_between_events else b""
 
     def write_last_error(self, response: ErrorResponse, *, is_cut: bool = False) -> bytes:
         """The end of a stream that has begun and failed, in the caller's dialect; b"" where its end is said already.

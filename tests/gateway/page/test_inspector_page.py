@@ -32,7 +32,8 @@ HOSTILE = "<img/src=x/onerror=document.title='hacked'>"
 
 
 def _think(**more: Any) -> Say:
-    return Say(**{"thinking": THOUGHT, "text": "It is a bird.", "usage": USAGE, **more})
+    said: dict[str, Any] = {"thinking": THOUGHT, "text": "It is a bird.", "usage": USAGE}
+    return Say(**(said | more))
 
 
 def _inspect(seen: Visit) -> Inspected:
