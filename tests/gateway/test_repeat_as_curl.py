@@ -17,9 +17,15 @@ ORIGIN = "http://127.0.0.1:4242"
 
 
 def _write(body: Any = None, **more: Any) -> str:
-    given_ = {"method": "POST", "path": "/v1/chat/completions", "dialect": "openai_chat", "repeated": Repeated({}, "")}
+    head: dict[str, Any] = {
+        "method": "POST",
+        "path": "/v1/chat/completions",
+        "dialect": "openai_chat",
+        "repeated": Repeated({}, ""),
+    }
     raw = None if body is None else msgspec.Raw(msgspec.json.encode(body))
-    return write_curl(ORIGIN, **{**given_, **more}, body=raw, size=more.pop("size", 9))
+    more = head | {"size": 9} | more
+    return write_curl(ORIGIN, body=raw, **more)
 
 
 @pytest.mark.parametrize(

@@ -148,8 +148,7 @@ class RelayedReply:
         self.asked = model = served.model if served else _find_model(caller)
         route = find_route(model, caller.builder, caller.config.home, caller.dialect)
         asked = served or ServedRequest(Prompt((), state=_find_state(caller)), model, _find_stream(caller))
-        if caller.observer is not None:
-            caller.show(caller.observer.see_asked, asked)
+        caller.show_asked(asked)
         state = asked.prompt.state
         if asked.stream:
             self._make_pinger = partial(make_writer, model=asked.model, stream=True, include_usage=False)
@@ -285,10 +284,8 @@ class RelayedReply:
         )
 
     def _choose_target(self, call: Call, mode: Mode) -> None:
-        caller = self._caller
         self.mode, self.reason = mode.name, mode.reason
-        if caller.observer is not None:
-            caller.show(caller.observer.see_target, call, mode.name, mode.reason)
+        self._caller.show_target(call, mode.name, mode.reason)
 
     def _begin(self, exchange: AnyExchange) -> AnyExchange:
         self._exchange = exchange

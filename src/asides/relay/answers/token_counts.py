@@ -34,8 +34,7 @@ def count_tokens(caller: Caller) -> Flow[RelayOutcome]:
     """Answer with the tokens of a request."""
     form = COUNT_FORMS[caller.dialect]
     served = form.read(caller.request.body, caller.endpoint.names)
-    if caller.observer is not None:
-        caller.show(caller.observer.see_asked, served)
+    caller.show_asked(served)
     own = read_request_options(served.prompt.extra.pop(FIELD, None), caller.config)
     route = find_route(served.model, caller.builder, caller.config.home, caller.dialect)
     options = collect_options(own, served.prompt, route, caller.config, caller.builder)
@@ -49,8 +48,7 @@ def count_tokens(caller: Caller) -> Flow[RelayOutcome]:
     prompt, changes = fit_prompt(asked, caller.dialect, call.target)
     call = msgspec.structs.replace(call, prompt=prompt)
     yield UseCall(call)
-    if caller.observer is not None:
-        caller.show(caller.observer.see_target, call, "translate", "counted tokens")
+    caller.show_target(call, "translate", "counted tokens")
     count = yield from caller.count_requests(_ask_provider(call))
     caller.notices += changes
     if count is None:
