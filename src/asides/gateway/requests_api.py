@@ -30,6 +30,7 @@ from asides.gateway.recent_requests import MOST_REQUESTS, ChangeFeed, RecentRequ
 from asides.gateway.repeat_as_curl import write_curl
 from asides.gateway.seen_request import BodyCapture, SeenRequest
 from asides.gateway.service import Service
+from asides.gateway.watched_turn import DIALECT as PAGE
 from asides.values.visibility import Readable
 
 PREFIX = "/ui/api/requests"
@@ -199,6 +200,8 @@ def _price_all(seen: Sequence[SeenRequest]) -> None:
 
 
 def _write_curl(request: web.Request, seen: SeenRequest) -> str:
+    if seen.dialect == PAGE:
+        return ""  # A turn of a conversation is repeated there.
     origin = f"{request.scheme}://{request.host}"
     return write_curl(
         origin,
