@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from asides.gateway.repeat_as_curl import Repeated, select_repeated, write_curl
@@ -61,6 +61,7 @@ def test_what_was_blacked_out_is_told() -> None:
     assert "# What must not be shown" in _write({"signature": "*** (9 characters)"})
 
 
+@example('it\'s "$(x)" `x` \x1b[201~', "a'b c")
 @given(st.text(), st.text(alphabet=st.characters(codec="utf-8"), min_size=1))
 def test_nothing_leaves_its_quotes(text: str, path: str) -> None:
     text = text.encode("utf-8", "replace").decode()
