@@ -22,7 +22,7 @@ export class Answer {
     this.rows = make("div.rows");
     this.notices = make("div.notices");
     this.foot = make("div.answer-foot");
-    this.element = make("article.answer", { "aria-label": "Answer" }, this.rows, this.notices, this.foot);
+    this.element = make("article.answer", { "aria-label": "Answer" }, make("h2.unseen", {}, "Answer"), this.rows, this.notices, this.foot);
     /** @type {{margin: HTMLElement, column: HTMLElement} | null} */
     this.row = null;
     /** @type {Map<string, Thought>} */

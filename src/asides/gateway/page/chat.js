@@ -148,8 +148,7 @@ class Chat {
       /** @type {Conversation} */
       const kept = await api.get(`/conversations/${encodeURIComponent(this.id)}?limit=${WINDOW}&before=${this.next}`);
       this.next = kept.next;
-      const anchor = this.talk.firstElementChild;
-      this.follower.keep(anchor, () => this.talk.prepend(...this.drawMessages(kept.messages, false)));
+      this.follower.keep(this.talk, () => this.talk.prepend(...this.drawMessages(kept.messages, false)));
     } catch (problem) {
       this.shell.connection.takes(problem);
     }
@@ -394,7 +393,7 @@ class Chat {
     }
     const acts = [];
     if (question) {
-      acts.push(button("quiet", "Retry", () => void this.forkAndAsk(question, question.text), { "aria-label": "Ask this again, in a fork" }));
+      acts.push(button("quiet", "Retry", () => void this.forkAndAsk(question, question.text), { "aria-label": "Retry: ask this again, in a fork" }));
     }
     answer.drawFoot(message, [...acts, ...this.makeInspect(request)]);
   }

@@ -21,7 +21,7 @@ export class ChatHeader {
     this.fold = button("quiet.switch", "Thinking", () => this.foldAll(), { "aria-pressed": String(wantsOpen()), title: "Fold or open all thinking" });
     this.turns = { turns: 0, tokens: 0, thinking: 0, cost: 0, currency: "", priced: false };
     this.element = make("header.topbar", {},
-      button("quiet.menu", "Menu", acts.onMenu, { "aria-label": "Open the list of conversations" }),
+      button("quiet.menu", "Menu", acts.onMenu, { "aria-label": "Menu: the conversations" }),
       this.title, this.rename, this.spend, this.fold, this.remove);
     this.setTitle("");
     this.setKept(false);
