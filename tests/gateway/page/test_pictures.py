@@ -1,6 +1,6 @@
-"""The pictures of the page in the docs. ASIDES_PICTURES=1 writes them into docs/pictures/; without it they are only drawn.
+"""The pictures of the page in the docs. WRITE_PICTURES=1 writes them into docs/pictures/; without it they are only drawn.
 
-    ASIDES_PICTURES=1 .venv/bin/python -m pytest tests/gateway/page/test_pictures.py
+    WRITE_PICTURES=1 .venv/bin/python -m pytest tests/gateway/page/test_pictures.py
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from asides.testing import Say
 from asides.values.messages import Message
 from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
-from tests.gateway.page.conftest import MODEL, ROOT, Visit
+from tests.gateway.page.conftest import ROOT, Visit
 
 Start = Callable[..., Visit]
 FOLDER = ROOT / "docs" / "pictures"
@@ -32,6 +32,7 @@ PLAN = (
     "I should look at today's timetable rather than trust memory."
 )
 DOUBT = "14:55 leaves five minutes. Say so plainly, and offer the earlier one."
+MODEL = "deepseek:deepseek-v4-pro"
 ADVICE = (
     "Take the **08:25**: it reaches Bergen at 14:55, five minutes before you need to be there. If being late would cost "
     "you, the **06:25** arrives at 12:57.\n\nBoth are on time today."
@@ -40,6 +41,7 @@ BACK = (
     "Sunday evening: departures are fewer. The night train leaves at 22:59 and is in Oslo at 06:27; the last day train "
     'leaves at 15:59. "Evening" may mean either, so I name both, and ask which '
 )
+CHOSEN = {"ASIDES_KEEP_THINKING": "1", "ASIDES_MODEL": MODEL, "DEEPSEEK_API_KEY": "sk-d"}
 
 
 @pytest.fixture
@@ -72,16 +74,15 @@ def _note(folder: Path) -> None:
     found = next(each for each in store.list_page("") if each.name == "train")
     named = store.change("", found.id, title="Train from Oslo to Bergen")
     assert named is not None
-    first = Note(model="thinker-1", thoughts=(NotedThought("summary", 4.2, 212),))
+    first = Note(model="deepseek-v4-pro", thoughts=(NotedThought("summary", 4.2, 212),))
     last = Note(
-        model="thinker-1",
+        model="deepseek-v4-pro",
         thoughts=(NotedThought("summary", 2.1, 88),),
         usage={"input": 412, "output": 486, "thinking": 300},
-        cost={"amount": 0.0132, "currency": "USD"},
+        cost=0.0132,
         timing={"first_word": 6.4},
     )
-    store.write_note(found, 1, msgspec.json.encode(first))
-    store.write_note(found, 3, msgspec.json.encode(last))
+    store.write_notes(found, {1: msgspec.json.encode(first), 3: msgspec.json.encode(last)})
     store.close()
 
 
@@ -89,19 +90,19 @@ def _take(seen: Visit, name: str) -> None:
     # The list is drawn by the time of day; a picture should not be.
     picture = seen.page.screenshot(animations="disabled", caret="hide")
     assert len(picture) < MOST_BYTES
-    if os.environ.get("ASIDES_PICTURES") == "1":
+    if os.environ.get("WRITE_PICTURES") == "1":
         FOLDER.mkdir(exist_ok=True)
         (FOLDER / f"{name}.png").write_bytes(picture)
 
 
 @pytest.mark.parametrize(
     ("name", "scheme", "width", "height"),
-    [("page-chat", "light", 1280, 800), ("page-chat-dark", "dark", 1280, 800), ("page-phone", "light", 400, 820)],
+    [("page-chat", "light", 1280, 880), ("page-chat-dark", "dark", 1280, 880), ("page-phone", "light", 400, 860)],
 )
 def test_a_picture_of_the_chat(visit: Start, folder: Path, name: str, scheme: str, width: int, height: int) -> None:
     _note(folder)
-    long = Say(thinking=BACK + "they would rather take. " * 300, text="x", piece=len(BACK), pause=2.2)
-    seen = visit([long], folder=folder, color_scheme=scheme, width=width, height=height, environ={"ASIDES_KEEP_THINKING": "1"})
+    long = Say(thinking=BACK + "they would rather take. " * 300, text="x", piece=len(BACK), pause=5.0)
+    seen = visit([long], folder=folder, color_scheme=scheme, width=width, height=height, environ=CHOSEN)
     page = seen.page
     if width < 800:
         page.get_by_label("Menu: the conversations").click()
@@ -117,7 +118,7 @@ def test_a_picture_of_the_chat(visit: Start, folder: Path, name: str, scheme: st
 
 def test_a_picture_of_the_empty_page(visit: Start, folder: Path) -> None:
     _note(folder)
-    seen = visit([Say(text="x")], folder=folder)
+    seen = visit([Say(text="x")], folder=folder, environ=CHOSEN)
     expect(seen.page.locator(".list a")).to_have_count(5)
     seen.page.get_by_label("Message", exact=True).blur()
     _take(seen, "page-empty")

@@ -234,7 +234,6 @@ class Chat {
     if (this.stopper || !this.id) return;
     this.stopper = new AbortController();
     this.composer.setBusy(true);
-    for (const told of this.talk.querySelectorAll(".told")) told.querySelector("button")?.remove();
     await this.turn(`/conversations/${this.id}/continue`, this.chosen, this.questions.at(-1) ?? null, null);
   }
 
@@ -246,6 +245,8 @@ class Chat {
   /** @param {string} path @param {object} body @param {Question | null} question @param {string | null} text to give back if the gateway does not take it */
   async turn(path, body, question, text) {
     const stopper = /** @type {AbortController} */ (this.stopper);
+    // Only the last answer can go on.
+    for (const act of this.talk.querySelectorAll(".told button")) act.remove();
     const answer = new Answer(true);
     this.answers.push(answer);
     const waiting = make("p.waiting", {}, "Waiting for the model");
