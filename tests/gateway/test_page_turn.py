@@ -21,6 +21,7 @@ from asides.options import Options
 from asides.testing import Fail, Garbage, Hang, OpenStage, Say, Stage
 from asides.values.parts import ToolCall
 from tests.gateway.page_client import PageClient, find, join, names, page_gateway, without_settings
+from tests.gateway.served import serve
 from tests.loopback import ReceivedRequest, serving
 
 _CANARY = "canary-of-a-thought"
@@ -357,3 +358,79 @@ def test_many_turns_at_once_keep_apart(strict: Any, tmp_path: Path) -> None:
         for thread in threads:
             thread.join(30)
     assert said == {number: f"You said number {number}" for number in range(12)}
+
+
+def test_a_slow_reader_is_waited_for(tmp_path: Path) -> None:
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+    piece = b'data: {"choices":[{"index":0,"delta":{"content":"%b"}}]}\n\n' % (b"word " * 2000)
+    sent: list[int] = []
+
+    def answer(request: ReceivedRequest, connection: Any) -> bool:
+        connection.sendall(head)
+        while len(sent) < 10_000:
+            connection.sendall(piece)
+            sent.append(len(piece))
+        return False
+
+    with (
+        serving(answer) as server,
+        Gateway(
+            GatewaySettings(port=0, folder=tmp_path),
+            without_settings(),
+            options=Options(base_url=server.url, api_key="k"),
+        ) as gateway,
+    ):
+        page = PageClient(gateway.url)
+        conversation = page.create("openai-compatible:any")
+        with page.open(conversation, "messages", {"text": "Long?"}) as events:
+            next(event for event in events if event[0] == "text")
+            before = -1
+            while before != len(sent):
+                before = len(sent)
+                time.sleep(0.3)
+            # What the sockets on the way hold, of 100 MB.
+            assert sum(sent) < 30_000_000
+
+
+# --- processes --------------------------------------------------------------------------------------------------------
+
+
+def test_a_killed_process_loses_no_question_and_the_next_one_goes_on(stage: OpenStage, tmp_path: Path) -> None:
+    opened = stage(Say(text="slow " * 200, thinking=_CANARY, piece=5, pause=0.02), Say(text="Here again."))
+    environ = {"ASIDES_STAGE": opened.url}
+    with serve(tmp_path, env=environ) as served:
+        page = PageClient(served.url)
+        conversation = page.create("deepseek:deepseek-v4-pro")
+        with page.open(conversation, "messages", {"text": "Are you there?"}) as events:
+            next(event for event in events if event[0] == "text")
+            served.process.kill()
+            served.process.wait(10)
+    files = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
+    assert not any(_CANARY.encode() in path.read_bytes() for path in files)
+    # It is held for a while by the process that was killed.
+    with PageStore(tmp_path / "state") as store:
+        found = store.find("", conversation)
+        assert found is not None
+        assert not store.hold(found, "another", 1)
+        store._file.run(
+            "BEGIN IMMEDIATE", lambda connection: connection.execute("UPDATE page_conversations SET held_until = 0")
+        )
+    with serve(tmp_path, env=environ) as served:
+        page = PageClient(served.url)
+        assert texts(page, conversation) == [("user", "Are you there?", None)]
+        assert join(page.go_on(conversation), "text") == "Here again."
+        assert served.end() == 0
+
+
+def test_several_processes_are_one_gateway_for_a_conversation(stage: OpenStage, tmp_path: Path) -> None:
+    opened = stage(Say(text="slow " * 60, piece=5, pause=0.02))
+    with serve(tmp_path, "--workers", "2", env={"ASIDES_STAGE": opened.url}) as served:
+        page = PageClient(served.url)
+        conversation = page.create("deepseek:deepseek-v4-pro")
+        with page.open(conversation, "messages", {"text": "One?"}) as events:
+            next(event for event in events if event[0] == "text")
+            path = f"/conversations/{conversation}/messages"
+            # Each connection goes to either of them.
+            assert {page.send("POST", path, {"text": "Two?"}).status for _ in range(12)} == {409}
+            list(events)
+        assert [role for role, _, _ in texts(page, conversation)] == ["user", "assistant"]

@@ -12,7 +12,6 @@ import msgspec
 from aiohttp import web
 
 from asides import __version__
-from asides.aio import AsyncClient
 from asides.conversations.async_ import AsyncConversation
 from asides.conversations.store.conversation_names import make_name
 from asides.gateway.page_messages import read_note, show_message
@@ -44,6 +43,7 @@ from asides.gateway.page_tables import MOST_TITLE, PageConversation, PageSetting
 from asides.gateway.page_turn import PageStream, PageTurn
 from asides.gateway.requests_api import captures_bodies
 from asides.gateway.service import Service
+from asides.gateway.watched_turn import ServiceClient, WatchedTurn
 from asides.relay.answers.known_models import list_known_models
 from asides.relay.routes import find_route
 
@@ -124,7 +124,6 @@ class ConversationsApi:
     def __init__(self, service: Service) -> None:
         self._service = service
         self.store = PageStore(service.settings.folder)
-        self._client: AsyncClient | None = None
 
     # --- the gateway --------------------------------------------------------------------------------------------------
 
@@ -140,7 +139,7 @@ class ConversationsApi:
                 "default_model": await asyncio.to_thread(find_default_model, self._service.builder),
                 "efforts": ALL_EFFORTS,
                 "keeps_thinking": self._service.builder.settings.keep_thinking,
-                "inspector": {"captures_bodies": captures_bodies(request)},
+                "inspector": {"captures_bodies": captures_bodies(request, self._find_tenant(request))},
             }
         )
 
@@ -220,7 +219,7 @@ class ConversationsApi:
 
     def _fork(self, source: PageConversation, end: int, tenant: str) -> PageConversation:
         name = make_name("chat")
-        conversation = AsyncConversation(client=self._find_client(), store=self.store, name=source.name)
+        conversation = AsyncConversation(client=ServiceClient(self._service), store=self.store, name=source.name)
         conversation.fork(end, name=name)
         return self.store.adopt_fork(tenant, source, name)
 
@@ -241,23 +240,33 @@ class ConversationsApi:
     async def _stream_turn(
         self, request: web.Request, text: str | None, model: str | None, thinking: str | int | None
     ) -> web.StreamResponse:
+        service = self._service
         found = await self._find(request)
         thinking = found.thinking if thinking is None else thinking
-        chosen = await asyncio.to_thread(choose_model, model or found.model, thinking, self._service.builder)
-        turn = PageTurn(self.store, found, chosen, self._find_client(), self._service.builder.visibility)
+        chosen = await asyncio.to_thread(choose_model, model or found.model, thinking, service.builder)
+        if service.open_requests >= service.settings.max_requests:
+            raise PageError(
+                "the gateway has as many requests under way as it may have. To do: try again later.", "too_many", 503
+            )
+        watched = WatchedTurn(request, service, self._find_tenant(request))
+        turn = PageTurn(self.store, found, chosen, watched, service.builder.visibility)
+        service.open_requests += 1
         try:
             stream = await turn.open(text)
             await self._keep_choice(request, found, chosen, thinking)
-            page = PageStream(request, self._service.settings)
+            page = PageStream(request, service.settings, watched.see_bytes)
             try:
                 await page.open()
                 await turn.run(stream, page.write)
+                await page.response.write_eof()
+            except ConnectionError:
+                pass  # Nobody reads it any more, and what arrived is kept.
             finally:
                 await stream.close()
                 await page.close()
-            await page.response.write_eof()
             return page.response
         finally:
+            service.open_requests -= 1
             await turn.close()
 
     async def _keep_choice(
@@ -285,15 +294,6 @@ class ConversationsApi:
 
     def _find_target(self, name: str | None) -> str | None:
         return None if name is None else find_route(name, self._service.builder, "", "").targets[0]
-
-    def _find_client(self) -> AsyncClient:
-        """The client over the service's settings, which may have changed since the last request."""
-        builder = self._service.builder
-        if self._client is None or self._client._call_builder is not builder:  # pyright: ignore[reportPrivateUsage]
-            client = AsyncClient(transport=self._service.transport)
-            client._call_builder = builder  # pyright: ignore[reportPrivateUsage]
-            self._client = client
-        return self._client
 
     def _show_messages(self, messages: list[StoredMessage]) -> list[dict[str, Any]]:
         visibility = self._service.builder.visibility

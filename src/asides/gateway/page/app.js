@@ -166,7 +166,7 @@ async function mountRequests(main) {
   const name = "./inspector.js";
   try {
     const [{ mountInspector }] = await Promise.all([import(name), loadStyle("inspector.css")]);
-    return { unmount: mountInspector(main, api) };
+    return { unmount: mountInspector(main, api, shell) };
   } catch {
     main.append(make("div.middle", {}, make("div.notecard", {},
       make("h1", {}, "Requests"), make("p", {}, "This gateway shows no requests."))));
