@@ -122,8 +122,7 @@ class RelayedReply:
             return (yield from _answer_load(caller, served, make_writer))
         asked = served or read_shallow(caller)
         self.asked = asked.model
-        if caller.observer is not None:
-            caller.show(caller.observer.see_asked, asked)
+        caller.show_asked(asked)
         state = asked.prompt.state
         if asked.stream:
             self._pings = Pings(caller, make_writer, asked.model)
@@ -258,10 +257,8 @@ class RelayedReply:
         )
 
     def _choose_target(self, call: Call, mode: Mode) -> None:
-        caller = self._caller
         self.mode, self.reason = mode.name, mode.reason
-        if caller.observer is not None:
-            caller.show(caller.observer.see_target, call, mode.name, mode.reason)
+        self._caller.show_target(call, mode.name, mode.reason)
 
     def _begin(self, exchange: AnyExchange) -> AnyExchange:
         self._exchange = exchange

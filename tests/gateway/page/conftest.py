@@ -25,7 +25,8 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not 
 ROOT = Path(__file__).resolve().parents[3]
 MODEL = "openai-compatible:thinker-1"
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-PATIENCE = 10_000
+PATIENCE = 15_000
+sync_api.expect.set_options(timeout=PATIENCE)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -175,7 +175,7 @@ def test_a_fork_begins_before_a_question_and_a_retry_asks_it_again(visit: Start)
     page.get_by_label("Fork before this question").nth(1).click()
     expect(page.locator(".bubble")).to_have_text(["First question"])
     expect(page.get_by_label("Message", exact=True)).to_have_value("Second question")
-    page.get_by_label("Ask this again, in a fork").click()
+    page.get_by_label("Retry: ask this again, in a fork").click()
     expect(page.locator(".column .text")).to_have_text(["Three."])
     expect(page.locator(".bubble")).to_have_text(["First question"])
 
@@ -424,11 +424,11 @@ def test_on_a_phone_the_list_is_a_drawer(visit: Start) -> None:
     seen = visit([TRAIN], width=390, height=800)
     page = seen.page
     expect(page.get_by_role("navigation", name="Conversations")).to_be_hidden()
-    page.get_by_label("Open the list of conversations").click()
+    page.get_by_label("Menu: the conversations").click()
     expect(page.get_by_role("link", name="New conversation", exact=True)).to_be_focused()
     page.keyboard.press("Escape")
     expect(page.get_by_role("navigation", name="Conversations")).to_be_hidden()
-    expect(page.get_by_label("Open the list of conversations")).to_be_focused()
+    expect(page.get_by_label("Menu: the conversations")).to_be_focused()
 
 
 def test_what_is_said_to_screen_readers_comes_in_sentences(visit: Start) -> None:
