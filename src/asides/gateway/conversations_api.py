@@ -258,10 +258,12 @@ class ConversationsApi:
             try:
                 await page.open()
                 await turn.run(stream, page.write)
+                await page.response.write_eof()
+            except ConnectionError:
+                pass  # Nobody reads it any more, and what arrived is kept.
             finally:
                 await stream.close()
                 await page.close()
-            await page.response.write_eof()
             return page.response
         finally:
             service.open_requests -= 1

@@ -102,7 +102,12 @@ class PageTurn:
             conversation.append(text)
             self._has_question = True
         self._length = len(conversation.messages)
-        return conversation.stream(model=chosen.asked, **options)
+        try:
+            return conversation.stream(model=chosen.asked, **options)
+        except AsidesError:
+            # Nothing is sent, and the error is the answer: the page still has the question.
+            self._take_back()
+            raise
 
     def _choose_continuation(self, messages: tuple[Message, ...]) -> str | None:
         """The question that continues a conversation; None if its last message is to be answered."""
