@@ -16,6 +16,7 @@ from asides.gateway.watcher import RequestWatcher
 from asides.options import Options
 from asides.settings import load_settings
 from asides.testing import Stage
+from tests.gateway.gateway_process import GatewayProcess
 
 QUESTION = [{"role": "user", "content": "what is six times seven?"}]
 MODEL = "deepseek:deepseek-v4-pro"
@@ -39,7 +40,7 @@ class Answer(msgspec.Struct, frozen=True):
 class Client:
     """One connection to a gateway."""
 
-    def __init__(self, gateway: Gateway, timeout: float = 20.0) -> None:
+    def __init__(self, gateway: Gateway | GatewayProcess, timeout: float = 20.0) -> None:
         host, _, port = gateway.url.removeprefix("http://").rpartition(":")
         self.host = f"{host}:{port}"
         self.socket = socket.create_connection((host, int(port)), timeout)
@@ -168,7 +169,8 @@ def gateway_before(
     """A gateway whose every provider is this stage, or the server at this address."""
     url = stage if isinstance(stage, str) else stage.url
     given = Options(base_url=url, api_key="sk-upstream", **(options or {}))
-    own = GatewaySettings(**{"port": 0, "drain_seconds": 1.0, **settings})
+    values: dict[str, Any] = {"port": 0, "drain_seconds": 1.0, **settings}
+    own = GatewaySettings(**values)
     with Gateway(
         own, load_settings(environ={}, files=[], **(tables or {})), options=given, watchers=watchers
     ) as gateway:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import select
@@ -9,12 +10,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
+
+import aiohttp
+
+from asides.dialects.dialect import ServedRequest
+from asides.testing import Say
+from asides.values.parts import ToolCall, ToolResult
 
 _SOURCES = Path(__file__).resolve().parents[2] / "src"
 PATIENCE = 30.0
@@ -159,3 +166,97 @@ def ask_second(first: Mapping[str, Any], message: Mapping[str, Any]) -> dict[str
     answer = {"role": "assistant", "content": message.get("content"), "tool_calls": calls}
     results = [{"role": "tool", "tool_call_id": call["id"], "content": "42"} for call in calls]
     return {**first, "messages": [*first["messages"], answer, *results]}
+
+
+async def _stream(session: aiohttp.ClientSession, url: str, body: dict[str, Any], begun: asyncio.Event) -> str:
+    """The whole text of a stream, if it came whole."""
+    text, ended = "", False
+    async with session.post(f"{url}/v1/chat/completions", json={**body, "stream": True}) as response:
+        assert response.status == 200
+        async for line in response.content:
+            begun.set()
+            if line.strip() == b"data: [DONE]":
+                ended = True
+            elif line.startswith(b"data: "):
+                document = json.loads(line[6:])
+                assert "error" not in document
+                text += "".join(choice["delta"].get("content") or "" for choice in document["choices"])
+    assert ended, "the stream was cut"
+    return text
+
+
+async def stream_many(url: str, count: int, when_begun: Callable[[], object]) -> list[str | BaseException]:
+    begun = [asyncio.Event() for _ in range(count)]
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        body = {"model": "thinker", "messages": [{"role": "user", "content": "talk"}]}
+        tasks = [asyncio.create_task(_stream(session, url, body, event)) for event in begun]
+        await asyncio.gather(*(event.wait() for event in begun))
+        when_begun()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+# --- a model that thinks and calls a tool -----------------------------------------------------------------------------
+
+
+def play_turns() -> Callable[[ServedRequest], Say]:
+    """A model that thinks and calls a tool, slowly; once it has the result, it answers."""
+
+    def play(request: ServedRequest) -> Say:
+        messages = request.prompt.messages
+        if messages[-1].role != "user" or any(isinstance(part, ToolResult) for part in messages[-1].parts):
+            return Say(thinking="it is there", text="42")
+        question = messages[-1].text
+        call = ToolCall(f"call_{abs(hash(question)) % 10**9}", "look_up", {})
+        return Say(thinking=f"plan of {question}", text=f"I look: {question}", tool_calls=(call,), pause=0.01, piece=5)
+
+    return play
+
+
+async def ask_until_killed(
+    url: str, bodies: Sequence[dict[str, Any]], kill: Callable[[], object], seconds: float
+) -> list[dict[str, Any] | None]:
+    """The messages of the replies that came whole; None for the others."""
+
+    async def ask(session: aiohttp.ClientSession, body: dict[str, Any]) -> dict[str, Any] | None:
+        text, calls, ended = "", dict[int, dict[str, Any]](), False
+        try:
+            async with session.post(f"{url}/v1/chat/completions", json={**body, "stream": True}) as response:
+                async for line in response.content:
+                    if line.strip() == b"data: [DONE]":
+                        ended = True
+                    elif line.startswith(b"data: "):
+                        for choice in json.loads(line[6:])["choices"]:
+                            delta = choice["delta"]
+                            text += delta.get("content") or ""
+                            for part in delta.get("tool_calls") or ():
+                                call = calls.setdefault(
+                                    part["index"],
+                                    {"id": "", "type": "function", "function": {"name": "", "arguments": ""}},
+                                )
+                                call["id"] += part.get("id") or ""
+                                call["function"]["name"] += part["function"].get("name") or ""
+                                call["function"]["arguments"] += part["function"].get("arguments") or ""
+        except aiohttp.ClientError:
+            pass
+        return {"content": text, "tool_calls": list(calls.values())} if ended else None
+
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        tasks: list[asyncio.Task[dict[str, Any] | None]] = []
+        timer = asyncio.get_running_loop().call_later(seconds, kill)
+        for body in bodies:
+            tasks.append(asyncio.create_task(ask(session, body)))
+            await asyncio.sleep(0.02)
+        found = await asyncio.gather(*tasks)
+        timer.cancel()
+        return found
+
+
+def find_thinking(document: Any) -> list[str]:
+    """The signed thinking in the assistant's turns of a request to Anthropic."""
+    return [
+        block["thinking"]
+        for message in document["messages"]
+        if message["role"] == "assistant"
+        for block in message["content"]
+        if block["type"] == "thinking" and block["signature"]
+    ]

@@ -507,7 +507,7 @@ def test_a_client_that_leaves_is_told_to_watchers() -> None:
 
 def test_a_client_that_takes_nothing_is_left() -> None:
     seen = Seen()
-    settings = {"ping_seconds": 0.1, "stall_seconds": 0.4}
+    settings: dict[str, Any] = {"ping_seconds": 0.1, "stall_seconds": 0.4}
     stop = threading.Event()
 
     def flood(_: object, connection: Any) -> bool:

@@ -14,8 +14,18 @@ from urllib.parse import urlsplit
 import pytest
 
 from asides.testing import Say, Stage
-from tests.gateway.served import KEY, Served, ask_first, ask_second, is_alive, serve, write_settings
-from tests.gateway.test_run_gateway import find_thinking, play_turns, stream_many
+from tests.gateway.served import (
+    KEY,
+    Served,
+    ask_first,
+    ask_second,
+    find_thinking,
+    is_alive,
+    play_turns,
+    serve,
+    stream_many,
+    write_settings,
+)
 
 
 def _count_requests(served: Served) -> float:

@@ -1,5 +1,5 @@
 """Declares the arguments of the commands that look after histories, keys and servers: doctor, clean, keys, probe,
-stage and serve.
+stage, serve and connect.
 
 Not here: those of the other commands (arguments), and the parsing (parse_arguments).
 """
@@ -168,6 +168,49 @@ def declare_serve(parser: argparse.ArgumentParser) -> None:
         "The address is printed on stdout. Ctrl-C and SIGTERM let replies end, a second one does not; SIGHUP, and a "
         "change of asides.toml, reload the settings."
     )
+
+
+def declare_connect(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `asides connect`."""
+    parser.add_argument(
+        "client",
+        nargs="?",
+        metavar="CLIENT",
+        help="claude, codex, gemini, opencode, qwen, openwebui, openai (its libraries), or anthropic (its libraries)",
+    )
+    parser.add_argument("--url", metavar="URL", help="the address of the gateway (default: http://127.0.0.1:4242)")
+    parser.add_argument(
+        "-m", "--model", metavar="PROVIDER:MODEL", help="a model, an alias or a route (default: that of the settings)"
+    )
+    parser.add_argument(
+        "--small-model", metavar="PROVIDER:MODEL", help="for the client's side requests (default: the same model)"
+    )
+    keys = parser.add_mutually_exclusive_group()
+    keys.add_argument(
+        "--key-env", metavar="NAME", help="the variable with the gateway's key (default: ASIDES_GATEWAY_KEY, if set)"
+    )
+    keys.add_argument(
+        "--key", metavar="KEY", help="the key itself, as it is; --key-env is safer: others can read command lines"
+    )
+    parser.add_argument(
+        "--dialect",
+        choices=("chat", "responses", "anthropic", "gemini"),
+        help="which dialect the client speaks, where it speaks several: opencode (default: chat)",
+    )
+    parser.add_argument(
+        "--shell", choices=("bash", "zsh", "fish", "powershell"), help="whose lines to print (default: yours)"
+    )
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument(
+        "--write",
+        action="store_true",
+        help="put it into the client's own settings file; everything else in there stays, and the file as it was is "
+        "kept beside it",
+    )
+    action.add_argument("--undo", action="store_true", help="take out of the file what --write put in")
+    parser.add_argument("--json", action="store_true", help="print one JSON object with all of it")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only what the shell or the file gets")
+    parser.epilog = 'In bash and zsh: eval "$(asides connect claude)". No key is written unless --key gives one.'
 
 
 def parse_port(text: str) -> int:

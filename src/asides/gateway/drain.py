@@ -25,6 +25,8 @@ async def drain(runner: web.AppRunner, seconds: float) -> int:
     """
     for site in runner.sites:
         await site.stop()
+    # Responses that never end by themselves, such as the inspector's, end now.
+    await runner.shutdown()
     server: Any = runner.server
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds

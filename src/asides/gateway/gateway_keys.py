@@ -10,14 +10,12 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from asides.providers.key_file import check_privacy, find_key_file, read_key_file
+from asides.providers.key_file import GATEWAY_ENTRY, check_privacy, find_key_file, read_key_file
 from asides.settings import Settings
 from asides.settings_files import find_config_folder, read_regular_file
 from asides.values.errors import ConfigError
 
 VARIABLE = "ASIDES_GATEWAY_KEY"
-ENTRY = "gateway"
-"""The name of a gateway's key in the key file: `asides keys set gateway`."""
 _LEAST_CHARACTERS = 16
 _MOST_CHARACTERS = 4096
 _MOST_KEYS = 10_000
@@ -38,8 +36,8 @@ def find_gateway_keys(settings: Settings, environ: Mapping[str, str]) -> tuple[s
     if table.key_env is not None:
         keys += _split(environ.get(table.key_env, ""), f"{table.key_env}, which gateway.key_env names,")
     if not keys and find_config_folder(environ) is not None:
-        stored = read_key_file(find_key_file(environ)).keys.get(ENTRY, "")
-        keys = _split(stored, f"the entry {ENTRY} of the key file") if stored else ()
+        stored = read_key_file(find_key_file(environ)).keys.get(GATEWAY_ENTRY, "")
+        keys = _split(stored, f"the entry {GATEWAY_ENTRY} of the key file") if stored else ()
     return tuple(dict.fromkeys(keys))
 
 

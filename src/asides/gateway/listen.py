@@ -9,6 +9,7 @@ import errno
 import os
 import socket
 from contextlib import suppress
+from ipaddress import ip_address
 
 from asides.values.errors import ConfigError
 
@@ -62,8 +63,9 @@ def check_free(host: str, port: int) -> None:
 def name_address(opened: socket.socket) -> str:
     """The address of a socket, as clients write it. One that listens everywhere is named as this machine reaches it."""
     host, port = opened.getsockname()[:2]
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    if ip_address(str(host).partition("%")[0]).is_unspecified:
+        host = "::1" if opened.family == socket.AF_INET6 else "127.0.0.1"
+    return f"http://[{host}]:{port}" if opened.family == socket.AF_INET6 else f"http://{host}:{port}"
 
 
 def _find_addresses(host: str, port: int) -> list[tuple[int, str]]:

@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from aiohttp import web
 from prometheus_client import (
@@ -54,7 +55,7 @@ class Metrics(RequestWatcher):
 
     def __init__(self, service: Service) -> None:
         # When a series began is of no use, and doubles their number.
-        disable_created_metrics()
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self._service = service
         self._rows: object = None
         self._providers: frozenset[str] = frozenset()
@@ -137,7 +138,7 @@ class Metrics(RequestWatcher):
         self._times["request"].labels(provider).observe(end.seconds)
         if outcome is None:
             return
-        if outcome.reply is not None and outcome.reply.usage is not None:
+        if outcome.reply is not None:
             self._count_tokens(provider, outcome.reply.usage)
         if outcome.restored:
             self._restored.inc(outcome.restored)
@@ -247,7 +248,7 @@ def make_folder() -> str:
 def remove_folder() -> None:
     """Remove the folder that this process shares with others, if it is one that `make_folder` made."""
     folder = os.environ.get(FOLDER_VARIABLE, "")
-    if os.path.basename(folder).startswith(_FOLDER_PREFIX):
+    if Path(folder).name.startswith(_FOLDER_PREFIX):
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -109,7 +108,7 @@ class Reloader:
 def _describe(path: Path) -> tuple[int, int, int, int] | None:
     """What changes with the content of a file; None if there is none."""
     try:
-        status = os.stat(path)
+        status = path.stat()
     except (OSError, ValueError):
         return None
     # The change time too: a content of the same length may get its old times back.

@@ -28,6 +28,7 @@ from asides.providers.find import find_host, find_row
 from asides.relay.relay_config import STREAM_HEADERS, Caller
 from asides.relay.relay_request import RelayOutcome
 from asides.relay.splice_body import splice_body
+from asides.relay.whole_events import EventSplitter, find_splitter
 from asides.values.errors import AsidesError, ProtocolError, ProviderError, TransportError
 from asides.values.events import Event, ReplyStarted, Warned
 from asides.values.messages import Prompt, user
@@ -141,6 +142,11 @@ def return_response(caller: Caller, call: CallLike, request: HttpRequest) -> Flo
     except AsidesError as error:
         clean_error(error, call.target, call.key)
         raise
+    if not (200 <= head.status < 300 or 400 <= head.status < 600):
+        # A redirect, or no status of HTTP.
+        odd = decode_error(find_dialect(call.target.dialect), head, b"", call.target)
+        clean_error(odd, call.target, call.key)
+        raise odd
     body = redact_bytes(b"".join(pieces), redact)
     start = caller.start(head.status, select_response_headers(head.headers, redact))
     yield Emit([*start, body] if body else [*start])
@@ -209,8 +215,8 @@ class ForwardExchange:
         self._reader: ResponseReader | None = None
         self.status = 0
         """The status that the caller got."""
-        self._tail = b""
-        """The last bytes that the caller got, four at least, or all."""
+        self._splitter: EventSplitter | None = None
+        """Finds whole events; None before the response has begun."""
         self.is_cut = False
         """Whether a stream that has begun broke off, so that its end has to be told."""
 
@@ -224,11 +230,11 @@ class ForwardExchange:
         """Whether the caller got the head of the response."""
         return self._caller.started
 
-    def is_between_events(self, *, is_sse: bool) -> bool:
+    @property
+    def is_between_events(self) -> bool:
         """Whether the caller has whole events so far, and more may follow."""
-        reader = self._reader
-        is_over = reader is not None and getattr(reader.decoder, "done", False)
-        return not is_over and (not self._tail or self._tail.endswith(_BLANK_LINES if is_sse else b"\n"))
+        is_over = self._reader is not None and getattr(self._reader.decoder, "done", False)
+        return not is_over and (self._splitter is None or self._splitter.is_between)
 
     def steps(self, began: float | None = None) -> Flow[Reply]:
         """The flow: it emits the head and the bytes of the response. Its errors leave after their response did, if no
@@ -272,7 +278,7 @@ class ForwardExchange:
             pass  # The status says enough.
         target = self._call.target
         error = decode_error(find_dialect(target.dialect), head, body[:ERROR_BODY_LIMIT], target)
-        if self._is_last and head.status >= 400 and not self._caller.opened_early:
+        if self._is_last and 400 <= head.status < 600 and not self._caller.opened_early:
             self.status = head.status
             redact = build_redactor(collect_secrets(target, self._call.key))
             headers = select_response_headers(head.headers, redact)
@@ -299,7 +305,7 @@ class ForwardExchange:
         if not self._stream:
             return (yield from self._receive_whole(headers))
         headers |= STREAM_HEADERS
-        started: list[Any] = [*caller.start(head.status, headers, self._notices)]
+        splitter = self._splitter = find_splitter(headers.get("content-type", ""))
         is_recorded = False
         lost: TransportError | None = None
         while True:
@@ -320,17 +326,22 @@ class ForwardExchange:
                     is_recorded = True
                     caller.show_events(reader.finish())
                     yield from self._keep()
-            self._tail = data if len(data) > 3 else (self._tail + data)[-4:]
-            yield Emit([*started, data])
-            started = []
+            if whole := splitter.feed(data):
+                yield Emit([whole] if caller.started else [*self._start(headers), whole])
         if not is_recorded:
             caller.show_events(reader.finish(lost))
             if decoder.failure is None:
                 yield from self._keep()
-        if started:
-            yield Emit(started)
         self.is_cut = not is_recorded and lost is not None and decoder.failure is not None
+        if not self.is_cut or not caller.config.reports_cuts:
+            rest = splitter.flush()
+            if rest or not (caller.started or lost):
+                yield Emit([*self._start(headers), rest] if rest else self._start(headers))
         return reader.reply()
+
+    def _start(self, headers: dict[str, str]) -> list[Any]:
+        """The head of a stream, which leaves with its first event. Until then another target may be asked."""
+        return [*self._caller.start(self.status, headers, self._notices)]
 
     def _receive_whole(self, headers: dict[str, str]) -> Flow[Reply]:
         reader = self._reader
@@ -364,5 +375,3 @@ class ForwardExchange:
 
 
 _NO_HEAD = Head(0, {})
-# The ends of an event in a stream of events.
-_BLANK_LINES = (b"\n\n", b"\r\n\r\n", b"\r\r")

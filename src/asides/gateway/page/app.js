@@ -158,7 +158,7 @@ async function mountRequests(main) {
   const name = "./inspector.js";
   try {
     const { mountInspector } = await import(name);
-    return { unmount: mountInspector(main, api) };
+    return { unmount: mountInspector(main, api, shell) };
   } catch {
     main.append(make("div.middle", {}, make("div.notecard", {},
       make("h1", {}, "Requests"), make("p", {}, "This gateway shows no requests."))));
