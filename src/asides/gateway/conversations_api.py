@@ -139,7 +139,7 @@ class ConversationsApi:
                 "default_model": await asyncio.to_thread(find_default_model, self._service.builder),
                 "efforts": ALL_EFFORTS,
                 "keeps_thinking": self._service.builder.settings.keep_thinking,
-                "inspector": {"captures_bodies": captures_bodies(request)},
+                "inspector": {"captures_bodies": captures_bodies(request, self._find_tenant(request))},
             }
         )
 
@@ -158,7 +158,7 @@ class ConversationsApi:
         search = request.query.get("search", "").strip()
         if len(search) > _MOST_SEARCH:
             raise PageError(f"search has at most {_MOST_SEARCH} characters.", "invalid_query")
-        found = await asyncio.to_thread(self.store.list_page, find_tenant(request), search, before, limit + 1)
+        found = await asyncio.to_thread(self.store.list_page, self._find_tenant(request), search, before, limit + 1)
         more = str(found[limit - 1].version) if len(found) > limit else None
         return answer_json({"conversations": [_show(each) for each in found[:limit]], "next": more})
 
@@ -168,7 +168,7 @@ class ConversationsApi:
         check_thinking(body.thinking)
         name = body.model or await asyncio.to_thread(find_default_model, self._service.builder)
         settings = PageSettings(_clean_title(body.title), name, self._find_target(name), body.thinking)
-        made = await asyncio.to_thread(self.store.create, find_tenant(request), settings)
+        made = await asyncio.to_thread(self.store.create, self._find_tenant(request), settings)
         return answer_json(_show(made), 201)
 
     async def show(self, request: web.Request) -> web.StreamResponse:
@@ -194,7 +194,7 @@ class ConversationsApi:
             changes["title"] = _clean_title(body.title)
         if body.model is not msgspec.UNSET:
             changes |= {"model": body.model, "target": self._find_target(body.model)}
-        tenant, identifier = find_tenant(request), read_id(request)
+        tenant, identifier = self._find_tenant(request), read_id(request)
         changed = await asyncio.to_thread(lambda: self.store.change(tenant, identifier, **changes))
         if changed is None:
             raise refuse_unknown()
@@ -202,7 +202,7 @@ class ConversationsApi:
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
         """Delete a conversation."""
-        if not await asyncio.to_thread(self.store.remove, find_tenant(request), read_id(request)):
+        if not await asyncio.to_thread(self.store.remove, self._find_tenant(request), read_id(request)):
             raise refuse_unknown()
         return web.Response(status=204, headers=HEADERS)
 
@@ -214,7 +214,7 @@ class ConversationsApi:
             raise PageError(
                 f"there is no message {body.before}; the conversation has {found.length}.", "no_message", 404
             )
-        made = await asyncio.to_thread(self._fork, found, body.before, find_tenant(request))
+        made = await asyncio.to_thread(self._fork, found, body.before, self._find_tenant(request))
         return answer_json(_show(made), 201)
 
     def _fork(self, source: PageConversation, end: int, tenant: str) -> PageConversation:
@@ -248,7 +248,7 @@ class ConversationsApi:
             raise PageError(
                 "the gateway has as many requests under way as it may have. To do: try again later.", "too_many", 503
             )
-        watched = WatchedTurn(request, service, find_tenant(request))
+        watched = WatchedTurn(request, service, self._find_tenant(request))
         turn = PageTurn(self.store, found, chosen, watched, service.builder.visibility)
         service.open_requests += 1
         try:
@@ -275,16 +275,19 @@ class ConversationsApi:
         """The model and the thinking of a question are those of the next one."""
         if (chosen.name, thinking) != (found.model, found.thinking):
             changes = {"model": chosen.name, "target": chosen.target, "thinking": thinking}
-            tenant = find_tenant(request)
+            tenant = self._find_tenant(request)
             await asyncio.to_thread(lambda: self.store.change(tenant, found.id, **changes))
 
     # --- what they share ----------------------------------------------------------------------------------------------
+
+    def _find_tenant(self, request: web.Request) -> str:
+        return find_tenant(request, self._service.authenticator)
 
     async def _read(self, request: web.Request, kind: type[Body]) -> Body:
         return await read_json(request, kind, self._service.settings)
 
     async def _find(self, request: web.Request) -> PageConversation:
-        found = await asyncio.to_thread(self.store.find, find_tenant(request), read_id(request))
+        found = await asyncio.to_thread(self.store.find, self._find_tenant(request), read_id(request))
         if found is None:
             raise refuse_unknown()
         return found

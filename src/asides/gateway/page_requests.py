@@ -28,8 +28,6 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 MOST_BODY = 2 * 1024 * 1024
 """The bytes of a request of the page: a question and a few settings."""
-AUTHENTICATOR = web.AppKey("authenticator", Authenticator)
-"""Who knows whose a request is."""
 _STORE_FAILED = "the stored conversations cannot be used. To do: try again; the log of the gateway says more."
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -116,9 +114,9 @@ async def read_json(request: web.Request, kind: type[Body], settings: GatewaySet
         raise PageError("the body is not valid JSON.", "invalid_json") from None
 
 
-def find_tenant(request: web.Request) -> str:
+def find_tenant(request: web.Request, authenticator: Authenticator) -> str:
     """Whose request this is. Raises PageError for nobody's, whoever has checked it before."""
-    found = request.app[AUTHENTICATOR].identify(request.headers, request.rel_url.raw_query_string)
+    found = authenticator.identify(request.headers, request.rel_url.raw_query_string)
     if isinstance(found, Refusal):
         raise PageError(found.message, found.code, found.status)
     return found.tenant

@@ -81,10 +81,10 @@ def add_routes(app: web.Application, service: Service) -> None:
     app.on_shutdown.append(end_feeds)
 
 
-def captures_bodies(request: web.Request) -> bool:
+def captures_bodies(request: web.Request, tenant: str) -> bool:
     """Whether the bodies of whoever asks are kept."""
     recent = request.app.get(RECENT_REQUESTS)
-    return recent is not None and recent.captures(find_tenant(request))
+    return recent is not None and recent.captures(tenant)
 
 
 class RequestsApi:
@@ -96,7 +96,7 @@ class RequestsApi:
 
     async def list_requests(self, request: web.Request) -> web.StreamResponse:
         """The last requests of the tenant, the newest first."""
-        tenant = find_tenant(request)
+        tenant = self._find_tenant(request)
         check_query(request, "limit")
         limit = read_number(request, "limit", _USUAL_REQUESTS, MOST_REQUESTS)
         recent = self._recent
@@ -115,7 +115,7 @@ class RequestsApi:
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Everything about one request."""
-        tenant = find_tenant(request)
+        tenant = self._find_tenant(request)
         check_query(request)
         seen = self._recent.find(tenant, request.match_info["id"])
         if seen is None:
@@ -125,7 +125,7 @@ class RequestsApi:
 
     async def change_settings(self, request: web.Request) -> web.StreamResponse:
         """Keep bodies, or drop them."""
-        tenant = find_tenant(request)
+        tenant = self._find_tenant(request)
         body = await read_json(request, InspectorSettings, self._service.settings)
         self._recent.set_capture(tenant, body.captures_bodies)
         return answer_json(self._show_settings(tenant))
@@ -134,7 +134,7 @@ class RequestsApi:
         """The changes as they happen: `request` with a summary, `settings`, and `reset` for a reader who knows another
         process and has to read the list again. A reader names the last change that it has: Last-Event-ID, or `after`.
         """
-        tenant = find_tenant(request)
+        tenant = self._find_tenant(request)
         check_query(request, "after")
         last = request.headers.get("Last-Event-ID", "") or request.query.get("after", "")
         try:
@@ -176,6 +176,10 @@ class RequestsApi:
 
     def _show_settings(self, tenant: str) -> dict[str, Any]:
         return {"captures_bodies": self._recent.captures(tenant)}
+
+    def _find_tenant(self, request: web.Request) -> str:
+        """Whose requests may be seen: those of whoever asks."""
+        return find_tenant(request, self._service.authenticator)
 
 
 def _write_event(name: str, position: str, data: Any) -> bytes:

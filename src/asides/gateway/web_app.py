@@ -16,7 +16,6 @@ from asides.gateway.connection import GatewayRunner
 from asides.gateway.conversations_api import add_routes as add_conversations
 from asides.gateway.health import HEALTH_PATHS, add_health
 from asides.gateway.metrics import METRICS_PATH
-from asides.gateway.page_requests import AUTHENTICATOR
 from asides.gateway.relay_handler import handle_relayed
 from asides.gateway.requests_api import add_routes as add_requests
 from asides.gateway.serve_page import add_routes as add_page
@@ -49,7 +48,6 @@ def make_app(service: Service) -> web.Application:
 
     app = web.Application(client_max_size=service.settings.max_body, middlewares=[check_caller])
     app[SERVICE] = service
-    app[AUTHENTICATOR] = service.authenticator
     app.on_cleanup.append(close)
     add_health(app, service)
     add_page(app, service)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import runpy
 import shutil
@@ -67,6 +68,11 @@ class Visit:
         self.ask(text)
         self.wait_for_answers(before + 1)
 
+    @property
+    def last_sent(self) -> Any:
+        """What the provider got last."""
+        return json.loads(self.stage.requests[-1].body)
+
     def check(self) -> None:
         """Nothing left the origin, and nothing went wrong unseen."""
         strangers = [url for url in self.requests if not url.startswith((self.gateway.url + "/ui", "data:", "blob:"))]
@@ -114,11 +120,12 @@ def _start(
     height: int = 800,
     path: str | None = "/ui/",
     environ: dict[str, str] | None = None,
+    files: list[Path] | None = None,
     **how: Any,
 ) -> Visit:
     stage = closing.enter_context(Stage(script))
     options = Options(base_url=stage.url, api_key="sk-upstream-canary")
-    settings = load_settings(environ={"ASIDES_MODEL": MODEL, "DEEPSEEK_API_KEY": "sk-d", **(environ or {})}, files=[])
+    settings = load_settings(environ={"ASIDES_MODEL": MODEL, **(environ or {})}, files=files or [])
     gateway = Gateway(GatewaySettings(port=0, keys=keys, folder=folder), settings, options=options)
     closing.enter_context(gateway)
     context = chromium.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce", **how)
