@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from asides.flows.build_call import CallBuilder
@@ -10,7 +12,7 @@ from asides.gateway.page_models import choose_model, find_default_model
 from asides.settings import Settings
 from asides.settings_tables import RouteTable
 from asides.values.errors import InvalidThinking, MissingKey, UnknownModel
-from tests.gateway.page_client import without_settings
+from tests.gateway.page_client import page_gateway, without_settings
 
 
 def build(settings: Settings | None = None) -> CallBuilder:
@@ -51,8 +53,26 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_saved() -> None:
 
 def test_the_default_is_that_of_the_settings_else_the_first_known(monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_default_model(build(without_settings(model="ollama:m"))) == "ollama:m"
-    assert find_default_model(build(without_settings(aliases={"short": "ollama:c"}))) == "short"
+    aliases = {"without a key": "openai:gpt-5", "short": "ollama:c"}
+    assert find_default_model(build(without_settings(aliases=aliases))) == "short"
     monkeypatch.setattr(page_models, "list_known_models", lambda builder: ())
     assert find_default_model(build()) is None
     with pytest.raises(UnknownModel, match="To do"):
         choose_model(None, None, build())
+
+
+def test_a_client_with_a_key_names_no_file_of_this_machine(tmp_path: Path) -> None:
+    settings = without_settings(aliases={"mine": f"local:{tmp_path}/model.gguf"})
+    builder = build(settings)
+    for name in (f"local:{tmp_path}/model.gguf", "local:~/x", f"local/{tmp_path}"):
+        with pytest.raises(UnknownModel, match="no models for its clients"):
+            choose_model(name, None, builder, may_name_files=False)
+    for name in ("mine", "local:tiny", "LOCAL:tiny", "ollama:m"):
+        assert choose_model(name, None, builder, may_name_files=False).name == name
+    assert choose_model(f"local:{tmp_path}/model.gguf", None, builder).target.startswith("local:")
+    with page_gateway(tmp_path / "state", settings, keys=("sk-one",)) as page:
+        conversation = page.create("ollama:m")
+        body = {"text": "?", "model": f"local:{tmp_path}/model.gguf"}
+        answer = page.send("POST", f"/conversations/{conversation}/messages", body)
+        assert (answer.status, answer.body["error"]["code"]) == (400, "unknown_model")
+        assert page.show(conversation)["messages"] == []

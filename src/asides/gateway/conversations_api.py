@@ -243,7 +243,8 @@ class ConversationsApi:
         service = self._service
         found = await self._find(request)
         thinking = found.thinking if thinking is None else thinking
-        chosen = await asyncio.to_thread(choose_model, model or found.model, thinking, service.builder)
+        name, is_owner = model or found.model, not service.authenticator.needs_key
+        chosen = await asyncio.to_thread(lambda: choose_model(name, thinking, service.builder, may_name_files=is_owner))
         if service.open_requests >= service.settings.max_requests:
             raise PageError(
                 "the gateway has as many requests under way as it may have. To do: try again later.", "too_many", 503

@@ -11,9 +11,11 @@ import msgspec
 
 from asides.flows.build_call import CallBuilder
 from asides.options import Options, merge_options
+from asides.providers.find import find_row
+from asides.providers.table import WITHOUT_A_KEY
 from asides.relay.answers.known_models import KnownModel, list_known_models
 from asides.relay.routes import find_route
-from asides.values.errors import UnknownModel
+from asides.values.errors import AsidesError, UnknownModel
 from asides.values.thinking import EFFORTS, read_thinking
 
 ALL_EFFORTS = ("off", "auto", *EFFORTS)
@@ -41,9 +43,11 @@ class ChosenModel(NamedTuple):
         return self.targets[0] if len(self.targets) == 1 else list(self.targets)
 
 
-def choose_model(name: str | None, thinking: str | int | None, builder: CallBuilder) -> ChosenModel:
+def choose_model(
+    name: str | None, thinking: str | int | None, builder: CallBuilder, *, may_name_files: bool = True
+) -> ChosenModel:
     """Find what to ask, and check that it can be asked: its key is there, and the amount of thinking is one. Raises an
-    AsidesError before anything is sent or saved.
+    AsidesError before anything is sent or saved. `may_name_files`: whether the name may be that of a file here.
     """
     name = name or find_default_model(builder)
     if name is None:
@@ -52,6 +56,24 @@ def choose_model(name: str | None, thinking: str | int | None, builder: CallBuil
             "`asides config set model PROVIDER:MODEL`."
         )
     check_thinking(thinking)
+    if not may_name_files and _names_file(name, builder):
+        raise UnknownModel(
+            "files of the gateway's machine are no models for its clients. To do: ask whoever runs it for an alias."
+        )
+    return _choose(name, thinking, builder)
+
+
+def _names_file(name: str, builder: CallBuilder) -> bool:
+    """Whether a name is the path of a file that a server would be started with. Names of the settings are not."""
+    settings = builder.settings
+    if name in settings.aliases or name in settings.routes:
+        return False
+    found = builder.find_known(find_route(name, builder, "", "").targets[0]).found
+    row = find_row(found.provider.name, builder.rows)
+    return row is not None and bool(row.launcher) and f"{row.name}:{found.model}".lower() != WITHOUT_A_KEY
+
+
+def _choose(name: str, thinking: str | int | None, builder: CallBuilder) -> ChosenModel:
     route = find_route(name, builder, "", "")
     options = merge_options(_OPTIONS, route.options)
     if thinking is not None:
@@ -68,10 +90,19 @@ def check_thinking(thinking: str | int | None) -> None:
 
 
 def find_default_model(builder: CallBuilder) -> str | None:
-    """The model of the settings, else the first that is known to work; None if there is none."""
+    """The model of the settings, else the first known one that can be asked; None if there is none."""
     if builder.settings.model is not None:
         return builder.settings.model
-    return next((model.id for model in list_known_models(builder)), None)
+    return next((model.id for model in list_known_models(builder) if _can_ask(model.id, builder)), None)
+
+
+def _can_ask(name: str, builder: CallBuilder) -> bool:
+    """Whether a model can be asked: its key is there. Nothing is sent."""
+    try:
+        _choose(name, None, builder)
+    except AsidesError:
+        return False
+    return True
 
 
 def show_models(models: tuple[KnownModel, ...]) -> list[dict[str, Any]]:
