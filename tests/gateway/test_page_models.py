@@ -70,7 +70,7 @@ def test_a_client_with_a_key_names_no_file_of_this_machine(tmp_path: Path) -> No
     for name in ("mine", "local:tiny", "LOCAL:tiny", "ollama:m"):
         assert choose_model(name, None, builder, may_name_files=False).name == name
     assert choose_model(f"local:{tmp_path}/model.gguf", None, builder).target.startswith("local:")
-    with page_gateway(tmp_path / "state", settings, keys=("sk-one",)) as page:
+    with page_gateway(tmp_path, settings, keys=("sk-one",)) as page:
         conversation = page.create("ollama:m")
         body = {"text": "?", "model": f"local:{tmp_path}/model.gguf"}
         answer = page.send("POST", f"/conversations/{conversation}/messages", body)
