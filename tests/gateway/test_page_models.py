@@ -9,6 +9,7 @@ import pytest
 from asides.flows.build_call import CallBuilder
 from asides.gateway import page_models
 from asides.gateway.page_models import choose_model, find_default_model
+from asides.options import Options
 from asides.settings import Settings
 from asides.settings_tables import RouteTable
 from asides.values.errors import InvalidThinking, MissingKey, UnknownModel
@@ -69,6 +70,8 @@ def test_a_client_with_a_key_names_no_file_of_this_machine(tmp_path: Path) -> No
             choose_model(name, None, builder, may_name_files=False)
     for name in ("mine", "local:tiny", "LOCAL:tiny", "ollama:m"):
         assert choose_model(name, None, builder, may_name_files=False).name == name
+    addressed = CallBuilder(Options(base_url="http://127.0.0.1:9/v1"), settings=settings)
+    assert choose_model("openai-compatible:m", None, addressed, may_name_files=False).target == "openai-compatible:m"
     assert choose_model(f"local:{tmp_path}/model.gguf", None, builder).target.startswith("local:")
     with page_gateway(tmp_path, settings, keys=("sk-one",)) as page:
         conversation = page.create("ollama:m")

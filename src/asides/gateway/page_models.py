@@ -68,9 +68,11 @@ def _names_file(name: str, builder: CallBuilder) -> bool:
     settings = builder.settings
     if name in settings.aliases or name in settings.routes:
         return False
-    found = builder.find_known(find_route(name, builder, "", "").targets[0]).found
-    row = find_row(found.provider.name, builder.rows)
-    return row is not None and bool(row.launcher) and f"{row.name}:{found.model}".lower() != WITHOUT_A_KEY
+    target = find_route(name, builder, "", "").targets[0]
+    for provider, mark, model in (target.partition(mark) for mark in ":/"):
+        if mark and (row := find_row(provider, builder.rows)) is not None:
+            return bool(row.launcher) and f"{row.name}:{model.strip()}".lower() != WITHOUT_A_KEY
+    return False
 
 
 def _choose(name: str, thinking: str | int | None, builder: CallBuilder) -> ChosenModel:
