@@ -171,12 +171,13 @@ def _print(arguments: Namespace, setup: Setup, terminal: Terminal) -> None:
         # What no file holds is left for the shell.
         left = {name: value for name, value in setup.variables.items() if _is_left(value, setup)}
         print_lines(terminal, _format_variables(left, arguments.shell))
-    elif setup.variables:
-        print_lines(terminal, _format_variables(setup.variables, arguments.shell))
-    else:
+        return
+    if setup.needs_files:
         for file in setup.files:
             terminal.print_note(f"in {file.path}:")
             terminal.write_answer(format_file(file))
+    if setup.variables:
+        print_lines(terminal, _format_variables(setup.variables, arguments.shell))
 
 
 def _is_left(value: Value, setup: Setup) -> bool:
