@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asides.relay.endpoints import NoEndpoint, find_endpoint, find_reply_form
+from asides.relay.endpoints import NoEndpoint, find_endpoint, find_other_dialect, find_reply_form
 
 
 def test_a_hint_counts_where_dialects_share_a_path() -> None:
@@ -37,3 +37,10 @@ def test_a_path_without_end_leads_nowhere() -> None:
     assert find_endpoint("GET", "/v1/models/" + "a" * 4000, "", {}).action == "model"
     with pytest.raises(NoEndpoint):
         find_endpoint("GET", "/v1/models/" + "a" * 5000, "", {})
+
+
+def test_a_model_with_its_provider_is_not_the_path_of_another_dialect() -> None:
+    for name in ("ollama:qwen3", "absent:model", "ollama:qwen3:8b"):
+        endpoint = find_endpoint("GET", f"/v1/models/{name}", "", {})
+        assert (endpoint.dialect, endpoint.action, endpoint.names) == ("openai_chat", "model", {"model": name})
+    assert find_other_dialect("/v1/projects/p/publishers/google/models/m:embedContent", {}, {}) == "gemini"

@@ -124,10 +124,49 @@ def declare_stage(parser: argparse.ArgumentParser) -> None:
 
 
 def declare_serve(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `asides serve`."""
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    """Declare the arguments of `asides serve`. Without one, the setting of [gateway] counts."""
+    parser.add_argument("--host", metavar="ADDRESS", help="the address to listen on (default: 127.0.0.1)")
+    parser.add_argument("--port", type=parse_port, help="its port (default: 4242); 0 picks a free one")
+    parser.add_argument("--workers", type=int, metavar="N", help="the processes that answer (default: 1)")
     parser.add_argument(
-        "--port", type=parse_port, default=4242, help="its port (default: %(default)s); 0 picks a free one"
+        "--key-file",
+        metavar="FILE",
+        help="a file with the keys that clients have to send one of, one in each line; ASIDES_GATEWAY_KEY or `asides "
+        "keys set gateway` do as well. An address that other machines reach needs one",
+    )
+    kept = parser.add_argument_group("what is kept")
+    kept.add_argument(
+        "--folder",
+        metavar="FOLDER",
+        help="where reasoning state and conversations are kept (default: where `asides history` finds them)",
+    )
+    kept.add_argument(
+        "--state",
+        choices=("off", "carry-only", "memory", "store"),
+        help="reasoning state between turns: not at all, only with the client, in memory, or also in the folder "
+        "(default)",
+    )
+    answers = parser.add_argument_group("what is answered")
+    answers.add_argument("--no-page", action="store_false", default=None, dest="page", help="do not serve the page")
+    answers.add_argument(
+        "--thinking-field",
+        choices=("reasoning_content", "reasoning", "thinking", "reasoning_details"),
+        metavar="NAME",
+        help="the field for thinking in chat completions: reasoning_content (default), reasoning, thinking or "
+        "reasoning_details",
+    )
+    answers.add_argument("--max-body", type=float, metavar="MB", help="the longest request in megabytes (default: 64)")
+    answers.add_argument(
+        "--ping", type=float, metavar="SECONDS", help="send a sign of life after this much silence (default: 10)"
+    )
+    answers.add_argument(
+        "--drain", type=float, metavar="SECONDS", help="how long replies may take to end after Ctrl-C (default: 30)"
+    )
+    parser.add_argument("--log", choices=("text", "json", "off"), help="a line for each request, on stderr")
+    parser.add_argument("-q", "--quiet", action="store_true", help="do not greet")
+    parser.epilog = (
+        "The address is printed on stdout. Ctrl-C and SIGTERM let replies end, a second one does not; SIGHUP, and a "
+        "change of asides.toml, reload the settings."
     )
 
 

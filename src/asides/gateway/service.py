@@ -5,16 +5,19 @@ Not here: HTTP (web_app, relay_handler), and processes (run_gateway).
 
 from __future__ import annotations
 
+import msgspec
+
 from asides.flows.build_call import CallBuilder
-from asides.gateway.gateway_settings import GatewaySettings
+from asides.gateway.authenticate import Authenticator
+from asides.gateway.gateway_settings import GatewaySettings, check_address
 from asides.gateway.watcher import RequestWatcher
 from asides.options import Options
 from asides.relay.observer import RelayObserver
-from asides.relay.relay import Relay
+from asides.relay.relay import Relay, RelayExchange
 from asides.relay.relay_config import RelayConfig
 from asides.relay.relay_request import RelayRequest
 from asides.relay.vault.open_vault import OpenedVault, open_vault
-from asides.settings import Settings
+from asides.settings import Settings, load_settings
 from asides.transports.aiohttp import AiohttpTransport
 from asides.transports.protocols import AsyncTransport
 from asides.transports.relay_stream import AsyncRelayStream
@@ -35,7 +38,11 @@ class Service:
     ) -> None:
         """`call_settings`: routes, aliases, rows and defaults; None: those of asides.toml and the environment.
         `options`: of every call, such as `base_url`."""
+        check_address(settings)
         self.settings = settings
+        self.authenticator = Authenticator(settings)
+        self.open_requests = 0
+        """The requests under way."""
         self._options = options or Options()
         self.transport: AsyncTransport = AiohttpTransport() if transport is None else transport
         self.vault = _open_vault(settings)
@@ -43,9 +50,12 @@ class Service:
         """Who is told of requests. Add them before the first request."""
         self.use(call_settings)
 
-    def use(self, call_settings: Settings | None) -> None:
-        """Use these settings for the requests that begin from now on."""
-        self.builder = CallBuilder(self._options, settings=call_settings)
+    def use(self, call_settings: Settings | None, settings: GatewaySettings | None = None) -> None:
+        """Use these settings for the requests that begin from now on. `settings`: None for those it has."""
+        if settings is not None:
+            self.settings = settings
+            self.authenticator = Authenticator(settings)
+        self.builder = CallBuilder(self._options, settings=self._show_thinking(call_settings))
         config = RelayConfig(
             sink="gateway",
             thinking_field=self.settings.thinking_field,
@@ -57,7 +67,19 @@ class Service:
 
     def begin(self, request: RelayRequest, observer: RelayObserver | None = None) -> AsyncRelayStream:
         """Begin a relayed request. Nothing is sent yet."""
-        return AsyncRelayStream(self.relay.begin(request, observer), self.transport, self.vault.store)
+        return self.carry_out(self.relay.begin(request, observer))
+
+    def carry_out(self, exchange: RelayExchange) -> AsyncRelayStream:
+        """The response to a request that has begun."""
+        return AsyncRelayStream(exchange, self.transport, self.vault.store)
+
+    def _show_thinking(self, call_settings: Settings | None) -> Settings:
+        """Settings that show thinking to whoever started this gateway: nobody else can reach one without keys."""
+        settings = load_settings() if call_settings is None else call_settings
+        if self.authenticator.needs_key or settings.origin("visibility.gateway") != "default":
+            return settings
+        visibility = msgspec.structs.replace(settings.visibility, gateway=("raw", "summary"))
+        return msgspec.structs.replace(settings, visibility=visibility)
 
     async def close(self) -> None:
         """Close the connections to providers, and the stores."""

@@ -68,8 +68,8 @@ class CompactedExchange:
         )
         self._prompt = prompt
         detail = f"{call.target.provider.name} wrote a summary, which the relay has sealed"
-        told = (*notices, *call.notices, Notice("compaction_summarised", detail, "input"))
-        self._call = msgspec.structs.replace(call, prompt=prompt, notices=told, expected=None)
+        all_notices = (*notices, *call.notices, Notice("compaction_summarised", detail, "input"))
+        self._call = msgspec.structs.replace(call, prompt=prompt, notices=all_notices, expected=None)
         self._exchange = Exchange(self._call)
         self._item_id = make_item_id()
         self.status = 0

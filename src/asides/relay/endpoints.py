@@ -57,7 +57,7 @@ _OTHER_PATHS = tuple(
     for pattern, name in (
         (r"/messages(?:/|$)", "anthropic"),
         (r"/responses(?:/|$)", "openai_responses"),
-        (r"/v1(?:alpha|beta)\d*/|:\w+$", "gemini"),
+        (r"/v1(?:alpha|beta)\d*/|:(?:[a-z]+[A-Z]\w*|predict)$", "gemini"),
         (r"/(?:model|guardrail|async-invoke)/", "bedrock"),
         (r"^(?:/v1)?/api/", "ollama"),
         (r"^(?:/v1)?/v2/|/v1/tokenize$", "cohere"),

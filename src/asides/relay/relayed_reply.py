@@ -23,6 +23,7 @@ from asides.relay.answers.stored_responses import (
     can_store,
     join_messages,
     read_previous,
+    refuse_conversation,
     refuse_previous,
     store_response,
 )
@@ -37,7 +38,7 @@ from asides.relay.error_response import (
     write_ping,
     write_stream_error,
 )
-from asides.relay.forward import ForwardExchange, build_forward_request
+from asides.relay.forward import Claim, ForwardExchange, build_forward_request
 from asides.relay.relay_config import STREAM_HEADERS, Caller
 from asides.relay.relay_request import RelayMode, RelayOutcome, ResponseStart
 from asides.relay.request_options import FIELD, RequestOptions, collect_options, read_request_options
@@ -45,6 +46,7 @@ from asides.relay.routes import find_route, refuse_unnamed
 from asides.relay.splice_body import find_members
 from asides.relay.state.caller_state import CallerState
 from asides.relay.state.clean_history import holds_envelopes
+from asides.relay.state.response_owners import make_owner_record, read_owner
 from asides.relay.state.sealed_summary import has_foreign_compaction, split_trigger, takes_compactions
 from asides.relay.target_calls import build_calls, explain_missing_key
 from asides.relay.translate.translated_exchange import TranslatedExchange, open_writer
@@ -117,8 +119,7 @@ class RelayedReply:
             return exchange.write_ping()
         if isinstance(exchange, CompactedExchange):
             return b""
-        is_sse = writer.content_type == "text/event-stream"
-        return write_ping(writer) if exchange.is_between_events(is_sse=is_sse) else b""
+        return write_ping(writer) if exchange.is_between_events else b""
 
     def write_last_error(self, response: ErrorResponse, *, is_cut: bool = False) -> bytes:
         """The end of a stream that has begun and failed, in the caller's dialect; b"" where its end is said already.
@@ -146,7 +147,7 @@ class RelayedReply:
             return (yield from _answer_load(caller, served, make_writer))
         self.asked = model = served.model if served else _find_model(caller)
         route = find_route(model, caller.builder, caller.config.home, caller.dialect)
-        asked = served or ServedRequest(Prompt(()), model, _find_stream(caller))
+        asked = served or ServedRequest(Prompt((), state=_find_state(caller)), model, _find_stream(caller))
         if caller.observer is not None:
             caller.show(caller.observer.see_asked, asked)
         state = asked.prompt.state
@@ -172,6 +173,8 @@ class RelayedReply:
         self._state.is_changed = self._state.is_changed or holds_envelopes(caller.request.body)
         for each in calls:
             self._modes[id(each.target)] = self._choose(each, options)
+        if caller.request.tenant:
+            yield from self._check_owner(state, calls)
         if unreadable is not None or self._state.has_unknown_previous or state.conversation is not None:
             calls = self._keep_forwarded(calls, unreadable or _refuse_state(state))
         first = calls[0]
@@ -210,6 +213,17 @@ class RelayedReply:
         self._state.is_changed = True
         prompt = msgspec.structs.replace(served.prompt, messages=(*messages, *served.prompt.messages))
         return msgspec.structs.replace(served, prompt=prompt)
+
+    def _check_owner(self, state: ProviderState, calls: Sequence[Call]) -> Flow[None]:
+        """Raise for a conversation at the provider that is not the caller's own, as for one that does not exist."""
+        if state.conversation is not None:
+            # None is made through a relay, so that none is known to be a tenant's.
+            raise refuse_conversation(state.conversation)
+        if self._state.has_unknown_previous and state.previous_response_id is not None:
+            previous = state.previous_response_id
+            owner = (yield from read_owner(self._state.keys, previous)) if self._state.has_store else None
+            if owner is None or not all(owner.is_at(call.target) for call in calls):
+                raise refuse_previous(previous)
 
     def _find_form(self) -> tuple[ReadRequest, MakeWriter]:
         endpoint = self._caller.endpoint
@@ -256,6 +270,7 @@ class RelayedReply:
                         notices,
                         stream=served.stream,
                         is_last=is_last,
+                        claim=self._claim_forwarded(call),
                     )
                 )
             mode = Mode("translate", "the members of the body are not unique")
@@ -278,6 +293,17 @@ class RelayedReply:
     def _begin(self, exchange: AnyExchange) -> AnyExchange:
         self._exchange = exchange
         return exchange
+
+    def _claim_forwarded(self, call: Call) -> Claim | None:
+        """How it is recorded whose a response is that the provider stores."""
+        state = self._state
+        if self._caller.dialect != RESPONSES or not state.has_store or not state.wants_storing:
+            return None
+
+        def claim(response_id: str) -> Flow[None]:
+            yield from state.write(make_owner_record(state.keys, response_id, call.target))
+
+        return claim
 
     def _store_compacted(self, served: ServedRequest, visibility: Visibility) -> Store | None:
         """How the response of a compaction is stored: whoever continues it goes on from the summary alone."""
@@ -310,6 +336,8 @@ def _answer_load(caller: Caller, served: ServedRequest, make_writer: MakeWriter)
 class _Shallow(msgspec.Struct):
     model: Any = None
     stream: Any = None
+    previous_response_id: Any = None
+    conversation: Any = None
 
 
 def _read(read: ReadRequest, caller: Caller) -> tuple[ServedRequest | None, ConfigError | None]:
@@ -337,6 +365,16 @@ def _find_model(caller: Caller) -> str:
 def _find_stream(caller: Caller) -> bool:
     path = caller.endpoint.path
     return _read_shallow(caller).stream is True or path.endswith((":streamGenerateContent", "/converse-stream"))
+
+
+def _find_state(caller: Caller) -> ProviderState:
+    """What a request that could not be read continues at its provider."""
+    shallow = _read_shallow(caller)
+    named = shallow.conversation
+    given = (shallow.previous_response_id, named.get("id") if isinstance(named, dict) else named)
+    # Whatever is no id names nothing that anybody owns.
+    previous, conversation = (None if each is None else str(each) for each in given)
+    return ProviderState(previous_response_id=previous, conversation=conversation)
 
 
 def _read_shallow(caller: Caller) -> _Shallow:

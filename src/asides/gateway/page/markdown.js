@@ -84,7 +84,7 @@ class Code {
     const label = language ? make("span.language", {}, language) : null;
     const copy = copyButton("quiet", "Copy", () => (this.box.textContent ?? "").replace(/\n$/, ""), { "aria-label": "Copy the code" });
     const pre = reachable(make("pre", { dir: "ltr" }, this.box));
-    this.node = make("div.code", {}, make("div.bar", {}, label, copy), pre);
+    this.node = make("div.code", {}, make("div.codebar", {}, label, copy), pre);
   }
 
   /** @param {string} text */
@@ -212,16 +212,17 @@ export class MarkdownStream {
       return;
     }
     if (this.midLine) {
-      this.continueLine(rest);
+      this.leaf?.add(rest);
       this.waiting = "";
     } else if (!HELD.test(rest) || this.leaf instanceof Code) {
-      if (rest.length < LONG) this.before = this.takeSnapshot();
+      this.before = this.takeSnapshot();
       const read = this.takeLine(rest, true);
       // So much text on one line is a line of its block: it is not read again with each word.
       if (rest.length >= LONG && read) {
         this.midLine = true;
         this.waiting = "";
-      } else if (rest.length >= LONG) this.before = null;
+        this.before = null;
+      }
     }
     this.leaf?.draw();
   }
@@ -233,11 +234,6 @@ export class MarkdownStream {
     if (this.waiting) this.takeLine(this.waiting);
     this.waiting = "";
     this.closeLeaf();
-  }
-
-  /** @param {string} text */
-  continueLine(text) {
-    this.leaf?.add(text);
   }
 
   /** @returns {Snapshot} */

@@ -1,0 +1,217 @@
+"""Who asks, and whether they may: `Authenticator(settings).identify(headers, query, …) → Identity | Refusal`.
+
+Keys decide about clients. The headers Host and Origin decide about browsers, which pages of strangers could use against
+a gateway that needs no key: by a name of theirs that leads here, or by a request across sites. Not here: what is
+answered (relay_handler, web_app).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
+
+from asides.gateway.gateway_settings import GatewaySettings, is_loopback
+
+if TYPE_CHECKING:
+    from multidict import CIMultiDictProxy
+
+CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
+KEY_PARAMETER = "key"
+# Names under which containers reach the machine that they run on. Nobody can register a name below these.
+_OF_CONTAINERS = frozenset({"host.docker.internal", "host.containers.internal"})
+_LONGEST_KEY = 4096
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """Who asks."""
+
+    tenant: str = ""
+    """Whose state it is: a digest of the key; "" where none is needed."""
+    allowed_origin: str = ""
+    """The page of another site that asks, and may read the answer; "" for any other client."""
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a request is not answered."""
+
+    status: int
+    code: str
+    message: str
+    headers: dict[str, str] = {}
+
+
+Headers: TypeAlias = "CIMultiDictProxy[str]"
+Identified: TypeAlias = Identity | Refusal
+
+
+class Authenticator:
+    """Decides who may ask. It keeps digests of keys, and no key."""
+
+    def __init__(self, settings: GatewaySettings) -> None:
+        keys = [key for key in settings.keys if key]
+        self.needs_key = bool(settings.keys)
+        self._digests = [_digest(key) for key in keys]
+        self._tenants = [derive_tenant(key) for key in keys]
+        self._hosts = frozenset(name.lower().strip("[]") for name in (settings.host, *settings.allowed_hosts))
+        self._checks_host = bool(settings.allowed_hosts) or not self.needs_key
+        self._origins = frozenset(origin.lower().rstrip("/") for origin in settings.allowed_origins)
+
+    def identify(self, headers: Headers, query: str = "", *, is_open: bool = False) -> Identified:
+        """Decide about a request. `query`: as it was sent. `is_open`: what it asks for needs no key."""
+        refusal, origin = self.check_browser(headers)
+        if refusal is not None:
+            return refusal
+        if not self.needs_key or is_open:
+            return Identity("", origin)
+        tenant = self._find_tenant(_list_keys(headers, query))
+        if tenant is None:
+            return _NO_KEY
+        return Identity(tenant, origin)
+
+    def check_browser(self, headers: Headers) -> tuple[Refusal | None, str]:
+        """Refuse what a page of a stranger made a browser send. Returns also the page of another site that may ask."""
+        host = headers.get("Host", "")
+        if self._checks_host and host and not self._knows_host(host):
+            return _refuse_host(host), ""
+        origin = headers.get("Origin", "")
+        if not origin:
+            site, mode = headers.get("Sec-Fetch-Site", ""), headers.get("Sec-Fetch-Mode", "")
+            return (_refuse_origin("another site") if site == "cross-site" and mode != "navigate" else None), ""
+        if _is_own(origin, host):
+            return None, ""
+        if origin.lower() in self._origins or "*" in self._origins:
+            return None, origin
+        return _refuse_origin(origin), ""
+
+    def _knows_host(self, host: str) -> bool:
+        name = _read_host(host)
+        return name in self._hosts or name in _OF_CONTAINERS or is_loopback(name)
+
+    def _find_tenant(self, keys: Iterable[str]) -> str | None:
+        """The tenant of the first key that is known. Every comparison takes the same time, whatever it finds."""
+        found: str | None = None
+        for key in keys:
+            digest = _digest(key)
+            for known, tenant in zip(self._digests, self._tenants, strict=True):
+                if hmac.compare_digest(digest, known) and found is None:
+                    found = tenant
+        return found
+
+    def __repr__(self) -> str:
+        return f"Authenticator({len(self._digests)} keys)"
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+def derive_tenant(key: str) -> str:
+    """The tenant of a key: a digest, from which the key cannot be read."""
+    return hmac.digest(b"asides tenant", key.encode(errors="surrogatepass"), "sha256").hex()[:32]
+
+
+def remove_key(query: str) -> str:
+    """The query without keys, as it goes to the relay."""
+    if not query:
+        return query
+    return "&".join(part for part in query.split("&") if not _names_key(part))
+
+
+def remove_credentials(headers: dict[str, str]) -> None:
+    """Take the values of credentials out of headers with lower-case names. A name may show the dialect, so it stays."""
+    for name in CREDENTIAL_HEADERS:
+        if name in headers:
+            headers[name] = ""
+
+
+def _names_key(part: str) -> bool:
+    parsed = parse_qsl(part, keep_blank_values=True)
+    return bool(parsed) and parsed[0][0].lower() == KEY_PARAMETER
+
+
+def _list_keys(headers: Headers, query: str) -> Iterator[str]:
+    """The keys that a client sent, wherever its kind of client puts them."""
+    for value in headers.getall("Authorization", []):
+        scheme, _, key = value.strip().partition(" ")
+        if scheme.lower() == "bearer":
+            yield key.strip()[:_LONGEST_KEY]
+    for name in CREDENTIAL_HEADERS[1:]:
+        yield from (value.strip()[:_LONGEST_KEY] for value in headers.getall(name, []))
+    if query:
+        given = parse_qsl(query)
+        yield from (value[:_LONGEST_KEY] for name, value in given if name.lower() == KEY_PARAMETER)
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode(errors="surrogatepass")).digest()
+
+
+_NO_KEY = Refusal(
+    401,
+    "invalid_api_key",
+    "this gateway needs one of its own keys, and the request has none that it knows. To do: send the key of the "
+    "gateway where you would send the provider's.",
+    {"www-authenticate": "Bearer"},
+)
+
+
+# --- browsers ---------------------------------------------------------------------------------------------------------
+
+
+def write_cors_headers(origin: str) -> dict[str, str]:
+    """The headers that let the page of another site read a response."""
+    return {"access-control-allow-origin": origin, "access-control-expose-headers": "*", "vary": "Origin"}
+
+
+def write_preflight_headers(origin: str, asked: Mapping[str, str]) -> dict[str, str]:
+    """The headers of the answer to a browser that asks before it sends. `asked`: the headers of its request."""
+    headers = write_cors_headers(origin)
+    headers["access-control-allow-methods"] = "GET, HEAD, POST, PUT, PATCH, DELETE"
+    headers["access-control-allow-headers"] = asked.get("Access-Control-Request-Headers", "")[:_LONGEST_KEY]
+    headers["access-control-max-age"] = "600"
+    if asked.get("Access-Control-Request-Private-Network") == "true":
+        headers["access-control-allow-private-network"] = "true"
+    return headers
+
+
+def _read_host(host: str) -> str:
+    """The name in a Host header, without its port."""
+    name, _, port = host.rpartition(":")
+    return (name if name and port.isdigit() else host).lower().strip("[]").rstrip(".")
+
+
+def _is_own(origin: str, host: str) -> bool:
+    """Whether a page is one of ours. Behind a proxy that ends TLS, the scheme may differ."""
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return False
+    return bool(host) and parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower()
+
+
+def _refuse_host(host: str) -> Refusal:
+    name = _shorten(_read_host(host))
+    return Refusal(
+        403,
+        "host_not_allowed",
+        f"this gateway is not known as {name}. Without a key it answers to names of this machine alone, so that no web "
+        f"page can reach it under another. To do: ask 127.0.0.1, or add {name} to allowed_hosts.",
+    )
+
+
+def _refuse_origin(origin: str) -> Refusal:
+    name = _shorten(origin)
+    return Refusal(
+        403,
+        "origin_not_allowed",
+        f"web pages of {name} may not use this gateway. To do: add the page's origin to allowed_origins if you trust "
+        "it.",
+    )
+
+
+def _shorten(text: str) -> str:
+    return "".join(character for character in text[:100] if character.isprintable()) or "that name"

@@ -1,0 +1,129 @@
+"""The web servers that the docs put before a gateway, with the settings of that page: they hold nothing back."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from asides.gateway.embedded import Gateway
+from asides.gateway.gateway_settings import GatewaySettings
+from asides.options import Options
+from asides.settings import load_settings
+from asides.testing import Say, Stage
+
+_PAGE = Path(__file__).resolve().parents[2] / "docs" / "gateway-behind-a-proxy.md"
+_KEY = "gateway-key-of-this-test"
+_WORDS = [f"word{number} " for number in range(12)]
+_PAUSE = 0.15
+
+
+def _find_block(language: str) -> str:
+    blocks = re.findall(rf"^```{language}\n(.+?)^```", _PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return str(blocks[0])
+
+
+def _pick_port() -> int:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def gateway() -> Iterator[str]:
+    scene = Say(text="".join(_WORDS), pause=_PAUSE, piece=len(_WORDS[0]))
+    with Stage([scene]) as stage:
+        options = Options(base_url=stage.url, api_key="any")
+        own = GatewaySettings(port=0, keys=(_KEY,))
+        with Gateway(own, load_settings(environ={}, files=[]), options=options) as gateway:
+            yield gateway.url.removeprefix("http://")
+
+
+@contextmanager
+def _run(words: list[str], port: int) -> Iterator[int]:
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(100):
+            with closing(socket.socket()) as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        yield port
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+@pytest.fixture(params=["nginx", "caddy"])
+def proxy(request: pytest.FixtureRequest, gateway: str, tmp_path: Path) -> Iterator[int]:
+    name = str(request.param)
+    program = shutil.which(name) or shutil.which(name, path="/usr/sbin")
+    if program is None:
+        pytest.skip(f"{name} is not installed")
+    port = _pick_port()
+    if name == "nginx":
+        server = _find_block("nginx").replace("127.0.0.1:8080", f"127.0.0.1:{port}").replace("127.0.0.1:4242", gateway)
+        places = "".join(f"{kind}_temp_path {tmp_path}/{kind};" for kind in ("client_body", "proxy"))
+        file = tmp_path / "nginx.conf"
+        file.write_text(
+            f"daemon off; pid {tmp_path}/pid; error_log stderr; worker_processes 1;\n"
+            f"events {{}}\nhttp {{ access_log off; {places}\n{server}\n}}\n"
+        )
+        words = [program, "-c", str(file), "-p", str(tmp_path), "-e", "stderr"]
+    else:
+        site = _find_block("text").replace("127.0.0.1:8081", f"127.0.0.1:{port}").replace("127.0.0.1:4242", gateway)
+        file = tmp_path / "Caddyfile"
+        file.write_text("{\n\tadmin off\n\tauto_https off\n}\n" + site)
+        words = [program, "run", "--adapter", "caddyfile", "--config", str(file)]
+    with _run(words, port) as port:
+        yield port
+
+
+@contextmanager
+def _ask(port: int, body: dict[str, object]) -> Iterator[http.client.HTTPResponse]:
+    headers = {"content-type": "application/json", "authorization": f"Bearer {_KEY}"}
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+        connection.request("POST", "/v1/chat/completions", json.dumps(body).encode(), headers)
+        with connection.getresponse() as response:
+            yield response
+
+
+def test_a_stream_arrives_as_it_is_written(proxy: int) -> None:
+    question = {"role": "user", "content": "Say twelve words."}
+    body = {"model": "openai-compatible:any", "stream": True, "messages": [question]}
+    with _ask(proxy, body) as response:
+        assert response.status == 200
+        moments: list[float] = []
+        text = ""
+        while line := response.readline():
+            if line.startswith(b"data: {"):
+                choices = json.loads(line[6:])["choices"]
+                if choices and (said := choices[0]["delta"].get("content")):
+                    text += said
+                    moments.append(time.monotonic())
+    assert text == "".join(_WORDS)
+    # Held back, all words would arrive at the end.
+    assert moments[-1] - moments[0] > _PAUSE * len(_WORDS) / 2
+
+
+def test_a_large_request_passes(proxy: int) -> None:
+    question = {"role": "user", "content": "x" * 20_000_000}
+    with _ask(proxy, {"model": "openai-compatible:any", "messages": [question]}) as response:
+        assert response.status == 200
+        assert json.loads(response.read())["choices"][0]["message"]["content"].startswith("word0 word1")
+
+
+def test_a_request_without_the_key_is_refused(proxy: int) -> None:
+    with closing(http.client.HTTPConnection("127.0.0.1", proxy, timeout=30)) as connection:
+        connection.request("GET", "/v1/models")
+        with connection.getresponse() as response:
+            assert response.status == 401
