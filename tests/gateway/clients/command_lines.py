@@ -21,8 +21,8 @@ from asides.values.messages import Message
 from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
+from tests.gateway.served import make_environment, serve
 
-ROOT = Path(__file__).resolve().parents[3]
 CANARY = "kumquat"
 """A word that only the thinking has."""
 CONTENT = "plums 4711"
@@ -126,6 +126,7 @@ class Desk:
     """A home folder, a folder to work in, and a gateway: what a person has who runs a client."""
 
     def __init__(self, folder: Path, stage: Stage | None = None) -> None:
+        self._folder = folder
         self.home = folder / "home"
         self.work = folder / "work"
         self.note = self.work / "note.txt"
@@ -145,36 +146,17 @@ class Desk:
         }
 
     @contextmanager
-    def serve(self, **variables: str) -> Generator[None]:
-        """Run `asides serve` for as long as the block."""
+    def serve(self) -> Generator[None]:
+        """Run `asides serve` for as long as the block: before the stage, if there is one."""
         staged = {} if self._stage is None else {"ASIDES_STAGE": self._stage.url}
-        environment = {**self._own_environment, **staged, **variables}
-        words = [sys.executable, "-m", "asides", "serve", "--port", "0"]
-        log = self.home.parent / "serve.log"
-        with (
-            log.open("w") as errors,
-            subprocess.Popen(
-                words, env=environment, cwd=self.home, stdout=subprocess.PIPE, stderr=errors, text=True
-            ) as process,
-        ):
-            try:
-                assert process.stdout is not None
-                self.url = process.stdout.readline().strip()
-                assert self.url.startswith("http://"), log.read_text()
-                yield
-            finally:
-                process.terminate()
-                process.wait(20)
-
-    @property
-    def _own_environment(self) -> dict[str, str]:
-        local = {name: value for name, value in os.environ.items() if name.startswith("ASIDES_LOCAL")}
-        return {**self.environment, **local, "PYTHONPATH": str(ROOT / "src"), "ASIDES_STATE": str(self.home / "state")}
+        with serve(self._folder, env=staged) as served:
+            self.url = served.url
+            yield
 
     def connect(self, client: str, model: str, *options: str) -> str:
         """Run `asides connect`, and return what it prints for the shell."""
         words = [sys.executable, "-m", "asides", "connect", client, "--url", self.url, "--model", model, *options]
-        ran = self._run(words, self._own_environment)
+        ran = self._run(words, make_environment(self._folder))
         assert ran.code == 0, ran.err
         return ran.out
 

@@ -24,6 +24,7 @@ from tests.gateway.clients.command_lines import (
     NoteModel,
     list_lost_states,
 )
+from tests.local.processes import needs_engine
 
 
 class Case(NamedTuple):
@@ -111,3 +112,23 @@ def test_it_writes_a_file_and_reads_it_back_in_a_later_run(case: Case, tmp_path:
     assert CANARY not in first.out + then.out
     assert [str(received.refusal) for received in stage.requests if received.refusal is not None] == []
     assert list_lost_states(stage, since_task=case.is_bound) == []
+
+
+# --- the model that comes with asides ---------------------------------------------------------------------------------
+
+SUM = "What is 23 * 47?"
+
+
+@needs_engine
+@pytest.mark.engine
+def test_claude_code_asks_the_model_that_comes_with_asides(tmp_path: Path) -> None:
+    client = find_client("claude")
+    desk = Desk(tmp_path)
+    with desk.serve():
+        lines = desk.connect("claude", "local:tiny")
+        words = [*client, "-p", SUM, "--system-prompt", "You answer.", "--tools", ""]
+        asked = desk.run(lines, words, **VARIABLES["claude"])
+        # Its own system prompt and its tools are longer than this model can read.
+        whole = desk.run(lines, [*client, "-p", SUM], **VARIABLES["claude"])
+    assert (asked.code, "1081" in asked.out) == (0, True), asked
+    assert (whole.code, "Prompt is too long" in whole.out) == (1, True), whole
