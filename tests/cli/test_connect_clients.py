@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import runpy
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,8 @@ ACCESS = Access(URL, MODEL, SMALL)
 SCRIPT: dict[str, Any] = runpy.run_path(str(Path(__file__).resolve().parents[2] / "scripts" / "clients.py"))
 
 
-def build(name: str, access: Access = ACCESS, **environ: str) -> Setup:
-    return CLIENTS[name].build(access, HOME, environ)
+def build(name: str, access: Access = ACCESS, environ: Mapping[str, str] | None = None) -> Setup:
+    return CLIENTS[name].build(access, HOME, environ or {})
 
 
 def write(setup: Setup) -> str:
@@ -48,7 +49,7 @@ def test_the_command_lines_learn_the_model_and_are_checked_in_the_installed_vers
 
 @pytest.mark.parametrize("name", CLIENTS)
 def test_a_key_in_a_variable_is_written_nowhere(name: str) -> None:
-    setup = build(name, ACCESS._replace(key=FromVariable("MY_KEY")), MY_KEY=SECRET)
+    setup = build(name, ACCESS._replace(key=FromVariable("MY_KEY")), environ={"MY_KEY": SECRET})
     assert SECRET not in write(setup)
     assert "MY_KEY" in write(setup)
 
@@ -125,19 +126,19 @@ def test_files_are_where_the_variables_of_a_client_say() -> None:
         "opencode": ("XDG_CONFIG_HOME", "opencode/opencode.json"),
     }
     for name, (variable, place) in moved.items():
-        assert build(name, **{variable: "/elsewhere"}).files[0].path == Path("/elsewhere") / place
+        assert build(name, environ={variable: "/elsewhere"}).files[0].path == Path("/elsewhere") / place
 
 
 def test_an_opencode_file_with_comments_is_found(tmp_path: Path) -> None:
     folder = tmp_path / "opencode"
     folder.mkdir()
     (folder / "opencode.jsonc").write_text("{}")
-    assert build("opencode", XDG_CONFIG_HOME=str(tmp_path)).files[0].path == folder / "opencode.jsonc"
+    assert build("opencode", environ={"XDG_CONFIG_HOME": str(tmp_path)}).files[0].path == folder / "opencode.jsonc"
 
 
 @pytest.mark.parametrize("name", ["opencode", "qwen"])
 def test_a_client_without_models_of_its_own_needs_one(name: str) -> None:
-    with pytest.raises(ConfigError, match="needs the name of a model. To do: add --model"):
+    with pytest.raises(ConfigError, match=r"needs the name of a model\. To do: add --model"):
         build(name, ACCESS._replace(model=None, small_model=None))
 
 

@@ -15,7 +15,7 @@ from asides.values.errors import ConfigError
 
 ROW = ("model_providers", "asides")
 VALUES: dict[tuple[str, ...], Any] = {("model",): "a:b", (*ROW, "base_url"): "http://127.0.0.1:4242/v1"}
-DEFAULTS = {("check",): False}
+DEFAULTS: dict[tuple[str, ...], Any] = {("check",): False}
 MINE: dict[FileFormat, str] = {
     "toml": '# mine\nmodel = "gpt-5" # why\n\n[tools]\nweb = true\n',
     "json": '{\n  // mine\n  "model": "gpt-5", // why\n  "tools": { "web": true },\n}\n',
@@ -46,9 +46,10 @@ def test_a_file_gets_the_values_and_keeps_the_rest(tmp_path: Path, form: FileFor
     assert [word in text for word in ("mine", "why", "web", "a:b", "http://127.0.0.1:4242", "gpt-5")] == [True] * 5 + [
         False
     ]
-    assert written.backup == file.path.with_name(file.path.name + BACKUP)
+    assert written.backup is not None
+    assert written.backup.name == file.path.name + BACKUP
     assert written.backup.read_text() == MINE[form]
-    assert [(change.path, change.before) for change in written.changes][0][1] == "gpt-5"
+    assert written.changes[0].before == "gpt-5"
 
 
 @for_each_format

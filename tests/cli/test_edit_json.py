@@ -30,8 +30,8 @@ def test_a_value_changes_and_comments_stay() -> None:
 
 def test_new_values_come_last_in_their_object_and_in_its_style() -> None:
     changed = set_values(COMMENTED, {("env", "Y"): "é", ("new", "deep"): [True, None]})
-    lines = '    "Y": "é",\n  },\n  "l": [1, 2,], // tail\n  "new": {\n    "deep": [\n      true,\n      null\n    ]\n  },\n}\n'
-    assert changed == COMMENTED.partition("  },\n")[0] + lines
+    inside = COMMENTED.partition("  },\n")[0] + '    "Y": "é",\n  },\n  "l": [1, 2,], // tail\n'
+    assert changed == f'{inside}  "new": {{\n    "deep": [\n      true,\n      null\n    ]\n  }},\n}}\n'
 
 
 def test_what_was_set_can_be_removed_without_a_trace() -> None:
@@ -77,7 +77,7 @@ def test_a_broken_text_is_refused_with_its_place(text: str, place: str) -> None:
 
 
 def test_a_value_is_no_object_to_add_to() -> None:
-    with pytest.raises(ConfigError, match="env is no object in the file. To do: change the file by hand"):
+    with pytest.raises(ConfigError, match=r"env is no object in the file\. To do: change the file by hand"):
         set_values('{"env": "x"}', {("env", "A"): "b"})
 
 

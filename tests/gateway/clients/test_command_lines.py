@@ -7,11 +7,11 @@ They run against `asides serve` in front of the strict stage, which refuses a re
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
-from scripts.clients import ClientMissing, find_command
 
 from asides.testing import Stage
 from tests.gateway.clients.command_lines import (
@@ -25,6 +25,8 @@ from tests.gateway.clients.command_lines import (
     list_lost_states,
 )
 from tests.local.processes import needs_engine
+
+SCRIPT: dict[str, Any] = runpy.run_path(str(Path(__file__).resolve().parents[3] / "scripts" / "clients.py"))
 
 
 class Case(NamedTuple):
@@ -90,9 +92,10 @@ VARIABLES = {
 def find_client(name: str) -> list[str]:
     """The words that run a client; skips the test where it is not installed."""
     try:
-        return find_command(name)
-    except ClientMissing as problem:
+        command: list[str] = SCRIPT["find_command"](name)
+    except SCRIPT["ClientMissing"] as problem:
         pytest.skip(str(problem))
+    return command
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: " ".join((case.client, "on", case.model, *case.options)))
