@@ -12,7 +12,6 @@ import msgspec
 from aiohttp import web
 
 from asides import __version__
-from asides.aio import AsyncClient
 from asides.conversations.async_ import AsyncConversation
 from asides.conversations.store.conversation_names import make_name
 from asides.gateway.page_messages import read_note, show_message
@@ -44,6 +43,7 @@ from asides.gateway.page_tables import MOST_TITLE, PageConversation, PageSetting
 from asides.gateway.page_turn import PageStream, PageTurn
 from asides.gateway.requests_api import captures_bodies
 from asides.gateway.service import Service
+from asides.gateway.watched_turn import ServiceClient, WatchedTurn
 from asides.relay.answers.known_models import list_known_models
 from asides.relay.routes import find_route
 
@@ -124,7 +124,6 @@ class ConversationsApi:
     def __init__(self, service: Service) -> None:
         self._service = service
         self.store = PageStore(service.settings.folder)
-        self._client: AsyncClient | None = None
 
     # --- the gateway --------------------------------------------------------------------------------------------------
 
@@ -140,7 +139,7 @@ class ConversationsApi:
                 "default_model": await asyncio.to_thread(find_default_model, self._service.builder),
                 "efforts": ALL_EFFORTS,
                 "keeps_thinking": self._service.builder.settings.keep_thinking,
-                "inspector": {"captures_bodies": captures_bodies(request)},
+                "inspector": {"captures_bodies": captures_bodies(request, self._find_tenant(request))},
             }
         )
 
@@ -159,7 +158,7 @@ class ConversationsApi:
         search = request.query.get("search", "").strip()
         if len(search) > _MOST_SEARCH:
             raise PageError(f"search has at most {_MOST_SEARCH} characters.", "invalid_query")
-        found = await asyncio.to_thread(self.store.list_page, find_tenant(request), search, before, limit + 1)
+        found = await asyncio.to_thread(self.store.list_page, self._find_tenant(request), search, before, limit + 1)
         more = str(found[limit - 1].version) if len(found) > limit else None
         return answer_json({"conversations": [_show(each) for each in found[:limit]], "next": more})
 
@@ -169,7 +168,7 @@ class ConversationsApi:
         check_thinking(body.thinking)
         name = body.model or await asyncio.to_thread(find_default_model, self._service.builder)
         settings = PageSettings(_clean_title(body.title), name, self._find_target(name), body.thinking)
-        made = await asyncio.to_thread(self.store.create, find_tenant(request), settings)
+        made = await asyncio.to_thread(self.store.create, self._find_tenant(request), settings)
         return answer_json(_show(made), 201)
 
     async def show(self, request: web.Request) -> web.StreamResponse:
@@ -195,14 +194,15 @@ class ConversationsApi:
             changes["title"] = _clean_title(body.title)
         if body.model is not msgspec.UNSET:
             changes |= {"model": body.model, "target": self._find_target(body.model)}
-        changed = await asyncio.to_thread(lambda: self.store.change(find_tenant(request), read_id(request), **changes))
+        tenant, identifier = self._find_tenant(request), read_id(request)
+        changed = await asyncio.to_thread(lambda: self.store.change(tenant, identifier, **changes))
         if changed is None:
             raise refuse_unknown()
         return answer_json(_show(changed))
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
         """Delete a conversation."""
-        if not await asyncio.to_thread(self.store.remove, find_tenant(request), read_id(request)):
+        if not await asyncio.to_thread(self.store.remove, self._find_tenant(request), read_id(request)):
             raise refuse_unknown()
         return web.Response(status=204, headers=HEADERS)
 
@@ -214,12 +214,12 @@ class ConversationsApi:
             raise PageError(
                 f"there is no message {body.before}; the conversation has {found.length}.", "no_message", 404
             )
-        made = await asyncio.to_thread(self._fork, found, body.before, find_tenant(request))
+        made = await asyncio.to_thread(self._fork, found, body.before, self._find_tenant(request))
         return answer_json(_show(made), 201)
 
     def _fork(self, source: PageConversation, end: int, tenant: str) -> PageConversation:
         name = make_name("chat")
-        conversation = AsyncConversation(client=self._find_client(), store=self.store, name=source.name)
+        conversation = AsyncConversation(client=ServiceClient(self._service), store=self.store, name=source.name)
         conversation.fork(end, name=name)
         return self.store.adopt_fork(tenant, source, name)
 
@@ -240,23 +240,33 @@ class ConversationsApi:
     async def _stream_turn(
         self, request: web.Request, text: str | None, model: str | None, thinking: str | int | None
     ) -> web.StreamResponse:
+        service = self._service
         found = await self._find(request)
         thinking = found.thinking if thinking is None else thinking
-        chosen = await asyncio.to_thread(choose_model, model or found.model, thinking, self._service.builder)
-        turn = PageTurn(self.store, found, chosen, self._find_client(), self._service.builder.visibility)
+        chosen = await asyncio.to_thread(choose_model, model or found.model, thinking, service.builder)
+        if service.open_requests >= service.settings.max_requests:
+            raise PageError(
+                "the gateway has as many requests under way as it may have. To do: try again later.", "too_many", 503
+            )
+        watched = WatchedTurn(request, service, self._find_tenant(request))
+        turn = PageTurn(self.store, found, chosen, watched, service.builder.visibility)
+        service.open_requests += 1
         try:
             stream = await turn.open(text)
             await self._keep_choice(request, found, chosen, thinking)
-            page = PageStream(request, self._service.settings)
+            page = PageStream(request, service.settings, watched.see_bytes)
             try:
                 await page.open()
                 await turn.run(stream, page.write)
+                await page.response.write_eof()
+            except ConnectionError:
+                pass  # Nobody reads it any more, and what arrived is kept.
             finally:
                 await stream.close()
                 await page.close()
-            await page.response.write_eof()
             return page.response
         finally:
+            service.open_requests -= 1
             await turn.close()
 
     async def _keep_choice(
@@ -265,30 +275,25 @@ class ConversationsApi:
         """The model and the thinking of a question are those of the next one."""
         if (chosen.name, thinking) != (found.model, found.thinking):
             changes = {"model": chosen.name, "target": chosen.target, "thinking": thinking}
-            await asyncio.to_thread(lambda: self.store.change(find_tenant(request), found.id, **changes))
+            tenant = self._find_tenant(request)
+            await asyncio.to_thread(lambda: self.store.change(tenant, found.id, **changes))
 
     # --- what they share ----------------------------------------------------------------------------------------------
+
+    def _find_tenant(self, request: web.Request) -> str:
+        return find_tenant(request, self._service.authenticator)
 
     async def _read(self, request: web.Request, kind: type[Body]) -> Body:
         return await read_json(request, kind, self._service.settings)
 
     async def _find(self, request: web.Request) -> PageConversation:
-        found = await asyncio.to_thread(self.store.find, find_tenant(request), read_id(request))
+        found = await asyncio.to_thread(self.store.find, self._find_tenant(request), read_id(request))
         if found is None:
             raise refuse_unknown()
         return found
 
     def _find_target(self, name: str | None) -> str | None:
         return None if name is None else find_route(name, self._service.builder, "", "").targets[0]
-
-    def _find_client(self) -> AsyncClient:
-        """The client over the service's settings, which may have changed since the last request."""
-        builder = self._service.builder
-        if self._client is None or self._client._call_builder is not builder:  # pyright: ignore[reportPrivateUsage]
-            client = AsyncClient(transport=self._service.transport)
-            client._call_builder = builder  # pyright: ignore[reportPrivateUsage]
-            self._client = client
-        return self._client
 
     def _show_messages(self, messages: list[StoredMessage]) -> list[dict[str, Any]]:
         visibility = self._service.builder.visibility

@@ -22,6 +22,7 @@ from asides.values.events import (
     ToolCallDelta,
     Warned,
 )
+from asides.values.json_form import write_json
 from asides.values.parts import ServerTool, ToolCall, read_arguments
 from asides.values.visibility import Visibility
 
@@ -32,7 +33,11 @@ _Kind = Literal["thought", "text", "refusal", "call", "other"]
 
 def write_event(name: str, data: Any) -> bytes:
     """One server-sent event."""
-    return b"event: %b\ndata: %b\n\n" % (name.encode(), msgspec.json.encode(data))
+    try:
+        written = msgspec.json.encode(data)
+    except UnicodeEncodeError:  # Half a character (a lone surrogate).
+        written = write_json(data).encode()
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), written)
 
 
 class EventWriter:

@@ -47,7 +47,8 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
     model: str | None = None
     thoughts: tuple[NotedThought, ...] = ()
     usage: dict[str, Any] | None = None
-    cost: dict[str, Any] | None = None
+    cost: float | None = None
+    """In US dollars."""
     timing: dict[str, Any] | None = None
     outcome: str | None = None
     stopped: str | None = None
@@ -192,11 +193,9 @@ def show_usage(usage: Usage) -> dict[str, Any] | None:
     return {name: value for name in names if (value := getattr(usage, name)) is not None}
 
 
-def show_cost(cost: Cost | None) -> dict[str, Any] | None:
-    """The price."""
-    if cost is None:
-        return None
-    return {"amount": float(cost.amount), "currency": cost.currency, "origin": cost.origin}
+def show_cost(cost: Cost | None) -> float | None:
+    """The price in US dollars, reported or estimated; None if it is not known."""
+    return None if cost is None else float(cost.amount)
 
 
 def show_timing(timing: Timing | None) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ import msgspec
 from aiohttp import web
 
 from asides.conversations.store import StoreConflict, StoreError
+from asides.gateway.authenticate import Authenticator, Refusal
 from asides.gateway.gateway_settings import GatewaySettings
 from asides.gateway.read_body import read_body
 from asides.relay.error_response import RelayRefusal
@@ -24,8 +25,6 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 MOST_BODY = 2 * 1024 * 1024
 """The bytes of a request of the page: a question and a few settings."""
-TENANT = web.RequestKey("tenant", str)
-"""Where a request holds whose it is."""
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -107,9 +106,12 @@ async def read_json(request: web.Request, kind: type[Body], settings: GatewaySet
         raise PageError("the body is not valid JSON.", "invalid_json") from None
 
 
-def find_tenant(request: web.Request) -> str:
-    """Whose request this is, as whoever checked its key has noted."""
-    return request[TENANT]
+def find_tenant(request: web.Request, authenticator: Authenticator) -> str:
+    """Whose request this is. Raises PageError for nobody's, whoever has checked it before."""
+    found = authenticator.identify(request.headers, request.rel_url.raw_query_string)
+    if isinstance(found, Refusal):
+        raise PageError(found.message, found.code, found.status)
+    return found.tenant
 
 
 def read_id(request: web.Request) -> str:

@@ -7,7 +7,7 @@ It is the file of the command line, so that `asides history` and the page see th
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -144,9 +144,14 @@ class PageStore(SqliteStore):
         """Hold a conversation no more."""
         self._file.run(WRITE, lambda connection: page_tables.release(connection, conversation.key, holder))
 
-    def write_note(self, conversation: PageConversation, place: int, note: bytes) -> None:
-        """Note something about a message."""
-        self._file.run(WRITE, lambda connection: page_tables.write_note(connection, conversation.key, place, note))
+    def write_notes(self, conversation: PageConversation, notes: Mapping[int, bytes | None]) -> None:
+        """Note something about messages, by their places; None: forget what was noted."""
+
+        def work(connection: Connection) -> None:
+            for place, note in notes.items():
+                page_tables.write_note(connection, conversation.key, place, note)
+
+        self._file.run(WRITE, work)
 
     # --- lists --------------------------------------------------------------------------------------------------------
 

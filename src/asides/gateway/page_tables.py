@@ -240,8 +240,11 @@ def read_messages(connection: Connection, key: int, before: int, limit: int) -> 
     return read
 
 
-def write_note(connection: Connection, key: int, place: int, note: bytes) -> None:
-    """Note something about a message; nothing if it is not there."""
+def write_note(connection: Connection, key: int, place: int, note: bytes | None) -> None:
+    """Note something about a message; nothing if it is not there. None: forget what was noted."""
+    if note is None:
+        connection.execute("DELETE FROM page_notes WHERE conversation = ? AND place = ?", (key, place))
+        return
     row = connection.execute(
         "SELECT message FROM messages WHERE conversation = ? AND place = ?", (key, place)
     ).fetchone()

@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from asides.aio import AsyncClient
 from asides.conversations.async_ import AsyncConversation, AsyncConversationStream, run_to_end
 from asides.conversations.store import StoreError
 from asides.gateway.gateway_settings import GatewaySettings
@@ -26,6 +25,7 @@ from asides.gateway.page_requests import HEADERS, PageError, describe_error
 from asides.gateway.page_store import PageStore
 from asides.gateway.page_tables import PageConversation
 from asides.gateway.relay_handler import report_fault
+from asides.gateway.watched_turn import WatchedTurn
 from asides.history.pair import finish_turn
 from asides.options import Options, merge_options
 from asides.values.errors import AsidesError, BadRequest, ContentFiltered, ProtocolError
@@ -52,13 +52,13 @@ class PageTurn:
         store: PageStore,
         conversation: PageConversation,
         chosen: ChosenModel,
-        client: AsyncClient,
+        watched: WatchedTurn,
         visibility: Visibility,
     ) -> None:
         self._store = store
         self._about = conversation
         self._chosen = chosen
-        self._client = client
+        self._watched = watched
         self._visibility = visibility
         self._holder = token_hex(8)
         self._held = False
@@ -66,7 +66,6 @@ class PageTurn:
         self._length = 0
         """How many messages there were when the model was asked."""
         self._has_question = False
-        self.request_id = f"page_{token_hex(12)}"
 
     # --- before -------------------------------------------------------------------------------------------------------
 
@@ -91,9 +90,10 @@ class PageTurn:
     def _prepare(self, text: str | None) -> AsyncConversationStream[Any]:
         chosen = self._chosen
         conversation = self._conversation = AsyncConversation(
-            client=self._client, store=self._store, name=self._about.name
+            client=self._watched.client, store=self._store, name=self._about.name
         )
         conversation.model = chosen.target
+        self._watched.client.asked = chosen.name
         options = chosen.options
         if text is None:
             text = self._choose_continuation(conversation.messages)
@@ -124,9 +124,16 @@ class PageTurn:
         error: AsidesError | None = None
         stopped: str | None = None
         try:
-            started = {"message_id": self._length, "request_id": self.request_id, "model": self._chosen.name}
+            started = {
+                "message_id": self._length,
+                "question_id": self._length - 1 if self._has_question else None,
+                "request_id": self._watched.id,
+                "model": self._chosen.name,
+            }
+            self._watched.begin()
             await write(write_event("started", started))
             async for batch in stream.batches():
+                self._watched.see_events(batch)
                 if written := writer.write(batch):
                     await write(written)
         except AsidesError as problem:
@@ -148,6 +155,7 @@ class PageTurn:
         except AsidesError as problem:
             error, stopped = error or problem, "error"
         reply = stream.partial
+        self._watched.end("failed" if error else "left" if stopped else "done", reply, error)
         try:
             return await run_to_end(lambda: self._record(reply, stopped, error))
         except AsidesError as problem:
@@ -161,7 +169,11 @@ class PageTurn:
         note = make_note(reply, self._name_model(reply), stopped, None if error is None else str(error))
         is_kept = place is not None or not isinstance(error, _REFUSES_QUESTION) or not self._take_back()
         if is_kept:
-            self._store.write_note(self._about, self._length - 1 if place is None else place, msgspec.json.encode(note))
+            # A question that was answered now is one without a note.
+            written, question = msgspec.json.encode(note), self._length - 1
+            self._store.write_notes(
+                self._about, {question: written} if place is None else {question: None, place: written}
+            )
         message = self._show_answer(reply, place, note)
         if error is not None:
             return write_event("error", {**describe_error(error), "question_kept": is_kept, "answer": message})
@@ -227,7 +239,9 @@ class PageStream:
     nobody on the way gives up. A client that takes nothing for too long is left.
     """
 
-    def __init__(self, request: web.Request, settings: GatewaySettings) -> None:
+    def __init__(self, request: web.Request, settings: GatewaySettings, see_bytes: Callable[[int], None]) -> None:
+        """`see_bytes` is told how many bytes were written."""
+        self._see_bytes = see_bytes
         self._request = request
         self._settings = settings
         self.response = web.StreamResponse(
@@ -246,6 +260,7 @@ class PageStream:
         """Write events. Waits for a client that reads slowly."""
         await self.response.write(data)
         self._last = self._loop.time()
+        self._see_bytes(len(data))
 
     async def _ping(self) -> None:
         pause = self._settings.ping_seconds

@@ -16,12 +16,12 @@ from aiohttp import web
 from asides.gateway.page_events import PING
 from asides.gateway.page_requests import (
     HEADERS,
-    TENANT,
     Handler,
     PageError,
     answer_errors,
     answer_json,
     check_query,
+    find_tenant,
     read_json,
     read_number,
     refuse_methods,
@@ -81,10 +81,10 @@ def add_routes(app: web.Application, service: Service) -> None:
     app.on_shutdown.append(end_feeds)
 
 
-def captures_bodies(request: web.Request) -> bool:
+def captures_bodies(request: web.Request, tenant: str) -> bool:
     """Whether the bodies of whoever asks are kept."""
     recent = request.app.get(RECENT_REQUESTS)
-    return recent is not None and recent.captures(request.get(TENANT, ""))
+    return recent is not None and recent.captures(tenant)
 
 
 class RequestsApi:
@@ -178,11 +178,8 @@ class RequestsApi:
         return {"captures_bodies": self._recent.captures(tenant)}
 
     def _find_tenant(self, request: web.Request) -> str:
-        """Whose requests may be seen: those of whoever asks, as they were found to be before this handler."""
-        tenant: str = request.get(TENANT, "")
-        if self._service.authenticator.needs_key and not tenant:
-            raise PageError("this gateway needs a key. To do: send it.", "invalid_api_key", 401)
-        return tenant
+        """Whose requests may be seen: those of whoever asks."""
+        return find_tenant(request, self._service.authenticator)
 
 
 def _write_event(name: str, position: str, data: Any) -> bytes:

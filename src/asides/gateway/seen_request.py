@@ -15,6 +15,7 @@ import msgspec
 from asides.dialects.dialect import HttpRequest, ServedRequest
 from asides.flows.call import Call
 from asides.gateway.black_out import black_out, show_address, show_headers
+from asides.gateway.page_messages import show_cost
 from asides.gateway.repeat_as_curl import select_repeated
 from asides.gateway.watcher import RequestEnd, RequestInfo
 from asides.history.plan import Decision
@@ -275,7 +276,6 @@ class SeenRequest(RelayObserver):
     def to_summary(self) -> Json:
         """The line of the list."""
         info, usage, first = self._info, self._usage, self._first
-        cost = self._cost
         summary: Json = {
             "id": self.id,
             "at": info.at,
@@ -305,8 +305,7 @@ class SeenRequest(RelayObserver):
                 "thinking": usage.thinking,
                 "cached": usage.cached,
             },
-            "cost": None if cost is None else float(cost.amount),
-            "cost_origin": None if cost is None else cost.origin,
+            "cost": show_cost(self._cost),
             "restored": sum(turn.is_found for turn in self._turns),
             "missed": sum(not turn.is_found for turn in self._turns),
             "attempts": self._attempts,

@@ -62,6 +62,7 @@ class Service:
             keys=self.vault.keys,
             state_mode=self.vault.mode,
             lists_home=False,
+            fallback_model=self.builder.settings.model or "",
         )
         self.relay = Relay(self.builder, config)
 

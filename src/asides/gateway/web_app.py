@@ -16,7 +16,6 @@ from asides.gateway.connection import GatewayRunner
 from asides.gateway.conversations_api import add_routes as add_conversations
 from asides.gateway.health import HEALTH_PATHS, add_health
 from asides.gateway.metrics import METRICS_PATH
-from asides.gateway.page_requests import TENANT
 from asides.gateway.relay_handler import handle_relayed
 from asides.gateway.requests_api import add_routes as add_requests
 from asides.gateway.serve_page import add_routes as add_page
@@ -79,7 +78,6 @@ async def _check_caller(request: web.Request, handler: Handler, service: Service
     found = service.authenticator.identify(request.headers, request.rel_url.raw_query_string, is_open=is_open)
     if isinstance(found, Refusal):
         return _answer_error(found.status, found.code, found.message, found.headers)
-    request[TENANT] = found.tenant
     if not found.allowed_origin:
         return await handler(request)
     if is_preflight:

@@ -142,6 +142,11 @@ def return_response(caller: Caller, call: CallLike, request: HttpRequest) -> Flo
     except AsidesError as error:
         clean_error(error, call.target, call.key)
         raise
+    if not (200 <= head.status < 300 or 400 <= head.status < 600):
+        # A redirect, or no status of HTTP.
+        odd = decode_error(find_dialect(call.target.dialect), head, b"", call.target)
+        clean_error(odd, call.target, call.key)
+        raise odd
     body = redact_bytes(b"".join(pieces), redact)
     start = caller.start(head.status, select_response_headers(head.headers, redact))
     yield Emit([*start, body] if body else [*start])
@@ -273,7 +278,7 @@ class ForwardExchange:
             pass  # The status says enough.
         target = self._call.target
         error = decode_error(find_dialect(target.dialect), head, body[:ERROR_BODY_LIMIT], target)
-        if self._is_last and head.status >= 400 and not self._caller.opened_early:
+        if self._is_last and 400 <= head.status < 600 and not self._caller.opened_early:
             self.status = head.status
             redact = build_redactor(collect_secrets(target, self._call.key))
             headers = select_response_headers(head.headers, redact)

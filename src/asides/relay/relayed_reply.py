@@ -6,11 +6,9 @@ translating (translate) themselves.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
-from urllib.parse import unquote
 
 import msgspec
 
@@ -31,33 +29,29 @@ from asides.relay.choose_mode import Mode, choose_mode
 from asides.relay.compacted_exchange import CompactedExchange, Store
 from asides.relay.endpoints import MakeWriter, ReadRequest, find_reply_form, is_load_request, write_load_reply
 from asides.relay.error_response import (
-    MALFORMED,
     ErrorResponse,
     RelayRefusal,
-    refuse_malformed,
     write_ping,
     write_stream_error,
 )
+from asides.relay.find_calls import find_calls
 from asides.relay.forward import Claim, ForwardExchange, build_forward_request
+from asides.relay.read_request_body import read_body, read_shallow
 from asides.relay.relay_config import STREAM_HEADERS, Caller
 from asides.relay.relay_request import RelayMode, RelayOutcome, ResponseStart
-from asides.relay.request_options import FIELD, RequestOptions, collect_options, read_request_options
-from asides.relay.routes import find_route, refuse_unnamed
-from asides.relay.splice_body import find_members
+from asides.relay.request_options import FIELD, RequestOptions, read_request_options
 from asides.relay.state.caller_state import CallerState
 from asides.relay.state.clean_history import holds_envelopes
 from asides.relay.state.response_owners import make_owner_record, read_owner
 from asides.relay.state.sealed_summary import has_foreign_compaction, split_trigger, takes_compactions
-from asides.relay.target_calls import build_calls, explain_missing_key
 from asides.relay.translate.translated_exchange import TranslatedExchange, open_writer
-from asides.values.errors import ConfigError, MissingKey
+from asides.values.errors import ConfigError
 from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 from asides.values.visibility import Visibility
 
 AnyExchange: TypeAlias = TranslatedExchange | CompactedExchange | ForwardExchange
-_MODEL_IN_PATH = re.compile(r"/models?/(.+?)(?::\w+|/converse(?:-stream)?)$")
 
 
 class RelayedReply:
@@ -115,10 +109,8 @@ class RelayedReply:
         writer.created = int(now)
         if not self._caller.started or exchange is None:
             return write_ping(writer)
-        if isinstance(exchange, TranslatedExchange):
+        if isinstance(exchange, (TranslatedExchange, CompactedExchange)):
             return exchange.write_ping()
-        if isinstance(exchange, CompactedExchange):
-            return b""
         return write_ping(writer) if exchange.is_between_events else b""
 
     def write_last_error(self, response: ErrorResponse, *, is_cut: bool = False) -> bytes:
@@ -141,13 +133,12 @@ class RelayedReply:
         """The flow. Raises errors, for whoever writes them."""
         caller = self._caller
         read, make_writer = self._find_form()
-        served, unreadable = _read(read, caller)
+        served, unreadable = read_body(read, caller)
         own = read_request_options(served.prompt.extra.pop(FIELD, None) if served else None, caller.config)
         if served is not None and is_load_request(served, caller.dialect):
             return (yield from _answer_load(caller, served, make_writer))
-        self.asked = model = served.model if served else _find_model(caller)
-        route = find_route(model, caller.builder, caller.config.home, caller.dialect)
-        asked = served or ServedRequest(Prompt((), state=_find_state(caller)), model, _find_stream(caller))
+        asked = served or read_shallow(caller)
+        self.asked = asked.model
         if caller.observer is not None:
             caller.show(caller.observer.see_asked, asked)
         state = asked.prompt.state
@@ -156,11 +147,8 @@ class RelayedReply:
         self._state.wants_storing = state.store is not False
         if state.previous_response_id is not None:
             asked = yield from self._expand(asked, state.previous_response_id)
-        options = collect_options(own, asked.prompt, route, caller.config, caller.builder, caller.layers)
-        try:
-            call = build_calls(caller, asked, options)
-        except MissingKey as problem:
-            raise explain_missing_key(problem, model, route, caller) from None
+        found = find_calls(caller, asked, own)
+        call, options = found.call, found.options
         calls: Sequence[Call] = (call,)
         if call.fallbacks:
             calls = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
@@ -328,60 +316,6 @@ def _answer_load(caller: Caller, served: ServedRequest, make_writer: MakeWriter)
     content_type, body = write_load_reply(served, make_writer)
     yield Emit([*caller.start(200, {"content-type": content_type}), body])
     return RelayOutcome(200, "own", "a request without a question")
-
-
-# --- reading ----------------------------------------------------------------------------------------------------------
-
-
-class _Shallow(msgspec.Struct):
-    model: Any = None
-    stream: Any = None
-    previous_response_id: Any = None
-    conversation: Any = None
-
-
-def _read(read: ReadRequest, caller: Caller) -> tuple[ServedRequest | None, ConfigError | None]:
-    """The request, or the reason why it cannot be read. One that is forwarded need not be."""
-    try:
-        return read(caller.request.body, caller.endpoint.path), None
-    except ConfigError as problem:
-        if find_members(caller.request.body) is None:
-            raise
-        return None, problem
-    except MALFORMED:
-        # A reader that trusted the type of a field. The provider may know better.
-        return None, refuse_malformed()
-
-
-def _find_model(caller: Caller) -> str:
-    """The model of a request that could not be read."""
-    from_path = _MODEL_IN_PATH.search(unquote(caller.endpoint.path))
-    model = from_path[1] if from_path is not None else _read_shallow(caller).model
-    if not isinstance(model, str) or not model:
-        raise refuse_unnamed()
-    return model
-
-
-def _find_stream(caller: Caller) -> bool:
-    path = caller.endpoint.path
-    return _read_shallow(caller).stream is True or path.endswith((":streamGenerateContent", "/converse-stream"))
-
-
-def _find_state(caller: Caller) -> ProviderState:
-    """What a request that could not be read continues at its provider."""
-    shallow = _read_shallow(caller)
-    named = shallow.conversation
-    given = (shallow.previous_response_id, named.get("id") if isinstance(named, dict) else named)
-    # Whatever is no id names nothing that anybody owns.
-    previous, conversation = (None if each is None else str(each) for each in given)
-    return ProviderState(previous_response_id=previous, conversation=conversation)
-
-
-def _read_shallow(caller: Caller) -> _Shallow:
-    try:
-        return msgspec.json.decode(caller.request.body, type=_Shallow)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return _Shallow()
 
 
 def _refuse_state(state: ProviderState) -> ConfigError:

@@ -80,8 +80,8 @@ export class Thought {
     this.tokens = tokens;
     this.stream.end();
     if (!this.text.trim() && !this.words.childNodes.length) {
-      const why = this.kind === "hidden" ? "The provider keeps the words of this thought to itself." :
-        "The words of this thought were not kept.";
+      const why = this.kind !== "hidden" ? "The words of this thought were not kept." :
+        was ? "The provider keeps the words of this thought to itself." : "The words of this thought are not here: they were not kept, or never shown.";
       this.words.append(make("p.absent", {}, why));
       this.element.dataset.empty = "";
       if (!this.chosen) this.element.open = false;
