@@ -25,7 +25,17 @@ from urllib.parse import urlsplit
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import gateway_processes
-from bench.gateway_client import PATHS, Connection, Failed, Said, TickReader, connect, read_stream, read_whole, write_body
+from bench.gateway_client import (
+    PATHS,
+    Connection,
+    Failed,
+    Said,
+    TickReader,
+    connect,
+    read_stream,
+    read_whole,
+    write_body,
+)
 from bench.gateway_processes import BURST, GATEWAYS, QUICK_TICKS, SMALL, TICKS, Gateway
 from bench.payloads import read_profile
 from bench.server import replay_server
@@ -336,7 +346,9 @@ def _small_table(rows: list[Row], rounds: int, quick: bool) -> Table:
     }
     requests = "10,000" if quick else "100,000"
     title = f"gateways, small requests: one at a time, and {CLIENTS} clients; {rounds} rounds"
-    return Table("gateway", title, columns, rows, [f"RSS: after {requests} requests; grown: over the last four fifths."])
+    return Table(
+        "gateway", title, columns, rows, [f"RSS: after {requests} requests; grown: over the last four fifths."]
+    )
 
 
 def _stream_table(rows: list[Row], count: int, rounds: int) -> Table:
@@ -404,7 +416,12 @@ def judge(tables: list[Table]) -> Table:
         for count, rows in zip(STREAMS, streamed, strict=True):
             more = rows.get(name, {})
             reach = 1.2 if "forwarded" in name else 1.5
-            add(f"{name}: CPU per event, {count} streams ÷ pass-through", more.get(f"event_times_{count}"), reach, "most")
+            add(
+                f"{name}: CPU per event, {count} streams ÷ pass-through",
+                more.get(f"event_times_{count}"),
+                reach,
+                "most",
+            )
             add(f"{name}: first event p99 added, {count} streams, ms", more.get(f"first_added_{count}"), 5, "most")
             add(f"{name}: KB per open stream, {count}", more.get(f"kb_{count}"), 60, "most")
     rows = [target.row() for target in found]

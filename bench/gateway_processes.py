@@ -121,7 +121,8 @@ def _write_provider(profile: str, upstream: str) -> str:
     """A host that takes plain chat completions, so that chat is forwarded, and a route with the profile's name."""
     return (
         f'[providers.up-{profile}]\ndialect = "openai_chat"\nbase_url = "{upstream}/{profile}/v1"\nkey = "optional"\n'
-        f"quirks = {{ tags = [], output_with_tools = false }}\nreplay = [{{ models = '*', when = 'never' }}]\n[routes.{profile}]\ntargets = ['up-{profile}:any']\n"
+        f"quirks = {{ tags = [], output_with_tools = false }}\nreplay = [{{ models = '*', when = 'never' }}]\n"
+        f"[routes.{profile}]\ntargets = ['up-{profile}:any']\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""A parsing pass-through: the cheapest honest gateway on the stack of asides. `python -m bench.floors.gateway UPSTREAM`.
+"""A parsing pass-through: the cheapest honest gateway on this stack. `python -m bench.floors.gateway UPSTREAM`.
 
 aiohttp.web in front, aiohttp behind, uvloop if it is installed. Every event is decoded into typed fields and encoded
 again; events that arrive together leave together. It keeps nothing, checks nothing and knows one dialect. The model of
