@@ -17,7 +17,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".npm-packages"
 # `ai` 7 asks for Node 22, and reads streams with Node 20 too.
-PACKAGES = {"ai": "6.0.326", "ai-5": "npm:ai@5.0.277", "ai-7": "npm:ai@7.0.169", "@ag-ui/client": "1.0.0"}
+PACKAGES = {
+    "ai": "6.0.326",
+    "ai-5": "npm:ai@5.0.277",
+    "ai-7": "npm:ai@7.0.169",
+    "@ag-ui/client": "1.0.0",
+    # What the page is checked with: the types of its modules, and how accessible it is.
+    "typescript": "7.0.2",
+    "axe-core": "4.14.0",
+}
 
 
 class NpmMissing(Exception):

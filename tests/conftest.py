@@ -59,8 +59,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 _TESTS = Path(__file__).resolve().parent
-_ONLY_IF_ASKED = ("thorough", "docs", "clients")
-"""Markers of tests that run only with -m; those of the last two also where their file or folder is named."""
+_ONLY_IF_ASKED = ("thorough", "docs", "clients", "browser")
+"""Markers of tests that run only with -m; all but the first also where their file or folder is named."""
 
 
 def _run_fewer_examples(item: pytest.Item) -> None:

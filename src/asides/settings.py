@@ -34,13 +34,16 @@ from asides.settings_files import (
 )
 from asides.values.error_words import suggest_name
 from asides.values.errors import ConfigError, InvalidThinking
+from asides.values.gateway_table import GatewayTable
 from asides.values.notices import Notice
 from asides.values.thinking import Thinking, read_thinking
 from asides.values.visibility import Visibility
 
 _PREFIX = "ASIDES_"
 _BOOL_WORDS = {"yes": True, "on": True, "no": False, "off": False}
-_OTHER_VARIABLES = frozenset({FILE_VARIABLE, STAGE_VARIABLE, "ASIDES_DEBUG", "ASIDES_RELAY_KEY", "ASIDES_STATE"})
+_OTHER_VARIABLES = frozenset(
+    {FILE_VARIABLE, STAGE_VARIABLE, "ASIDES_DEBUG", "ASIDES_GATEWAY_KEY", "ASIDES_RELAY_KEY", "ASIDES_STATE"}
+)
 """Variables of ours that are no settings."""
 _ROWS = "providers"
 _NAMES = ("aliases", "templates", "routes")
@@ -115,6 +118,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The names that a relay serves, from [routes.NAME]: each a `RouteTable` of settings_tables."""
     visibility: Visibility = Visibility()
     """What each place may see of thinking, at most."""
+    gateway: GatewayTable = GatewayTable()
+    """What `asides serve` does where no argument says otherwise."""
     mcp: tuple[McpTable, ...] = ()
     """The user's MCP servers, from [mcp.NAME]."""
     files: tuple[str, ...] = ()
@@ -158,14 +163,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return facts
 
 
-_GROUPS: dict[str, type[Timeouts | Visibility]] = {"timeouts": Timeouts, "visibility": Visibility}
+GROUPS: dict[str, type[Timeouts | Visibility | GatewayTable]]
+GROUPS = {"timeouts": Timeouts, "visibility": Visibility, "gateway": GatewayTable}
 """Tables of settings: each of their fields is one, named group.name."""
 
 
 def _list_names() -> Iterator[str]:
     for name in Settings.__struct_fields__:
-        if name in _GROUPS:
-            yield from (f"{name}.{part}" for part in _GROUPS[name].__struct_fields__)
+        if name in GROUPS:
+            yield from (f"{name}.{part}" for part in GROUPS[name].__struct_fields__)
         elif name not in (*_TABLES, "files", "notices", "origins", "ignored"):
             yield name
 
@@ -178,7 +184,7 @@ SETTINGS = tuple(_list_names())
 def _find_types() -> dict[str, Any]:
     """The type of each setting by its name. Reading the types takes a while, and most processes set nothing."""
     types = {field.name: field.type for field in msgspec.structs.fields(Settings)}
-    parts = ((group, part) for group, kind in _GROUPS.items() for part in msgspec.structs.fields(kind))
+    parts = ((group, part) for group, kind in GROUPS.items() for part in msgspec.structs.fields(kind))
     return types | {f"{group}.{part.name}": part.type for group, part in parts}
 
 
@@ -241,14 +247,14 @@ def load_settings(
                 collector.narrow(name, value, f"file {file.path}")
             else:
                 collector.ignore([name], file)
-    values: dict[str, Any] = {name: {} for name in _GROUPS}
+    values: dict[str, Any] = {name: {} for name in GROUPS}
     for name, value in collector.values.items():
         group, _, part = name.partition(".")
         if part:
             values[group][part] = value
         else:
             values[group] = value
-    values |= {group: kind(**values[group]) for group, kind in _GROUPS.items()}
+    values |= {group: kind(**values[group]) for group, kind in GROUPS.items()}
     for sink, kinds in collector.limits:
         values["visibility"] = values["visibility"].limit(sink, kinds)
     return Settings(
@@ -317,7 +323,7 @@ class _Collector:
     def take_text(self, name: str, text: str, origin: str) -> None:
         if name == "fallbacks":
             self.take(name, _parse_json(text, origin), origin)
-        elif name == "reasoning_allowed_models" or name.startswith("visibility."):
+        elif get_origin(_find_types()[name]) is tuple:
             words = [part.strip() for part in text.split(",") if part.strip()]
             self.take(name, [] if words == ["none"] and name.startswith("visibility.") else words, origin)
         elif _find_types()[name] in (bool, bool | None):
@@ -341,7 +347,7 @@ def _parse_json(text: str, origin: str) -> Any:
 def _flatten(document: Mapping[str, Any], what: str) -> Iterator[tuple[str, Any]]:
     for key, value in document.items():
         name = key.replace("-", "_")
-        if name in _GROUPS and isinstance(value, (Mapping, Timeouts, Visibility)):
+        if name in GROUPS and isinstance(value, (Mapping, Timeouts, Visibility, GatewayTable)):
             parts = value if isinstance(value, Mapping) else msgspec.structs.asdict(value)
             yield from _flatten(
                 {f"{name}.{part}": seconds for part, seconds in parts.items() if seconds is not None}, what

@@ -8,6 +8,8 @@ import msgspec
 import pytest
 
 from asides.dialects import find_dialect
+from asides.options import Options
+from asides.providers.find import find_target
 from asides.relay.error_response import RelayRefusal, write_error_response
 from asides.relay.relay_request import RelayRequest
 from asides.relay.translate.translate_fields import UntranslatableField
@@ -26,7 +28,10 @@ from asides.values.errors import (
     RateLimited,
     UnknownModel,
 )
-from tests.relay.relaying import CALLERS, Door
+from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, TextDelta, ThinkingDelta
+from asides.values.messages import Prompt, user
+from tests.loopback import saying, serving, whole_response
+from tests.relay.relaying import CALLERS, UPSTREAMS, Door, Response, write_request
 from tests.relay.translated import BASES, translate
 
 _STATUSES: list[tuple[AsidesError, int]] = [
@@ -96,3 +101,68 @@ def test_a_field_that_cannot_be_translated_is_named_as_clients_look_for_it() -> 
         assert b"one reply" in response.body
         if caller in ("openai_chat", "openai_responses"):
             assert json.loads(response.body)["error"]["param"] == "n"
+
+
+# --- odd responses of providers ---------------------------------------------------------------------------------------
+
+
+def _ask_odd(upstream: str, caller: str, response: bytes) -> Response:
+    with serving(saying(response)) as server:
+        door = Door(None, options=Options(base_url=server.url, api_key="sk-test", retries=0))
+        return door.send(write_request(caller, upstream, Prompt((user("hi"),), max_tokens=50)))
+
+
+@pytest.mark.parametrize("status", ["199 Odd", "304 Not Modified", "600 Odd", "999 Odd"])
+@pytest.mark.parametrize(
+    ("upstream", "caller"),
+    [
+        ("deepseek:deepseek-v4-pro", "anthropic"),
+        ("anthropic:claude-opus-4-5", "anthropic"),
+        ("openai-responses:gpt-5.2", "openai_responses"),
+        ("gemini:gemini-3-pro-preview", "ollama"),
+    ],
+)
+def test_a_status_that_no_client_expects_is_a_bad_gateway(status: str, upstream: str, caller: str) -> None:
+    response = _ask_odd(upstream, caller, whole_response(b'{"a": 1}', status=status))
+    assert response.status == 502
+    assert "error" in response.json
+
+
+def test_so_is_one_about_a_stored_response() -> None:
+    with serving(saying(whole_response(b"{}", status="999 Odd"))) as server:
+        home = Options(base_url=server.url, api_key="sk-test")
+        door = Door(None, home="openai-responses", home_options=home)
+        assert door.get("/v1/responses/resp_1").status == 502
+
+
+_REPLY: list[Event] = [
+    ReplyStarted("m", "id1"),
+    ThinkingDelta("the kumquat is secret", 0),
+    TextDelta("An answer.", 1),
+    ReplyEnded(StopReason("stop")),
+]
+
+
+@pytest.mark.parametrize("long", [False, True], ids=["short", "long"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+def test_an_error_does_not_quote_the_reply_in_its_body(upstream: str, stream: bool, long: bool) -> None:
+    """Some gateways fail after they have begun to answer, and send what they have under a bad status."""
+    dialect = find_target(upstream, base_url="http://127.0.0.1:9").dialect
+    writer = find_dialect(dialect).writer(model="m", stream=stream)
+    more: list[Event] = [ThinkingDelta("kumquat " * 20_000, 0)] if long else []
+    body = writer.write([_REPLY[0], *more, *_REPLY[1:]])
+    asked_by = "cohere" if dialect != "cohere" else "anthropic"
+    response = _ask_odd(upstream, asked_by, whole_response(body, writer.content_type, status="500 Oops"))
+    assert response.status >= 500
+    assert b"kumquat" not in response.body
+    assert b"An answer" not in response.body
+    assert response.outcome is not None
+    assert "kumquat" not in str(response.outcome.error)
+
+
+def test_the_error_in_a_stream_is_told() -> None:
+    body = b'data: {"choices":[{"delta":{"content":"kumquat"}}]}\n\ndata: {"error":{"message":"out of memory"}}\n\n'
+    response = _ask_odd("deepseek:deepseek-v4-pro", "anthropic", whole_response(body, status="500 Oops"))
+    assert b"out of memory" in response.body
+    assert b"kumquat" not in response.body

@@ -113,7 +113,6 @@ def test_an_unknown_model_is_a_clear_404(path: str, shape: Any) -> None:
         ("/v1/messages", "GET", 405),
         ("/v1/models", "POST", 405),
         ("/api/pull", "POST", 501),
-        ("/v1/responses/compact", "POST", 501),
         ("/v1/tokenize", "POST", 501),
     ],
 )

@@ -50,6 +50,14 @@ def test_options_of_a_request() -> None:
         {"extra": {"model": "another"}},
         {"extra": {"models": ["another"]}},
         {"reply_limits": {"text": 1}},
+        {"timeout": 3601},
+        {"timeout": float("inf")},
+        {"timeout": float("nan")},
+        {"timeout": {"idle": 1e9}},
+        {"timeout": {"first_byte": None}},
+        {"extra": {"previous_response_id": "resp_1"}},
+        {"extra": {"conversation": "conv_1"}},
+        {"extra": {"container": "cntr_1"}},
     ],
     ids=str,
 )
@@ -57,4 +65,9 @@ def test_only_a_trusted_caller_may_ask_for_much(given: dict[str, Any]) -> None:
     with pytest.raises(RelayRefusal) as caught:
         read_request_options(given, RelayConfig())
     assert caught.value.status == 400
-    assert read_request_options(given, RelayConfig(trusts_callers=True)) == given
+    assert str(read_request_options(given, RelayConfig(trusts_callers=True))) == str(given)
+
+
+def test_what_is_usual_is_allowed() -> None:
+    for given in ({"timeout": 60}, {"timeout": {"connect": 5, "total": None}}, {"retries": 3, "max_wait": 30}):
+        assert read_request_options(given, RelayConfig()) == given

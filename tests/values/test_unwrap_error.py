@@ -204,3 +204,28 @@ def test_any_document_gives_an_error(document: Any, dialect: str, status: int) -
 @given(st.binary(max_size=300))
 def test_any_bytes_give_an_error(body: bytes) -> None:
     assert classify(body, status=400) in (None, *KINDS)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'data: {"choices":[{"delta":{"reasoning_content":"kumquat"}}]}\n\ndata: [DONE]\n\n',
+        b'event: message_start\ndata: {"type":"message_start","message":{"content":"kumquat"}}\n\n',
+        b'{"message":{"thinking":"kumquat"}}\n{"message":{"content":"kumquat"},"done":true}\n',
+        b'\x00\x00\x01kumquat {"p":"kumquat"}',
+        b'data: {"choices":[{"delta":{"reasoning_content":"kumquat kumq',
+        b'{"id":"a","choices":[{"message":{"reasoning_content":"kumquat kumq',
+    ],
+)
+def test_what_a_model_says_is_no_message_of_a_server(body: bytes) -> None:
+    assert list_error_messages(body) == []
+    assert "kumquat" not in str(from_status(500, provider="example", body=body))
+
+
+def test_an_error_among_the_events_of_a_reply_is_found() -> None:
+    body = (
+        b'data: {"choices":[{"delta":{"content":"kumquat"}}]}\n\nevent: error\ndata: {"error":{"message":"too long"}}'
+    )
+    error = from_status(500, provider="example", body=body)
+    assert "too long" in str(error)
+    assert "kumquat" not in str(error)

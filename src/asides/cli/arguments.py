@@ -17,6 +17,7 @@ from asides.cli.parse_arguments import (
 )
 from asides.cli.service_arguments import (
     declare_clean,
+    declare_connect,
     declare_doctor,
     declare_keys,
     declare_probe,
@@ -366,6 +367,9 @@ COMMANDS: dict[str, Command] = {
         "Show every setting and its origin, change one, or trust a folder's file.", _declare_config, "asides.cli.config"
     ),
     "serve": Command("Run the gateway: every client on any model.", declare_serve, "asides.cli.serve"),
+    "connect": Command(
+        "Print or write the settings with which a client reaches the gateway.", declare_connect, "asides.cli.connect"
+    ),
     "stage": Command("Run an offline provider on this machine. Needs no key.", declare_stage, "asides.cli.stage"),
     "help": Command("Show the help of a command, or print the manual page.", declare_help, "asides.cli.manual"),
     "completion": Command(

@@ -20,10 +20,11 @@ from asides.cli.inputs import read_file
 from asides.cli.line_input import edit_text
 from asides.cli.render import describe_error
 from asides.cli.request import CallConfig
-from asides.cli.saved_conversations import is_unnamed, list_conversations, open_store
+from asides.cli.saved_conversations import list_conversations, open_store
 from asides.cli.terminal import Terminal
 from asides.client import Client
 from asides.conversations.store import StoreConflict
+from asides.conversations.store.conversation_names import is_unnamed
 from asides.conversations.sync import Conversation
 from asides.flows.offline import explain
 from asides.values.error_words import find_near_name

@@ -21,13 +21,14 @@ from asides.cli.exit_codes import Exit
 from asides.cli.keys import read_stored_keys
 from asides.cli.line_input import HISTORY_FILE
 from asides.cli.render import format_cell, format_columns, indent_lines, print_json, print_lines
-from asides.cli.saved_conversations import STORE_FILE, find_state_folder
+from asides.cli.saved_conversations import find_state_folder
 from asides.cli.terminal import Terminal
 from asides.cli.trust import RECORD, read_file_here, read_settings, trust, untrust
+from asides.conversations.store.conversation_names import STORE_FILE
 from asides.providers.credentials import KEY_FILE
 from asides.providers.find import list_providers
 from asides.providers.key_file import locate_key
-from asides.settings import Settings, is_harmless
+from asides.settings import GROUPS, Settings, is_harmless
 from asides.settings_files import FILE_NAME, FILE_VARIABLE, find_config_folder
 from asides.values.errors import ConfigError
 from asides.values.notices import escape_controls
@@ -156,7 +157,7 @@ def _list_values(document: Mapping[str, Any], inside: str = "") -> Iterator[tupl
     """What trust would allow: every value that does not count without it, with its full name."""
     for key, value in document.items():
         name = f"{inside}{key}"
-        if isinstance(value, Mapping) and (name.startswith("providers") or name in ("timeouts", "visibility")):
+        if isinstance(value, Mapping) and (name.startswith("providers") or name in GROUPS):
             yield from _list_values(value, f"{name}.")
         elif not is_harmless(name.replace("-", "_"), value):
             yield escape_controls(name), value

@@ -21,7 +21,7 @@ from asides.cli.render import print_json, print_lines
 from asides.cli.terminal import Terminal
 from asides.cli.trust import read_settings
 from asides.providers.find import find_target
-from asides.settings import SETTINGS, Settings, load_settings
+from asides.settings import GROUPS, SETTINGS, Settings, load_settings
 from asides.settings_files import FILE_NAME, FILE_VARIABLE, MCP_TABLES, find_config_folder, parse, read_regular_file
 from asides.values.errors import ConfigError, UnknownModel, UnknownProvider, redact_keys
 from asides.values.notices import escape_controls
@@ -71,7 +71,7 @@ def _look_up(settings: Settings, name: str) -> tuple[Any, str]:
         group = group.get(part) if isinstance(group, dict) else None
     if group is None:
         settings.origin(name)  # Raises the error that names the settings.
-    return group, "several" if first in ("timeouts", "visibility") else "file"
+    return group, "several" if first in GROUPS else "file"
 
 
 def _normalise(name: str) -> str:

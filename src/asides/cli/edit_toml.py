@@ -77,6 +77,22 @@ def unset_value(text: str, path: Path) -> str:
     return _check("".join([*lines[: found.first], *kept, *lines[found.end :]]), _remove_copy(document, path))
 
 
+def remove_table(text: str, path: Path) -> str:
+    """The text without a table, with everything in it; as it is where it has none."""
+    document = tomllib.loads(text)
+    if not isinstance(_look_up(document, path), dict):
+        return text
+    statements, lines = _read_statements(text)
+    gone = [each for each in statements if each.path[: len(path)] == path]
+    kept = list(lines)
+    for statement in reversed(gone):
+        first = statement.first
+        if statement.table is None and first > 0 and not kept[first - 1].strip():
+            first -= 1  # The blank line above a header.
+        del kept[first : statement.end]
+    return _check("".join(kept), _remove_copy(document, path))
+
+
 def _check(text: str, expected: Mapping[str, Any]) -> str:
     """Return the text, if its values are the expected ones."""
     try:

@@ -22,9 +22,17 @@ from asides.cli.private_files import hold_lock, write_private_file
 from asides.cli.render import format_columns, print_json, print_lines
 from asides.cli.terminal import Terminal
 from asides.cli.trust import read_settings
+from asides.gateway.gateway_keys import VARIABLE, check_keys
 from asides.providers.credentials import name_cloud, read_key
 from asides.providers.find import find_provider, list_providers
-from asides.providers.key_file import KeyFile, choose_stored_key, find_key_file, locate_key, read_key_file
+from asides.providers.key_file import (
+    GATEWAY_ENTRY,
+    KeyFile,
+    choose_stored_key,
+    find_key_file,
+    locate_key,
+    read_key_file,
+)
 from asides.providers.provider import Provider
 from asides.settings_files import find_config_folder
 from asides.values.errors import ConfigError, UnknownProvider, redact_keys
@@ -35,6 +43,10 @@ _LONGEST_NAME = 64
 _NAME = r"[\w.-]+"
 # The first half of a pair: useless alone.
 _ACCESS_KEY_ID = r"A[A-Z]{3}[A-Z0-9]{12,28}"
+
+
+# What clients of our own gateway have to send.
+_GATEWAY = Provider(name=GATEWAY_ENTRY, title="your gateway", key_env=(VARIABLE,))
 
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
@@ -83,6 +95,8 @@ def _set(arguments: Namespace, path: Path, terminal: Terminal) -> None:
     # Whatever is wrong with the file, it is better known before a key is typed.
     read_key_file(path)
     key = _read_input(row)
+    if row is _GATEWAY:
+        check_keys((key,))
 
     def store(keys: dict[str, str]) -> None:
         keys[row.name] = key
@@ -110,6 +124,8 @@ def _find_row(name: str, rows: Sequence[Provider], *, any_name: bool) -> Provide
     try:
         return find_provider(name, rows)
     except UnknownProvider as problem:
+        if name == GATEWAY_ENTRY:
+            return _GATEWAY
         if any_name:
             return Provider(name=name)
         raise UnknownProvider(f"{problem} A row that only your code has: add --any-name.") from None
@@ -182,7 +198,8 @@ def _remove(arguments: Namespace, path: Path, terminal: Terminal) -> None:
 
 def _list(arguments: Namespace, path: Path, terminal: Terminal) -> None:
     keys = read_key_file(path).keys
-    found = [_describe(row, keys) for row in list_providers(read_settings(terminal).providers)]
+    rows = [*list_providers(read_settings(terminal).providers), _GATEWAY]
+    found = [_describe(row, keys) for row in rows]
     listed = [entry for entry in found if entry is not None]
     named = {entry["entry"] for entry in listed}
     listed += [

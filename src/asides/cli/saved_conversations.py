@@ -6,7 +6,6 @@ keep_conversations says. Not here: the store itself (conversations/store), and `
 
 from __future__ import annotations
 
-import re
 from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -14,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from asides.conversations.store.conversation_names import STORE_FILE, is_unnamed, make_name
 from asides.values.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from asides.conversations.sync import Conversation
 
 FOLDER_VARIABLE = "ASIDES_STATE"
-STORE_FILE = "conversations.db"
-_KINDS = ("last", "ask", "chat")
-# Our names for what the user gave none. Those that begin with "last" give way to the next one.
-_UNNAMED = re.compile(rf"({'|'.join(_KINDS)})-\d{{8}}-\d{{6}}-[0-9a-f]{{6}}")
 
 
 def find_state_folder(environ: Mapping[str, str]) -> Path:
@@ -111,20 +107,14 @@ def find_conversation(arguments: Namespace, environ: Mapping[str, str], stack: E
 
 def make_unnamed(kind: str, environ: Mapping[str, str], stack: ExitStack) -> SavedConversation:
     """A new conversation with a name of ours, which begins with its kind and the time."""
-    return SavedConversation(stack.enter_context(open_store(environ)), _make_name(kind), None)
-
-
-def _make_name(kind: str) -> str:
-    import secrets
-
-    return f"{kind}-{datetime.now(UTC).astimezone():%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+    return SavedConversation(stack.enter_context(open_store(environ)), make_name(kind), None)
 
 
 def keep_unnamed(conversation: Conversation, client: Client, environ: Mapping[str, str], *, all_of_them: bool) -> str:
     """Save a conversation that has no name. Unless all are kept, the one that was kept before is deleted."""
     from asides.conversations.sync import Conversation
 
-    name = _make_name("ask" if all_of_them else "last")
+    name = make_name("ask" if all_of_them else "last")
     with open_store(environ) as store:
         kept = Conversation(conversation.model, system=conversation.system, client=client, store=store, name=name)
         kept.extend(conversation.messages, usage=conversation.usage)
@@ -132,21 +122,17 @@ def keep_unnamed(conversation: Conversation, client: Client, environ: Mapping[st
             # Only those before it: of two questions at a time, the later one stays.
             names = store.names()
             for earlier in names[names.index(name) + 1 :] if name in names else ():
-                if (found := _UNNAMED.fullmatch(earlier)) is not None and found[1] == "last":
+                # A name of ours that begins with "last" gives way to the next one.
+                if is_unnamed(earlier, "last"):
                     store.delete(earlier)
     return name
 
 
-def is_unnamed(name: str) -> bool:
-    """Whether we gave this name, since the user gave none."""
-    return _UNNAMED.fullmatch(name) is not None
-
-
 def keep_for_chat(saved: SavedConversation) -> SavedConversation:
     """Keep a question that a chat goes on with: the next question without a name would delete it."""
-    if saved.store is None or saved.name is None or not (is_unnamed(saved.name) and saved.name.startswith("last")):
+    if saved.store is None or saved.name is None or not is_unnamed(saved.name, "last"):
         return saved
-    name = _make_name("chat")
+    name = make_name("chat")
     saved.store.rename(saved.name, name)
     return saved._replace(name=name)
 

@@ -1,5 +1,5 @@
 """Declares the arguments of the commands that look after histories, keys and servers: doctor, clean, keys, probe,
-stage and serve.
+stage, serve and connect.
 
 Not here: those of the other commands (arguments), and the parsing (parse_arguments).
 """
@@ -124,11 +124,93 @@ def declare_stage(parser: argparse.ArgumentParser) -> None:
 
 
 def declare_serve(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `asides serve`."""
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    """Declare the arguments of `asides serve`. Without one, the setting of [gateway] counts."""
+    parser.add_argument("--host", metavar="ADDRESS", help="the address to listen on (default: 127.0.0.1)")
+    parser.add_argument("--port", type=parse_port, help="its port (default: 4242); 0 picks a free one")
+    parser.add_argument("--workers", type=int, metavar="N", help="the processes that answer (default: 1)")
     parser.add_argument(
-        "--port", type=parse_port, default=4242, help="its port (default: %(default)s); 0 picks a free one"
+        "--key-file",
+        metavar="FILE",
+        help="a file with the keys that clients have to send one of, one in each line; ASIDES_GATEWAY_KEY or `asides "
+        "keys set gateway` do as well. An address that other machines reach needs one",
     )
+    kept = parser.add_argument_group("what is kept")
+    kept.add_argument(
+        "--folder",
+        metavar="FOLDER",
+        help="where reasoning state and conversations are kept (default: where `asides history` finds them)",
+    )
+    kept.add_argument(
+        "--state",
+        choices=("off", "carry-only", "memory", "store"),
+        help="reasoning state between turns: not at all, only with the client, in memory, or also in the folder "
+        "(default)",
+    )
+    answers = parser.add_argument_group("what is answered")
+    answers.add_argument("--no-page", action="store_false", default=None, dest="page", help="do not serve the page")
+    answers.add_argument(
+        "--thinking-field",
+        choices=("reasoning_content", "reasoning", "thinking", "reasoning_details"),
+        metavar="NAME",
+        help="the field for thinking in chat completions: reasoning_content (default), reasoning, thinking or "
+        "reasoning_details",
+    )
+    answers.add_argument("--max-body", type=float, metavar="MB", help="the longest request in megabytes (default: 64)")
+    answers.add_argument(
+        "--ping", type=float, metavar="SECONDS", help="send a sign of life after this much silence (default: 10)"
+    )
+    answers.add_argument(
+        "--drain", type=float, metavar="SECONDS", help="how long replies may take to end after Ctrl-C (default: 30)"
+    )
+    parser.add_argument("--log", choices=("text", "json", "off"), help="a line for each request, on stderr")
+    parser.add_argument("-q", "--quiet", action="store_true", help="do not greet")
+    parser.epilog = (
+        "The address is printed on stdout. Ctrl-C and SIGTERM let replies end, a second one does not; SIGHUP, and a "
+        "change of asides.toml, reload the settings."
+    )
+
+
+def declare_connect(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `asides connect`."""
+    parser.add_argument(
+        "client",
+        nargs="?",
+        metavar="CLIENT",
+        help="claude, codex, gemini, opencode, qwen, openwebui, openai (its libraries), or anthropic (its libraries)",
+    )
+    parser.add_argument("--url", metavar="URL", help="the address of the gateway (default: http://127.0.0.1:4242)")
+    parser.add_argument(
+        "-m", "--model", metavar="PROVIDER:MODEL", help="a model, an alias or a route (default: that of the settings)"
+    )
+    parser.add_argument(
+        "--small-model", metavar="PROVIDER:MODEL", help="for the client's side requests (default: the same model)"
+    )
+    keys = parser.add_mutually_exclusive_group()
+    keys.add_argument(
+        "--key-env", metavar="NAME", help="the variable with the gateway's key (default: ASIDES_GATEWAY_KEY, if set)"
+    )
+    keys.add_argument(
+        "--key", metavar="KEY", help="the key itself, as it is; --key-env is safer: others can read command lines"
+    )
+    parser.add_argument(
+        "--dialect",
+        choices=("chat", "responses", "anthropic", "gemini"),
+        help="which dialect the client speaks, where it speaks several: opencode (default: chat)",
+    )
+    parser.add_argument(
+        "--shell", choices=("bash", "zsh", "fish", "powershell"), help="whose lines to print (default: yours)"
+    )
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument(
+        "--write",
+        action="store_true",
+        help="put it into the client's own settings file; everything else in there stays, and the file as it was is "
+        "kept beside it",
+    )
+    action.add_argument("--undo", action="store_true", help="take out of the file what --write put in")
+    parser.add_argument("--json", action="store_true", help="print one JSON object with all of it")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only what the shell or the file gets")
+    parser.epilog = 'In bash and zsh: eval "$(asides connect claude)". No key is written unless --key gives one.'
 
 
 def parse_port(text: str) -> int:

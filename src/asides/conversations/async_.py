@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, Generic, Self, Unpack, overload
+from typing import Any, Generic, Self, TypeVar, Unpack, overload
 
 from asides import aio
 from asides.aio import AsyncClient, AsyncStream
@@ -26,6 +26,8 @@ from asides.options import ModelLike, Options, SharedOptions
 from asides.values.events import Event
 from asides.values.reply import Output, Output_co, Reply
 from asides.values.visibility import Visibility
+
+Result = TypeVar("Result")
 
 
 class AsyncConversation(ConversationCore[AsyncClient]):
@@ -120,14 +122,14 @@ class AsyncConversation(ConversationCore[AsyncClient]):
                         compacted = await opened.compact(build)
                 else:
                     compacted = await self._client.compact(build)
-                await _run(lambda: replace_compacted(self._history, compacted), in_thread=self.name is not None)
+                await run_to_end(lambda: replace_compacted(self._history, compacted), in_thread=self.name is not None)
                 return build_compacted_reply(compacted)
             compaction = self._prepare_compaction(over, keep_turns, model, options)
             if compaction is None:
                 return None
             client = aio if self._client is None else self._client
             reply = await client.ask(compaction.model, compaction.request, **compaction.options)
-            await _run(lambda: compaction.finish(reply), in_thread=self.name is not None)
+            await run_to_end(lambda: compaction.finish(reply), in_thread=self.name is not None)
         return reply
 
 
@@ -226,17 +228,16 @@ async def _flatten(batches: AsyncIterator[list[Event]]) -> AsyncGenerator[Event,
 
 
 async def _end_turn(turn: Turn, reply: Reply | None) -> None:
-    await _run(lambda: turn.end(reply), in_thread=turn.writes_to_store)
+    await run_to_end(lambda: turn.end(reply), in_thread=turn.writes_to_store)
 
 
-async def _run(work: Callable[[], None], *, in_thread: bool) -> None:
+async def run_to_end(work: Callable[[], Result], *, in_thread: bool = True) -> Result:
     """Do the work, in a thread if it may wait for a disk. A task that is cancelled still finishes it."""
     if not in_thread:
-        work()
-        return
+        return work()
     running = asyncio.ensure_future(asyncio.to_thread(work))
     try:
-        await asyncio.shield(running)
+        return await asyncio.shield(running)
     except asyncio.CancelledError:
         await asyncio.wait([running])
         raise

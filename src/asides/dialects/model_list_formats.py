@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -213,18 +214,40 @@ def _read_ollama_entry(entry: Entry, model: str) -> ModelInfo:
     # Newer servers list what a model can do; older ones leave it to `POST /api/show`.
     capabilities = entry.get_texts("capabilities")
     thinking = None if capabilities is None else ThinkingInfo("thinking" in capabilities)
+    tools, pictures = (True if name in (capabilities or ()) else None for name in ("tools", "vision"))
     context = (entry.get_object("details") or Entry(None)).get_count("context_length")
-    return ModelInfo(model, None, entry.get_timestamp("modified_at"), context, None, thinking, entry.fields)
+    modified = entry.get_timestamp("modified_at")
+    return ModelInfo(model, None, modified, context, None, thinking, entry.fields, tools, pictures)
 
 
 def _write_ollama_entry(model: ModelInfo) -> dict[str, Any]:
-    details = _drop_unset({"context_length": model.context})
-    entry: dict[str, Any] = {"name": model.id, "model": model.id, "details": details}
-    if model.created is not None:
-        entry["modified_at"] = datetime.fromtimestamp(model.created, UTC).isoformat()
+    # Its own command line cuts the digest without asking how long it is, and prints the rest.
+    entry: dict[str, Any] = {
+        "name": model.id,
+        "model": model.id,
+        "modified_at": datetime.fromtimestamp(model.created or 0, UTC).isoformat(),
+        "size": 0,
+        "digest": sha256(model.id.encode("utf-8", "surrogatepass")).hexdigest(),
+        "details": {
+            "parent_model": "",
+            "format": "",
+            "family": "",
+            "families": [],
+            "parameter_size": "",
+            "quantization_level": "",
+            **_drop_unset({"context_length": model.context}),
+        },
+    }
     if model.thinking is not None:
-        entry["capabilities"] = ["completion", "thinking"] if model.thinking.supported else ["completion"]
+        entry["capabilities"] = list_capabilities(model)
     return entry
+
+
+def list_capabilities(model: ModelInfo) -> list[str]:
+    """What a model can do, by Ollama's names. What is not known is left out."""
+    can_think = model.thinking is not None and model.thinking.supported
+    known = {"tools": model.tools, "thinking": can_think, "vision": model.pictures}
+    return ["completion", *(name for name, has_it in known.items() if has_it)]
 
 
 OLLAMA = ModelList(

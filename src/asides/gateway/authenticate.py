@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from asides.gateway.gateway_settings import GatewaySettings
-from asides.values.errors import ConfigError
+from asides.gateway.gateway_settings import GatewaySettings, is_loopback
 
 if TYPE_CHECKING:
     from multidict import CIMultiDictProxy
@@ -108,15 +106,6 @@ class Authenticator:
         return f"Authenticator({len(self._digests)} keys)"
 
 
-def check_address(settings: GatewaySettings) -> None:
-    """Raise a ConfigError for a gateway that anyone could use: one that other machines reach, without a key."""
-    if not any(settings.keys) and not is_loopback(settings.host):
-        raise ConfigError(
-            f"{settings.host} can be reached from other machines, and the gateway has no key. To do: set a key, or use "
-            "the host 127.0.0.1."
-        )
-
-
 # --- keys -------------------------------------------------------------------------------------------------------------
 
 
@@ -127,7 +116,7 @@ def derive_tenant(key: str) -> str:
 
 def remove_key(query: str) -> str:
     """The query without keys, as it goes to the relay."""
-    if KEY_PARAMETER not in query:
+    if not query:
         return query
     return "&".join(part for part in query.split("&") if not _names_key(part))
 
@@ -152,12 +141,9 @@ def _list_keys(headers: Headers, query: str) -> Iterator[str]:
             yield key.strip()[:_LONGEST_KEY]
     for name in CREDENTIAL_HEADERS[1:]:
         yield from (value.strip()[:_LONGEST_KEY] for value in headers.getall(name, []))
-    if KEY_PARAMETER in query:
-        yield from (
-            value[:_LONGEST_KEY]
-            for name, value in parse_qsl(query, max_num_fields=None)
-            if name.lower() == KEY_PARAMETER
-        )
+    if query:
+        given = parse_qsl(query)
+        yield from (value[:_LONGEST_KEY] for name, value in given if name.lower() == KEY_PARAMETER)
 
 
 def _digest(key: str) -> bytes:
@@ -174,17 +160,6 @@ _NO_KEY = Refusal(
 
 
 # --- browsers ---------------------------------------------------------------------------------------------------------
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host can only be this machine."""
-    name = host.lower().strip("[]").rstrip(".")
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
 
 
 def write_cors_headers(origin: str) -> dict[str, str]:

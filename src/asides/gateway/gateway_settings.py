@@ -1,16 +1,22 @@
 """What a gateway needs to know before it starts: addresses, keys, limits, and where it keeps things.
 
-Not here: routes, aliases and rows, which are settings of every relay (settings), and the arguments (cli/serve).
+`build_settings` makes it of [gateway] and the keys; `check_settings` refuses what would not be safe. Not here: routes,
+aliases and rows, which are settings of every relay (settings), the keys themselves (gateway_keys), and the arguments
+(cli/serve).
 """
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from pathlib import Path
 
 import msgspec
 
+from asides.gateway.gateway_keys import HOW_TO_MAKE, VARIABLE, check_keys
 from asides.relay.relay_config import ThinkingField
 from asides.relay.state.turn_state import StateMode
+from asides.values.errors import ConfigError
+from asides.values.gateway_table import GatewayTable, LogFormat
 
 DEFAULT_PORT = 4242
 MEGABYTE = 1024 * 1024
@@ -28,6 +34,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     Where keys are needed, any name will do unless some are set here."""
     allowed_origins: tuple[str, ...] = ()
     """The web pages that may use it, as "https://chat.example.org"; "*": every page. Its own page always may."""
+    open_metrics: bool = False
+    """Whether /metrics needs no key where other paths need one."""
     folder: Path | None = None
     """Where the vault and the conversations of the page are kept; None: in memory, as long as the process lives."""
     state_mode: StateMode = "store"
@@ -49,6 +57,73 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     max_body: int = 64 * MEGABYTE
     max_requests: int = 2000
     """The requests under way at once. One more gets 503."""
+    log: LogFormat = "text"
 
     def __repr__(self) -> str:
         return f"GatewaySettings({self.host}:{self.port}, {len(self.keys)} keys)"
+
+
+# What a running gateway cannot change.
+_FIXED = ("host", "port", "workers", "folder", "state_mode", "page", "max_body", "log")
+
+
+def build_settings(table: GatewayTable, keys: tuple[str, ...], folder: Path | None) -> GatewaySettings:
+    """The settings of a gateway, of [gateway] and of what it does not hold."""
+    return GatewaySettings(
+        host=table.host,
+        port=table.port,
+        keys=keys,
+        allowed_hosts=table.allowed_hosts,
+        allowed_origins=table.allowed_origins,
+        open_metrics=table.open_metrics,
+        folder=folder,
+        state_mode=table.state,
+        thinking_field=table.thinking_field,
+        page=table.page,
+        workers=table.workers,
+        ping_seconds=table.ping_seconds,
+        drain_seconds=table.drain_seconds,
+        max_body=int(table.max_body_mb * MEGABYTE),
+        max_requests=table.max_requests,
+        log=table.log,
+    )
+
+
+def check_settings(settings: GatewaySettings) -> None:
+    """Raise a ConfigError for an address that cannot be one, for weak keys, and for other machines without a key."""
+    host = settings.host
+    if not host.strip() or "/" in host or any(mark.isspace() for mark in host) or host.count(":") == 1:
+        raise ConfigError(
+            f"{host!r} is no address to listen on. To do: write a name or an IP address alone, such as 127.0.0.1; the "
+            "port has an option of its own."
+        )
+    check_keys(settings.keys)
+    check_address(settings)
+
+
+def check_address(settings: GatewaySettings) -> None:
+    """Raise a ConfigError for a gateway that anyone could use: one that other machines reach, without a key."""
+    if not any(settings.keys) and not is_loopback(settings.host):
+        raise ConfigError(
+            f"{settings.host} can be reached from other machines, and whoever reaches it would use your accounts: it "
+            f"needs a key. To do: {HOW_TO_MAKE}, set it as {VARIABLE} or name its file with --key-file, and give it to "
+            "your clients as their API key; or leave --host out, for this machine alone."
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host can only be this machine."""
+    name = host.lower().strip("[]").rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def merge_changes(running: GatewaySettings, loaded: GatewaySettings) -> tuple[GatewaySettings, tuple[str, ...]]:
+    """What a running gateway uses of newly loaded settings, and the names of those that need a new start."""
+    kept = {name: getattr(running, name) for name in _FIXED}
+    changed = tuple(name for name, value in kept.items() if getattr(loaded, name) != value)
+    return msgspec.structs.replace(loaded, **kept), changed

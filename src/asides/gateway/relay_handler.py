@@ -82,7 +82,8 @@ async def handle_relayed(request: web.Request, service: Service) -> web.StreamRe
             except RelayRefusal as problem:
                 refusal = problem
         dialect = find_dialect_of(method, path, query, headers)
-        info = RequestInfo(name, method, path, dialect, read_client(headers), identity.tenant, started, at, relayed)
+        client, address = read_client(headers), request.remote or ""
+        info = RequestInfo(name, method, path, dialect, client, identity.tenant, started, at, relayed, address)
         answer = _Answer(request, service, info, identity)
         if relayed is None or refusal is not None:
             return await answer.refuse(refusal or RelayRefusal(_FAULT, status=500))

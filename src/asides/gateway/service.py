@@ -8,8 +8,8 @@ from __future__ import annotations
 import msgspec
 
 from asides.flows.build_call import CallBuilder
-from asides.gateway.authenticate import Authenticator, check_address
-from asides.gateway.gateway_settings import GatewaySettings
+from asides.gateway.authenticate import Authenticator
+from asides.gateway.gateway_settings import GatewaySettings, check_address
 from asides.gateway.watcher import RequestWatcher
 from asides.options import Options
 from asides.relay.observer import RelayObserver
@@ -50,8 +50,11 @@ class Service:
         """Who is told of requests. Add them before the first request."""
         self.use(call_settings)
 
-    def use(self, call_settings: Settings | None) -> None:
-        """Use these settings for the requests that begin from now on."""
+    def use(self, call_settings: Settings | None, settings: GatewaySettings | None = None) -> None:
+        """Use these settings for the requests that begin from now on. `settings`: None for those it has."""
+        if settings is not None:
+            self.settings = settings
+            self.authenticator = Authenticator(settings)
         self.builder = CallBuilder(self._options, settings=self._show_thinking(call_settings))
         config = RelayConfig(
             sink="gateway",
@@ -59,6 +62,7 @@ class Service:
             keys=self.vault.keys,
             state_mode=self.vault.mode,
             lists_home=False,
+            fallback_model=self.builder.settings.model or "",
         )
         self.relay = Relay(self.builder, config)
 

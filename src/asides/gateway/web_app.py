@@ -13,15 +13,19 @@ from aiohttp import web
 
 from asides.gateway.authenticate import Refusal, write_cors_headers, write_preflight_headers
 from asides.gateway.connection import GatewayRunner
+from asides.gateway.conversations_api import add_routes as add_conversations
+from asides.gateway.health import HEALTH_PATHS, add_health
+from asides.gateway.metrics import METRICS_PATH
 from asides.gateway.relay_handler import handle_relayed
+from asides.gateway.requests_api import add_routes as add_requests
 from asides.gateway.serve_page import add_routes as add_page
 from asides.gateway.service import Service
 
 SERVICE = web.AppKey("service", Service)
 _PAGE = "/ui/"
 _PAGE_API = "/ui/api/"
-# What needs no key: whether the process lives, and the way to the page.
-_OPEN = frozenset({"/healthz", "/readyz", "/ui"})
+# What needs no key: the way to the page.
+_OPEN = frozenset({"/ui"})
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -45,7 +49,11 @@ def make_app(service: Service) -> web.Application:
     app = web.Application(client_max_size=service.settings.max_body, middlewares=[check_caller])
     app[SERVICE] = service
     app.on_cleanup.append(close)
+    add_health(app, service)
     add_page(app, service)
+    if service.settings.page:
+        add_conversations(app, service)
+        add_requests(app, service)
     app.router.add_route("*", _PAGE + "{path:.*}", _answer_unknown)
     # The handler itself lets a client send its body, once it knows that it will read it.
     app.router.add_route("*", "/{path:.*}", relay, expect_handler=_expect_nothing)
@@ -60,9 +68,13 @@ def make_runner(app: web.Application) -> web.AppRunner:
 async def _check_caller(request: web.Request, handler: Handler, service: Service) -> web.StreamResponse:
     """Let a request of the page, or for figures, through if whoever asks may."""
     path = request.rel_url.raw_path
+    if path in HEALTH_PATHS:
+        # They tell nothing, and whoever watches over processes asks by any name.
+        return await handler(request)
     is_preflight = request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
     is_file = path.startswith(_PAGE) and not path.startswith(_PAGE_API)
-    is_open = is_preflight or is_file or path in _OPEN
+    is_open_metrics = path == METRICS_PATH and service.settings.open_metrics
+    is_open = is_preflight or is_file or is_open_metrics or path in _OPEN
     found = service.authenticator.identify(request.headers, request.rel_url.raw_query_string, is_open=is_open)
     if isinstance(found, Refusal):
         return _answer_error(found.status, found.code, found.message, found.headers)

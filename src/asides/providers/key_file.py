@@ -20,6 +20,9 @@ from asides.providers.provider import Provider
 from asides.settings_files import find_config_folder, is_open_to_others, read_regular_file
 from asides.values.errors import ConfigError, UnknownProvider
 
+GATEWAY_ENTRY = "gateway"
+"""The name of the key that clients of our own gateway have to send."""
+
 
 class KeyFile(msgspec.Struct, frozen=True):
     """What the file holds: keys by the names of their rows."""

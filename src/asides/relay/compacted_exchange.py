@@ -17,7 +17,7 @@ from asides.flows.call import Call
 from asides.flows.exchange import Exchange
 from asides.flows.steps import Emit, Flow, Open
 from asides.history.summary import build_summary_request, has_words
-from asides.relay.error_response import ErrorResponse, RelayRefusal, write_stream_error
+from asides.relay.error_response import ErrorResponse, RelayRefusal, write_ping, write_stream_error
 from asides.relay.relay_config import STREAM_HEADERS, Caller
 from asides.relay.state.caller_state import CallerState
 from asides.relay.state.relay_keys import can_encrypt
@@ -68,8 +68,8 @@ class CompactedExchange:
         )
         self._prompt = prompt
         detail = f"{call.target.provider.name} wrote a summary, which the relay has sealed"
-        told = (*notices, *call.notices, Notice("compaction_summarised", detail, "input"))
-        self._call = msgspec.structs.replace(call, prompt=prompt, notices=told, expected=None)
+        all_notices = (*notices, *call.notices, Notice("compaction_summarised", detail, "input"))
+        self._call = msgspec.structs.replace(call, prompt=prompt, notices=all_notices, expected=None)
         self._exchange = Exchange(self._call)
         self._item_id = make_item_id()
         self.status = 0
@@ -89,9 +89,13 @@ class CompactedExchange:
         """The error that ends a stream which has begun."""
         return write_stream_error(self._writer, response)
 
+    def write_ping(self) -> bytes:
+        """A sign of life inside the stream."""
+        return write_ping(self._writer)
+
     def steps(self, began: float | None = None) -> Flow[Reply]:
         """The flow: it emits the head of the response, signs of work, and at the end the item."""
-        flow = self._exchange.steps(began)
+        flow = self._caller.count_requests(self._exchange.steps(began))
         value: Any = None
         error: BaseException | None = None
         try:
@@ -99,6 +103,7 @@ class CompactedExchange:
                 step = flow.send(value) if error is None else flow.throw(error)
                 value = error = None
                 if type(step) is Emit:
+                    self._caller.show_events(step.events)
                     if self._served.stream:
                         yield from self._write(self._tell_of_work())
                     continue

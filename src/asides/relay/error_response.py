@@ -128,6 +128,8 @@ def choose_status(error: AsidesError, dialect: str) -> int:
             return 403 if error.status == 403 else 401
         case RateLimited():
             return 429
+        case ProviderError() if error.status is not None and not 200 <= error.status < 600:
+            return 502  # no status of HTTP
         case Overloaded():
             if error.status in (None, 408, 409, 200, 503, 529):
                 return _OVERLOADED.get(dialect, _BUSY)

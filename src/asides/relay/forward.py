@@ -25,13 +25,14 @@ from asides.flows.retry import ERROR_BODY_LIMIT, clean_error, decode_error, fetc
 from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep, UseCall
 from asides.options import CallOptions
 from asides.providers.credentials import KeySource, collect_secrets, find_key
-from asides.providers.find import find_host
+from asides.providers.find import find_host, find_row
 from asides.providers.provider import Target
 from asides.relay.relay_config import STREAM_HEADERS, Caller
 from asides.relay.relay_request import RelayOutcome
 from asides.relay.splice_body import splice_body
+from asides.relay.whole_events import EventSplitter, find_splitter
 from asides.values.errors import AsidesError, ProtocolError, ProviderError, TransportError
-from asides.values.events import Warned
+from asides.values.events import Event, ReplyStarted, Warned
 from asides.values.messages import Prompt, user
 from asides.values.notices import Notice
 from asides.values.redaction import Redact, build_redactor, redact_bytes
@@ -72,6 +73,8 @@ _NAMES_MODEL_IN_PATH = ("gemini", "bedrock")
 
 Record = Callable[[Reply], Flow[None]]
 """Stores what has to be kept of a complete reply."""
+Claim = Callable[[str], Flow[None]]
+"""Records whose the reply of this id is, which its provider stores."""
 
 
 def build_forward_request(call: Call, caller: Caller, stream: bool, drop: tuple[str, ...] = ()) -> HttpRequest | None:
@@ -146,26 +149,36 @@ def return_response(caller: Caller, call: CallLike, request: HttpRequest) -> Flo
     except AsidesError as error:
         clean_error(error, call.target, call.key)
         raise
+    if not (200 <= head.status < 300 or 400 <= head.status < 600):
+        # A redirect, or no status of HTTP.
+        odd = decode_error(find_dialect(call.target.dialect), head, b"", call.target)
+        clean_error(odd, call.target, call.key)
+        raise odd
     body = redact_bytes(b"".join(pieces), redact)
     start = caller.start(head.status, select_response_headers(head.headers, redact))
     yield Emit([*start, body] if body else [*start])
     return RelayOutcome(head.status, "forward", "asked where it is stored", call.target.provider.name)
 
 
-def forward_to_home(caller: Caller) -> Flow[RelayOutcome] | None:
-    """Forward a request about a stored response to the home provider; None if it has no home that speaks its dialect,
-    or if no provider has such a response: an id with a slash would lead elsewhere with the provider's key.
+def forward_to_host(caller: Caller, host: str = "") -> Flow[RelayOutcome] | None:
+    """Forward a request about a stored response to the provider that has it; "": the home. None if there is none that
+    speaks its dialect, or if no provider has such a response: an id with a slash would lead elsewhere with the
+    provider's key.
     """
     config, request = caller.config, caller.request
-    if not config.home or _RESPONSE_ID.fullmatch(caller.endpoint.names["response"]) is None:
+    rows = caller.builder.rows
+    host = host or config.home
+    if not host or _RESPONSE_ID.fullmatch(caller.endpoint.names["response"]) is None:
         return None
-    base_url = config.home_options.get("base_url")
-    target = find_host(config.home, base_url=base_url, rows=caller.builder.rows)
+    is_home = bool(config.home) and find_row(host, rows) is find_row(config.home, rows)
+    own = config.home_options if is_home else caller.builder.defaults
+    base_url = own.get("base_url")
+    target = find_host(host, base_url=base_url, rows=rows)
     row = target.provider.with_dialect(caller.dialect)
     if row is None:
         return None
     target = msgspec.structs.replace(target, provider=row)
-    key = find_key(row, config.home_options.get("api_key"), base_url=target.base_url)
+    key = find_key(row, own.get("api_key"), base_url=target.base_url)
     path = (
         urlsplit(target.base_url).path.rstrip("/") + caller.endpoint.path[caller.endpoint.path.rindex("/responses/") :]
     )
@@ -190,9 +203,12 @@ class ForwardExchange:
         *,
         stream: bool = False,
         is_last: bool = True,
+        claim: Claim | None = None,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        """`served`: the request as it was read; None if it could not be. `is_last`: no other target follows."""
+        """`served`: the request as it was read; None if it could not be. `is_last`: no other target follows. `claim`:
+        called with the id of a reply before the caller knows it.
+        """
         self._call = call
         self._request = request
         self._caller = caller
@@ -201,12 +217,13 @@ class ForwardExchange:
         self._notices = (*notices, *call.notices)
         self._stream = stream
         self._is_last = is_last
+        self._claim = claim
         self._jitter = jitter
         self._reader: ResponseReader | None = None
         self.status = 0
         """The status that the caller got."""
-        self._tail = b""
-        """The last bytes that the caller got, four at least, or all."""
+        self._splitter: EventSplitter | None = None
+        """Finds whole events; None before the response has begun."""
         self.is_cut = False
         """Whether a stream that has begun broke off, so that its end has to be told."""
 
@@ -220,11 +237,11 @@ class ForwardExchange:
         """Whether the caller got the head of the response."""
         return self._caller.started
 
-    def is_between_events(self, *, is_sse: bool) -> bool:
+    @property
+    def is_between_events(self) -> bool:
         """Whether the caller has whole events so far, and more may follow."""
-        reader = self._reader
-        is_over = reader is not None and getattr(reader.decoder, "done", False)
-        return not is_over and (not self._tail or self._tail.endswith(_BLANK_LINES if is_sse else b"\n"))
+        is_over = self._reader is not None and getattr(self._reader.decoder, "done", False)
+        return not is_over and (self._splitter is None or self._splitter.is_between)
 
     def steps(self, began: float | None = None) -> Flow[Reply]:
         """The flow: it emits the head and the bytes of the response. Its errors leave after their response did, if no
@@ -268,7 +285,7 @@ class ForwardExchange:
             pass  # The status says enough.
         target = self._call.target
         error = decode_error(find_dialect(target.dialect), head, body[:ERROR_BODY_LIMIT], target)
-        if self._is_last and head.status >= 400 and not self._caller.opened_early:
+        if self._is_last and 400 <= head.status < 600 and not self._caller.opened_early:
             self.status = head.status
             redact = build_redactor(collect_secrets(target, self._call.key))
             headers = select_response_headers(head.headers, redact)
@@ -295,7 +312,7 @@ class ForwardExchange:
         if not self._stream:
             return (yield from self._receive_whole(headers))
         headers |= STREAM_HEADERS
-        started: list[Any] = [*caller.start(head.status, headers, self._notices)]
+        splitter = self._splitter = find_splitter(headers.get("content-type", ""))
         is_recorded = False
         lost: TransportError | None = None
         while True:
@@ -309,33 +326,42 @@ class ForwardExchange:
                 events = reader.feed(data)
                 if caller.observer is not None:
                     caller.show_events(events)
+                if self._claim is not None:
+                    yield from self._claim_reply(events)
                 if getattr(decoder, "done", False) and decoder.failure is None:
                     # The caller may be back with its next request as soon as it has the last event.
                     is_recorded = True
                     caller.show_events(reader.finish())
                     yield from self._keep()
-            self._tail = data if len(data) > 3 else (self._tail + data)[-4:]
-            yield Emit([*started, data])
-            started = []
+            if whole := splitter.feed(data):
+                yield Emit([whole] if caller.started else [*self._start(headers), whole])
         if not is_recorded:
             caller.show_events(reader.finish(lost))
             if decoder.failure is None:
                 yield from self._keep()
-        if started:
-            yield Emit(started)
         self.is_cut = not is_recorded and lost is not None and decoder.failure is not None
+        if not self.is_cut or not caller.config.reports_cuts:
+            rest = splitter.flush()
+            if rest or not (caller.started or lost):
+                yield Emit([*self._start(headers), rest] if rest else self._start(headers))
         return reader.reply()
+
+    def _start(self, headers: dict[str, str]) -> list[Any]:
+        """The head of a stream, which leaves with its first event. Until then another target may be asked."""
+        return [*self._caller.start(self.status, headers, self._notices)]
 
     def _receive_whole(self, headers: dict[str, str]) -> Flow[Reply]:
         reader = self._reader
         if reader is None:
             raise AssertionError("a reader is made before the body is read")
         pieces: list[bytes] = []
+        events: list[Event] = []
         while data := (yield Read()):
             pieces.append(data)
-            self._caller.show_events(reader.feed(data))
-        events = reader.finish()
+            events += reader.feed(data)
+        events += reader.finish()
         self._caller.show_events(events)
+        yield from self._claim_reply(events)
         if reader.decoder.failure is None:
             yield from self._keep()
         warned = [event.notice for event in events if isinstance(event, Warned)]
@@ -343,11 +369,16 @@ class ForwardExchange:
         yield Emit([*start, *pieces])
         return reader.reply()
 
+    def _claim_reply(self, events: list[Event]) -> Flow[None]:
+        """Say whose reply this is, once: its provider may store it, and the id is all that one needs to read it."""
+        started = next((event for event in events if isinstance(event, ReplyStarted)), None)
+        if self._claim is not None and started is not None and started.id:
+            claim, self._claim = self._claim, None
+            yield from claim(started.id)
+
     def _keep(self) -> Flow[None]:
         if self._record is not None and (reply := self.partial) is not None:
             yield from self._record(reply)
 
 
 _NO_HEAD = Head(0, {})
-# The ends of an event in a stream of events.
-_BLANK_LINES = (b"\n\n", b"\r\n\r\n", b"\r\r")

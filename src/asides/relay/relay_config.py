@@ -67,6 +67,11 @@ class RelayConfig(msgspec.Struct, frozen=True):
     """Where reasoning state is kept. "memory" and "store" need a store of records beside the transport."""
     lists_home: bool = True
     """Whether lists of models hold those of the home provider too, which takes a request."""
+    lists_providers: bool = False
+    """Whether lists of a relay without a home ask each provider that has a key, which takes time. Else they hold the
+    models that our table knows by name."""
+    fallback_model: str = ""
+    """The model that answers for names which no provider with a key has; "": such a request fails."""
     stores_responses: bool = True
     """Whether responses can be continued with `previous_response_id`, unless their request says `store: false`."""
 

@@ -6,11 +6,9 @@ translating (translate) themselves.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
-from urllib.parse import unquote
 
 import msgspec
 
@@ -23,6 +21,7 @@ from asides.relay.answers.stored_responses import (
     can_store,
     join_messages,
     read_previous,
+    refuse_conversation,
     refuse_previous,
     store_response,
 )
@@ -30,32 +29,29 @@ from asides.relay.choose_mode import Mode, choose_mode
 from asides.relay.compacted_exchange import CompactedExchange, Store
 from asides.relay.endpoints import MakeWriter, ReadRequest, find_reply_form, is_load_request, write_load_reply
 from asides.relay.error_response import (
-    MALFORMED,
     ErrorResponse,
     RelayRefusal,
-    refuse_malformed,
     write_ping,
     write_stream_error,
 )
-from asides.relay.forward import ForwardExchange, build_forward_request
+from asides.relay.find_calls import find_calls
+from asides.relay.forward import Claim, ForwardExchange, build_forward_request
+from asides.relay.read_request_body import read_body, read_shallow
 from asides.relay.relay_config import STREAM_HEADERS, Caller
 from asides.relay.relay_request import RelayMode, RelayOutcome, ResponseStart
-from asides.relay.request_options import FIELD, RequestOptions, collect_options, read_request_options
-from asides.relay.routes import find_route, refuse_unnamed
-from asides.relay.splice_body import find_members
+from asides.relay.request_options import FIELD, RequestOptions, read_request_options
 from asides.relay.state.caller_state import CallerState
 from asides.relay.state.clean_history import holds_envelopes
+from asides.relay.state.response_owners import make_owner_record, read_owner
 from asides.relay.state.sealed_summary import has_foreign_compaction, split_trigger, takes_compactions
-from asides.relay.target_calls import build_calls, explain_missing_key
 from asides.relay.translate.translated_exchange import TranslatedExchange, open_writer
-from asides.values.errors import ConfigError, MissingKey
+from asides.values.errors import ConfigError
 from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 from asides.values.visibility import Visibility
 
 AnyExchange: TypeAlias = TranslatedExchange | CompactedExchange | ForwardExchange
-_MODEL_IN_PATH = re.compile(r"/models?/(.+?)(?::\w+|/converse(?:-stream)?)$")
 
 
 class RelayedReply:
@@ -113,12 +109,9 @@ class RelayedReply:
         writer.created = int(now)
         if not self._caller.started or exchange is None:
             return write_ping(writer)
-        if isinstance(exchange, TranslatedExchange):
+        if isinstance(exchange, (TranslatedExchange, CompactedExchange)):
             return exchange.write_ping()
-        if isinstance(exchange, CompactedExchange):
-            return b""
-        is_sse = writer.content_type == "text/event-stream"
-        return write_ping(writer) if exchange.is_between_events(is_sse=is_sse) else b""
+        return write_ping(writer) if exchange.is_between_events else b""
 
     def write_last_error(self, response: ErrorResponse, *, is_cut: bool = False) -> bytes:
         """The end of a stream that has begun and failed, in the caller's dialect; b"" where its end is said already.
@@ -140,13 +133,12 @@ class RelayedReply:
         """The flow. Raises errors, for whoever writes them."""
         caller = self._caller
         read, make_writer = self._find_form()
-        served, unreadable = _read(read, caller)
+        served, unreadable = read_body(read, caller)
         own = read_request_options(served.prompt.extra.pop(FIELD, None) if served else None, caller.config)
         if served is not None and is_load_request(served, caller.dialect):
             return (yield from _answer_load(caller, served, make_writer))
-        self.asked = model = served.model if served else _find_model(caller)
-        route = find_route(model, caller.builder, caller.config.home, caller.dialect)
-        asked = served or ServedRequest(Prompt(()), model, _find_stream(caller))
+        asked = served or read_shallow(caller)
+        self.asked = asked.model
         if caller.observer is not None:
             caller.show(caller.observer.see_asked, asked)
         state = asked.prompt.state
@@ -155,11 +147,8 @@ class RelayedReply:
         self._state.wants_storing = state.store is not False
         if state.previous_response_id is not None:
             asked = yield from self._expand(asked, state.previous_response_id)
-        options = collect_options(own, asked.prompt, route, caller.config, caller.builder, caller.layers)
-        try:
-            call = build_calls(caller, asked, options)
-        except MissingKey as problem:
-            raise explain_missing_key(problem, model, route, caller) from None
+        found = find_calls(caller, asked, own)
+        call, options = found.call, found.options
         calls: Sequence[Call] = (call,)
         if call.fallbacks:
             calls = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
@@ -172,6 +161,8 @@ class RelayedReply:
         self._state.is_changed = self._state.is_changed or holds_envelopes(caller.request.body)
         for each in calls:
             self._modes[id(each.target)] = self._choose(each, options)
+        if caller.request.tenant:
+            yield from self._check_owner(state, calls)
         if unreadable is not None or self._state.has_unknown_previous or state.conversation is not None:
             calls = self._keep_forwarded(calls, unreadable or _refuse_state(state))
         first = calls[0]
@@ -210,6 +201,17 @@ class RelayedReply:
         self._state.is_changed = True
         prompt = msgspec.structs.replace(served.prompt, messages=(*messages, *served.prompt.messages))
         return msgspec.structs.replace(served, prompt=prompt)
+
+    def _check_owner(self, state: ProviderState, calls: Sequence[Call]) -> Flow[None]:
+        """Raise for a conversation at the provider that is not the caller's own, as for one that does not exist."""
+        if state.conversation is not None:
+            # None is made through a relay, so that none is known to be a tenant's.
+            raise refuse_conversation(state.conversation)
+        if self._state.has_unknown_previous and state.previous_response_id is not None:
+            previous = state.previous_response_id
+            owner = (yield from read_owner(self._state.keys, previous)) if self._state.has_store else None
+            if owner is None or not all(owner.is_at(call.target) for call in calls):
+                raise refuse_previous(previous)
 
     def _find_form(self) -> tuple[ReadRequest, MakeWriter]:
         endpoint = self._caller.endpoint
@@ -256,6 +258,7 @@ class RelayedReply:
                         notices,
                         stream=served.stream,
                         is_last=is_last,
+                        claim=self._claim_forwarded(call),
                     )
                 )
             mode = Mode("translate", "the members of the body are not unique")
@@ -278,6 +281,17 @@ class RelayedReply:
     def _begin(self, exchange: AnyExchange) -> AnyExchange:
         self._exchange = exchange
         return exchange
+
+    def _claim_forwarded(self, call: Call) -> Claim | None:
+        """How it is recorded whose a response is that the provider stores."""
+        state = self._state
+        if self._caller.dialect != RESPONSES or not state.has_store or not state.wants_storing:
+            return None
+
+        def claim(response_id: str) -> Flow[None]:
+            yield from state.write(make_owner_record(state.keys, response_id, call.target))
+
+        return claim
 
     def _store_compacted(self, served: ServedRequest, visibility: Visibility) -> Store | None:
         """How the response of a compaction is stored: whoever continues it goes on from the summary alone."""
@@ -302,48 +316,6 @@ def _answer_load(caller: Caller, served: ServedRequest, make_writer: MakeWriter)
     content_type, body = write_load_reply(served, make_writer)
     yield Emit([*caller.start(200, {"content-type": content_type}), body])
     return RelayOutcome(200, "own", "a request without a question")
-
-
-# --- reading ----------------------------------------------------------------------------------------------------------
-
-
-class _Shallow(msgspec.Struct):
-    model: Any = None
-    stream: Any = None
-
-
-def _read(read: ReadRequest, caller: Caller) -> tuple[ServedRequest | None, ConfigError | None]:
-    """The request, or the reason why it cannot be read. One that is forwarded need not be."""
-    try:
-        return read(caller.request.body, caller.endpoint.path), None
-    except ConfigError as problem:
-        if find_members(caller.request.body) is None:
-            raise
-        return None, problem
-    except MALFORMED:
-        # A reader that trusted the type of a field. The provider may know better.
-        return None, refuse_malformed()
-
-
-def _find_model(caller: Caller) -> str:
-    """The model of a request that could not be read."""
-    from_path = _MODEL_IN_PATH.search(unquote(caller.endpoint.path))
-    model = from_path[1] if from_path is not None else _read_shallow(caller).model
-    if not isinstance(model, str) or not model:
-        raise refuse_unnamed()
-    return model
-
-
-def _find_stream(caller: Caller) -> bool:
-    path = caller.endpoint.path
-    return _read_shallow(caller).stream is True or path.endswith((":streamGenerateContent", "/converse-stream"))
-
-
-def _read_shallow(caller: Caller) -> _Shallow:
-    try:
-        return msgspec.json.decode(caller.request.body, type=_Shallow)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return _Shallow()
 
 
 def _refuse_state(state: ProviderState) -> ConfigError:

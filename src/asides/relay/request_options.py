@@ -31,11 +31,14 @@ _ALLOWED = frozenset(
 )
 # What decides where a request and its key go, and what protects the memory of this process.
 _OF_TRUSTED_CALLERS = frozenset({"api_key", "base_url", "reply_limits"})
-# How much work other callers may ask for.
+# How much work other callers may ask for, and how long they may keep a connection to a provider.
 _MOST = {"retries": 10, "max_wait": 600}
+_MOST_SECONDS = 3600
 _MOST_FALLBACKS = 16
 # Fields of a body that choose a model: those that a caller may use are in its own field.
 _CHOOSES_MODEL = ("model", "models", "modelId")
+# Fields that name what a provider's account holds: the relay checks whose it is where the caller's dialect has them.
+_IN_ACCOUNT = ("previous_response_id", "conversation", "prompt", "container", "cachedContent", "thread", "background")
 _OWN = frozenset({"fallbacks", "visibility", "forward"})
 # The limits protect programs whose tools grow unnoticed. A relay's callers chose theirs, and agents have many.
 _NO_TOOL_LIMITS = Options(tools_max_count=100_000, tools_max_json_kb=1_000_000)
@@ -103,6 +106,25 @@ def _check_limits(options: Mapping[str, Any]) -> None:
     extra = options.get("extra")
     if isinstance(extra, Mapping) and any(name in extra for name in _CHOOSES_MODEL):
         raise RelayRefusal(f"{FIELD}.extra names no model: model does.", param=f"{FIELD}.extra")
+    held = next((name for name in _IN_ACCOUNT if name in extra), None) if isinstance(extra, Mapping) else None
+    if held is not None:
+        raise RelayRefusal(
+            f"{FIELD}.extra has no {held} here: the account of the provider is not the caller's own. To do: leave it "
+            "out.",
+            param=f"{FIELD}.extra",
+        )
+    _check_timeout(options.get("timeout"))
+
+
+def _check_timeout(timeout: Any) -> None:
+    """Raise a RelayRefusal for a wait that is longer than a caller may keep a connection, or has no end."""
+    waits = timeout if isinstance(timeout, Mapping) else {} if timeout is None else {"timeout": timeout}
+    for name, seconds in waits.items():
+        is_long = isinstance(seconds, (int, float)) and not seconds <= _MOST_SECONDS
+        if is_long or (seconds is None and name != "total"):
+            raise RelayRefusal(
+                f"{FIELD}.timeout is at most {_MOST_SECONDS} seconds here, for each wait.", param=f"{FIELD}.timeout"
+            )
 
 
 def collect_options(

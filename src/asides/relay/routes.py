@@ -14,13 +14,15 @@ import msgspec
 from asides.options import Options
 from asides.providers.find import find_row
 from asides.providers.table import find_maker
+from asides.relay.client_names import drop_marks, list_spellings
 from asides.relay.error_response import RelayRefusal
 from asides.values.errors import UnknownModel
 
 if TYPE_CHECKING:
     from asides.flows.build_call import CallBuilder
 
-_GLOB_MARKS = frozenset("*?[")
+GLOB_MARKS = frozenset("*?[")
+"""What makes a name a pattern."""
 
 
 class Route(msgspec.Struct, frozen=True):
@@ -32,6 +34,8 @@ class Route(msgspec.Struct, frozen=True):
     """The name of the route of the settings; "" if it is none."""
     is_guess: bool = False
     """The name looks as if it began with a provider's, and none is called so: a model of the home may be."""
+    is_bare: bool = False
+    """The name says neither a provider nor a route: it was taken for a model of the home, or of the dialect's maker."""
 
 
 def find_route(model: str, builder: CallBuilder, home: str, dialect: str) -> Route:
@@ -42,17 +46,21 @@ def find_route(model: str, builder: CallBuilder, home: str, dialect: str) -> Rou
     settings = builder.settings
     if (found := _find_named(name, settings.routes)) is not None:
         return found
-    if name in settings.aliases:
-        return Route((settings.resolve_model(name),))
-    # Models of hosts that serve those of many makers have names with a slash.
-    if is_qualified(name, builder, slashes=home in ("", find_maker(dialect))):
-        return Route((name,))
+    for spelled in list_spellings(name, dialect):
+        if (found := _find_named(spelled, settings.routes)) is not None:
+            return found
+        if spelled in settings.aliases:
+            return Route((settings.resolve_model(spelled),))
+        # Models of hosts that serve those of many makers have names with a slash.
+        if is_qualified(spelled, builder, slashes=home in ("", find_maker(dialect))):
+            return Route((spelled,))
+    name = drop_marks(name, dialect)
     if (matching := _find_matching(name, settings.routes)) is not None:
         return matching
     provider = home or find_maker(dialect)
     if provider is None:
         raise UnknownModel(f"the model {name!r} names no provider. To do: write provider:model.")
-    return Route((f"{provider}:{name}",), is_guess=home in ("", find_maker(dialect)) and ":" in name)
+    return Route((f"{provider}:{name}",), is_guess=home in ("", find_maker(dialect)) and ":" in name, is_bare=True)
 
 
 def refuse_unnamed() -> RelayRefusal:
@@ -71,7 +79,7 @@ def is_qualified(name: str, builder: CallBuilder, *, slashes: bool = True) -> bo
 def list_own_names(builder: CallBuilder) -> list[str]:
     """The names that the settings give to models, for lists: routes, then aliases."""
     settings = builder.settings
-    routes = [name for name in settings.routes if not _GLOB_MARKS.intersection(name)]
+    routes = [name for name in settings.routes if not GLOB_MARKS.intersection(name)]
     return list(dict.fromkeys([*routes, *settings.aliases]))
 
 
@@ -83,7 +91,7 @@ def _find_named(name: str, routes: dict[str, Any]) -> Route | None:
 def _find_matching(name: str, routes: dict[str, Any]) -> Route | None:
     """The first route whose name is a pattern that fits."""
     for pattern, table in routes.items():
-        if _GLOB_MARKS.intersection(pattern) and fnmatchcase(name, pattern):
+        if GLOB_MARKS.intersection(pattern) and fnmatchcase(name, pattern):
             return _build_route(pattern, table)
     return None
 

@@ -35,6 +35,10 @@ class ModelInfo(msgspec.Struct, frozen=True):
     thinking: ThinkingInfo | None = None
     raw: dict[str, Any] = {}
     """The entry as received."""
+    tools: bool | None = None
+    """Whether it calls tools."""
+    pictures: bool | None = None
+    """Whether it accepts pictures."""
 
 
 class ModelPage(msgspec.Struct, frozen=True):

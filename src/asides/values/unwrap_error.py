@@ -57,9 +57,8 @@ def list_error_messages(body: bytes | str, message: str = "", code: str = "", pa
     found: list[ErrorMessage] = []
     if isinstance(body, bytes):
         body = body[:_LONGEST_BODY].decode("utf-8", "replace")
-    _read_text(body[:_LONGEST_BODY], "", "", 0, found)
-    if message:
-        _read_text(message[:_LONGEST_BODY], code, param, 0, found)
+    for text, its_code, its_param in ((body, "", ""), (message, code, param)):
+        _read_text(drop_reply_events(text[:_LONGEST_BODY]), its_code, its_param, 0, found)
     unique: dict[str, ErrorMessage] = {}
     for each in found:
         known = unique.get(each.text)
@@ -72,6 +71,35 @@ def list_error_messages(body: bytes | str, message: str = "", code: str = "", pa
 def find_innermost(messages: list[ErrorMessage]) -> ErrorMessage | None:
     """The message with the most wrappers around it, the first of them; None without any."""
     return max((message for message in messages if message.text), key=lambda message: message.depth, default=None)
+
+
+# --- streams ------------------------------------------------------------------------------------------------------
+
+_EVENT_LINE = r"\s*(?:data|event|id|retry)?:"
+_EMPTY_EVENT = r"\s*(?:(?:event|id|retry)?:.*|data:\s*(?:\[DONE\])?\s*)?\Z"
+
+
+def drop_reply_events(text: str) -> str:
+    """The body of an error without the events of a reply, if it is a stream: no error may quote what a model thinks."""
+    if "\0" in text:  # frames of AWS
+        return ""
+    lines = text.splitlines()
+    if len(lines) < 2 and re.match(_EVENT_LINE, text) is None:
+        return text
+    kept = [line for line in lines if not _is_reply_event(line)]
+    if len(kept) == len(lines):
+        return text
+    return "" if all(re.match(_EMPTY_EVENT, line) for line in kept) else "\n".join(kept)
+
+
+def _is_reply_event(line: str) -> bool:
+    """Whether a line is a document without the words of a server. That of an event may be cut off."""
+    data = re.sub(_EVENT_LINE, "", line, count=1).strip()
+    if not data.startswith("{") or (len(data) == len(line.strip()) and _parse(data) is None):
+        return False
+    found: list[ErrorMessage] = []
+    _read_text(data, "", "", 1, found)
+    return not found
 
 
 # --- documents ----------------------------------------------------------------------------------------------------
@@ -170,8 +198,11 @@ def _read_text(text: str, code: str, param: str, depth: int, found: list[ErrorMe
         after = text.lower().find(_BEDROCK)
         if after >= 0 and (first is None or first.start() > after) and text[after + len(_BEDROCK) :].strip():
             _read_text(text[after + len(_BEDROCK) :], code, param, depth + 1, found)
-        elif rest := _shorten(text if first is None else _read_objects(text, code, param, depth, found)):
-            found.append(ErrorMessage(rest, code, param, depth))
+        else:
+            rest = _shorten(text if first is None else _read_objects(text, code, param, depth, found))
+            # A document that was cut off, and has no words in it, may be a reply.
+            if rest and rest[0] != "{":
+                found.append(ErrorMessage(rest, code, param, depth))
 
 
 def _parse(text: str) -> Any:

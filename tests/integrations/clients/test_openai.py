@@ -108,7 +108,7 @@ def test_a_conversation_is_compacted_and_goes_on(behind: Behind, stage: OpenStag
         compacted = client.responses.compact(model=model, input="I am Ada.")
         assert compacted.output[-1].type == "compaction"
         assert compacted.usage.total_tokens > 0
-        said: Any = [*(item.model_dump(exclude_none=True) for item in compacted.output)]
+        said: Any = [item.to_dict(warnings=False) for item in compacted.output]
         response = client.responses.create(model=model, input=[*said, {"role": "user", "content": "Who am I?"}])
         assert response.output_text
 

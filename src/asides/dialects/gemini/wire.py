@@ -15,6 +15,7 @@ import msgspec
 from asides.providers.provider import Target
 from asides.values.errors import ProviderError, from_status
 from asides.values.events import StopKind
+from asides.values.unwrap_error import drop_reply_events
 from asides.values.usage import Usage, normalise_usage
 
 NOTHING = msgspec.Raw(b"null")
@@ -322,7 +323,8 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes, target: T
     try:
         document: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        document = body.decode("utf-8", "replace") if len(body) < 500 and not body.lstrip().startswith(b"<") else None
+        is_text = len(body) < 500 and not body.lstrip().startswith(b"<")
+        document = drop_reply_events(body.decode("utf-8", "replace")) if is_text else None
     if isinstance(document, list) and document:
         document = document[0]
     error = document.get("error", document) if isinstance(document, dict) else document

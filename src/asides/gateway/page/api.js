@@ -118,13 +118,14 @@ async function readJson(response, signal) {
 export async function events(path, how, onEvent, signal) {
   const response = await ask(path, { ...how, signal, accept: "text/event-stream" });
   if (!response.body) return;
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
   const parse = makeParser(onEvent);
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) break;
-      parse(value);
+      parse(decoder.decode(value, { stream: true }));
     }
   } catch (problem) {
     throw whyBroken(problem, signal);

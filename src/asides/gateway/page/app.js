@@ -153,12 +153,20 @@ function decodePart(part) {
   }
 }
 
+/** Load a style sheet once; settled when it is there, or cannot be had. @param {string} name @returns {Promise<void>} */
+function loadStyle(name) {
+  if (document.querySelector(`link[href="${name}"]`)) return Promise.resolve();
+  return new Promise((resolve) => {
+    document.head.append(make("link", { rel: "stylesheet", href: name, onload: () => resolve(), onerror: () => resolve() }));
+  });
+}
+
 /** @param {HTMLElement} main @returns {Promise<View>} */
 async function mountRequests(main) {
   const name = "./inspector.js";
   try {
-    const { mountInspector } = await import(name);
-    return { unmount: mountInspector(main, api) };
+    const [{ mountInspector }] = await Promise.all([import(name), loadStyle("inspector.css")]);
+    return { unmount: mountInspector(main, api, shell) };
   } catch {
     main.append(make("div.middle", {}, make("div.notecard", {},
       make("h1", {}, "Requests"), make("p", {}, "This gateway shows no requests."))));

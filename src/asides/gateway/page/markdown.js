@@ -1,7 +1,9 @@
 // @ts-check
 // Draws Markdown as it arrives: paragraphs, headings, lists, quotes, code, tables. A finished block is never touched again;
 // only the last line is drawn anew, so that a long answer costs no more per word than a short one.
-// Everything is text nodes. Not here: the inside of a line (inline.js).
+// Everything is text nodes. Each line runs in its own direction by style (unicode-bidi: plaintext); only lists and quotes, which
+// have a side, carry dir="auto", since a browser looks for the first letter again with each change.
+// Not here: the inside of a line (inline.js).
 
 import { copyButton, make, reachable } from "./dom.js";
 import { renderInline } from "./inline.js";
@@ -11,9 +13,9 @@ import { renderInline } from "./inline.js";
  * @typedef {{type: "root" | "quote" | "item", node: HTMLElement, list?: HTMLElement, mark?: string, indent: number, start: number}} Container
  */
 /** A block that holds lines. @typedef {Paragraph | Code | Table} Leaf */
-/** @typedef {{stack: Container[], sizes: [HTMLElement, number][], leaf: Leaf | null, leafMark: any, blank: boolean}} Snapshot */
+/** @typedef {{stack: Container[], ends: [HTMLElement, ChildNode | null][], leaf: Leaf | null, leafMark: any, blank: boolean}} Snapshot */
 
-const LONG = 4096;
+const LONG = 2048;
 const CHUNK = 80;
 const DEEPEST = 12;
 const HELD = /^\s*(?:[-*+#>|`~_=:\s]+|\d{1,9}[.)]?)\s*$/;
@@ -24,7 +26,7 @@ const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])( {1,4}|$)/;
 const QUOTE = /^ {0,3}> ?/;
 const DASHES = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
 
-/** Text of one paragraph. Long ones are cut, so that only the last part is drawn again. */
+/** Text of one paragraph. Very long ones are cut into parts with a layout of their own, so that only the last is drawn again. */
 class Paragraph {
   /** @param {HTMLElement} node */
   constructor(node) {
@@ -41,8 +43,8 @@ class Paragraph {
     while (this.raw.length - this.done > 2 * LONG) {
       const space = this.raw.slice(this.done + LONG, this.done + 2 * LONG).search(/\s/);
       const cut = this.done + LONG + (space < 0 ? LONG : space + 1);
-      const part = make("span", {}, renderInline(this.raw.slice(this.done, cut)));
-      const rest = make("span");
+      const part = make("span.part", {}, renderInline(this.raw.slice(this.done, cut)));
+      const rest = make("span.part");
       if (this.tail === this.node) this.node.replaceChildren(part, rest);
       else this.tail.replaceWith(part, rest);
       this.tail = rest;
@@ -58,10 +60,9 @@ class Paragraph {
     return this.raw.length;
   }
 
-  /** @param {number} mark */
+  /** Whoever restores draws later, or ends. @param {number} mark */
   restore(mark) {
     this.raw = this.raw.slice(0, mark);
-    this.draw();
   }
 
   end() {
@@ -84,7 +85,7 @@ class Code {
     const label = language ? make("span.language", {}, language) : null;
     const copy = copyButton("quiet", "Copy", () => (this.box.textContent ?? "").replace(/\n$/, ""), { "aria-label": "Copy the code" });
     const pre = reachable(make("pre", { dir: "ltr" }, this.box));
-    this.node = make("div.code", {}, make("div.bar", {}, label, copy), pre);
+    this.node = make("div.code", {}, make("div.codebar", {}, label, copy), pre);
   }
 
   /** @param {string} text */
@@ -128,7 +129,7 @@ class Table {
   makeRow(tag, cells) {
     const row = make("tr");
     this.sides.forEach((side, index) => {
-      const cell = make(tag, { dir: "auto", "data-side": side || undefined, scope: tag === "th" ? "col" : undefined });
+      const cell = make(tag, { "data-side": side || undefined, scope: tag === "th" ? "col" : undefined });
       cell.append(renderInline(cells[index] ?? ""));
       row.append(cell);
     });
@@ -143,12 +144,12 @@ class Table {
   draw() {}
 
   mark() {
-    return this.rows.childNodes.length;
+    return this.rows.lastChild;
   }
 
-  /** @param {number} mark */
+  /** @param {ChildNode | null} mark */
   restore(mark) {
-    while (this.rows.childNodes.length > mark) this.rows.lastChild?.remove();
+    while (this.rows.lastChild !== mark) this.rows.lastChild?.remove();
   }
 
   end() {}
@@ -212,16 +213,17 @@ export class MarkdownStream {
       return;
     }
     if (this.midLine) {
-      this.continueLine(rest);
+      this.leaf?.add(rest);
       this.waiting = "";
     } else if (!HELD.test(rest) || this.leaf instanceof Code) {
-      if (rest.length < LONG) this.before = this.takeSnapshot();
+      this.before = this.takeSnapshot();
       const read = this.takeLine(rest, true);
       // So much text on one line is a line of its block: it is not read again with each word.
       if (rest.length >= LONG && read) {
         this.midLine = true;
         this.waiting = "";
-      } else if (rest.length >= LONG) this.before = null;
+        this.before = null;
+      }
     }
     this.leaf?.draw();
   }
@@ -235,20 +237,16 @@ export class MarkdownStream {
     this.closeLeaf();
   }
 
-  /** @param {string} text */
-  continueLine(text) {
-    this.leaf?.add(text);
-  }
-
   /** @returns {Snapshot} */
   takeSnapshot() {
-    /** @type {[HTMLElement, number][]} */
-    const sizes = [];
+    // Last children rather than counts: a browser counts the children of a long list one by one.
+    /** @type {[HTMLElement, ChildNode | null][]} */
+    const ends = [];
     for (const each of this.stack) {
-      sizes.push([each.node, each.node.childNodes.length]);
-      if (each.list) sizes.push([each.list, each.list.childNodes.length]);
+      ends.push([each.node, each.node.lastChild]);
+      if (each.list) ends.push([each.list, each.list.lastChild]);
     }
-    return { stack: [...this.stack], sizes, leaf: this.leaf, leafMark: this.leaf?.mark(), blank: this.blank };
+    return { stack: [...this.stack], ends, leaf: this.leaf, leafMark: this.leaf?.mark(), blank: this.blank };
   }
 
   /** Undo the line that was drawn before it was whole. */
@@ -256,7 +254,7 @@ export class MarkdownStream {
     const { before } = this;
     if (!before) return;
     this.before = null;
-    for (const [node, size] of before.sizes) while (node.childNodes.length > size) node.lastChild?.remove();
+    for (const [node, last] of before.ends) while (node.lastChild !== last) node.lastChild?.remove();
     this.stack = before.stack;
     this.leaf = before.leaf;
     this.blank = before.blank;
@@ -326,7 +324,7 @@ export class MarkdownStream {
     // A line without marks goes on with the paragraph before it, even if it left out the marks of a quote or an item.
     if (!(this.leaf instanceof Paragraph) || (wasBlank && matched < this.stack.length)) {
       this.leave(matched);
-      const paragraph = new Paragraph(make("p", { dir: "auto" }));
+      const paragraph = new Paragraph(make("p"));
       this.place(paragraph.node);
       this.leaf = paragraph;
     }
@@ -393,7 +391,7 @@ export class MarkdownStream {
       if (number !== 1 && list instanceof HTMLOListElement) list.start = number;
       this.place(list);
     }
-    const node = make("li", { dir: "auto" });
+    const node = make("li");
     list.append(node);
     const start = item[1].length;
     this.stack.push({ type: "item", node, list, mark: kind, start, indent: start + mark.length + Math.max(item[3].length, 1) });
@@ -408,7 +406,7 @@ export class MarkdownStream {
       // The page has its own headings of the first and second level.
       const level = Math.min(heading[1].length + 2, 6);
       const text = (heading[2] ?? "").replace(/[ \t]+#+[ \t]*$/, "").replace(/^#+$/, "").trim();
-      this.place(make(`h${level}`, { dir: "auto", "data-level": heading[1].length }, renderInline(text, open)));
+      this.place(make(`h${level}`, { "data-level": heading[1].length }, renderInline(text, open)));
       return true;
     }
     const fence = FENCE.exec(rest);

@@ -17,16 +17,14 @@ from asides.flows.steps import Flow, UseCall
 from asides.relay.answers.stored_responses import join_messages, list_input_items, read_previous, refuse_previous
 from asides.relay.choose_mode import choose_mode
 from asides.relay.compacted_exchange import CompactedExchange
+from asides.relay.find_calls import find_calls
 from asides.relay.forward import build_forward_request, return_response
 from asides.relay.relay_config import Caller
 from asides.relay.relay_request import RelayOutcome
-from asides.relay.request_options import FIELD, RequestOptions, collect_options, read_request_options
-from asides.relay.routes import find_route
+from asides.relay.request_options import FIELD, RequestOptions, read_request_options
 from asides.relay.state.caller_state import CallerState
 from asides.relay.state.clean_history import holds_envelopes
 from asides.relay.state.sealed_summary import has_foreign_compaction, takes_compactions
-from asides.relay.target_calls import build_calls, explain_missing_key
-from asides.values.errors import MissingKey
 
 
 def answer_compaction(caller: Caller) -> Flow[RelayOutcome]:
@@ -34,8 +32,6 @@ def answer_compaction(caller: Caller) -> Flow[RelayOutcome]:
     served = find_dialect(caller.dialect).read(caller.request.body, caller.endpoint.path)
     served = msgspec.structs.replace(served, stream=False)
     own = read_request_options(served.prompt.extra.pop(FIELD, None), caller.config)
-    route = find_route(served.model, caller.builder, caller.config.home, caller.dialect)
-    options = collect_options(own, served.prompt, route, caller.config, caller.builder)
     state = CallerState(caller)
     items = list_input_items(caller.request.body, "compacted")
     previous = served.prompt.state.previous_response_id
@@ -47,10 +43,8 @@ def answer_compaction(caller: Caller) -> Flow[RelayOutcome]:
         messages = (*join_messages(records), *served.prompt.messages)
         served = msgspec.structs.replace(served, prompt=msgspec.structs.replace(served.prompt, messages=messages))
         state.is_changed = True
-    try:
-        call = msgspec.structs.replace(build_calls(caller, served, options), fallbacks=())
-    except MissingKey as problem:
-        raise explain_missing_key(problem, served.model, route, caller) from None
+    found = find_calls(caller, served, own)
+    call, options = msgspec.structs.replace(found.call, fallbacks=()), found.options
     served = yield from state.restore(served, [call.target])
     state.is_changed = state.is_changed or holds_envelopes(caller.request.body)
     call = msgspec.structs.replace(

@@ -1,6 +1,7 @@
 """Answers about models, in the caller's shape: lists, one model, and what else clients of a dialect ask of a server.
 
-A list holds the names of the settings, and the models of the home provider. Not here: what a name means (routes).
+A list holds the names of the settings, and the models of the home provider; without a home, those of every provider
+that has a key. Not here: what a name means (routes), and which models are known (known_models).
 """
 
 from __future__ import annotations
@@ -16,15 +17,19 @@ from asides.dialects.server_half import RequestFields
 from asides.flows.list_models import list_models
 from asides.flows.steps import Emit, Flow, UseCall
 from asides.options import ListOptions
+from asides.relay.client_names import show_name
 from asides.relay.endpoints import OLLAMA_VERSION
 from asides.relay.error_response import RelayRefusal
+from asides.relay.known_models import describe_model, find_keyed_providers, list_known_models
 from asides.relay.relay_config import Caller
 from asides.relay.relay_request import RelayOutcome
 from asides.relay.routes import find_route, list_own_names
 from asides.values.errors import AsidesError, ConfigError, UnknownModel, UnknownProvider
-from asides.values.model_info import ModelInfo
+from asides.values.model_info import ModelInfo, ThinkingInfo
 from asides.values.notices import Notice
 
+_PATIENCE = 5.0
+"""The seconds that a provider may take for its list."""
 _JSON = {"content-type": "application/json"}
 _DETAILS = {
     "parent_model": "",
@@ -75,20 +80,41 @@ def _explain_missing(action: str) -> str:
 
 
 def _collect_models(caller: Caller) -> Flow[tuple[ModelInfo, ...]]:
-    """The names of the settings, then the models of the home provider. A home without a list costs no answer."""
-    own = [ModelInfo(name) for name in list_own_names(caller.builder)]
+    """The models of the home provider, then the names of the settings. Without a home, all known models by the names
+    that clients of this dialect show. A provider without a list costs no answer.
+    """
+    config, builder = caller.config, caller.builder
     listed: Sequence[ModelInfo] = ()
-    config = caller.config
-    if config.home and config.lists_home:
-        given = {name: value for name in ("api_key", "base_url") if (value := config.home_options.get(name))}
-        options: dict[str, Any] = {"retries": 0, **given}
-        try:
-            call = caller.builder.build_model_list(config.home, ListOptions(**options))  # type: ignore[typeddict-item]
-            yield UseCall(call)  # type: ignore[arg-type]
-            listed = yield from list_models(call)
-        except AsidesError as problem:
-            caller.notices.append(Notice("models_not_listed", f"{config.home} gave no list: {problem}"))
-    return tuple({model.id: model for model in (*listed, *own)}.values())
+    if config.home:
+        own = [describe_model(name, builder) for name in list_own_names(builder)]
+        if config.lists_home:
+            given = {name: value for name in ("api_key", "base_url") if (value := config.home_options.get(name))}
+            listed = yield from _ask_provider(caller, config.home, given)
+        return tuple({model.id: model for model in (*listed, *own)}.values())
+    models = [*list_known_models(builder)]
+    if config.lists_providers:
+        for row in find_keyed_providers(builder):
+            listed = yield from _ask_provider(caller, row.name, {"timeout": _PATIENCE})
+            models += [msgspec.structs.replace(model, id=f"{row.name}:{model.id}") for model in listed]
+    unique: dict[str, ModelInfo] = {}
+    for model in models:
+        unique.setdefault(model.id, model)
+    return tuple(
+        msgspec.structs.replace(model, id=show_name(model.id, caller.dialect), name=model.name or model.id)
+        for model in unique.values()
+    )
+
+
+def _ask_provider(caller: Caller, provider: str, given: dict[str, Any]) -> Flow[tuple[ModelInfo, ...]]:
+    """The list of a provider; empty if it gives none, which is told."""
+    options: dict[str, Any] = {"retries": 0, **given}
+    try:
+        call = caller.builder.build_model_list(provider, ListOptions(**options))  # type: ignore[typeddict-item]
+        yield UseCall(call)  # type: ignore[arg-type]
+        return (yield from list_models(call))
+    except AsidesError as problem:
+        caller.notices.append(Notice("models_not_listed", f"{provider} gave no list: {problem}"))
+        return ()
 
 
 def _find_model(caller: Caller, name: str) -> Flow[ModelInfo]:
@@ -99,13 +125,17 @@ def _find_model(caller: Caller, name: str) -> Flow[ModelInfo]:
     if found is not None:
         return found
     try:
-        route = find_route(name, caller.builder, "", "")
+        route = find_route(name, caller.builder, "", caller.dialect)
+        if route.is_bare:
+            raise _refuse_model(name)
         caller.builder.find_known(route.targets[0])
     except (UnknownModel, UnknownProvider):
         raise _refuse_model(name) from None
+    except RelayRefusal:
+        raise
     except ConfigError:
-        pass  # Its address is not set; the model exists.
-    return ModelInfo(name)
+        return ModelInfo(name)  # Its address is not set; the model exists.
+    return describe_model(name, caller.builder, target=route.targets[0])
 
 
 def _refuse_model(name: str) -> RelayRefusal:
@@ -121,12 +151,9 @@ def _show_details(caller: Caller) -> Flow[bytes]:
     fields = RequestFields.parse_body(caller.request.body)
     name = fields.take("model", str) or fields.take("name", str) or ""
     model = yield from _find_model(caller, name)
-    thinks = True
-    try:
-        route = find_route(name, caller.builder, caller.config.home, caller.dialect)
-        thinks = caller.builder.find_known(route.targets[0]).found.rule.thinking != "never"
-    except ConfigError:
-        pass
+    # A client does not offer what is missing here: of a model that we do not know, it may try thinking and tools.
+    tools = model.tools is not False
+    shown = msgspec.structs.replace(model, thinking=model.thinking or ThinkingInfo(True), tools=tools)
     known = {} if model.context is None else {"relay.context_length": model.context}
     return msgspec.json.encode(
         {
@@ -135,7 +162,7 @@ def _show_details(caller: Caller) -> Flow[bytes]:
             "template": "",
             "details": _DETAILS,
             "model_info": {"general.architecture": "relay", **known},
-            "capabilities": ["completion", "tools", *(["thinking"] if thinks else [])],
+            "capabilities": model_list_formats.list_capabilities(shown),
             "modified_at": datetime.fromtimestamp(model.created or 0, UTC).isoformat(),
         }
     )

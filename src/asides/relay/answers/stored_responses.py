@@ -16,11 +16,12 @@ from asides.dialects import find_dialect
 from asides.dialects.dialect import ServedRequest, Writer
 from asides.flows.steps import DeleteRecords, Emit, Flow, ReadRecords, StoredRecord
 from asides.relay.error_response import RelayRefusal
-from asides.relay.forward import forward_to_home
+from asides.relay.forward import forward_to_host
 from asides.relay.relay_config import Caller
 from asides.relay.relay_request import RelayOutcome
 from asides.relay.state.caller_state import CallerState
 from asides.relay.state.relay_keys import TenantKeys
+from asides.relay.state.response_owners import forget_owner, read_owner
 from asides.relay.state.turn_state import is_opaque
 from asides.relay.state.vault_records import read_payload, write_payload
 from asides.values.events import ReplyStarted
@@ -85,6 +86,16 @@ def refuse_previous(response_id: str) -> RelayRefusal:
         f"Previous response with id '{shown}' not found.",
         code="previous_response_not_found",
         param="previous_response_id",
+    )
+
+
+def refuse_conversation(conversation: str) -> RelayRefusal:
+    """The error of a conversation that is not there, or not the caller's own."""
+    return RelayRefusal(
+        f"Conversation with id '{conversation[:100]}' not found.",
+        status=404,
+        code="conversation_not_found",
+        param="conversation",
     )
 
 
@@ -221,9 +232,7 @@ def answer_stored(caller: Caller) -> Flow[RelayOutcome]:
     state = CallerState(caller)
     record = (yield from _read(state.keys, response_id)) if state.has_store else None
     if record is None:
-        if (forwarded := forward_to_home(caller)) is not None:
-            return (yield from forwarded)
-        raise RelayRefusal(f"Response with id '{response_id[:100]}' not found.", status=404)
+        return (yield from _ask_provider(caller, state, response_id))
     document: Any = record.document
     match action:
         case "delete_response":
@@ -237,6 +246,20 @@ def answer_stored(caller: Caller) -> Flow[RelayOutcome]:
             pass
     yield Emit([*caller.start(200, {"content-type": "application/json"}), msgspec.json.encode(document)])
     return RelayOutcome(200, "own", "the relay stored this response")
+
+
+def _ask_provider(caller: Caller, state: CallerState, response_id: str) -> Flow[RelayOutcome]:
+    """Ask the provider that stores a response. A tenant reaches those alone that are its own."""
+    owner = (yield from read_owner(state.keys, response_id)) if state.has_store else None
+    forwarded = None
+    if owner is not None or not caller.request.tenant:
+        forwarded = forward_to_host(caller, "" if owner is None else owner.provider)
+    if forwarded is None:
+        raise RelayRefusal(f"Response with id '{response_id[:100]}' not found.", status=404)
+    outcome = yield from forwarded
+    if owner is not None and caller.endpoint.action == "delete_response" and outcome.status < 300:
+        yield from forget_owner(state.keys, response_id)
+    return outcome
 
 
 def _list_page(items: list[Any], query: Mapping[str, str]) -> dict[str, Any]:

@@ -17,12 +17,11 @@ from asides.flows.steps import Emit, Flow, Head, UseCall
 from asides.history.trim import RequestCounter
 from asides.providers.table import is_maker
 from asides.relay.answers.count_forms import COUNT_FORMS, CountForm
+from asides.relay.find_calls import find_calls
 from asides.relay.relay_config import Caller
 from asides.relay.relay_request import RelayMode, RelayOutcome
-from asides.relay.request_options import FIELD, collect_options, read_request_options
-from asides.relay.routes import find_route
+from asides.relay.request_options import FIELD, read_request_options
 from asides.relay.state.caller_state import CallerState
-from asides.relay.target_calls import build_calls
 from asides.relay.translate.translate_fields import fit_prompt
 from asides.values.errors import AsidesError, AuthError, ProtocolError, ProviderError, RateLimited
 from asides.values.notices import Notice
@@ -37,9 +36,7 @@ def count_tokens(caller: Caller) -> Flow[RelayOutcome]:
     if caller.observer is not None:
         caller.show(caller.observer.see_asked, served)
     own = read_request_options(served.prompt.extra.pop(FIELD, None), caller.config)
-    route = find_route(served.model, caller.builder, caller.config.home, caller.dialect)
-    options = collect_options(own, served.prompt, route, caller.config, caller.builder)
-    call = msgspec.structs.replace(build_calls(caller, served, options), fallbacks=())
+    call = msgspec.structs.replace(find_calls(caller, served, own).call, fallbacks=())
     state = CallerState(caller)
     served = yield from state.restore(served, [call.target])
     call = msgspec.structs.replace(

@@ -17,8 +17,7 @@ from asides.relay.state.rebuild_turn import drop_lost
 from asides.values.messages import Message
 from asides.values.parts import Part, Refusal, ToolResult
 
-# Fields that hold nothing but a provider's token, in the formats of providers and of the libraries above them.
-_OPAQUE = frozenset(
+OPAQUE_FIELDS = frozenset(
     {
         "encrypted_content",
         "encryptedContent",
@@ -32,6 +31,7 @@ _OPAQUE = frozenset(
         "thought_signature",
     }
 )
+"""Fields that hold nothing but a provider's token, in the formats of providers and of the libraries above them."""
 # What a tool was given, and what it answered: words of others.
 _CONTENT = frozenset({"args", "arguments", "response", "toolUseResult", "tool_use_result"})
 # Where front ends keep facts of a provider, and the place of ours in them (vercel_ui).
@@ -108,7 +108,7 @@ class _Cleaner:
     def _clean_object(self, fields: Mapping[str, Any]) -> Any:
         cleaned: dict[str, Any] = {}
         for name, value in fields.items():
-            if name in _OPAQUE and is_envelope(value):
+            if name in OPAQUE_FIELDS and is_envelope(value):
                 self.envelopes += 1
             elif name in _METADATA and isinstance(value, Mapping):
                 metadata = self._clean_metadata(value)

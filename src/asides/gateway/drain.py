@@ -1,0 +1,60 @@
+"""Let the replies of a gateway end: `drain(runner, seconds)`.
+
+aiohttp's own shutdown stops to read requests that are still arriving, and forgets what a slow client has not read yet.
+This is the only module that looks inside its connections. Not here: signals (run_gateway).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from aiohttp import web
+
+_log = logging.getLogger("asides.gateway")
+_LOOK_SECONDS = 0.02
+# How long the handlers of replies that are cut may take to end.
+_CUT_SECONDS = 0.5
+
+
+async def drain(runner: web.AppRunner, seconds: float) -> int:
+    """Stop to listen, close connections that wait for a request, and let the others end. Returns how many were cut.
+
+    A connection ends when its client has all that was written to it, not when it was written.
+    """
+    for site in runner.sites:
+        await site.stop()
+    # Responses that never end by themselves, such as the inspector's, end now.
+    await runner.shutdown()
+    server: Any = runner.server
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    idle: set[Any] = set()
+    while server.connections and loop.time() < deadline:
+        idle = _close_idle(server.connections, idle)
+        await asyncio.sleep(_LOOK_SECONDS)
+    if cut := len(server.connections):
+        _log.warning("%d replies did not end within %g s and are cut", cut, seconds)
+    await server.shutdown(_CUT_SECONDS)
+    return cut
+
+
+def _close_idle(connections: list[Any], idle: set[Any]) -> set[Any]:
+    """Close the connections that wait for a request, and have been for a while: one may just have arrived. Returns
+    those that wait now."""
+    waiting: set[Any] = set()
+    for connection in connections:
+        if not _is_idle(connection):
+            # Its last one, once all of it is here.
+            if (request := connection._current_request) is not None and request.content.is_eof():
+                connection.close()
+        elif connection in idle:
+            connection.force_close()
+        else:
+            waiting.add(connection)
+    return waiting
+
+
+def _is_idle(connection: Any) -> bool:
+    return not connection._request_in_progress

@@ -1,0 +1,55 @@
+"""Whether a gateway lives, and whether it wants requests: /healthz and /readyz.
+
+Neither asks a provider anything. Not here: figures (metrics).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from aiohttp import web
+
+from asides.gateway.service import Service
+
+_log = logging.getLogger("asides.gateway")
+_STORE_SECONDS = 2.0
+_HEADERS = {"cache-control": "no-store"}
+
+HEALTH_PATHS = frozenset({"/healthz", "/readyz"})
+DRAINING = web.AppKey("draining", asyncio.Event)
+"""Set when the gateway takes no more requests."""
+
+
+def add_health(app: web.Application, service: Service) -> None:
+    """Answer /healthz and /readyz, to GET and HEAD."""
+    app[DRAINING] = draining = asyncio.Event()
+
+    async def answer_health(_: web.Request) -> web.Response:
+        return web.json_response({"status": "alive"}, headers=_HEADERS)
+
+    async def answer_readiness(_: web.Request) -> web.Response:
+        problem = "the gateway is ending" if draining.is_set() else await find_store_problem(service)
+        if problem is not None:
+            return web.json_response({"status": "not ready", "reason": problem}, status=503, headers=_HEADERS)
+        return web.json_response({"status": "ready"}, headers=_HEADERS)
+
+    app.router.add_get("/healthz", answer_health)
+    app.router.add_get("/readyz", answer_readiness)
+
+
+async def find_store_problem(service: Service) -> str | None:
+    """Why reasoning state cannot be kept now; None if it can, or if none is kept."""
+    store = service.vault.store
+    if store is None:
+        return None
+    try:
+        async with asyncio.timeout(_STORE_SECONDS):
+            # No record has this key. A store that may wait gets a thread.
+            await asyncio.to_thread(store.read, "", ("",))
+    except TimeoutError:
+        return f"the store of reasoning state did not answer within {_STORE_SECONDS:g} s"
+    except Exception as problem:  # noqa: BLE001 - whatever a store raises, it is not ready
+        _log.warning("the store is not ready: %s", type(problem).__name__)
+        return "the store of reasoning state failed"
+    return None

@@ -1,0 +1,101 @@
+// @ts-check
+// The line above a conversation: its title, what it has used, and what can be done with all of it.
+
+import { button, make, show } from "./dom.js";
+import { count, formatCost, formatShare } from "./figures.js";
+import { keepChoice } from "./preferences.js";
+import { wantsOpen } from "./thought.js";
+
+/** @typedef {{onRename: (title: string) => void, onDelete: () => void, onMenu: () => void}} HeaderActs */
+
+export class ChatHeader {
+  /** @param {HTMLElement} talk where the thoughts are @param {HeaderActs} acts */
+  constructor(talk, acts) {
+    this.talk = talk;
+    this.acts = acts;
+    this.text = "";
+    this.title = make("h1", { dir: "auto" }, "");
+    this.rename = button("quiet", "Rename", () => this.openEditor());
+    this.remove = button("quiet", "Delete", acts.onDelete);
+    this.spend = make("p.spend.num");
+    this.fold = button("quiet.switch", "Thinking", () => this.foldAll(), { "aria-pressed": String(wantsOpen()), title: "Fold or open all thinking" });
+    this.turns = { turns: 0, tokens: 0, thinking: 0, cost: 0, currency: "", priced: false };
+    this.element = make("header.topbar", {},
+      button("quiet.menu", "Menu", acts.onMenu, { "aria-label": "Open the list of conversations" }),
+      this.title, this.rename, this.spend, this.fold, this.remove);
+    this.setTitle("");
+    this.setKept(false);
+  }
+
+  /** @param {string} title */
+  setTitle(title) {
+    this.text = title;
+    this.title.textContent = title || "New conversation";
+  }
+
+  /** Whether there is a conversation to rename and delete. @param {boolean} kept */
+  setKept(kept) {
+    show(this.rename, kept);
+    show(this.remove, kept);
+    show(this.fold, kept);
+  }
+
+  /** Fold or open every thought, now and from now on. */
+  foldAll() {
+    const open = !wantsOpen();
+    keepChoice("thoughts", open ? "open" : "folded");
+    this.fold.setAttribute("aria-pressed", String(open));
+    for (const thought of this.talk.querySelectorAll("details.thought")) /** @type {HTMLDetailsElement} */ (thought).open = open;
+  }
+
+  clear() {
+    this.turns = { turns: 0, tokens: 0, thinking: 0, cost: 0, currency: "", priced: false };
+    this.spend.textContent = "";
+  }
+
+  /** Add what an answer used. @param {Pick<import("./shapes.js").Message, "usage" | "cost">} message */
+  add({ usage, cost }) {
+    const all = this.turns;
+    all.turns += 1;
+    all.tokens += usage?.output ?? 0;
+    all.thinking += usage?.thinking ?? 0;
+    if (cost) {
+      all.cost += cost.amount;
+      all.currency = cost.currency;
+      all.priced = true;
+    }
+    const share = formatShare(all.thinking, all.tokens);
+    this.spend.textContent = [
+      all.tokens ? count(all.tokens, "token") + (all.thinking && share ? `, ${share} thinking` : "") : "",
+      all.priced ? formatCost({ amount: all.cost, currency: all.currency }) : "",
+    ].filter(Boolean).join(" · ");
+  }
+
+  openEditor() {
+    const field = /** @type {HTMLInputElement} */ (make("input.field", { value: this.text, "aria-label": "Title", dir: "auto", maxLength: 200 }));
+    let open = true;
+    const close = (/** @type {boolean} */ keep) => {
+      if (!open) return;
+      open = false;
+      const title = field.value.trim();
+      form.replaceWith(this.title);
+      show(this.rename, true);
+      if (keep && title && title !== this.text) {
+        this.setTitle(title);
+        this.acts.onRename(title);
+      }
+      this.rename.focus();
+    };
+    const form = make("form.retitle", { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); close(true); } }, field);
+    field.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      event.stopPropagation();
+      close(false);
+    });
+    field.addEventListener("blur", () => close(true));
+    this.title.replaceWith(form);
+    show(this.rename, false);
+    field.focus();
+    field.select();
+  }
+}

@@ -1,0 +1,68 @@
+// @ts-check
+// One question: its text, and below it what can be done with it. It can be edited where it stands.
+
+import { makeFile } from "./call.js";
+import { button, make } from "./dom.js";
+import { renderMarkdown } from "./markdown.js";
+
+/** What the gateway asks in our name to continue an answer. It is drawn as a line, since nobody wrote it. */
+export const GO_ON = "Please go on exactly where you stopped.";
+
+/**
+ * @typedef {object} QuestionActs
+ * @property {(question: Question, text: string) => void} onEdit ask this instead, in a fork
+ * @property {(question: Question) => void} onFork
+ */
+
+export class Question {
+  /** @param {number | null} id null: the gateway has not told yet @param {import("./shapes.js").Block[]} blocks @param {QuestionActs} acts */
+  constructor(id, blocks, acts) {
+    this.id = id;
+    this.acts = acts;
+    this.text = blocks.map((block) => (block.type === "text" ? block.text : "")).filter(Boolean).join("\n\n");
+    this.body = renderMarkdown(make("div.text"), this.text);
+    for (const block of blocks) if (block.type === "file" || block.type === "unknown") this.body.append(makeFile(block));
+    this.bubble = make("div.bubble", {}, this.body);
+    this.edit = button("quiet", "Edit", () => this.openEditor(), { "aria-label": "Edit this question" });
+    const fork = button("quiet", "Fork", () => acts.onFork(this), { "aria-label": "Fork before this question" });
+    this.bar = make("div.acts", {}, this.edit, fork);
+    const isLine = this.text === GO_ON && blocks.length === 1;
+    this.element = isLine ? make("div.question.goes-on", {}, make("p", {}, "continued")) :
+      make("div.question", { role: "group", "aria-label": "Question" }, this.bubble, this.bar);
+  }
+
+  openEditor() {
+    if (this.element.querySelector("form") || !this.bubble.isConnected) return;
+    const field = /** @type {HTMLTextAreaElement} */ (make("textarea.field", { value: this.text, rows: 3, dir: "auto", "aria-label": "Question" }));
+    const grow = () => {
+      field.style.height = "auto";
+      field.style.height = `${field.scrollHeight + 2}px`;
+    };
+    const close = () => {
+      form.replaceWith(this.bubble, this.bar);
+      this.edit.focus();
+    };
+    const ask = () => {
+      if (!field.value.trim()) return;
+      form.replaceWith(this.bubble, this.bar);
+      this.acts.onEdit(this, field.value);
+    };
+    field.addEventListener("input", grow);
+    field.addEventListener("keydown", (event) => {
+      if (event.isComposing) return;
+      if (event.key === "Enter" && !event.shiftKey) ask();
+      else if (event.key === "Escape") close();
+      else return;
+      event.preventDefault();
+      event.stopPropagation();
+    });
+    const form = make("form.editor", { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); ask(); } }, field,
+      make("p.note", {}, "It is asked in a fork; this conversation stays as it is."),
+      make("div.row", {}, make("button.solid", { type: "submit" }, "Ask again"), button("plainbutton", "Cancel", close)));
+    this.bubble.replaceWith(form);
+    this.bar.remove();
+    grow();
+    field.focus();
+    field.setSelectionRange(field.value.length, field.value.length);
+  }
+}

@@ -1,0 +1,79 @@
+"""The calls of a request by the name of its model: `find_calls(caller, asked, own) → FoundCalls`.
+
+A name that no key is there for goes to the fallback model of the relay, if it has one, and a notice tells. Not here:
+what a name means (routes), and building calls (target_calls).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from asides.dialects.dialect import ServedRequest
+from asides.flows.call import Call
+from asides.providers.table import WITHOUT_A_KEY
+from asides.relay.known_models import list_known_models
+from asides.relay.relay_config import Caller
+from asides.relay.request_options import RequestOptions, collect_options
+from asides.relay.routes import Route, find_route
+from asides.relay.target_calls import build_calls, explain_missing_key
+from asides.values.errors import ConfigError, MissingKey, UnknownModel
+from asides.values.notices import Notice
+
+_FAMILY = re.compile(r"[A-Za-z]+(?=[-.\d])")
+
+
+class FoundCalls(msgspec.Struct, frozen=True):
+    """The call of the first target, with those of the others as its fallbacks, and its options."""
+
+    call: Call
+    options: RequestOptions
+
+
+def find_calls(caller: Caller, asked: ServedRequest, own: dict[str, Any]) -> FoundCalls:
+    """Find and build the calls. `own`: the checked options of the request. Raises before a byte is sent."""
+    config = caller.config
+    route: Route | None = None
+    try:
+        route = find_route(asked.model, caller.builder, config.home, caller.dialect)
+        return _build(caller, asked, own, route)
+    except (MissingKey, UnknownModel) as problem:
+        names_provider = route is not None and not route.is_bare
+        if not config.fallback_model or names_provider:
+            raise _explain(problem, asked.model, route, caller) from None
+        error = problem
+    try:
+        found = _build(caller, asked, own, find_route(config.fallback_model, caller.builder, "", ""))
+    except (MissingKey, UnknownModel):
+        raise _explain(error, asked.model, route, caller) from None
+    detail = "no provider with a key here has this model, so the fallback model was asked"
+    caller.notices.append(Notice("model_replaced", detail, "model", asked.model, config.fallback_model))
+    return found
+
+
+def _build(caller: Caller, asked: ServedRequest, own: dict[str, Any], route: Route) -> FoundCalls:
+    options = collect_options(own, asked.prompt, route, caller.config, caller.builder, caller.layers)
+    return FoundCalls(build_calls(caller, asked, options), options)
+
+
+def _explain(problem: ConfigError, model: str, route: Route | None, caller: Caller) -> ConfigError:
+    """The error for whoever asks: what is missing, and the route that would help."""
+    if not isinstance(problem, MissingKey) or route is None:
+        return problem
+    explained = explain_missing_key(problem, model, route, caller)
+    if caller.config.home or not isinstance(explained, MissingKey) or not route.is_bare:
+        return explained
+    where = "add to asides.toml" if not caller.request.tenant else "ask whoever runs this relay to add to asides.toml"
+    return problem.with_hint(f"let another model answer: {where} {suggest_route(model, caller)}")
+
+
+def suggest_route(model: str, caller: Caller) -> str:
+    """The lines of the settings that lead a model, and those like it, to one that works."""
+    family = _FAMILY.match(model)
+    pattern = f"{family[0]}-*" if family is not None and model.startswith(f"{family[0]}-") else model
+    # Quotes and brackets of a stranger's name would break the line.
+    pattern = re.sub(r"[^\w.:/*-]", "?", pattern)[:100]
+    known = [each.id for each in list_known_models(caller.builder) if ":" in each.id]
+    return f'[routes."{pattern}"] targets = ["{next(iter(known), WITHOUT_A_KEY)}"]'

@@ -1,0 +1,302 @@
+"""Who may ask: keys in every place, browsers of strangers, pages that are allowed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from asides.gateway.authenticate import (
+    Authenticator,
+    Identified,
+    Identity,
+    Refusal,
+    derive_tenant,
+    is_loopback,
+    remove_credentials,
+    remove_key,
+)
+from asides.gateway.gateway_settings import GatewaySettings, check_address
+from asides.gateway.service import Service
+from asides.gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
+from asides.settings import load_settings
+from asides.testing import Say, Stage
+from asides.values.errors import ConfigError
+from tests.gateway.http_client import ask, chat, gateway_before
+
+KEY = "sk-asides-7f3a9c"
+OTHER = "sk-asides-other"
+
+
+def identify(*headers: tuple[str, str], query: str = "", is_open: bool = False, **settings: object) -> Identified:
+    own = GatewaySettings(**settings)  # type: ignore[arg-type]
+    return Authenticator(own).identify(CIMultiDictProxy(CIMultiDict(headers)), query, is_open=is_open)
+
+
+def status(found: Identified) -> int:
+    return found.status if isinstance(found, Refusal) else 200
+
+
+PLACES = [
+    (("Authorization", f"Bearer {KEY}"),),
+    (("authorization", f"bearer  {KEY} "),),
+    (("x-api-key", KEY),),
+    (("Api-Key", KEY),),
+    (("X-Goog-Api-Key", KEY),),
+    # Clients that send two credentials, of which one is somebody else's.
+    (("x-api-key", "sk-ant-of-someone"), ("authorization", f"Bearer {KEY}")),
+    (("authorization", "Bearer wrong"), ("authorization", f"Bearer {KEY}")),
+]
+
+
+@pytest.mark.parametrize("headers", PLACES, ids=lambda headers: headers[-1][0])
+def test_a_key_is_found_wherever_a_client_puts_it(headers: tuple[tuple[str, str], ...]) -> None:
+    assert identify(*headers, keys=(OTHER, KEY)) == Identity(derive_tenant(KEY))
+    assert status(identify(*headers, keys=(OTHER,))) == 401
+
+
+@pytest.mark.parametrize("query", [f"key={KEY}", f"alt=sse&key={KEY}", "%4BEY=sk%2Dasides%2D7f3a9c&beta=true"])
+def test_a_key_in_the_query(query: str) -> None:
+    assert identify(query=query, keys=(KEY,)) == Identity(derive_tenant(KEY))
+    assert status(identify(query=query, keys=(OTHER,))) == 401
+    left = remove_key(query)
+    assert "7f3a9c" not in left
+    assert "alt=sse" in left or "alt" not in query
+    assert "beta=true" in left or "beta" not in query
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        (),
+        (("authorization", f"Basic {KEY}"),),
+        (("authorization", KEY),),
+        (("authorization", "Bearer "),),
+        (("x-api-key", ""),),
+        (("x-api-key", KEY[:-1]),),
+        (("x-api-key", KEY + "x"),),
+        (("x-api-key", "\udcff\udcfe"),),
+        (("cookie", f"key={KEY}"),),
+    ],
+    ids=str,
+)
+def test_anything_else_is_no_key(headers: tuple[tuple[str, str], ...]) -> None:
+    found = identify(*headers, keys=(KEY,))
+    assert isinstance(found, Refusal)
+    assert (found.status, found.code) == (401, "invalid_api_key")
+    assert found.headers["www-authenticate"] == "Bearer"
+    assert KEY not in repr(found)
+
+
+def test_an_empty_key_in_the_settings_opens_nothing() -> None:
+    assert status(identify(("x-api-key", ""), keys=("",))) == 401
+    assert status(identify(keys=("",))) == 401
+
+
+def test_what_is_open_needs_no_key_but_no_stranger_either() -> None:
+    assert identify(keys=(KEY,), is_open=True) == Identity()
+    assert status(identify(("origin", "https://evil.example"), keys=(KEY,), is_open=True)) == 403
+
+
+def test_tenants_are_digests_of_keys() -> None:
+    assert derive_tenant(KEY) != derive_tenant(OTHER)
+    assert KEY not in derive_tenant(KEY)
+    assert identify() == Identity(tenant="")
+    own = Authenticator(GatewaySettings(keys=(KEY,)))
+    assert KEY not in repr(own) + repr(vars(own))
+
+
+def test_without_keys_any_credential_is_ignored() -> None:
+    assert identify(("x-api-key", "sk-whatever")) == Identity("")
+
+
+def test_a_name_of_a_credential_stays_without_its_value() -> None:
+    headers = {"x-goog-api-key": KEY, "authorization": f"Bearer {KEY}", "accept": "*/*"}
+    remove_credentials(headers)
+    assert headers == {"x-goog-api-key": "", "authorization": "", "accept": "*/*"}
+
+
+# --- browsers ---------------------------------------------------------------------------------------------------------
+
+LOCAL = [
+    "localhost",
+    "localhost:4242",
+    "LOCALHOST:1",
+    "127.0.0.1",
+    "127.9.9.9:80",
+    "[::1]:4242",
+    "[::1]",
+    "a.localhost",
+]
+STRANGE = [
+    "evil.example",
+    "evil.example:4242",
+    "127.0.0.1.evil.example",
+    "localhost.evil.example",
+    "10.0.0.1",
+    "0.0.0.0",
+]
+
+
+@pytest.mark.parametrize("host", [*LOCAL, "host.docker.internal:4242"])
+def test_names_of_this_machine(host: str) -> None:
+    assert identify(("host", host)) == Identity()
+
+
+@pytest.mark.parametrize("host", STRANGE)
+def test_a_name_that_leads_here_from_elsewhere_is_refused(host: str) -> None:
+    found = identify(("host", host))
+    assert isinstance(found, Refusal)
+    assert (found.status, found.code) == (403, "host_not_allowed")
+    assert "allowed_hosts" in found.message
+    assert identify(("host", host), allowed_hosts=(host.partition(":")[0],)) == Identity()
+    assert identify(("host", host), ("x-api-key", KEY), keys=(KEY,)) == Identity(derive_tenant(KEY))
+
+
+def test_names_are_checked_with_keys_too_if_some_are_set() -> None:
+    given = (("host", "evil.example"), ("x-api-key", KEY))
+    assert status(identify(*given, keys=(KEY,), allowed_hosts=("llm.example",))) == 403
+    assert status(identify(("host", "llm.example"), given[1], keys=(KEY,), allowed_hosts=("llm.example",))) == 200
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["https://evil.example", "http://localhost:3000", "http://127.0.0.1:4243", "null", "file://", "http://[bad"],
+)
+def test_a_page_of_another_site_is_refused(origin: str) -> None:
+    found = identify(("host", "127.0.0.1:4242"), ("origin", origin))
+    assert isinstance(found, Refusal)
+    assert (found.status, found.code) == (403, "origin_not_allowed")
+
+
+@pytest.mark.parametrize("origin", ["http://127.0.0.1:4242", "HTTP://127.0.0.1:4242", "https://127.0.0.1:4242"])
+def test_our_own_page_may_ask(origin: str) -> None:
+    assert identify(("host", "127.0.0.1:4242"), ("origin", origin)) == Identity()
+
+
+def test_a_page_that_is_allowed() -> None:
+    given = (("host", "localhost:4242"), ("origin", "https://Chat.example"))
+    assert identify(*given, allowed_origins=("https://chat.example/",)) == Identity("", "https://Chat.example")
+    assert identify(*given, allowed_origins=("*",)) == Identity("", "https://Chat.example")
+    assert status(identify(*given, allowed_origins=("https://other.example",))) == 403
+
+
+def test_requests_across_sites_without_an_origin() -> None:
+    site = ("sec-fetch-site", "cross-site")
+    assert status(identify(site, ("sec-fetch-mode", "no-cors"))) == 403
+    assert status(identify(site, ("sec-fetch-mode", "navigate"))) == 200  # a link to the page
+    assert status(identify(("sec-fetch-site", "same-origin"), ("sec-fetch-mode", "cors"))) == 200
+
+
+def test_a_gateway_that_others_reach_needs_a_key() -> None:
+    for host in ("0.0.0.0", "::", "192.168.0.7", "gateway.example"):
+        with pytest.raises(ConfigError, match="it needs a key"):
+            check_address(GatewaySettings(host=host))
+        check_address(GatewaySettings(host=host, keys=(KEY,)))
+    assert all(is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "[::1]"))
+    with pytest.raises(ConfigError):
+        Service(GatewaySettings(host="0.0.0.0", keys=("",)), load_settings(environ={}, files=[]))
+
+
+# --- over HTTP --------------------------------------------------------------------------------------------------------
+
+ERRORS: dict[str, Callable[[Any], bool]] = {
+    "/v1/chat/completions": lambda body: body["error"]["code"] == "invalid_api_key",
+    "/v1/responses": lambda body: body["error"]["code"] == "invalid_api_key",
+    "/v1/messages": lambda body: body["type"] == "error" and body["error"]["type"] == "authentication_error",
+    "/v1beta/models/gemini-3-pro:generateContent": lambda body: body["error"]["status"] == "UNAUTHENTICATED",
+    "/model/a.b/converse": lambda body: "gateway" in body["message"],
+    "/api/chat": lambda body: "gateway" in body["error"],
+    "/v2/chat": lambda body: "gateway" in body["message"],
+}
+
+
+@pytest.mark.parametrize("path", ERRORS)
+def test_a_wrong_key_is_refused_in_the_callers_dialect(path: str) -> None:
+    with Stage([Say(text="42")]) as stage, gateway_before(stage, keys=(KEY,)) as gateway:
+        answer = ask(gateway, "POST", f"{path}?key=sk-canary", chat(), [("authorization", "Bearer sk-canary")])
+        assert not stage.requests
+    assert answer.status == 401
+    assert ERRORS[path](answer.json), answer.body
+    assert b"sk-canary" not in answer.body
+    assert any("request-id" in name or name == "x-amzn-requestid" for name in answer.headers)
+
+
+class _Seen(RequestWatcher):
+    def __init__(self) -> None:
+        self.ends: list[tuple[RequestInfo, RequestEnd]] = []
+
+    def end(self, info: RequestInfo, end: RequestEnd) -> None:
+        self.ends.append((info, end))
+
+
+def test_a_key_goes_nowhere(caplog: pytest.LogCaptureFixture) -> None:
+    seen = _Seen()
+    with caplog.at_level(logging.DEBUG), Stage([Say(text="42")]) as stage:
+        with gateway_before(stage, seen, keys=(KEY,)) as gateway:
+            for headers, query in (([("x-goog-api-key", KEY)], ""), ([], f"?key={KEY}&alt=sse")):
+                path = f"/v1beta/models/gemini:gemini-3-pro-preview:streamGenerateContent{query}"
+                body = {"contents": [{"role": "user", "parts": [{"text": "?"}]}]}
+                answer = ask(gateway, "POST", path, body, headers)
+                assert answer.status == 200, answer.body
+        for received in stage.requests:
+            assert KEY not in repr(received) + repr(received.headers) + received.path
+    assert len(stage.requests) == 2
+    assert KEY not in caplog.text
+    assert [info.tenant for info, _ in seen.ends] == [derive_tenant(KEY)] * 2
+    for info, end in seen.ends:
+        assert info.request is not None
+        assert KEY not in repr(info) + repr(info.request) + repr(info.request.headers) + info.request.query + repr(end)
+
+
+def test_what_needs_no_key() -> None:
+    with Stage([Say(text="42")]) as stage, gateway_before(stage, keys=(KEY,)) as gateway:
+        assert ask(gateway, "HEAD", "/").status == 200
+        assert ask(gateway, "GET", "/ui/").status == 200
+        assert ask(gateway, "GET", "/").status == 401
+        assert ask(gateway, "GET", "/v1/models").status == 401
+        assert ask(gateway, "GET", "/ui/api/conversations").json["error"]["code"] == "invalid_api_key"
+        known = ask(gateway, "GET", "/ui/api/nothing-is-here", headers=[("authorization", f"Bearer {KEY}")])
+        assert known.status == 404
+        assert known.json["error"]["code"] == "not_found"
+
+
+def test_a_stranger_s_page_reaches_nothing_without_a_key() -> None:
+    with Stage([Say(text="42")]) as stage, gateway_before(stage) as gateway:
+        for path in ("/v1/chat/completions", "/ui/api/conversations", "/ui/"):
+            answer = ask(gateway, "POST", path, chat(), [("origin", "https://evil.example")])
+            assert answer.status == 403, path
+            assert "access-control-allow-origin" not in answer.headers
+        preflight = [("origin", "https://evil.example"), ("access-control-request-method", "POST")]
+        assert ask(gateway, "OPTIONS", "/v1/chat/completions", headers=preflight).status == 403
+        assert not stage.requests
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_a_page_that_is_allowed_reads_the_answer(stream: bool) -> None:
+    page = ("origin", "https://chat.example")
+    own: dict[str, Any] = {"keys": (KEY,), "allowed_origins": ("https://chat.example",)}
+    with Stage([Say(text="42")]) as stage, gateway_before(stage, **own) as gateway:
+        asked = [
+            page,
+            ("access-control-request-method", "POST"),
+            ("access-control-request-headers", "authorization, content-type"),
+            ("access-control-request-private-network", "true"),
+        ]
+        for path in ("/v1/chat/completions", "/ui/api/conversations"):
+            allowed = ask(gateway, "OPTIONS", path, headers=asked)
+            assert allowed.status == 204
+            assert allowed.headers["access-control-allow-origin"] == "https://chat.example"
+            assert allowed.headers["access-control-allow-headers"] == "authorization, content-type"
+            assert allowed.headers["access-control-allow-private-network"] == "true"
+            assert "POST" in allowed.headers["access-control-allow-methods"]
+        credential = ("authorization", f"Bearer {KEY}")
+        answer = ask(gateway, "POST", "/v1/chat/completions", chat(stream), [page, credential])
+        refused = ask(gateway, "POST", "/v1/chat/completions", chat(stream), [page])
+    assert answer.status == 200
+    assert answer.headers["access-control-allow-origin"] == "https://chat.example"
+    assert "origin" in answer.headers["vary"].lower()
+    assert refused.status == 401
