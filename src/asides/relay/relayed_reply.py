@@ -71,8 +71,7 @@ class RelayedReply:
         self.reason = ""
         self.model = ""
         """The target that was asked last, as provider:model."""
-        self.asked = ""
-        """The model as the request named it."""
+        self.asked = ""  # the model as the request named it
 
     @property
     def dialect(self) -> str:
@@ -123,8 +122,7 @@ class RelayedReply:
             return (yield from _answer_load(caller, served, make_writer))
         asked = served or read_shallow(caller)
         self.asked = asked.model
-        if caller.observer is not None:
-            caller.show(caller.observer.see_asked, asked)
+        caller.show_asked(asked)
         state = asked.prompt.state
         if asked.stream:
             self._pings = Pings(caller, make_writer, asked.model)
@@ -144,7 +142,9 @@ class RelayedReply:
             self._has_compaction = has_foreign_compaction(asked.prompt.messages)
         self._state.is_changed = self._state.is_changed or holds_envelopes(caller.request.body)
         for each in calls:
-            self._modes[id(each.target)] = self._choose(each, options)
+            # The others of a list get what was written for the first.
+            is_renamed = found.renames or each is not calls[0]
+            self._modes[id(each.target)] = self._choose(each, options, asked.model if is_renamed else "")
         if caller.request.tenant:
             yield from self._check_owner(state, calls)
         if unreadable is not None or self._state.has_unknown_previous or state.conversation is not None:
@@ -163,9 +163,8 @@ class RelayedReply:
             yield UseCall(first)
             reply = yield from start(first, ()).steps()
         notices = (*caller.notices, *reply.warnings)
-        return RelayOutcome(
-            self.status, self.mode, self.reason, self.model, reply=reply, notices=notices, asked=self.asked
-        )
+        ended = (self.status, self.mode, self.reason, self.model, reply, notices)
+        return RelayOutcome(*ended, asked=self.asked)
 
     def _keep_forwarded(self, calls: Sequence[Call], problem: ConfigError) -> tuple[Call, ...]:
         """The calls that are forwarded: the request cannot be translated. Raises the problem if the first is not."""
@@ -201,7 +200,7 @@ class RelayedReply:
         endpoint = self._caller.endpoint
         return find_reply_form(endpoint.dialect, endpoint.path, endpoint.query)
 
-    def _choose(self, call: Call, options: RequestOptions) -> Mode:
+    def _choose(self, call: Call, options: RequestOptions, asked: str) -> Mode:
         caller = self._caller
         return choose_mode(
             call,
@@ -211,6 +210,7 @@ class RelayedReply:
             may_forward=caller.config.forwards and options.may_forward,
             has_options=options.changes_prompt,
             has_state=self._state.is_changed,
+            asked=asked,
             compacts=self._compacts,
             has_compaction=self._has_compaction,
         )
@@ -257,10 +257,8 @@ class RelayedReply:
         )
 
     def _choose_target(self, call: Call, mode: Mode) -> None:
-        caller = self._caller
         self.mode, self.reason = mode.name, mode.reason
-        if caller.observer is not None:
-            caller.show(caller.observer.see_target, call, mode.name, mode.reason)
+        self._caller.show_target(call, mode.name, mode.reason)
 
     def _begin(self, exchange: AnyExchange) -> AnyExchange:
         self._exchange = exchange

@@ -28,8 +28,10 @@ CASES = {
     "two paragraphs": ("One\ntwo\n\nthree", "<p>One<br>two</p><p>three</p>"),
     "emphasis": (
         "**bold** *it* ***both*** ~~gone~~ _so_ snake_case_name 2*3*4",
-        "<p><strong>bold</strong> <em>it</em> <em><strong>both</strong></em> <s>gone</s> <em>so</em> "
-        "snake_case_name 2<em>3</em>4</p>",
+        (
+            "<p><strong>bold</strong> <em>it</em> <em><strong>both</strong></em> <s>gone</s> <em>so</em> "
+            "snake_case_name 2<em>3</em>4</p>"
+        ),
     ),
     "not closed": ("**open and `open", "<p>**open and `open</p>"),
     "code": ("`a*b*` and ``x`y``", "<p><code>a*b*</code> and <code>x`y</code></p>"),
@@ -48,15 +50,19 @@ CASES = {
     "a link": ("[docs](https://x.example/a_(b))", '<p><a href="https://x.example/a_(b)">docs</a></p>'),
     "a bare address": (
         "see https://x.example/a. (https://y.example/)",
-        '<p>see <a href="https://x.example/a">https://x.example/a</a>. '
-        '(<a href="https://y.example/">https://y.example/</a>)</p>',
+        (
+            '<p>see <a href="https://x.example/a">https://x.example/a</a>. '
+            '(<a href="https://y.example/">https://y.example/</a>)</p>'
+        ),
     ),
     "an image is a link": ("![cat](https://x.example/c.png)", '<p><a href="https://x.example/c.png">cat</a></p>'),
     "a table": (
         "| a | b |\n|---|--:|\n| 1 | `x|y` |\n| 2 |",
-        '<div class="table"><table><thead><tr><th scope="col">a</th><th data-side="end" scope="col">b</th></tr></thead>'
-        '<tbody><tr><td>1</td><td data-side="end"><code>x|y</code></td></tr>'
-        '<tr><td>2</td><td data-side="end"></td></tr></tbody></table></div>',
+        (
+            '<div class="table"><table><thead><tr><th scope="col">a</th><th data-side="end" scope="col">b</th></tr></thead>'
+            '<tbody><tr><td>1</td><td data-side="end"><code>x|y</code></td></tr>'
+            '<tr><td>2</td><td data-side="end"></td></tr></tbody></table></div>'
+        ),
     ),
 }
 

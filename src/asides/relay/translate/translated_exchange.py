@@ -136,10 +136,8 @@ class TranslatedExchange:
 
     def _count(self, step: Open) -> None:
         """Count a request that leaves, and show what was decided for it."""
-        caller = self._caller
-        if caller.observer is not None:
-            caller.show(caller.observer.see_plan, self._exchange.decisions)
-        caller.count_request(step.request)
+        self._caller.show_plan(self._exchange.decisions)
+        self._caller.count_request(step.request)
 
     def _begin_reply(self, events: list[Event]) -> list[Event]:
         """Name the model as the caller does, and tell the carrier what is known of the turn."""
