@@ -9,7 +9,7 @@ import pytest
 
 from asides.options import Options
 from asides.providers.find import list_providers
-from asides.relay import known_models
+from asides.relay.answers import known_models
 from asides.testing import Stage
 from tests.relay.relaying import ROUTES, Door, load
 
@@ -63,7 +63,10 @@ def test_what_ollama_clients_ask_first() -> None:
 
 # --- a relay without a home -------------------------------------------------------------------------------------------
 
-_GATEWAY = {"routes": ROUTES, "aliases": {"mine": "anthropic:claude-opus-5-5"}}
+_GATEWAY = {
+    "routes": {"best": {"targets": ["openai:gpt-5"]}, "gpt-*": {"targets": ["openai:gpt-4"]}},
+    "aliases": {"mine": "anthropic:claude-opus-5-5"},
+}
 
 
 @pytest.fixture
@@ -73,7 +76,7 @@ def keyed(monkeypatch: pytest.MonkeyPatch) -> None:
         for name in row.key_env:
             monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(known_models, "has_tiny_model", lambda: False)
+    monkeypatch.setattr(known_models, "_is_installed", lambda row: False)
 
 
 def _stand(**config: Any) -> Door:
@@ -135,7 +138,7 @@ def test_ollama_clients_see_what_a_model_can_do() -> None:
     assert "thinking" in tags["openai:gpt-5"]["capabilities"]
     for name in ("mine", "mine:latest"):
         shown = door.post("/api/show", {"model": name}).json
-        assert shown["capabilities"] == ["completion", "tools", "thinking"]
+        assert shown["capabilities"] == ["completion", "tools", "thinking", "vision"]
     assert "thinking" not in door.post("/api/show", {"model": "openai:gpt-4"}).json["capabilities"]
     assert door.post("/api/show", {"model": "nobody-knows"}).status == 404
 

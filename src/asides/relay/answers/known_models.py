@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from asides.providers.find import list_providers
+from asides.providers.find import find_row, list_providers
 from asides.providers.key_file import locate_key
 from asides.providers.provider import ModelRule, Provider
 from asides.providers.table import WITHOUT_A_KEY
-from asides.relay.routes import find_route, list_own_names
+from asides.relay.routes import GLOB_MARKS, find_route, list_own_names
 from asides.values.errors import AsidesError
 from asides.values.thinking import EFFORTS
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 MOST_MODELS = 500
 """The most models in a list."""
-_GLOB_MARKS = frozenset("*?[")
 _OFF = "off"
 
 
@@ -70,13 +69,17 @@ def _list_names(builder: CallBuilder) -> Iterator[str]:
     yield from list_own_names(builder)
     if builder.settings.model is not None:
         yield builder.settings.model
-    installed = WITHOUT_A_KEY.partition(":")[0]
-    for row in list_providers(builder.rows):
-        if row.launcher:
-            if row.name == installed and _is_installed(row):
-                yield WITHOUT_A_KEY
-        elif row.host in ("", row.name) and _has_key(row):
-            yield from (f"{row.name}:{rule.models}" for rule in row.models if not _GLOB_MARKS.intersection(rule.models))
+    for row in find_keyed_providers(builder):
+        yield from (f"{row.name}:{rule.models}" for rule in row.models if not GLOB_MARKS.intersection(rule.models))
+    launched = find_row(WITHOUT_A_KEY.partition(":")[0], builder.rows)
+    if launched is not None and launched.launcher and _is_installed(launched):
+        yield WITHOUT_A_KEY
+
+
+def find_keyed_providers(builder: CallBuilder) -> tuple[Provider, ...]:
+    """The providers whose key is set. Rows of one host count once."""
+    rows = list_providers(builder.rows)
+    return tuple(row for row in rows if not row.launcher and row.host in ("", row.name) and _has_key(row))
 
 
 def _has_key(row: Provider) -> bool:
