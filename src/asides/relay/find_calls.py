@@ -14,7 +14,7 @@ import msgspec
 from asides.dialects.dialect import ServedRequest
 from asides.flows.call import Call
 from asides.providers.table import WITHOUT_A_KEY
-from asides.relay.answers.known_models import list_known_models
+from asides.relay.known_models import list_known_models
 from asides.relay.relay_config import Caller
 from asides.relay.request_options import RequestOptions, collect_options
 from asides.relay.routes import Route, find_route
@@ -77,5 +77,5 @@ def suggest_route(model: str, caller: Caller) -> str:
     pattern = f"{family[0]}-*" if family is not None and model.startswith(f"{family[0]}-") else model
     # Quotes and brackets of a stranger's name would break the line.
     pattern = re.sub(r"[^\w.:/*-]", "?", pattern)[:100]
-    known = [each.target for each in list_known_models(caller.builder)]
+    known = [each.id for each in list_known_models(caller.builder) if ":" in each.id]
     return f'[routes."{pattern}"] targets = ["{next(iter(known), WITHOUT_A_KEY)}"]'

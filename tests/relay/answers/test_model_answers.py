@@ -9,7 +9,7 @@ import pytest
 
 from asides.options import Options
 from asides.providers.find import list_providers
-from asides.relay.answers import known_models
+from asides.relay import known_models
 from asides.testing import Stage
 from tests.relay.relaying import ROUTES, Door, load
 
@@ -63,10 +63,7 @@ def test_what_ollama_clients_ask_first() -> None:
 
 # --- a relay without a home -------------------------------------------------------------------------------------------
 
-_GATEWAY = {
-    "routes": {"best": {"targets": ["openai:gpt-5"]}, "gpt-*": {"targets": ["openai:gpt-4"]}},
-    "aliases": {"mine": "anthropic:claude-opus-5-5"},
-}
+_GATEWAY = {"routes": ROUTES, "aliases": {"mine": "anthropic:claude-opus-5-5"}}
 
 
 @pytest.fixture
@@ -76,7 +73,7 @@ def keyed(monkeypatch: pytest.MonkeyPatch) -> None:
         for name in row.key_env:
             monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(known_models, "_is_installed", lambda row: False)
+    monkeypatch.setattr(known_models, "has_tiny_model", lambda: False)
 
 
 def _stand(**config: Any) -> Door:

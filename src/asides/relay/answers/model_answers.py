@@ -14,14 +14,13 @@ import msgspec
 
 from asides.dialects import find_dialect, model_list_formats
 from asides.dialects.server_half import RequestFields
-from asides.flows.build_call import CallBuilder
 from asides.flows.list_models import list_models
 from asides.flows.steps import Emit, Flow, UseCall
 from asides.options import ListOptions
-from asides.relay.answers.known_models import find_keyed_providers, list_known_models
 from asides.relay.client_names import show_name
 from asides.relay.endpoints import OLLAMA_VERSION
 from asides.relay.error_response import RelayRefusal
+from asides.relay.known_models import describe_model, find_keyed_providers, list_known_models
 from asides.relay.relay_config import Caller
 from asides.relay.relay_request import RelayOutcome
 from asides.relay.routes import find_route, list_own_names
@@ -87,12 +86,12 @@ def _collect_models(caller: Caller) -> Flow[tuple[ModelInfo, ...]]:
     config, builder = caller.config, caller.builder
     listed: Sequence[ModelInfo] = ()
     if config.home:
-        own = [_describe(name, _find_target(name, builder), builder) for name in list_own_names(builder)]
+        own = [describe_model(name, builder) for name in list_own_names(builder)]
         if config.lists_home:
             given = {name: value for name in ("api_key", "base_url") if (value := config.home_options.get(name))}
             listed = yield from _ask_provider(caller, config.home, given)
         return tuple({model.id: model for model in (*listed, *own)}.values())
-    models = [_describe(model.id, model.target, builder) for model in list_known_models(builder)]
+    models = [*list_known_models(builder)]
     if config.lists_providers:
         for row in find_keyed_providers(builder):
             listed = yield from _ask_provider(caller, row.name, {"timeout": _PATIENCE})
@@ -103,38 +102,6 @@ def _collect_models(caller: Caller) -> Flow[tuple[ModelInfo, ...]]:
     return tuple(
         msgspec.structs.replace(model, id=show_name(model.id, caller.dialect), name=model.name or model.id)
         for model in unique.values()
-    )
-
-
-def _find_target(name: str, builder: CallBuilder) -> str:
-    """What a name of the settings leads to first."""
-    try:
-        return find_route(name, builder, "", "").targets[0]
-    except ConfigError:
-        return name
-
-
-def _describe(name: str, target: str, builder: CallBuilder) -> ModelInfo:
-    """What our table knows of the model that a name leads to."""
-    try:
-        found = builder.find_known(target).found
-    except ConfigError:
-        return ModelInfo(name)  # Its address is not set, or nobody knows it.
-    rule, row = found.rule, found.provider
-    thinking = None
-    if rule.thinking != "unknown":
-        thinks = rule.thinking != "never"
-        types = tuple(form for form in rule.forms if form != "disabled") if thinks else ()
-        thinking = ThinkingInfo(thinks, rule.thinking == "always", types, rule.efforts if thinks else None)
-    title = f"{found.model} ({row.title or row.name})" if name == target else None
-    return ModelInfo(
-        name,
-        title,
-        context=rule.context,
-        max_output=rule.max_output,
-        thinking=thinking,
-        tools=rule.tools,
-        pictures=found.facts.pictures,
     )
 
 
@@ -168,7 +135,7 @@ def _find_model(caller: Caller, name: str) -> Flow[ModelInfo]:
         raise
     except ConfigError:
         return ModelInfo(name)  # Its address is not set; the model exists.
-    return _describe(name, route.targets[0], caller.builder)
+    return describe_model(name, caller.builder, target=route.targets[0])
 
 
 def _refuse_model(name: str) -> RelayRefusal:
