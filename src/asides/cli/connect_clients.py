@@ -75,6 +75,8 @@ class Setup(NamedTuple):
     notes: tuple[str, ...] = ()
     example: str = ""
     """A few lines of code, for a library."""
+    needs_files: bool = False
+    """Variables alone are not enough."""
 
 
 class KnownClient(NamedTuple):
@@ -145,57 +147,54 @@ def _build_codex(access: Access, home: Path, environ: Mapping[str, str]) -> Setu
     }
     notes = ("Codex warns that it has no metadata for the model: it then assumes a context of its own.",)
     file = ConfigFile(folder / "config.toml", "toml", values, defaults, (row,))
-    return Setup({}, (file,), "codex", notes if access.model is not None else ())
+    return Setup({}, (file,), "codex", notes if access.model is not None else (), needs_files=True)
 
 
 # The presets of Gemini CLI for side requests (0.61, docs/reference/configuration.md in its package). What extends
 # gemini-3-flash-base: the checks for loops and for the next speaker, repairs of edits, fallbacks of fetched pages.
-_SIDE_PRESETS = {
-    "gemini-3-flash-base": "base",
-    "classifier": "base",
-    "prompt-completion": "base",
-    "fast-ack-helper": "base",
-    "edit-corrector": "base",
-    "summarizer-default": "base",
-    "summarizer-shell": "base",
-    "loop-detection-double-check": "base",
-    "chat-compression-default": "base",
-    "agent-history-provider-summarizer": "base",
-}
+_SIDE_PRESETS = (
+    "gemini-3-flash-base",
+    "classifier",
+    "prompt-completion",
+    "fast-ack-helper",
+    "edit-corrector",
+    "summarizer-default",
+    "summarizer-shell",
+    "loop-detection-double-check",
+    "chat-compression-default",
+    "agent-history-provider-summarizer",
+)
 
 
 def _build_gemini(access: Access, home: Path, environ: Mapping[str, str]) -> Setup:
     folder = Path(environ.get("GEMINI_CLI_HOME") or home) / ".gemini"
     key = access.key
-    variables: dict[str, Value] = {"GOOGLE_GEMINI_BASE_URL": access.url, "GEMINI_API_KEY": key}
     values: dict[ValuePath, Any] = {("security", "auth", "selectedType"): "gemini-api-key"}
     if access.model is not None:
-        variables["GEMINI_MODEL"] = access.model
         presets = ("modelConfigs", "customAliases")
         values["model", "name"] = access.model
         # A preset of its name makes it ask for thinking.
         values[*presets, access.model] = {"extends": "chat-base-3", "modelConfig": {"model": access.model}}
-        side = access.small_model or access.model
-        values |= {
-            (*presets, name): {"extends": parent, "modelConfig": {"model": side}}
-            for name, parent in _SIDE_PRESETS.items()
-        }
+        side = {"extends": "base", "modelConfig": {"model": access.small_model or access.model}}
+        values |= {(*presets, name): side for name in _SIDE_PRESETS}
     defaults: dict[ValuePath, Any] = {
         ("privacy", "usageStatisticsEnabled"): False,
         ("general", "enableAutoUpdate"): False,
     }
-    kept: dict[ValuePath, Any] = {
-        (name,): value for name, value in variables.items() if isinstance(value, str) and name != "GEMINI_MODEL"
-    }
-    notes = [
-        "It reads one .env file, the nearest to the current folder, and none in a folder that it does not trust.",
-        "--write also sets the model of its side requests, and lets the model think aloud.",
-    ]
+    variables: dict[ValuePath, Any] = {("GOOGLE_GEMINI_BASE_URL",): access.url}
+    if isinstance(key, str):
+        variables["GEMINI_API_KEY",] = key
+    files = (
+        ConfigFile(folder / "settings.json", "json", values, defaults),
+        ConfigFile(folder / ".env", "env", variables),
+    )
     return Setup(
-        variables,
-        (ConfigFile(folder / "settings.json", "json", values, defaults), ConfigFile(folder / ".env", "env", kept)),
+        {} if isinstance(key, str) else {"GEMINI_API_KEY": key},
+        files,
         "gemini",
-        tuple(notes[:1] if access.model is None else notes),
+        ("It reads one .env file, the nearest to the current folder, and none in a folder that it does not trust.",),
+        # With the address alone it takes itself for another kind of gateway's client, and ends.
+        needs_files=True,
     )
 
 
@@ -233,11 +232,10 @@ def _build_opencode(access: Access, home: Path, environ: Mapping[str, str]) -> S
     }
     defaults |= {("$schema",): "https://opencode.ai/config.json", ("autoupdate",): False, ("share",): "disabled"}
     notes = ("An opencode.json of the current folder wins over this one.",)
-    return Setup({}, (ConfigFile(path, "json", values, defaults, (row,)),), "opencode", notes)
+    return Setup({}, (ConfigFile(path, "json", values, defaults, (row,)),), "opencode", notes, needs_files=True)
 
 
 def _build_qwen(access: Access, home: Path, environ: Mapping[str, str]) -> Setup:
-    del environ
     model = access.name_model("Qwen Code")
     base = f"{access.url}/v1"
     variables: dict[str, Value] = {"OPENAI_BASE_URL": base, "OPENAI_API_KEY": access.key, "OPENAI_MODEL": model}
@@ -252,9 +250,11 @@ def _build_qwen(access: Access, home: Path, environ: Mapping[str, str]) -> Setup
         ("privacy", "usageStatisticsEnabled"): False,
         ("general", "enableAutoUpdate"): False,
     }
-    notes = ("Variables of the shell win over its settings file: OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL.",)
+    notes = ["Variables of the shell win over its settings file: OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL."]
+    if any(environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")):
+        notes.append("A proxy is set, and Qwen Code uses it for every address, also for this machine's own.")
     file = ConfigFile(home / ".qwen" / "settings.json", "json", values, defaults)
-    return Setup(variables, (file,), "qwen --auth-type openai", notes)
+    return Setup(variables, (file,), "qwen --auth-type openai", tuple(notes))
 
 
 def _build_openwebui(access: Access, home: Path, environ: Mapping[str, str]) -> Setup:

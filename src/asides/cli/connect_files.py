@@ -6,9 +6,10 @@ the clients want (connect_clients), and how a text is changed (edit_json, edit_t
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from asides.cli.edit_env import parse_env, remove_variables, set_variables
 from asides.cli.edit_json import look_up, parse_json, remove_values, set_values
 from asides.cli.edit_toml import remove_table, set_value, unset_value
 from asides.cli.private_files import hold_lock, write_private_file
-from asides.settings_files import read_regular_file
+from asides.settings_files import find_config_folder, read_regular_file
 from asides.values.errors import ConfigError
 
 BACKUP = ".before-asides"
@@ -53,7 +54,7 @@ class _Format(NamedTuple):
 def write_file(file: ConfigFile) -> Written:
     """Add the values to a file. A file that says all of it already is not touched."""
     what = f"the file {file.path}"
-    with hold_lock(file.path, what):
+    with _hold_lock(what):
         before = _read(file.path)
         text = before or ""
         document = _parse(text, file)
@@ -76,7 +77,7 @@ def write_file(file: ConfigFile) -> Written:
 def restore_file(file: ConfigFile) -> Written:
     """Take the values out again. A value that the file had before comes back; what others changed since then stays."""
     what = f"the file {file.path}"
-    with hold_lock(file.path, what):
+    with _hold_lock(what):
         text = _read(file.path)
         backup = _name_backup(file.path)
         kept = _read(backup)
@@ -107,6 +108,12 @@ def restore_file(file: ConfigFile) -> Written:
             write_private_file(file.path, after.encode(), what)
         _unlink(backup)
         return Written(file.path, changes)
+
+
+def _hold_lock(what: str) -> AbstractContextManager[None]:
+    """One lock for all clients, in our own folder: nothing of ours is left in theirs."""
+    folder = find_config_folder(os.environ)
+    return nullcontext() if folder is None else hold_lock(folder / "clients", what)
 
 
 def format_file(file: ConfigFile) -> str:

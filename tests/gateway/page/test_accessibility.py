@@ -25,7 +25,8 @@ VIEWS = [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)]
 CHECK = """async () => {
   const found = await axe.run(document, {resultTypes: ["violations"]});
   return found.violations.filter((each) => ["serious", "critical", "moderate"].includes(each.impact))
-    .map((each) => `${each.id} (${each.impact}): ${each.nodes.map((n) => n.target.join(" ") + " " + (n.any[0]?.message ?? "")).join("; ")}`);
+    .map((each) => `${each.id} (${each.impact}): ` + each.nodes.map(
+      (node) => node.target.join(" ") + " " + (node.any[0]?.message ?? "")).join("; "));
 }"""
 
 
@@ -107,7 +108,9 @@ def test_at_twice_the_size_everything_is_there(visit: Start) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 640
     for name in ("Send", "Delete", "Rename"):
         box = page.get_by_role("button", name=name).bounding_box()
-        assert box is not None and box["x"] + box["width"] <= 640 and box["y"] + box["height"] <= 400
+        assert box is not None
+        assert box["x"] + box["width"] <= 640
+        assert box["y"] + box["height"] <= 400
 
 
 def test_those_who_want_no_motion_get_none(visit: Start) -> None:

@@ -118,7 +118,8 @@ def test_a_very_long_thought_scrolls_inside_of_itself(visit: Start) -> None:
     seen.ask_and_wait("Think hard")
     page = seen.page
     row = page.locator(".answer .row").bounding_box()
-    assert row is not None and row["height"] < 520
+    assert row is not None
+    assert row["height"] < 520
     body = page.locator(".thought .body")
     assert body.evaluate("(b) => b.scrollHeight > b.clientHeight * 2")
     # The keyboard reaches it.

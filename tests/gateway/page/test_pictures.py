@@ -1,6 +1,6 @@
 """The pictures of the page in the docs. WRITE_PICTURES=1 writes them into docs/pictures/; without it they are only drawn.
 
-    WRITE_PICTURES=1 .venv/bin/python -m pytest tests/gateway/page/test_pictures.py
+WRITE_PICTURES=1 .venv/bin/python -m pytest tests/gateway/page/test_pictures.py
 """
 
 from __future__ import annotations
@@ -52,7 +52,12 @@ CHOSEN = {"ASIDES_KEEP_THINKING": "1", "ASIDES_MODEL": MODEL, "DEEPSEEK_API_KEY"
 def folder(tmp_path: Path) -> Path:
     """A conversation with a call, and some others in the list."""
     with SqliteStore(tmp_path / STORE_FILE) as store:
-        for title in ("A proof by induction, twice", "Budget for the garden", "Refactor the tag splitter", "Why is the sky blue"):
+        for title in (
+            "A proof by induction, twice",
+            "Budget for the garden",
+            "Refactor the tag splitter",
+            "Why is the sky blue",
+        ):
             store.append(title, [Message("user", (Text(title),)), Message("assistant", (Text("…"),))])
         call = ToolCall("call_1", "timetable", {"from": "Oslo", "to": "Bergen", "before": "15:00"})
         store.append(

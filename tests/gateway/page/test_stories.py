@@ -36,7 +36,8 @@ def test_a_question_is_answered_with_its_thinking_in_the_margin(visit: Start) ->
     expect(thought.locator("summary")).to_contain_text(re.compile(r"Thought for .* s.*raw · \d+ tokens"))
     expect(thought.locator(".body")).to_have_text(PLAN)
     margin, column = thought.bounding_box(), answer.locator(".column .text").bounding_box()
-    assert margin is not None and column is not None
+    assert margin is not None
+    assert column is not None
     assert margin["x"] > column["x"] + column["width"], "beside the answer, not in it"
     assert abs(margin["y"] - column["y"]) < 12, "at the height of what it led to"
     # The address is the conversation's, and the list has it.
@@ -51,7 +52,8 @@ def test_on_a_phone_the_thought_folds_above_the_answer(visit: Start) -> None:
     thought, text = seen.page.locator("details.thought"), seen.page.locator(".column .text")
     expect(thought).not_to_have_attribute("open", "")
     above, below = thought.bounding_box(), text.bounding_box()
-    assert above is not None and below is not None
+    assert above is not None
+    assert below is not None
     assert above["y"] + above["height"] <= below["y"]
     assert seen.page.evaluate("document.documentElement.scrollWidth") <= 390, "nothing sticks out"
     thought.locator("summary").click()

@@ -21,11 +21,13 @@ export function formatExactly(seconds) {
   return seconds < 60 ? `${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : formatSeconds(seconds);
 }
 
-/** @param {number} dollars */
-export function formatCost(dollars) {
-  if (dollars === 0) return "$0";
-  if (dollars < 0.0001) return "under $0.0001";
-  return `$${dollars.toFixed(dollars < 0.01 ? 4 : dollars < 1 ? 3 : 2)}`;
+/** @param {number | {amount: number, currency: string}} cost a number is dollars */
+export function formatCost(cost) {
+  const { amount, currency } = typeof cost === "number" ? { amount: cost, currency: "USD" } : cost;
+  const sign = currency === "USD" ? "$" : `${currency} `;
+  if (amount === 0) return `${sign}0`;
+  if (amount < 0.0001) return `under ${sign}0.0001`;
+  return `${sign}${amount.toFixed(amount < 0.01 ? 4 : amount < 1 ? 3 : 2)}`;
 }
 
 /** The share of a number in another, "61 %"; "": there is none. @param {number} part @param {number} all */

@@ -73,7 +73,8 @@ def _ask_provider(call: Call) -> Flow[int | None]:
             found = msgspec.json.decode(body).get(form.count_in)
         except (msgspec.DecodeError, AttributeError, UnicodeDecodeError, RecursionError):
             found = None
-        if not isinstance(found, int):
+        # Clients decide by this number when to compact: a host that answers 0 has not counted.
+        if not isinstance(found, int) or found <= 0:
             raise ProtocolError(f"{target.provider.name} sent no count of tokens.")
         return found
 
