@@ -105,6 +105,23 @@ def test_every_setting_has_a_variable(here: Path) -> None:
         "ASIDES_VISIBILITY_TRACE": "raw",
         "ASIDES_VISIBILITY_HISTORY": "none",
         "ASIDES_VISIBILITY_GATEWAY": "raw,sealed",
+        "ASIDES_GATEWAY_HOST": "::1",
+        "ASIDES_GATEWAY_PORT": "8080",
+        "ASIDES_GATEWAY_WORKERS": "2",
+        "ASIDES_GATEWAY_KEY_FILE": "keys.txt",
+        "ASIDES_GATEWAY_KEY_ENV": "MY_KEYS",
+        "ASIDES_GATEWAY_FOLDER": "/kept",
+        "ASIDES_GATEWAY_STATE": "memory",
+        "ASIDES_GATEWAY_PAGE": "no",
+        "ASIDES_GATEWAY_THINKING_FIELD": "reasoning",
+        "ASIDES_GATEWAY_ALLOWED_HOSTS": "a.example, b.example",
+        "ASIDES_GATEWAY_ALLOWED_ORIGINS": "https://a.example",
+        "ASIDES_GATEWAY_OPEN_METRICS": "on",
+        "ASIDES_GATEWAY_MAX_BODY_MB": "1.5",
+        "ASIDES_GATEWAY_MAX_REQUESTS": "10",
+        "ASIDES_GATEWAY_PING_SECONDS": "5",
+        "ASIDES_GATEWAY_DRAIN_SECONDS": "0",
+        "ASIDES_GATEWAY_LOG": "off",
     }
     assert {f"ASIDES_{name.replace('.', '_').upper()}" for name in SETTINGS} == set(environ)
     settings = load_settings(environ)
@@ -137,6 +154,23 @@ def test_every_setting_has_a_variable(here: Path) -> None:
         "visibility.trace": ("raw",),
         "visibility.history": (),
         "visibility.gateway": ("raw", "sealed"),
+        "gateway.host": "::1",
+        "gateway.port": 8080,
+        "gateway.workers": 2,
+        "gateway.key_file": "keys.txt",
+        "gateway.key_env": "MY_KEYS",
+        "gateway.folder": "/kept",
+        "gateway.state": "memory",
+        "gateway.page": False,
+        "gateway.thinking_field": "reasoning",
+        "gateway.allowed_hosts": ("a.example", "b.example"),
+        "gateway.allowed_origins": ("https://a.example",),
+        "gateway.open_metrics": True,
+        "gateway.max_body_mb": 1.5,
+        "gateway.max_requests": 10,
+        "gateway.ping_seconds": 5.0,
+        "gateway.drain_seconds": 0.0,
+        "gateway.log": "off",
     }
     assert {origin.split()[0] for _, _, origin in settings.entries()} == {"environment"}
 
@@ -464,6 +498,27 @@ def test_a_file_that_came_with_the_folder_sends_nothing_elsewhere(
     assert load_settings(NOTHING, trusts=lambda path, content: content == (here / path).read_bytes()).providers
 
 
+_GATEWAY = {
+    "host": '"0.0.0.0"',
+    "port": "1",
+    "workers": "9",
+    "key_file": '"keys.txt"',
+    "key_env": '"PATH"',
+    "folder": '"/tmp"',
+    "state": '"off"',
+    "page": "false",
+    "thinking_field": '"reasoning"',
+    "allowed_hosts": '["evil.example"]',
+    "allowed_origins": '["*"]',
+    "open_metrics": "true",
+    "max_body_mb": "9999",
+    "max_requests": "1",
+    "ping_seconds": "1",
+    "drain_seconds": "1",
+    "log": '"off"',
+}
+
+
 def test_a_file_that_came_with_the_folder_sets_what_is_harmless_and_only_that(here: Path) -> None:
     lines = {
         "model": '"ollama:qwen3"',
@@ -486,11 +541,15 @@ def test_a_file_that_came_with_the_folder_sets_what_is_harmless_and_only_that(he
         "timeouts": "{ connect = 1, first_byte = 2, idle = 3, total = 4 }",
         "fallbacks": '{ "ollama:qwen3" = ["groq:qwen3"] }',
         "visibility": '{user = ["raw"], app = [], log = ["raw"], trace = [], history = ["sealed"], gateway = ["raw"]}',
+        # Where it listens, who may ask, what it keeps and where: nothing of that is a folder's to say.
+        "gateway": "{ " + ", ".join(f"{name} = {value}" for name, value in _GATEWAY.items()) + " }",
     }
     assert {name.partition(".")[0] for name in SETTINGS} == lines.keys(), "a new setting: is it harmless?"
+    assert {name for name in SETTINGS if name.startswith("gateway.")} == {f"gateway.{name}" for name in _GATEWAY}
     _written(here, "\n".join(f"{name} = {value}" for name, value in lines.items()))
     settings = load_settings(NOTHING)
     refused = ["keep_thinking", "keep_conversations", "keep_input_history", "fallbacks"]
+    refused += [f"gateway.{name}" for name in _GATEWAY]
     assert sorted(entry.name for entry in settings.ignored) == sorted(refused)
     assert (settings.keep_thinking, settings.keep_conversations, settings.fallbacks) == (False, "last", {})
     assert settings.visibility == Visibility(user=("raw",), app=(), history=("sealed",), gateway=())  # only less

@@ -163,8 +163,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return facts
 
 
-GROUPS: dict[str, type[Timeouts | Visibility | GatewayTable]]
-GROUPS = {"timeouts": Timeouts, "visibility": Visibility, "gateway": GatewayTable}
+GROUPS: dict[str, type[Timeouts | Visibility | GatewayTable]] = {
+    "timeouts": Timeouts,
+    "visibility": Visibility,
+    "gateway": GatewayTable,
+}
 """Tables of settings: each of their fields is one, named group.name."""
 
 

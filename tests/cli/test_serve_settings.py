@@ -57,7 +57,7 @@ def test_settings_come_from_arguments_the_environment_and_files(tmp_path: Path) 
     gateway = loaded.gateway
     assert (gateway.ping_seconds, gateway.drain_seconds, gateway.workers, gateway.keys) == (3, 6, 7, (KEY,))
     assert gateway.folder == tmp_path / "deep" / "state"
-    assert stat.S_IMODE(gateway.folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "deep" / "state").stat().st_mode) == 0o700
     assert loaded.calls.aliases == {"fast": "openai:x"}
     assert list(source.list_files()) == [file]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,9 @@ from asides.options import Options
 from asides.settings import load_settings
 
 given = msgspec.json.decode(sys.argv[1])
+if given["uvloop"]:
+    import asyncio, uvloop
+    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
 options = Options(base_url=given["url"], api_key="sk-upstream")
 with Gateway(GatewaySettings(**given["settings"]), load_settings(environ={}, files=[]), options=options) as gateway:
     print(gateway.url, flush=True)
@@ -48,9 +51,10 @@ class GatewayProcess:
 
 
 @contextmanager
-def gateway_process(url: str, **settings: Any) -> Iterator[GatewayProcess]:
+def gateway_process(url: str, *, uvloop: bool = False, **settings: Any) -> Generator[GatewayProcess, None, None]:
     """Run a gateway in a child whose every provider is at this address."""
-    given = msgspec.json.encode({"url": url, "settings": {"port": 0, "drain_seconds": 0.5, **settings}}).decode()
+    own = {"port": 0, "drain_seconds": 0.5, **settings}
+    given = msgspec.json.encode({"url": url, "uvloop": uvloop, "settings": own}).decode()
     source = str(Path(asides.__file__).parent.parent)
     with subprocess.Popen(
         [sys.executable, "-c", _CHILD, given],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -13,7 +13,7 @@ import msgspec
 from asides.gateway.embedded import Gateway
 from asides.gateway.gateway_settings import GatewaySettings
 from asides.gateway.watcher import RequestWatcher
-from asides.options import Options
+from asides.options import Options, merge_options
 from asides.settings import load_settings
 from asides.testing import Stage
 from tests.gateway.gateway_process import GatewayProcess
@@ -165,10 +165,10 @@ def gateway_before(
     tables: dict[str, Any] | None = None,
     options: Options | None = None,
     **settings: Any,
-) -> Iterator[Gateway]:
+) -> Generator[Gateway, None, None]:
     """A gateway whose every provider is this stage, or the server at this address."""
     url = stage if isinstance(stage, str) else stage.url
-    given = Options(base_url=url, api_key="sk-upstream", **(options or {}))
+    given = merge_options(Options(base_url=url, api_key="sk-upstream"), options or Options())
     values: dict[str, Any] = {"port": 0, "drain_seconds": 1.0, **settings}
     own = GatewaySettings(**values)
     with Gateway(

@@ -6,7 +6,7 @@ import http.client
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
@@ -82,7 +82,7 @@ class Inspected:
         return self.send("PUT", "/ui/api/requests/settings", {"captures_bodies": is_on}, key)
 
     @contextmanager
-    def follow(self, after: str = "", key: str = "", **headers: str) -> Iterator[Feed]:
+    def follow(self, after: str = "", key: str = "", **headers: str) -> Generator[Feed]:
         parts = urlsplit(self.url)
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_PATIENCE)
         sent = {name.replace("_", "-"): text for name, text in headers.items()}
@@ -141,7 +141,7 @@ class Feed:
 
 
 @contextmanager
-def inspect(script: Script, *, settings: Settings | None = None, **gateway: Any) -> Iterator[Inspected]:
+def inspect(script: Script, *, settings: Settings | None = None, **gateway: Any) -> Generator[Inspected]:
     """A gateway in front of a stage that plays this script."""
     with Stage(script) as stage:
         options = Options(base_url=stage.url, api_key=PROVIDER_KEY)

@@ -147,7 +147,7 @@ def _put_back() -> Generator[None]:
 
 def test_the_log_is_text_or_json_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     for form in ("text", "json"):
-        start_log(form)  # type: ignore[arg-type]
+        start_log(form)
         AccessLog().end(_make_info(), _make_end())
         logging.getLogger("asides.gateway").warning("a file %s\nchanged", "x")
         logging.getLogger("asides").debug("too much")

@@ -15,11 +15,10 @@ from asides.gateway.authenticate import (
     Identity,
     Refusal,
     derive_tenant,
-    is_loopback,
     remove_credentials,
     remove_key,
 )
-from asides.gateway.gateway_settings import GatewaySettings, check_address
+from asides.gateway.gateway_settings import GatewaySettings, check_address, is_loopback
 from asides.gateway.service import Service
 from asides.gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
 from asides.settings import load_settings

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from asides.conversations.store import StoreConflict, StoreError
+from asides.conversations.store.conversation_names import STORE_FILE
 from asides.gateway.page_requests import describe_error, find_status, name_error
+from asides.gateway.page_store import PageStore
 from asides.values.errors import AsidesError, ConfigError, ConnectionLost, MissingKey, RateLimited, UnknownModel
+from tests.gateway.page_client import page_gateway
 
 
 @pytest.mark.parametrize(
@@ -22,10 +27,27 @@ from asides.values.errors import AsidesError, ConfigError, ConnectionLost, Missi
 )
 def test_an_error_has_a_code_and_a_status(problem: AsidesError, code: str, status: int) -> None:
     assert (name_error(problem), find_status(problem)) == (code, status)
-    assert describe_error(problem) == {"message": str(problem), "code": code}
+    described = describe_error(problem)
+    assert described["code"] == code
+    assert described["message"] == str(problem) or code == "store_error"
 
 
 def test_an_error_of_a_provider_has_its_status_too() -> None:
     problem = RateLimited("too many", status=429)
     described = describe_error(problem)
     assert (described["code"], described["status"]) == ("rate_limited", 429)
+
+
+def test_a_client_learns_nothing_about_files_of_the_gateway(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / STORE_FILE).write_bytes(b"no database at all" * 100)
+    with page_gateway(tmp_path) as page:
+        answer = page.send("GET", "/conversations")
+    assert (answer.status, answer.body["error"]["code"]) == (503, "store_error")
+    assert str(tmp_path) not in repr(answer)
+    assert str(tmp_path) in caplog.text
+
+
+def test_a_folder_that_cannot_be_is_an_error_before_anything_is_served(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="folder for conversations"):
+        PageStore(tmp_path / "file" / "folder")

@@ -18,11 +18,13 @@ from asides.gateway.gateway_settings import GatewaySettings
 from asides.gateway.page_store import PageStore
 from asides.gateway.page_turn import GO_ON
 from asides.options import Options
+from asides.providers.provider import Provider
 from asides.testing import Fail, Garbage, Hang, OpenStage, Say, Stage
 from asides.values.parts import ToolCall
 from tests.gateway.page_client import PageClient, find, join, names, page_gateway, without_settings
 from tests.gateway.served import serve
 from tests.loopback import ReceivedRequest, serving
+from tests.strict_servers import openai_error, refusing
 
 _CANARY = "canary-of-a-thought"
 _MODELS = ("anthropic:claude-opus-5-5", "google:gemini-3.6-pro", "openai:gpt-6-sol", "deepseek:deepseek-v4-pro")
@@ -266,6 +268,27 @@ def test_a_question_that_a_provider_refuses_is_taken_back(stage: OpenStage, monk
         assert join(page.ask(conversation, "Three?"), "text") == "Three."
 
 
+def test_a_refused_and_repaired_request_is_told(tmp_path: Path) -> None:
+    def refuse(body: Any) -> Any:
+        if "reasoning_effort" in body:
+            return openai_error(
+                "Unsupported parameter: 'reasoning_effort'.", "reasoning_effort", "unsupported_parameter"
+            )
+        return None
+
+    with refusing(refuse) as server:
+        row = Provider(name="acme", title="Acme", base_url=server.url, key="optional")
+        with page_gateway(tmp_path, without_settings(providers=(row,))) as page:
+            conversation = page.create("acme:any", thinking="high")
+            events = page.ask(conversation, "Hello?")
+            told = [data["code"] for name, data in events if name == "notice"]
+            kept = [notice["code"] for notice in page.show(conversation)["messages"][1]["notices"]]
+    assert join(events, "text")
+    assert server.count() == 2
+    assert told == kept
+    assert told != []
+
+
 def test_an_answer_that_breaks_off_is_kept_and_can_be_continued(strict: Any) -> None:
     opened = strict(Say(text="word " * 100, piece=5, cut_after=2000), Say(text="The rest."))
     with page_gateway(None, without_settings(retries=0)) as page:
@@ -283,7 +306,8 @@ def test_an_answer_that_breaks_off_is_kept_and_can_be_continued(strict: Any) -> 
 
 @pytest.mark.parametrize("stop", ["length", "stop"])
 def test_a_turn_without_an_answer_says_so_and_can_be_continued(strict: Any, stop: Any) -> None:
-    strict(Say(thinking="thought " * 20, stop=stop), Say(text="At last.", thinking="less"))
+    starved = Say(thinking="thought " * 20, stop=stop)
+    strict(starved, starved, Say(text="At last.", thinking="less"))
     outcome = {"length": "starved", "stop": "unterminated"}[stop]
     with page_gateway() as page:
         conversation = page.create("deepseek:deepseek-v4-pro")
@@ -292,6 +316,7 @@ def test_a_turn_without_an_answer_says_so_and_can_be_continued(strict: Any, stop
         assert ended["message"]["id"] is None
         assert [block["type"] for block in ended["message"]["blocks"]] == ["thought"]
         assert texts(page, conversation) == [("user", "Hard?", outcome)]
+        # To continue tries harder: a second reply without an answer is recovered from.
         assert join(page.go_on(conversation), "text") == "At last."
         assert texts(page, conversation) == [("user", "Hard?", None), ("assistant", "At last.", None)]
 

@@ -18,6 +18,7 @@ from asides.relay.observer import RelayObserver
 from asides.relay.relay import RelayExchange
 from asides.testing import Say, Stage
 from asides.testing.stage import Fail, Hang, Raw
+from asides.testing.stage.script import Scene
 from asides.values.messages import Prompt, user
 from tests.gateway.http_client import MODEL, Client, ask, chat, gateway_before, message, wait_for
 from tests.loopback import serving, whole_response
@@ -365,7 +366,10 @@ def test_signs_of_life_between_forwarded_events() -> None:
         answer = ask(gateway, "POST", "/v1/messages", body, [("anthropic-version", "2023-06-01")])
     ping = b'event: ping\ndata: {"type":"ping"}\n\n'
     assert answer.body.replace(ping, b"") == FORWARDED
-    assert answer.body[first:].startswith(ping * 2)
+    got = answer.body
+    while got.startswith(ping):  # before the provider has begun
+        got = got.removeprefix(ping)
+    assert got[first:].startswith(ping * 2)
 
 
 @pytest.mark.parametrize("dialect", [dialect for dialect in CALLERS if PINGS[dialect]])
@@ -400,7 +404,7 @@ def test_a_forwarded_error_after_an_early_head_ends_the_stream_too() -> None:
 
 def test_another_target_is_asked_after_an_early_head() -> None:
     """Only signs of life have left, so that nothing is spliced."""
-    scenes = [Fail(status=503, delay=0.5), Say(text="from the second", delay=0.3)]
+    scenes: list[Scene] = [Fail(status=503, delay=0.5), Say(text="from the second", delay=0.3)]
     routes = {"best": {"targets": [MODEL, "openrouter:second"]}}
     with Stage(scenes, rules="lenient") as stage:
         with (

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from asides.gateway.repeat_as_curl import Repeated, select_repeated, write_curl
@@ -17,9 +17,15 @@ ORIGIN = "http://127.0.0.1:4242"
 
 
 def _write(body: Any = None, **more: Any) -> str:
-    given_ = {"method": "POST", "path": "/v1/chat/completions", "dialect": "openai_chat", "repeated": Repeated({}, "")}
+    head: dict[str, Any] = {
+        "method": "POST",
+        "path": "/v1/chat/completions",
+        "dialect": "openai_chat",
+        "repeated": Repeated({}, ""),
+    }
     raw = None if body is None else msgspec.Raw(msgspec.json.encode(body))
-    return write_curl(ORIGIN, **{**given_, **more}, body=raw, size=more.pop("size", 9))  # type: ignore[arg-type]
+    more = head | {"size": 9} | more
+    return write_curl(ORIGIN, body=raw, **more)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +61,7 @@ def test_what_was_blacked_out_is_told() -> None:
     assert "# What must not be shown" in _write({"signature": "*** (9 characters)"})
 
 
+@example('it\'s "$(x)" `x` \x1b[201~', "a'b c")
 @given(st.text(), st.text(alphabet=st.characters(codec="utf-8"), min_size=1))
 def test_nothing_leaves_its_quotes(text: str, path: str) -> None:
     text = text.encode("utf-8", "replace").decode()

@@ -32,8 +32,8 @@ KEY = "sk-provider-CANARY-key"
 
 
 def _begin(capture: BodyCapture | None = None, **more: Any) -> tuple[SeenRequest, list[str]]:
-    fields = {"path": "/v1/messages", "query": "key=CANARY&beta=true", "headers": {"x-api-key": "CANARY"}, **more}
-    request = RelayRequest("", "POST", **fields)
+    more = {"path": "/v1/messages", "query": "key=CANARY&beta=true", "headers": {"x-api-key": "CANARY"}} | more
+    request = RelayRequest("", "POST", **more)
     info = RequestInfo("req_1", "POST", request.path, "anthropic", "curl/8", "", time.monotonic(), 1.5, request)
     states: list[str] = []
     return SeenRequest(info, lambda seen: states.append(seen.state), capture), states

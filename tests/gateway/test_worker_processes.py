@@ -121,6 +121,29 @@ def test_no_reply_of_a_worker_is_cut_when_the_gateway_ends(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+def test_what_clients_carry_is_read_by_every_worker_and_after_a_restart(tmp_path: Path) -> None:
+    """A client of Responses gives its reasoning items back; no store has them."""
+    with Stage(play_turns()) as stage:
+        write_settings(tmp_path, stage.url)
+        first = {"model": "thinker", "input": "question 7", "store": False, "include": ["reasoning.encrypted_content"]}
+        first["tools"] = [{"type": "function", "name": "look_up", "parameters": {"type": "object", "properties": {}}}]
+        items: list[dict[str, object]] = []
+        for _ in range(2):
+            with serve(tmp_path, "--workers", "2", "--state", "carry-only") as served:
+                if not items:
+                    items = served.post("/v1/responses", first)[1]["output"]
+                    assert any(item.get("encrypted_content") for item in items)
+                (call,) = [item for item in items if item["type"] == "function_call"]
+                result = {"type": "function_call_output", "call_id": call["call_id"], "output": "42"}
+                question = {"role": "user", "content": "question 7"}
+                for _ in range(6):
+                    body = {**first, "input": [question, *items, result]}
+                    assert served.post("/v1/responses", body)[0] == 200
+                    assert find_thinking(stage.requests[-1].json) == ["plan of question 7"]
+    assert not (tmp_path / "state" / "vault.db").exists()
+
+
+@pytest.mark.slow
 def test_a_second_signal_ends_all_of_them_at_once(tmp_path: Path) -> None:
     with Stage(Say(text="a b c d e f g h", pause=1.0, piece=1)) as stage:
         write_settings(tmp_path, stage.url)

@@ -11,7 +11,7 @@ from asides.options import Options
 from asides.testing import Stage
 from asides.testing.stage import Say
 from asides.values.visibility import Visibility
-from tests.relay.relaying import FROM_CLAUDE, Door, post_claude
+from tests.relay.relaying import FROM_CLAUDE, Door, load, post_claude
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,31 @@ def test_a_policy_that_hides_thinking_holds_for_forwarded_requests_too() -> None
         response = post_claude(door, FROM_CLAUDE % b"true")
     assert b"CANARY" not in response.body
     assert b"Hi" in response.body
+
+
+_ROUTES = {
+    "claude-*": {"targets": ["anthropic:claude-haiku-4-5"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "mode"),
+    [
+        # Claude Code asks models that it does not know for adaptive thinking.
+        ("claude-opus-5-5", {"thinking": {"type": "adaptive"}}, "translate"),
+        ("claude-opus-5-5", {}, "forward"),
+        ("claude-haiku-4-5-20251001", {"thinking": {"type": "enabled", "budget_tokens": 2000}}, "forward"),
+        ("anthropic:claude-haiku-4-5", {"thinking": {"type": "enabled", "budget_tokens": 2000}}, "forward"),
+    ],
+)
+def test_a_request_for_another_model_is_forwarded_only_if_it_suits_this_one(
+    model: str, more: dict[str, Any], mode: str
+) -> None:
+    body = {"model": model, "max_tokens": 4096, "messages": [{"role": "user", "content": "?"}], **more}
+    with Stage(Say(text="Hi")) as stage:
+        stage.expect_no_refusals()
+        response = Door(stage, settings=load(routes=_ROUTES)).post("/v1/messages", body)
+        assert stage.requests[0].json["model"] == "claude-haiku-4-5"
+    assert response.status == 200, response.body
+    assert response.outcome is not None
+    assert response.outcome.mode == mode

@@ -106,6 +106,18 @@ def test_a_forwarded_request_is_seen_too(stream: bool) -> None:
     assert "".join(event.text for event in seen.events if isinstance(event, TextDelta)) == "Fine."
 
 
+def test_the_end_of_a_forwarded_stream_that_does_not_say_so_is_seen() -> None:
+    """Streams of Gemini just end."""
+    body = msgspec.json.encode({"contents": [{"role": "user", "parts": [{"text": "?"}]}]})
+    path = "/v1beta/models/gemini-3-pro-preview:streamGenerateContent"
+    with Stage(_say()) as stage:
+        door = Door(stage, home="google")
+        response = door.send(RelayRequest("", "POST", path, "alt=sse", body=body), seen := Recorder())
+    assert response.outcome is not None
+    assert response.outcome.mode == "forward"
+    assert isinstance(seen.events[-1], ReplyEnded)
+
+
 def test_the_state_of_an_earlier_turn_is_seen_coming_back() -> None:
     with Stage([Say(thinking="First.", tool_calls=(ToolCall("1", "look", {}),)), _say()]) as stage:
         door = Door(stage)

@@ -36,7 +36,7 @@ from asides.options import Options
 from asides.providers.find import find_row
 from asides.providers.key_file import locate_key
 from asides.providers.table import find_maker
-from asides.relay.answers.known_models import list_known_models
+from asides.relay.known_models import list_known_models
 from asides.relay.routes import find_route
 from asides.settings import Settings
 from asides.values.errors import ConfigError, UnknownModel, UnknownProvider

@@ -299,10 +299,11 @@ class ReplyWriter:
 
     def _find_id(self, prefix: str) -> str:
         """Return the id of the reply; a new one, unlike any other, if no event gives it. Clients take two replies with
-        one id for the same reply.
+        one id for the same reply, and some servers of other dialects give every reply the same.
         """
         if not self._own_id:
-            self._own_id = self._started.id or f"{prefix}{uuid4().hex}"
+            given = "" if self._is_foreign else self._started.id
+            self._own_id = given or f"{prefix}{uuid4().hex}"
         return self._own_id
 
     @property

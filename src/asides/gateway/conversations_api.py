@@ -21,7 +21,7 @@ from asides.gateway.page_models import (
     check_thinking,
     choose_model,
     find_default_model,
-    show_models,
+    list_models,
 )
 from asides.gateway.page_requests import (
     HEADERS,
@@ -44,7 +44,6 @@ from asides.gateway.page_turn import PageStream, PageTurn
 from asides.gateway.requests_api import captures_bodies
 from asides.gateway.service import Service
 from asides.gateway.watched_turn import ServiceClient, WatchedTurn
-from asides.relay.answers.known_models import list_known_models
 from asides.relay.routes import find_route
 
 PREFIX = "/ui/api"
@@ -145,8 +144,7 @@ class ConversationsApi:
 
     async def list_models(self, _: web.Request) -> web.StreamResponse:
         """The models that the page can offer."""
-        models = await asyncio.to_thread(list_known_models, self._service.builder)
-        return answer_json({"models": show_models(models)})
+        return answer_json({"models": await asyncio.to_thread(list_models, self._service.builder)})
 
     # --- conversations ------------------------------------------------------------------------------------------------
 
@@ -243,7 +241,8 @@ class ConversationsApi:
         service = self._service
         found = await self._find(request)
         thinking = found.thinking if thinking is None else thinking
-        chosen = await asyncio.to_thread(choose_model, model or found.model, thinking, service.builder)
+        name, is_owner = model or found.model, not service.authenticator.needs_key
+        chosen = await asyncio.to_thread(lambda: choose_model(name, thinking, service.builder, may_name_files=is_owner))
         if service.open_requests >= service.settings.max_requests:
             raise PageError(
                 "the gateway has as many requests under way as it may have. To do: try again later.", "too_many", 503

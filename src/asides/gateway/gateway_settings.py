@@ -99,6 +99,11 @@ def check_settings(settings: GatewaySettings) -> None:
         )
     check_keys(settings.keys)
     check_address(settings)
+    if settings.state_mode == "memory" and settings.workers > 1:
+        raise ConfigError(
+            "reasoning state in memory is known to one process, and several answer: the next turn would miss it. To "
+            "do: use the state store or carry-only, or one worker."
+        )
 
 
 def check_address(settings: GatewaySettings) -> None:

@@ -1,22 +1,28 @@
 """Models for the page: which there are, which is the default, and what a conversation's model and thinking mean.
 
-Not here: what is known about models without asking anybody (relay/answers/known_models).
+Not here: what is known about models without asking anybody (relay/known_models).
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from asides.flows.build_call import CallBuilder
 from asides.options import Options, merge_options
-from asides.relay.answers.known_models import KnownModel, list_known_models
+from asides.providers.find import find_row
+from asides.providers.provider import ModelRule
+from asides.providers.table import WITHOUT_A_KEY
+from asides.relay.known_models import list_known_models
 from asides.relay.routes import find_route
-from asides.values.errors import UnknownModel
+from asides.values.errors import AsidesError, ConfigError, UnknownModel
 from asides.values.thinking import EFFORTS, read_thinking
 
-ALL_EFFORTS = ("off", "auto", *EFFORTS)
+_OFF = "off"
+ALL_EFFORTS = (_OFF, "auto", *EFFORTS)
+MOST_MODELS = 500
+"""The most models in the list."""
 # As for relayed requests: what a model does not take is adjusted, with a notice.
 _OPTIONS = Options(on_conflict="adjust", keep_raw=False)
 
@@ -41,9 +47,11 @@ class ChosenModel(NamedTuple):
         return self.targets[0] if len(self.targets) == 1 else list(self.targets)
 
 
-def choose_model(name: str | None, thinking: str | int | None, builder: CallBuilder) -> ChosenModel:
+def choose_model(
+    name: str | None, thinking: str | int | None, builder: CallBuilder, *, may_name_files: bool = True
+) -> ChosenModel:
     """Find what to ask, and check that it can be asked: its key is there, and the amount of thinking is one. Raises an
-    AsidesError before anything is sent or saved.
+    AsidesError before anything is sent or saved. `may_name_files`: whether the name may be that of a file here.
     """
     name = name or find_default_model(builder)
     if name is None:
@@ -52,6 +60,26 @@ def choose_model(name: str | None, thinking: str | int | None, builder: CallBuil
             "`asides config set model PROVIDER:MODEL`."
         )
     check_thinking(thinking)
+    if not may_name_files and _names_file(name, builder):
+        raise UnknownModel(
+            "files of the gateway's machine are no models for its clients. To do: ask whoever runs it for an alias."
+        )
+    return _choose(name, thinking, builder)
+
+
+def _names_file(name: str, builder: CallBuilder) -> bool:
+    """Whether a name is the path of a file that a server would be started with. Names of the settings are not."""
+    settings = builder.settings
+    if name in settings.aliases or name in settings.routes:
+        return False
+    target = find_route(name, builder, "", "").targets[0]
+    for provider, mark, model in (target.partition(mark) for mark in ":/"):
+        if mark and (row := find_row(provider, builder.rows)) is not None:
+            return bool(row.launcher) and f"{row.name}:{model.strip()}".lower() != WITHOUT_A_KEY
+    return False
+
+
+def _choose(name: str, thinking: str | int | None, builder: CallBuilder) -> ChosenModel:
     route = find_route(name, builder, "", "")
     options = merge_options(_OPTIONS, route.options)
     if thinking is not None:
@@ -68,12 +96,69 @@ def check_thinking(thinking: str | int | None) -> None:
 
 
 def find_default_model(builder: CallBuilder) -> str | None:
-    """The model of the settings, else the first that is known to work; None if there is none."""
+    """The model of the settings, else the first known one that can be asked; None if there is none."""
     if builder.settings.model is not None:
         return builder.settings.model
-    return next((model.id for model in list_known_models(builder)), None)
+    return next((model.id for model in list_known_models(builder) if _can_ask(model.id, builder)), None)
 
 
-def show_models(models: tuple[KnownModel, ...]) -> list[dict[str, Any]]:
-    """The models as the page has them."""
-    return [msgspec.to_builtins(model) for model in models]
+def _can_ask(name: str, builder: CallBuilder) -> bool:
+    """Whether a model can be asked: its key is there. Nothing is sent."""
+    try:
+        _choose(name, None, builder)
+    except AsidesError:
+        return False
+    return True
+
+
+# --- the list ---------------------------------------------------------------------------------------------------------
+
+
+class PageModel(msgspec.Struct, frozen=True):
+    """A name that the page can offer as a model."""
+
+    id: str
+    target: str
+    """What it leads to first, as provider:model."""
+    provider: str
+    """The name of that provider's row."""
+    thinks: bool = True
+    """Whether it may think. A model about which nothing is known may."""
+    efforts: tuple[str, ...] = ()
+    """The amounts of thinking that can be asked for, the lowest first; "off" where thinking can be turned off."""
+
+
+def list_models(builder: CallBuilder) -> tuple[PageModel, ...]:
+    """The models that the page offers: the default of the settings, and all that are known without asking anybody."""
+    names = [model.id for model in list_known_models(builder)]
+    if builder.settings.model is not None:
+        names.insert(0, builder.settings.model)
+    described = (describe_model(name, builder) for name in list(dict.fromkeys(names))[:MOST_MODELS])
+    return tuple(model for model in described if model is not None)
+
+
+def describe_model(name: str, builder: CallBuilder) -> PageModel | None:
+    """What is known about the model that a name leads to; None if the name leads nowhere."""
+    try:
+        target = find_route(name, builder, "", "").targets[0]
+    except ConfigError:
+        return None
+    try:
+        found = builder.find_known(target, builder.defaults.get("base_url")).found
+        row, rule = found.provider, found.rule
+    except ConfigError:
+        # Its address is not set, which a request tells; the model exists.
+        provider, _, model = target.partition(":")
+        known = find_row(provider, builder.rows)
+        if known is None:
+            return None
+        row, rule = known, known.rule(model)
+    return PageModel(name, target, row.name, rule.thinking != "never", _list_efforts(rule))
+
+
+def _list_efforts(rule: ModelRule) -> tuple[str, ...]:
+    if rule.thinking == "never":
+        return ()
+    # Efforts that a model has no word for become a budget, or the switch that it has.
+    efforts: tuple[str, ...] = rule.efforts or (() if rule.efforts == () else EFFORTS)
+    return efforts if rule.thinking == "always" else (_OFF, *efforts)

@@ -5,6 +5,7 @@ Not here: what is asked for (conversations_api), and who may ask (authenticate).
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
@@ -20,11 +21,14 @@ from asides.relay.error_response import RelayRefusal
 from asides.values.errors import AsidesError, ConfigError, ProviderError
 from asides.values.parts import is_too_deep
 
+_log = logging.getLogger("asides")
+
 Body = TypeVar("Body", bound=msgspec.Struct)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 MOST_BODY = 2 * 1024 * 1024
 """The bytes of a request of the page: a question and a few settings."""
+_STORE_FAILED = "the stored conversations cannot be used. To do: try again; the log of the gateway says more."
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -68,6 +72,10 @@ def answer_errors(handler: Handler) -> Handler:
 def describe_error(problem: AsidesError) -> dict[str, Any]:
     """An error of the library: what happened and what to do, and what a program matches on."""
     described: dict[str, Any] = {"message": str(problem), "code": name_error(problem)}
+    if isinstance(problem, StoreError) and not isinstance(problem, StoreConflict):
+        # It names files of this machine, which are for whoever runs the gateway.
+        _log.error("the page's conversations: %s", problem)
+        described["message"] = _STORE_FAILED
     if isinstance(problem, ProviderError):
         described["status"] = problem.status
         described["kind"] = problem.kind

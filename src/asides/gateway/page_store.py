@@ -19,6 +19,7 @@ from asides.conversations.store.sqlite import MEMORY, SqliteStore
 from asides.conversations.store.sqlite_file import READ, WRITE, SqliteFile
 from asides.gateway import page_tables
 from asides.gateway.page_tables import PageConversation, PageSettings
+from asides.values.errors import ConfigError
 from asides.values.messages import Message
 from asides.values.usage import Usage
 
@@ -43,7 +44,7 @@ class PageStore(SqliteStore):
     def __init__(self, folder: Path | None) -> None:
         """`folder`: where the file is; None: in memory, as long as the process lives."""
         if folder is not None:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_folder(folder)
         path = MEMORY if folder is None else folder / STORE_FILE
         self._file = SqliteFile(path, page_tables.has_tables, page_tables.create, patience=_PATIENCE)
         self.is_memory = folder is None
@@ -183,6 +184,16 @@ class PageStore(SqliteStore):
             ),
         )
         return [StoredMessage(*row) for row in rows]
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as problem:
+        raise ConfigError(
+            f"the folder for conversations {folder} cannot be created: {problem.strerror or problem}. To do: name "
+            "another one."
+        ) from None
 
 
 def _expect(found: PageConversation | None) -> PageConversation:

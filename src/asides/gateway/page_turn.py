@@ -102,7 +102,12 @@ class PageTurn:
             conversation.append(text)
             self._has_question = True
         self._length = len(conversation.messages)
-        return conversation.stream(model=chosen.asked, **options)
+        try:
+            return conversation.stream(model=chosen.asked, **options)
+        except AsidesError:
+            # Nothing is sent, and the error is the answer: the page still has the question.
+            self._take_back()
+            raise
 
     def _choose_continuation(self, messages: tuple[Message, ...]) -> str | None:
         """The question that continues a conversation; None if its last message is to be answered."""
@@ -166,7 +171,8 @@ class PageTurn:
         place = self._find_answer()
         if stopped is None and reply is not None:
             stopped = _find_stop(reply)
-        note = make_note(reply, self._name_model(reply), stopped, None if error is None else str(error))
+        problem = None if error is None else describe_error(error)
+        note = make_note(reply, self._name_model(reply), stopped, None if problem is None else problem["message"])
         is_kept = place is not None or not isinstance(error, _REFUSES_QUESTION) or not self._take_back()
         if is_kept:
             # A question that was answered now is one without a note.
@@ -175,8 +181,8 @@ class PageTurn:
                 self._about, {question: written} if place is None else {question: None, place: written}
             )
         message = self._show_answer(reply, place, note)
-        if error is not None:
-            return write_event("error", {**describe_error(error), "question_kept": is_kept, "answer": message})
+        if problem is not None:
+            return write_event("error", {**problem, "question_kept": is_kept, "answer": message})
         ended = {
             "message": message,
             "usage": note.usage,

@@ -30,6 +30,7 @@ from asides.gateway.recent_requests import MOST_REQUESTS, ChangeFeed, RecentRequ
 from asides.gateway.repeat_as_curl import write_curl
 from asides.gateway.seen_request import BodyCapture, SeenRequest
 from asides.gateway.service import Service
+from asides.gateway.watched_turn import DIALECT as PAGE
 from asides.values.visibility import Readable
 
 PREFIX = "/ui/api/requests"
@@ -56,8 +57,8 @@ def add_routes(app: web.Application, service: Service) -> None:
 
     def make_capture() -> BodyCapture:
         visibility = service.builder.visibility
-        shows = tuple(kind for kind in _KINDS if visibility.allows("gateway", kind))
-        return BodyCapture(shows, service.settings.keys)
+        shows: list[Readable] = [kind for kind in _KINDS if visibility.allows("gateway", kind)]
+        return BodyCapture(tuple(shows), service.settings.keys)
 
     recent = RecentRequests(make_capture)
     service.watchers.append(recent)
@@ -199,6 +200,8 @@ def _price_all(seen: Sequence[SeenRequest]) -> None:
 
 
 def _write_curl(request: web.Request, seen: SeenRequest) -> str:
+    if seen.dialect == PAGE:
+        return ""  # A turn of a conversation is repeated there.
     origin = f"{request.scheme}://{request.host}"
     return write_curl(
         origin,

@@ -1,4 +1,4 @@
-"""The files of the page under /ui/: HTML, style sheets and modules, as they stand in the package. `add_routes(app, service)`.
+"""The files of the page under /ui/, as they stand in the package. `add_routes(app, service)`.
 
 Not here: what the page asks for (conversations_api, requests_api). The files hold nothing private, so that they need no
 key; the key is asked for by the API behind them.

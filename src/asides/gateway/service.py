@@ -16,7 +16,7 @@ from asides.relay.observer import RelayObserver
 from asides.relay.relay import Relay, RelayExchange
 from asides.relay.relay_config import RelayConfig
 from asides.relay.relay_request import RelayRequest
-from asides.relay.vault.open_vault import OpenedVault, open_vault
+from asides.relay.vault.open_vault import OpenedVault, find_keys, open_vault
 from asides.settings import Settings, load_settings
 from asides.transports.aiohttp import AiohttpTransport
 from asides.transports.protocols import AsyncTransport
@@ -89,6 +89,11 @@ class Service:
 
 
 def _open_vault(settings: GatewaySettings) -> OpenedVault:
-    if settings.state_mode == "store" and settings.folder is not None:
-        return open_vault("store", settings.folder / VAULT_FILE)
-    return open_vault("memory" if settings.state_mode == "store" else settings.state_mode)
+    mode = settings.state_mode
+    if settings.folder is None:
+        return open_vault("memory" if mode == "store" else mode)
+    path = settings.folder / VAULT_FILE
+    if mode == "store":
+        return open_vault(mode, path)
+    # What clients carry outlives the process too, and is read by every process that serves them.
+    return open_vault(mode, key=find_keys(beside=path))

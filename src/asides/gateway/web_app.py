@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from asides.gateway.authenticate import Refusal, write_cors_headers, write_preflight_headers
-from asides.gateway.connection import GatewayRunner
+from asides.gateway.client_connection import GatewayRunner
 from asides.gateway.conversations_api import add_routes as add_conversations
 from asides.gateway.health import HEALTH_PATHS, add_health
 from asides.gateway.metrics import METRICS_PATH

@@ -12,11 +12,15 @@ import msgspec
 
 from asides.dialects import find_facts, plain_row
 from asides.flows.call import Call
+from asides.history.check import check_request
 from asides.providers.provider import Target
 from asides.providers.quirks import Quirks
 from asides.providers.table import is_maker
 from asides.relay.relay_request import RelayMode
 from asides.relay.state.sealed_summary import takes_compactions
+from asides.values.errors import ConfigError
+from asides.values.message_facts import HAS_THOUGHTS
+from asides.values.messages import find_traits
 from asides.values.visibility import Sink, Visibility
 
 # What only concerns how replies are read and where requests go: the same request is right with any of them.
@@ -49,12 +53,14 @@ def choose_mode(
     may_forward: bool = True,
     has_options: bool = False,
     has_state: bool = False,
+    asked: str = "",
     compacts: bool = False,
     has_compaction: bool = False,
 ) -> Mode:
     """Decide for one target. `caller`: the caller's dialect. `has_options`: options of ours change the request.
-    `has_state`: it holds envelopes of ours, or the vault has state that it lacks. `compacts`: it asks for a compaction.
-    `has_compaction`: it holds one that only the provider which made it can read.
+    `has_state`: it holds envelopes of ours, or the vault has state that it lacks. `asked`: the model that the request
+    names, where that is another one. `compacts`: it asks for a compaction. `has_compaction`: it holds one that only the
+    provider which made it can read.
     """
     target = call.target
     if compacts and not takes_compactions(target):
@@ -69,6 +75,8 @@ def choose_mode(
         return _translate("reasoning state is put back")
     if has_compaction and not takes_compactions(target):
         return _translate("another provider compacted the conversation")
+    if asked and _differs(call, asked):
+        return _translate("the model takes other settings than the one that was named")
     if not visibility.allows(sink, target.rule.kind):
         return _translate("the caller may not see this thinking")
     if target.quirks.transport != "direct":
@@ -81,6 +89,22 @@ def choose_mode(
     if not _is_plain(target):
         return _translate(f"{target.provider.name} differs from the plain dialect")
     return Mode("forward", f"{target.provider.name} takes the plain dialect")
+
+
+def _differs(call: Call, asked: str) -> bool:
+    """Whether a request that was written for another model may not suit this one: what it says about thinking, or the
+    thinking in its history.
+    """
+    target, prompt = call.target, call.prompt
+    if target.provider.rule(asked) == target.rule:
+        return False
+    if prompt.thinking.asked or bool(find_traits(prompt.messages) & HAS_THOUGHTS):
+        return True
+    try:
+        check_request(prompt, target, "raise", [])
+    except ConfigError:
+        return True
+    return False
 
 
 def _thinks_apart(dialect: str) -> bool:

@@ -17,7 +17,7 @@ from asides.flows.call import Call
 from asides.flows.exchange import Exchange
 from asides.flows.steps import Emit, Flow, Open
 from asides.history.summary import build_summary_request, has_words
-from asides.relay.error_response import ErrorResponse, RelayRefusal, write_ping, write_stream_error
+from asides.relay.error_response import ErrorResponse, RelayRefusal, write_stream_error
 from asides.relay.relay_config import STREAM_HEADERS, Caller
 from asides.relay.state.caller_state import CallerState
 from asides.relay.state.relay_keys import can_encrypt
@@ -88,10 +88,6 @@ class CompactedExchange:
     def write_last_error(self, response: ErrorResponse) -> bytes:
         """The error that ends a stream which has begun."""
         return write_stream_error(self._writer, response)
-
-    def write_ping(self) -> bytes:
-        """A sign of life inside the stream."""
-        return write_ping(self._writer)
 
     def steps(self, began: float | None = None) -> Flow[Reply]:
         """The flow: it emits the head of the response, signs of work, and at the end the item."""

@@ -109,12 +109,6 @@ def write_stream_error(writer: Any, response: ErrorResponse) -> bytes:
     return b"" if write is None else write(response.status, response.message, response.kind)
 
 
-def write_ping(writer: Any) -> bytes:
-    """A sign of life in the form that the dialect of a writer has for it; b"" if it has none."""
-    write = getattr(writer, "write_ping", None)
-    return b"" if write is None else write()
-
-
 def choose_status(error: AsidesError, dialect: str) -> int:
     """The status that the servers of a dialect answer with."""
     match error:

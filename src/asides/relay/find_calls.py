@@ -30,6 +30,8 @@ class FoundCalls(msgspec.Struct, frozen=True):
 
     call: Call
     options: RequestOptions
+    renames: bool = False
+    """Whether the request named another model than the first of these."""
 
 
 def find_calls(caller: Caller, asked: ServedRequest, own: dict[str, Any]) -> FoundCalls:
@@ -50,12 +52,12 @@ def find_calls(caller: Caller, asked: ServedRequest, own: dict[str, Any]) -> Fou
         raise _explain(error, asked.model, route, caller) from None
     detail = "no provider with a key here has this model, so the fallback model was asked"
     caller.notices.append(Notice("model_replaced", detail, "model", asked.model, config.fallback_model))
-    return found
+    return msgspec.structs.replace(found, renames=True)
 
 
 def _build(caller: Caller, asked: ServedRequest, own: dict[str, Any], route: Route) -> FoundCalls:
     options = collect_options(own, asked.prompt, route, caller.config, caller.builder, caller.layers)
-    return FoundCalls(build_calls(caller, asked, options), options)
+    return FoundCalls(build_calls(caller, asked, options), options, route.renames)
 
 
 def _explain(problem: ConfigError, model: str, route: Route | None, caller: Caller) -> ConfigError:

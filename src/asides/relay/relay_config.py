@@ -15,7 +15,7 @@ import msgspec
 from asides.flows.steps import Flow, Open
 from asides.options import Options
 from asides.relay.endpoints import Endpoint, name_request_id_header
-from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
+from asides.relay.relay_request import RelayMode, RelayOutcome, RelayRequest, ResponseStart
 from asides.relay.state.relay_keys import RelayKeys
 from asides.relay.state.turn_state import StateMode
 from asides.values.errors import AsidesError
@@ -23,8 +23,10 @@ from asides.values.notices import Notice
 from asides.values.visibility import Sink
 
 if TYPE_CHECKING:
-    from asides.dialects.dialect import HttpRequest
+    from asides.dialects.dialect import HttpRequest, ServedRequest
     from asides.flows.build_call import CallBuilder
+    from asides.flows.call import Call
+    from asides.history.plan import Decision
     from asides.relay.observer import RelayObserver
     from asides.relay.state.turn_state import RestoredTurn
     from asides.values.events import Event
@@ -145,7 +147,7 @@ class Caller:
         """Count a request that leaves for a provider, and show it to the observer."""
         self.attempts += 1
         if self.observer is not None:
-            self.show(self.observer.see_request, request)
+            self._show(self.observer.see_request, request)
 
     def count_requests(self, flow: Flow[Any]) -> Flow[Any]:
         """A flow with every request of it counted. Not for streams: each step passes here."""
@@ -172,14 +174,29 @@ class Caller:
         self.restored += found
         self.missed += len(turns) - found
         if self.observer is not None and turns:
-            self.show(self.observer.see_restored, turns)
+            self._show(self.observer.see_restored, turns)
+
+    def show_asked(self, asked: ServedRequest) -> None:
+        """Show what is asked for to the observer."""
+        if self.observer is not None:
+            self._show(self.observer.see_asked, asked)
+
+    def show_target(self, call: Call, mode: RelayMode, reason: str) -> None:
+        """Show a target to the observer."""
+        if self.observer is not None:
+            self._show(self.observer.see_target, call, mode, reason)
+
+    def show_plan(self, decisions: Sequence[Decision]) -> None:
+        """Show the decisions of a plan to the observer."""
+        if self.observer is not None:
+            self._show(self.observer.see_plan, decisions)
 
     def show_events(self, events: Sequence[Event]) -> None:
         """Show events to the observer."""
         if self.observer is not None and events:
-            self.show(self.observer.see_events, events)
+            self._show(self.observer.see_events, events)
 
-    def show(self, see: Callable[..., None], *what: object) -> None:
+    def _show(self, see: Callable[..., None], *what: object) -> None:
         """Show something to the observer. One that raises is not asked again."""
         try:
             see(*what)

@@ -7,8 +7,7 @@ translating (translate) themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -31,13 +30,13 @@ from asides.relay.endpoints import MakeWriter, ReadRequest, find_reply_form, is_
 from asides.relay.error_response import (
     ErrorResponse,
     RelayRefusal,
-    write_ping,
     write_stream_error,
 )
 from asides.relay.find_calls import find_calls
 from asides.relay.forward import Claim, ForwardExchange, build_forward_request
+from asides.relay.pings import Pings
 from asides.relay.read_request_body import read_body, read_shallow
-from asides.relay.relay_config import STREAM_HEADERS, Caller
+from asides.relay.relay_config import Caller
 from asides.relay.relay_request import RelayMode, RelayOutcome, ResponseStart
 from asides.relay.request_options import FIELD, RequestOptions, read_request_options
 from asides.relay.state.caller_state import CallerState
@@ -62,8 +61,8 @@ class RelayedReply:
         self._state = CallerState(caller)
         self._exchange: AnyExchange | None = None
         self._modes: dict[int, Mode] = {}
-        self._make_pinger: Callable[[], Any] | None = None
-        """Makes a writer of signs of life; None for a whole reply."""
+        self._pings: Pings | None = None
+        """Writes signs of life; None for a whole reply."""
         self._compacts = False
         """Whether the request asks for a compaction."""
         self._has_compaction = False
@@ -72,8 +71,7 @@ class RelayedReply:
         self.reason = ""
         self.model = ""
         """The target that was asked last, as provider:model."""
-        self.asked = ""
-        """The model as the request named it."""
+        self.asked = ""  # the model as the request named it
 
     @property
     def dialect(self) -> str:
@@ -92,26 +90,11 @@ class RelayedReply:
 
     def open_early(self) -> ResponseStart | None:
         """The head of a stream before its provider has answered; None where nothing could follow it."""
-        caller = self._caller
-        if caller.started or caller.opened_early or self._make_pinger is None:
-            return None
-        writer = self._make_pinger()
-        if not write_ping(writer):
-            return None
-        return caller.open_early({"content-type": writer.content_type, **STREAM_HEADERS})
+        return None if self._pings is None else self._pings.open_early()
 
     def write_ping(self, now: float) -> bytes:
         """A sign of life, to be sent after everything that was emitted; b"" if none can be sent now."""
-        exchange = self._exchange
-        if self._make_pinger is None:
-            return b""
-        writer = self._make_pinger()
-        writer.created = int(now)
-        if not self._caller.started or exchange is None:
-            return write_ping(writer)
-        if isinstance(exchange, (TranslatedExchange, CompactedExchange)):
-            return exchange.write_ping()
-        return write_ping(writer) if exchange.is_between_events else b""
+        return b"" if self._pings is None else self._pings.write(now, self._exchange)
 
     def write_last_error(self, response: ErrorResponse, *, is_cut: bool = False) -> bytes:
         """The end of a stream that has begun and failed, in the caller's dialect; b"" where its end is said already.
@@ -139,11 +122,10 @@ class RelayedReply:
             return (yield from _answer_load(caller, served, make_writer))
         asked = served or read_shallow(caller)
         self.asked = asked.model
-        if caller.observer is not None:
-            caller.show(caller.observer.see_asked, asked)
+        caller.show_asked(asked)
         state = asked.prompt.state
         if asked.stream:
-            self._make_pinger = partial(make_writer, model=asked.model, stream=True, include_usage=False)
+            self._pings = Pings(caller, make_writer, asked.model)
         self._state.wants_storing = state.store is not False
         if state.previous_response_id is not None:
             asked = yield from self._expand(asked, state.previous_response_id)
@@ -160,7 +142,9 @@ class RelayedReply:
             self._has_compaction = has_foreign_compaction(asked.prompt.messages)
         self._state.is_changed = self._state.is_changed or holds_envelopes(caller.request.body)
         for each in calls:
-            self._modes[id(each.target)] = self._choose(each, options)
+            # The others of a list get what was written for the first.
+            is_renamed = found.renames or each is not calls[0]
+            self._modes[id(each.target)] = self._choose(each, options, asked.model if is_renamed else "")
         if caller.request.tenant:
             yield from self._check_owner(state, calls)
         if unreadable is not None or self._state.has_unknown_previous or state.conversation is not None:
@@ -179,9 +163,8 @@ class RelayedReply:
             yield UseCall(first)
             reply = yield from start(first, ()).steps()
         notices = (*caller.notices, *reply.warnings)
-        return RelayOutcome(
-            self.status, self.mode, self.reason, self.model, reply=reply, notices=notices, asked=self.asked
-        )
+        ended = (self.status, self.mode, self.reason, self.model, reply, notices)
+        return RelayOutcome(*ended, asked=self.asked)
 
     def _keep_forwarded(self, calls: Sequence[Call], problem: ConfigError) -> tuple[Call, ...]:
         """The calls that are forwarded: the request cannot be translated. Raises the problem if the first is not."""
@@ -217,7 +200,7 @@ class RelayedReply:
         endpoint = self._caller.endpoint
         return find_reply_form(endpoint.dialect, endpoint.path, endpoint.query)
 
-    def _choose(self, call: Call, options: RequestOptions) -> Mode:
+    def _choose(self, call: Call, options: RequestOptions, asked: str) -> Mode:
         caller = self._caller
         return choose_mode(
             call,
@@ -227,6 +210,7 @@ class RelayedReply:
             may_forward=caller.config.forwards and options.may_forward,
             has_options=options.changes_prompt,
             has_state=self._state.is_changed,
+            asked=asked,
             compacts=self._compacts,
             has_compaction=self._has_compaction,
         )
@@ -273,10 +257,8 @@ class RelayedReply:
         )
 
     def _choose_target(self, call: Call, mode: Mode) -> None:
-        caller = self._caller
         self.mode, self.reason = mode.name, mode.reason
-        if caller.observer is not None:
-            caller.show(caller.observer.see_target, call, mode.name, mode.reason)
+        self._caller.show_target(call, mode.name, mode.reason)
 
     def _begin(self, exchange: AnyExchange) -> AnyExchange:
         self._exchange = exchange

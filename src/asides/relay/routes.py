@@ -34,6 +34,8 @@ class Route(msgspec.Struct, frozen=True):
     """The name of the route of the settings; "" if it is none."""
     is_guess: bool = False
     """The name looks as if it began with a provider's, and none is called so: a model of the home may be."""
+    renames: bool = False
+    """The request named another model than is asked: a route or an alias of the settings stands between."""
     is_bare: bool = False
     """The name says neither a provider nor a route: it was taken for a model of the home, or of the dialect's maker."""
 
@@ -50,7 +52,7 @@ def find_route(model: str, builder: CallBuilder, home: str, dialect: str) -> Rou
         if (found := _find_named(spelled, settings.routes)) is not None:
             return found
         if spelled in settings.aliases:
-            return Route((settings.resolve_model(spelled),))
+            return Route((settings.resolve_model(spelled),), renames=True)
         # Models of hosts that serve those of many makers have names with a slash.
         if is_qualified(spelled, builder, slashes=home in ("", find_maker(dialect))):
             return Route((spelled,))
@@ -97,4 +99,4 @@ def _find_matching(name: str, routes: dict[str, Any]) -> Route | None:
 
 
 def _build_route(name: str, table: Any) -> Route:
-    return Route(table.targets, cast(Options, table.collect_options()), name)
+    return Route(table.targets, cast(Options, table.collect_options()), name, renames=True)

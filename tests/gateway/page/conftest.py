@@ -25,11 +25,12 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not 
 ROOT = Path(__file__).resolve().parents[3]
 MODEL = "openai-compatible:thinker-1"
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-PATIENCE = 10_000
+PATIENCE = 15_000
+sync_api.expect.set_options(timeout=PATIENCE)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of this folder that open a browser are marked, and none takes a connection of the browser for a fault."""
+    """Mark the tests that open a browser, and give them time."""
     for item in items:
         if Path(__file__).parent in item.path.parents and "visit" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
@@ -48,7 +49,7 @@ class Visit:
     sockets: list[str] = field(default_factory=list[str])
     console: list[str] = field(default_factory=list[str])
     expected: list[str] = field(default_factory=list[str])
-    """Parts of the messages that the browser itself writes to the console, such as of a status that a story is about."""
+    """Parts of what the browser itself may write to the console, such as a status that the story is about."""
 
     def open(self, path: str = "/ui/") -> Any:
         self.page.goto(self.gateway.url + path)
@@ -95,7 +96,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def visit(chromium: Any) -> Iterator[Callable[..., Visit]]:
-    """`visit(scenes, keys=…, folder=…, width=…)` opens the page of a new gateway; after the test, each visit is checked."""
+    """`visit(scenes, keys=…, folder=…, width=…)` opens the page of a new gateway. Each visit is checked at the end."""
     visits: list[Visit] = []
     with ExitStack() as closing:
 

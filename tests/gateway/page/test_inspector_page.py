@@ -32,7 +32,8 @@ HOSTILE = "<img/src=x/onerror=document.title='hacked'>"
 
 
 def _think(**more: Any) -> Say:
-    return Say(**{"thinking": THOUGHT, "text": "It is a bird.", "usage": USAGE, **more})
+    said: dict[str, Any] = {"thinking": THOUGHT, "text": "It is a bird.", "usage": USAGE}
+    return Say(**(said | more))
 
 
 def _inspect(seen: Visit) -> Inspected:
@@ -370,6 +371,18 @@ def test_a_thousand_requests_are_not_slow(visit: Start) -> None:
     assert opened < 6
     assert stepped < 6
     assert blocked < 1500
+
+
+def test_a_turn_of_the_page_itself_can_be_inspected(visit: Start) -> None:
+    seen = visit([_think()], width=WIDE)
+    page = seen.page
+    seen.ask_and_wait("What is it?")
+    page.get_by_role("link", name="Inspect").click()
+    expect(_section(page, "What came in")).to_be_visible()
+    expect(page.locator(".request-detail .line")).to_contain_text("this page")
+    expect(_section(page, "What went out")).to_contain_text("Asked for this page")
+    expect(page.get_by_role("button", name="Copy as curl")).to_be_hidden()
+    expect(_rows(page).first).to_contain_text("this page")
 
 
 def test_axe_finds_nothing_serious(visit: Start, npm_packages: Path) -> None:

@@ -36,7 +36,8 @@ def test_a_question_is_answered_with_its_thinking_in_the_margin(visit: Start) ->
     expect(thought.locator("summary")).to_contain_text(re.compile(r"Thought for .* s.*raw · \d+ tokens"))
     expect(thought.locator(".body")).to_have_text(PLAN)
     margin, column = thought.bounding_box(), answer.locator(".column .text").bounding_box()
-    assert margin is not None and column is not None
+    assert margin is not None
+    assert column is not None
     assert margin["x"] > column["x"] + column["width"], "beside the answer, not in it"
     assert abs(margin["y"] - column["y"]) < 12, "at the height of what it led to"
     # The address is the conversation's, and the list has it.
@@ -51,7 +52,8 @@ def test_on_a_phone_the_thought_folds_above_the_answer(visit: Start) -> None:
     thought, text = seen.page.locator("details.thought"), seen.page.locator(".column .text")
     expect(thought).not_to_have_attribute("open", "")
     above, below = thought.bounding_box(), text.bounding_box()
-    assert above is not None and below is not None
+    assert above is not None
+    assert below is not None
     assert above["y"] + above["height"] <= below["y"]
     assert seen.page.evaluate("document.documentElement.scrollWidth") <= 390, "nothing sticks out"
     thought.locator("summary").click()
@@ -175,7 +177,7 @@ def test_a_fork_begins_before_a_question_and_a_retry_asks_it_again(visit: Start)
     page.get_by_label("Fork before this question").nth(1).click()
     expect(page.locator(".bubble")).to_have_text(["First question"])
     expect(page.get_by_label("Message", exact=True)).to_have_value("Second question")
-    page.get_by_label("Ask this again, in a fork").click()
+    page.get_by_label("Retry: ask this again, in a fork").click()
     expect(page.locator(".column .text")).to_have_text(["Three."])
     expect(page.locator(".bubble")).to_have_text(["First question"])
 
@@ -424,11 +426,11 @@ def test_on_a_phone_the_list_is_a_drawer(visit: Start) -> None:
     seen = visit([TRAIN], width=390, height=800)
     page = seen.page
     expect(page.get_by_role("navigation", name="Conversations")).to_be_hidden()
-    page.get_by_label("Open the list of conversations").click()
+    page.get_by_label("Menu: the conversations").click()
     expect(page.get_by_role("link", name="New conversation", exact=True)).to_be_focused()
     page.keyboard.press("Escape")
     expect(page.get_by_role("navigation", name="Conversations")).to_be_hidden()
-    expect(page.get_by_label("Open the list of conversations")).to_be_focused()
+    expect(page.get_by_label("Menu: the conversations")).to_be_focused()
 
 
 def test_what_is_said_to_screen_readers_comes_in_sentences(visit: Start) -> None:

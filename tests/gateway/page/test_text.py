@@ -28,8 +28,10 @@ CASES = {
     "two paragraphs": ("One\ntwo\n\nthree", "<p>One<br>two</p><p>three</p>"),
     "emphasis": (
         "**bold** *it* ***both*** ~~gone~~ _so_ snake_case_name 2*3*4",
-        "<p><strong>bold</strong> <em>it</em> <em><strong>both</strong></em> <s>gone</s> <em>so</em> "
-        "snake_case_name 2<em>3</em>4</p>",
+        (
+            "<p><strong>bold</strong> <em>it</em> <em><strong>both</strong></em> <s>gone</s> <em>so</em> "
+            "snake_case_name 2<em>3</em>4</p>"
+        ),
     ),
     "not closed": ("**open and `open", "<p>**open and `open</p>"),
     "code": ("`a*b*` and ``x`y``", "<p><code>a*b*</code> and <code>x`y</code></p>"),
@@ -48,15 +50,19 @@ CASES = {
     "a link": ("[docs](https://x.example/a_(b))", '<p><a href="https://x.example/a_(b)">docs</a></p>'),
     "a bare address": (
         "see https://x.example/a. (https://y.example/)",
-        '<p>see <a href="https://x.example/a">https://x.example/a</a>. '
-        '(<a href="https://y.example/">https://y.example/</a>)</p>',
+        (
+            '<p>see <a href="https://x.example/a">https://x.example/a</a>. '
+            '(<a href="https://y.example/">https://y.example/</a>)</p>'
+        ),
     ),
     "an image is a link": ("![cat](https://x.example/c.png)", '<p><a href="https://x.example/c.png">cat</a></p>'),
     "a table": (
         "| a | b |\n|---|--:|\n| 1 | `x|y` |\n| 2 |",
-        '<div class="table"><table><thead><tr><th scope="col">a</th><th data-side="end" scope="col">b</th></tr></thead>'
-        '<tbody><tr><td>1</td><td data-side="end"><code>x|y</code></td></tr>'
-        '<tr><td>2</td><td data-side="end"></td></tr></tbody></table></div>',
+        (
+            '<div class="table"><table><thead><tr><th scope="col">a</th><th data-side="end" scope="col">b</th></tr></thead>'
+            '<tbody><tr><td>1</td><td data-side="end"><code>x|y</code></td></tr>'
+            '<tr><td>2</td><td data-side="end"></td></tr></tbody></table></div>'
+        ),
     ),
 }
 
@@ -153,14 +159,23 @@ def test_no_text_of_a_model_becomes_markup_or_a_request(visit: Start) -> None:
     seen.wait_for_answers()
     seen.page.wait_for_timeout(300)
     assert page.evaluate("window.hacked") is None
-    assert page.evaluate("document.querySelectorAll('.talk :is(img, iframe, script, style, link, svg, form, base, meta, object, embed, video, audio)').length") == 0
+    assert (
+        page.evaluate(
+            "document.querySelectorAll('.talk :is(img, iframe, script, style, link, svg, form, base, meta, object, embed, video, audio)').length"
+        )
+        == 0
+    )
     addresses = page.evaluate("[...document.querySelectorAll('.talk a')].map((a) => a.href)")
     assert addresses, "the good ones are links"
     assert [address for address in addresses if not address.startswith(("http://127.0.0.1", "https://"))] == []
-    attributes = page.evaluate("[...document.querySelectorAll('*')].flatMap((e) => e.getAttributeNames()).filter((n) => n.startsWith('on') || n === 'style')")
+    attributes = page.evaluate(
+        "[...document.querySelectorAll('*')].flatMap((e) => e.getAttributeNames()).filter((n) => n.startsWith('on') || n === 'style')"
+    )
     assert set(attributes) <= {"style"}, "the page sets heights; nothing else"
     expect(page.locator(".column .text").last).to_contain_text("<script>window.hacked = 1</script>")
-    assert all(page.evaluate("[...document.querySelectorAll('.talk a[target=_blank]')].map((a) => a.rel.includes('noopener'))"))
+    assert all(
+        page.evaluate("[...document.querySelectorAll('.talk a[target=_blank]')].map((a) => a.rel.includes('noopener'))")
+    )
 
 
 def test_a_name_of_a_tool_or_a_model_is_text_too(visit: Start) -> None:

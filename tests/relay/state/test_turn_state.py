@@ -21,6 +21,7 @@ from asides.relay.state.turn_state import (
     digest_turn,
     encode_state,
     find_thoughts_with_text,
+    is_stand_in,
     place_turns,
 )
 from asides.values.learned import Learned
@@ -122,3 +123,17 @@ def test_turns_stand_where_the_restored_prompt_has_them() -> None:
         RestoredTurn(7, "vault"),
     )
     assert [turn.is_found for turn in placed] == [True, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("value", "is_one"),
+    [
+        ("skip_thought_signature_validator", True),
+        ("c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=", True),
+        ("context_engineering_is_the_way_to_go", True),
+        ("gAAAA", False),
+        ("", False),
+    ],
+)
+def test_a_placeholder_of_a_client_is_no_seal(value: str, is_one: bool) -> None:
+    assert is_stand_in(Seal("thought_signature", value)) is is_one

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from asides.relay.translate.foreign_messages import fit_messages
 from asides.relay.translate.translate_fields import fit_prompt
 from asides.values.messages import Message
 from asides.values.parts import Text, ToolCall, UnknownPart
@@ -190,3 +191,13 @@ def test_what_another_agent_says_is_said_by_the_user() -> None:
     roles = [(message.role, message.text) for message in translated.prompt.messages]
     assert roles[1:4] == [("assistant", "I wait."), ("user", "worker: it is done"), ("assistant", "Thanks.")]
     assert translated.find_refusal() is None
+
+
+@pytest.mark.parametrize(("dialect", "goes"), [("anthropic", False), ("openai_chat", True)])
+def test_a_thought_that_loses_its_seal_stays_behind_where_seals_are_demanded(dialect: str, goes: bool) -> None:
+    thought = Thought("hm", "summary", "responses_summary", seals=(Seal("encrypted", "gAAAA"),))
+    (fitted,) = fit_messages((Message("assistant", (thought, Text("Yes."))),), dialect, [])
+    kept = fitted.parts[0]
+    assert isinstance(kept, Thought)
+    assert not kept.seals
+    assert kept.can_replay is goes

@@ -22,7 +22,8 @@ export class Answer {
     this.rows = make("div.rows");
     this.notices = make("div.notices");
     this.foot = make("div.answer-foot");
-    this.element = make("article.answer", { "aria-label": "Answer" }, this.rows, this.notices, this.foot);
+    this.element = make("article.answer", { "aria-label": "Answer" }, make("h2.unseen", {}, "Answer"), this.rows, this.notices, this.foot);
+    if (live) this.element.dataset.live = "";
     /** @type {{margin: HTMLElement, column: HTMLElement} | null} */
     this.row = null;
     /** @type {Map<string, Thought>} */
@@ -133,6 +134,7 @@ export class Answer {
     for (const thought of this.thoughts.values()) if (thought.live) thought.end({ cut });
     for (const part of this.texts.values()) part.stream.end();
     this.live = false;
+    delete this.element.dataset.live;
   }
 
   /** Draw the blocks of a kept message. @param {Message} message @param {(index: number) => string} seen words of thoughts that this page saw */
@@ -161,7 +163,7 @@ export class Answer {
     const parts = [];
     if (timing?.first_word) parts.push(`first word after ${formatExactly(timing.first_word)}`);
     if (usage?.output) parts.push(`${count(usage.output, "token")}${usage.thinking ? `, ${count(usage.thinking, "of them thinking", "of them thinking")}` : ""}`);
-    if (cost) parts.push(formatCost(cost));
+    if (typeof cost === "number") parts.push(formatCost(cost));
     if (model) parts.unshift(model);
     this.foot.replaceChildren();
     put(this.foot, make("span.num.figures", {}, parts.join(" · ")));
@@ -171,8 +173,6 @@ export class Answer {
 
   /** A word about how it went, with what to do. @param {string} text @param {HTMLElement[]} acts @param {boolean} [bad] */
   tell(text, acts, bad = false) {
-    this.rows.append(make("div.row", {}, make("div.column", {}, make(bad ? "div.told.fault" : "div.told", { role: bad ? "alert" : undefined },
-      make("p", { dir: "auto" }, text), ...acts))));
-    this.row = null;
+    this.column.append(make(bad ? "div.told.fault" : "div.told", { role: bad ? "alert" : undefined }, make("p", { dir: "auto" }, text), ...acts));
   }
 }

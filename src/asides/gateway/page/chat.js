@@ -148,8 +148,7 @@ class Chat {
       /** @type {Conversation} */
       const kept = await api.get(`/conversations/${encodeURIComponent(this.id)}?limit=${WINDOW}&before=${this.next}`);
       this.next = kept.next;
-      const anchor = this.talk.firstElementChild;
-      this.follower.keep(anchor, () => this.talk.prepend(...this.drawMessages(kept.messages, false)));
+      this.follower.keep(this.talk, () => this.talk.prepend(...this.drawMessages(kept.messages, false)));
     } catch (problem) {
       this.shell.connection.takes(problem);
     }
@@ -235,7 +234,6 @@ class Chat {
     if (this.stopper || !this.id) return;
     this.stopper = new AbortController();
     this.composer.setBusy(true);
-    for (const told of this.talk.querySelectorAll(".told")) told.querySelector("button")?.remove();
     await this.turn(`/conversations/${this.id}/continue`, this.chosen, this.questions.at(-1) ?? null, null);
   }
 
@@ -247,6 +245,8 @@ class Chat {
   /** @param {string} path @param {object} body @param {Question | null} question @param {string | null} text to give back if the gateway does not take it */
   async turn(path, body, question, text) {
     const stopper = /** @type {AbortController} */ (this.stopper);
+    // Only the last answer can go on.
+    for (const act of this.talk.querySelectorAll(".told button")) act.remove();
     const answer = new Answer(true);
     this.answers.push(answer);
     const waiting = make("p.waiting", {}, "Waiting for the model");
@@ -394,7 +394,7 @@ class Chat {
     }
     const acts = [];
     if (question) {
-      acts.push(button("quiet", "Retry", () => void this.forkAndAsk(question, question.text), { "aria-label": "Ask this again, in a fork" }));
+      acts.push(button("quiet", "Retry", () => void this.forkAndAsk(question, question.text), { "aria-label": "Retry: ask this again, in a fork" }));
     }
     answer.drawFoot(message, [...acts, ...this.makeInspect(request)]);
   }

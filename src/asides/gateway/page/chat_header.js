@@ -1,7 +1,7 @@
 // @ts-check
 // The line above a conversation: its title, what it has used, and what can be done with all of it.
 
-import { button, make, show } from "./dom.js";
+import { button, freshId, make, show } from "./dom.js";
 import { count, formatCost, formatShare } from "./figures.js";
 import { keepChoice } from "./preferences.js";
 import { wantsOpen } from "./thought.js";
@@ -17,12 +17,16 @@ export class ChatHeader {
     this.title = make("h1", { dir: "auto" }, "");
     this.rename = button("quiet", "Rename", () => this.openEditor());
     this.remove = button("quiet", "Delete", acts.onDelete);
+    // Beside the title where there is room; on a phone they are behind a button.
+    const id = freshId();
+    this.menu = make("div.topacts", { id, popover: "auto" }, this.rename, this.remove);
+    this.more = make("button.quiet.more", { type: "button", popovertarget: id }, "More");
     this.spend = make("p.spend.num");
     this.fold = button("quiet.switch", "Thinking", () => this.foldAll(), { "aria-pressed": String(wantsOpen()), title: "Fold or open all thinking" });
-    this.turns = { turns: 0, tokens: 0, thinking: 0, cost: 0, currency: "", priced: false };
+    this.turns = { turns: 0, tokens: 0, thinking: 0, cost: 0, priced: false };
     this.element = make("header.topbar", {},
-      button("quiet.menu", "Menu", acts.onMenu, { "aria-label": "Open the list of conversations" }),
-      this.title, this.rename, this.spend, this.fold, this.remove);
+      button("quiet.menu", "Menu", acts.onMenu, { "aria-label": "Menu: the conversations" }),
+      this.title, this.menu, this.spend, this.fold, this.more);
     this.setTitle("");
     this.setKept(false);
   }
@@ -35,9 +39,7 @@ export class ChatHeader {
 
   /** Whether there is a conversation to rename and delete. @param {boolean} kept */
   setKept(kept) {
-    show(this.rename, kept);
-    show(this.remove, kept);
-    show(this.fold, kept);
+    for (const each of [this.menu, this.more, this.fold]) show(each, kept);
   }
 
   /** Fold or open every thought, now and from now on. */
@@ -49,7 +51,7 @@ export class ChatHeader {
   }
 
   clear() {
-    this.turns = { turns: 0, tokens: 0, thinking: 0, cost: 0, currency: "", priced: false };
+    this.turns = { turns: 0, tokens: 0, thinking: 0, cost: 0, priced: false };
     this.spend.textContent = "";
   }
 
@@ -59,19 +61,19 @@ export class ChatHeader {
     all.turns += 1;
     all.tokens += usage?.output ?? 0;
     all.thinking += usage?.thinking ?? 0;
-    if (cost) {
-      all.cost += cost.amount;
-      all.currency = cost.currency;
+    if (typeof cost === "number") {
+      all.cost += cost;
       all.priced = true;
     }
     const share = formatShare(all.thinking, all.tokens);
     this.spend.textContent = [
       all.tokens ? count(all.tokens, "token") + (all.thinking && share ? `, ${share} thinking` : "") : "",
-      all.priced ? formatCost({ amount: all.cost, currency: all.currency }) : "",
+      all.priced ? formatCost(all.cost) : "",
     ].filter(Boolean).join(" · ");
   }
 
   openEditor() {
+    if (this.menu.matches(":popover-open")) this.menu.hidePopover();
     const field = /** @type {HTMLInputElement} */ (make("input.field", { value: this.text, "aria-label": "Title", dir: "auto", maxLength: 200 }));
     let open = true;
     const close = (/** @type {boolean} */ keep) => {

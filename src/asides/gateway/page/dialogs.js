@@ -46,6 +46,7 @@ const KEYS = [
   [["n"], "a new conversation"],
   [["s"], "search the conversations"],
   [["r"], "the requests of the gateway"],
+  [["j", "k"], "among them: the next one, the one before"],
   [["?"], "this list"],
 ];
 

@@ -21,8 +21,9 @@ export function formatExactly(seconds) {
   return seconds < 60 ? `${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : formatSeconds(seconds);
 }
 
-/** @param {{amount: number, currency: string}} cost */
-export function formatCost({ amount, currency }) {
+/** @param {number | {amount: number, currency: string}} cost a number is dollars */
+export function formatCost(cost) {
+  const { amount, currency } = typeof cost === "number" ? { amount: cost, currency: "USD" } : cost;
   const sign = currency === "USD" ? "$" : `${currency} `;
   if (amount === 0) return `${sign}0`;
   if (amount < 0.0001) return `under ${sign}0.0001`;

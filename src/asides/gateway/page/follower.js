@@ -41,13 +41,24 @@ export class Follower {
     show(this.jump, false);
   }
 
-  /** Change what stands above without moving what is read. @param {Element | null} anchor an element that stays @param {() => void} change */
-  keep(anchor, change) {
+  /** Change what stands above without moving what is read. @param {Element} list whose first child on the screen stays @param {() => void} change */
+  keep(list, change) {
+    const { top } = this.box.getBoundingClientRect();
+    const anchor = [...list.children].find((each) => each.getBoundingClientRect().bottom > top);
     const before = anchor?.getBoundingClientRect().top ?? 0;
+    // The browser keeps its own anchor, but not at the very top; both at once would move twice.
     this.box.style.overflowAnchor = "none";
     change();
-    if (anchor) this.box.scrollTop += anchor.getBoundingClientRect().top - before;
-    this.last = this.box.scrollTop;
-    requestAnimationFrame(() => { this.box.style.overflowAnchor = ""; });
+    const settle = () => {
+      if (anchor) this.box.scrollTop += anchor.getBoundingClientRect().top - before;
+      this.last = this.box.scrollTop;
+    };
+    settle();
+    const moved = this.box.scrollTop;
+    // What was drawn just now gets its real height with the next frame.
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      if (Math.abs(this.box.scrollTop - moved) < 1) settle();
+      this.box.style.overflowAnchor = "";
+    }));
   }
 }

@@ -13,7 +13,7 @@ import { renderInline } from "./inline.js";
  * @typedef {{type: "root" | "quote" | "item", node: HTMLElement, list?: HTMLElement, mark?: string, indent: number, start: number}} Container
  */
 /** A block that holds lines. @typedef {Paragraph | Code | Table} Leaf */
-/** @typedef {{stack: Container[], ends: [HTMLElement, ChildNode | null][], leaf: Leaf | null, leafMark: any, blank: boolean}} Snapshot */
+/** @typedef {{stack: Container[], ends: [HTMLElement, ChildNode | null][], leaf: Leaf | null, leafMark: any, blank: boolean, level: number}} Snapshot */
 
 const LONG = 2048;
 const CHUNK = 80;
@@ -191,6 +191,7 @@ export class MarkdownStream {
     this.blank = true;
     this.waiting = "";
     this.midLine = false;
+    this.level = 2;
     /** @type {Snapshot | null} */
     this.before = null;
   }
@@ -246,7 +247,7 @@ export class MarkdownStream {
       ends.push([each.node, each.node.lastChild]);
       if (each.list) ends.push([each.list, each.list.lastChild]);
     }
-    return { stack: [...this.stack], ends, leaf: this.leaf, leafMark: this.leaf?.mark(), blank: this.blank };
+    return { stack: [...this.stack], ends, leaf: this.leaf, leafMark: this.leaf?.mark(), blank: this.blank, level: this.level };
   }
 
   /** Undo the line that was drawn before it was whole. */
@@ -258,6 +259,7 @@ export class MarkdownStream {
     this.stack = before.stack;
     this.leaf = before.leaf;
     this.blank = before.blank;
+    this.level = before.level;
     if (this.leaf) {
       if (this.leaf instanceof Paragraph) this.leaf.open = true;
       this.leaf.restore(before.leafMark);
@@ -403,8 +405,9 @@ export class MarkdownStream {
     const heading = HEADING.exec(rest);
     if (heading) {
       this.leave(matched);
-      // The page has its own headings of the first and second level.
-      const level = Math.min(heading[1].length + 2, 6);
+      // The page has its own headings of the first and second level; below, no level is left out.
+      const level = Math.min(heading[1].length + 2, this.level + 1, 6);
+      this.level = level;
       const text = (heading[2] ?? "").replace(/[ \t]+#+[ \t]*$/, "").replace(/^#+$/, "").trim();
       this.place(make(`h${level}`, { "data-level": heading[1].length }, renderInline(text, open)));
       return true;

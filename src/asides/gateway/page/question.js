@@ -28,7 +28,7 @@ export class Question {
     this.bar = make("div.acts", {}, this.edit, fork);
     const isLine = this.text === GO_ON && blocks.length === 1;
     this.element = isLine ? make("div.question.goes-on", {}, make("p", {}, "continued")) :
-      make("div.question", { role: "group", "aria-label": "Question" }, this.bubble, this.bar);
+      make("div.question", { role: "group", "aria-label": "Question" }, make("h2.unseen", {}, "Question"), this.bubble, this.bar);
   }
 
   openEditor() {

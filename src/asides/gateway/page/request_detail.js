@@ -5,7 +5,7 @@ import { button, copyButton, freshId, make, reachable } from "./dom.js";
 import { count, formatCost, formatExactly, formatShare } from "./figures.js";
 import { addStretches, Bar, swatch } from "./request_bar.js";
 import { chip } from "./request_list.js";
-import { isOpen, nameAction, nameClient, nameDialect, nameEvent, nameSource, nameTarget, nameThing, shortModel, STATES } from "./request_words.js";
+import { isOpen, nameAction, nameCaller, nameDialect, nameEvent, nameSource, nameTarget, nameThing, PAGE, shortModel, STATES } from "./request_words.js";
 
 /** @typedef {import("./request_words.js").Detail} Detail */
 /** @typedef {import("./request_words.js").Decision} Decision */
@@ -66,11 +66,11 @@ export class RequestDetail {
     this.detail = detail;
     this.problem.hidden = true;
     this.content.hidden = false;
-    this.copy.hidden = false;
+    this.copy.hidden = detail.curl === "";
     const model = shortModel(detail.model || detail.model_asked);
     this.title.textContent = model || `${detail.method} ${detail.path}`;
     this.line.replaceChildren(
-      `${nameClient(detail.client)} `, chip(nameDialect(detail.dialect)), " → ", nameTarget(detail),
+      `${nameCaller(detail)} `, detail.dialect === PAGE ? "" : chip(nameDialect(detail.dialect)), " → ", nameTarget(detail),
       detail.target_dialect ? " " : "", detail.target_dialect ? chip(nameDialect(detail.target_dialect)) : "",
       " ", chip(detail.state === "failed" && detail.status ? `failed, ${detail.status}` : STATES[detail.state], detail.state === "failed" ? "bad" : ""));
     this.tick();
@@ -162,8 +162,9 @@ export class RequestDetail {
   }
 
   /** @param {Detail} detail @returns {Child[]} */
-  drawSent({ sent, mode, reason, model }) {
-    const why = { forward: "Forwarded", translate: "Translated", own: "Answered by the gateway itself" }[mode];
+  drawSent({ sent, mode, reason, model, dialect }) {
+    const own = dialect === PAGE ? "Asked for this page" : "Answered by the gateway itself";
+    const why = { forward: "Forwarded", translate: "Translated", own }[mode];
     return [
       make("p", {}, make("b", {}, why), reason ? `: ${reason}.` : "."),
       model ? facts([["to", make("code", {}, model)]]) : null,

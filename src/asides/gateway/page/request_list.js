@@ -4,7 +4,7 @@
 import { make, put } from "./dom.js";
 import { count, formatExactly } from "./figures.js";
 import { Bar } from "./request_bar.js";
-import { isOpen, listMarks, nameClient, nameDialect, nameTarget, shortModel, STATES } from "./request_words.js";
+import { isOpen, listMarks, nameCaller, nameDialect, nameTarget, PAGE, shortModel, STATES } from "./request_words.js";
 
 /** @typedef {import("./request_words.js").Summary} Summary */
 
@@ -142,9 +142,9 @@ class Row {
     if (told === this.told) return;
     this.told = told;
     this.request = request;
-    this.link.setAttribute("aria-label", `${this.link.textContent}, ${nameClient(request.client)}, ${shortModel(request.model || request.model_asked) || request.path}`);
+    this.link.setAttribute("aria-label", `${this.link.textContent}, ${nameCaller(request)}, ${shortModel(request.model || request.model_asked) || request.path}`);
     this.who.replaceChildren(
-      make("span.client", { title: request.client }, nameClient(request.client)), " ", chip(nameDialect(request.dialect)),
+      make("span.client", { title: request.client }, nameCaller(request)), " ", request.dialect === PAGE ? "" : chip(nameDialect(request.dialect)),
       make("span.arrow", { "aria-label": "to" }, " → "), nameTarget(request),
       request.target_dialect ? " " : "", request.target_dialect ? chip(nameDialect(request.target_dialect)) : "",
       make("small", { dir: "auto" }, request.mode === "own" && !request.model ? `${request.method} ${request.path}` : shortModel(request.model || request.model_asked)));

@@ -70,11 +70,19 @@ const CLIENTS = [
 ];
 
 /** @param {string} client the first word of a User-Agent */
-export function nameClient(client) {
+function nameClient(client) {
   const lower = client.toLowerCase();
   const known = CLIENTS.find(([start]) => lower.startsWith(start));
   return known ? known[1] : client.split("/")[0] || "a client";
 }
+
+/** Who asked. @param {{client: string, dialect: string}} request */
+export function nameCaller({ client, dialect }) {
+  return dialect === PAGE ? "this page" : nameClient(client);
+}
+
+/** What turns of the page's own conversations have for a dialect. */
+export const PAGE = "page";
 
 /** @type {Record<string, string>} */
 const DIALECTS = { openai_chat: "chat", openai_responses: "responses", anthropic: "messages", gemini: "gemini", bedrock: "converse", cohere: "cohere", ollama: "ollama" };

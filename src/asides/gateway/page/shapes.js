@@ -8,11 +8,10 @@
 /** @typedef {{type: "file", name?: string, media_type?: string, bytes?: number}} FileBlock */
 /** @typedef {{type: "unknown"}} UnknownBlock */
 /** @typedef {TextBlock | ThoughtBlock | CallBlock | ResultBlock | FileBlock | UnknownBlock} Block */
-/** @typedef {{amount: number, currency: string}} Cost */
 /** Seconds from the question on. @typedef {{first_thought?: number, first_word?: number, thinking?: number, total?: number}} Timing */
 /** @typedef {{code: string, detail: string}} Notice */
 /** @typedef {{input?: number | null, output?: number | null, thinking?: number | null, cached?: number | null}} Usage */
-/** @typedef {{id: number, role: "user" | "assistant" | "tool", model?: string, blocks: Block[], usage?: Usage | null, cost?: Cost | null, stopped?: string | null, error?: string | null, notices?: Notice[], timing?: Timing | null}} Message */
+/** @typedef {{id: number, role: "user" | "assistant" | "tool", model?: string, blocks: Block[], usage?: Usage | null, cost?: number | null, stopped?: string | null, error?: string | null, notices?: Notice[], timing?: Timing | null}} Message */
 /** @typedef {{id: string, title: string, model: string, updated_at: string | number, messages: number}} Entry */
 /** @typedef {{id: string, title: string, model: string, thinking: string | number | null, length: number, messages: Message[], next: string | number | null}} Conversation */
 /** @typedef {{id: string, provider: string, thinks: boolean, efforts: string[]}} Model */

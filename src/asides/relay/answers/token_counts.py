@@ -33,8 +33,7 @@ def count_tokens(caller: Caller) -> Flow[RelayOutcome]:
     """Answer with the tokens of a request."""
     form = COUNT_FORMS[caller.dialect]
     served = form.read(caller.request.body, caller.endpoint.names)
-    if caller.observer is not None:
-        caller.show(caller.observer.see_asked, served)
+    caller.show_asked(served)
     own = read_request_options(served.prompt.extra.pop(FIELD, None), caller.config)
     call = msgspec.structs.replace(find_calls(caller, served, own).call, fallbacks=())
     state = CallerState(caller)
@@ -46,8 +45,7 @@ def count_tokens(caller: Caller) -> Flow[RelayOutcome]:
     prompt, changes = fit_prompt(asked, caller.dialect, call.target)
     call = msgspec.structs.replace(call, prompt=prompt)
     yield UseCall(call)
-    if caller.observer is not None:
-        caller.show(caller.observer.see_target, call, "translate", "counted tokens")
+    caller.show_target(call, "translate", "counted tokens")
     count = yield from caller.count_requests(_ask_provider(call))
     caller.notices += changes
     if count is None:
@@ -75,7 +73,8 @@ def _ask_provider(call: Call) -> Flow[int | None]:
             found = msgspec.json.decode(body).get(form.count_in)
         except (msgspec.DecodeError, AttributeError, UnicodeDecodeError, RecursionError):
             found = None
-        if not isinstance(found, int):
+        # Clients decide by this number when to compact: a host that answers 0 has not counted.
+        if not isinstance(found, int) or found <= 0:
             raise ProtocolError(f"{target.provider.name} sent no count of tokens.")
         return found
 

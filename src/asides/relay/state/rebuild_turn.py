@@ -20,6 +20,7 @@ from asides.relay.state.turn_state import (
     restore_seals,
 )
 from asides.relay.state.vault_records import Turn
+from asides.values.messages import Message
 from asides.values.parts import Part, Text, ToolCall
 from asides.values.thinking import Origin, Seal, Thought
 
@@ -255,3 +256,11 @@ def drop_lost(parts: Sequence[Part]) -> tuple[Part, ...]:
 def is_bare(part: Part) -> bool:
     """Whether it is a thought that nothing says who made."""
     return isinstance(part, Thought) and part.origin is None and not any(map(is_opaque, part.seals))
+
+
+def withhold_bare(message: Message) -> Message:
+    """The message with the thoughts that nothing says who made marked: they can be shown, not sent."""
+    if not any(map(is_bare, message.parts)):
+        return message
+    parts = [msgspec.structs.replace(part, replayable=False) if is_bare(part) else part for part in message.parts]
+    return msgspec.structs.replace(message, parts=tuple(parts))

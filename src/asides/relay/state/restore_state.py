@@ -22,13 +22,21 @@ from asides.relay.state.envelope import FAILURES, Failure, is_envelope, may_hold
 from asides.relay.state.rebuild_turn import (
     drop_lost,
     fits_turn,
-    is_bare,
     merge_states,
     rebuild_from_envelopes,
     rebuild_from_record,
+    withhold_bare,
 )
 from asides.relay.state.relay_keys import TenantKeys
-from asides.relay.state.turn_state import HAS_STORE, RestoredTurn, StateMode, StateSource, TurnState, place_turns
+from asides.relay.state.turn_state import (
+    HAS_STORE,
+    RestoredTurn,
+    StateMode,
+    StateSource,
+    TurnState,
+    is_stand_in,
+    place_turns,
+)
 from asides.relay.state.vault_records import Turn, find_turns, list_levels, open_turn_record
 from asides.values.messages import Message, Prompt, StoredResponse
 from asides.values.notices import Notice
@@ -163,7 +171,7 @@ def _open_envelopes(work: _TurnAtWork, keys: TenantKeys) -> None:
     for place, part in enumerate(work.turn.parts):
         seals = () if isinstance(part, (Refusal, ToolResult)) else part.seals
         own = [seal for seal in seals if not _holds_envelope(seal)]
-        work.has_own_seals = work.has_own_seals or any(seal.value for seal in own)
+        work.has_own_seals = work.has_own_seals or any(seal.value and not is_stand_in(seal) for seal in own)
         if len(own) < len(seals) and not isinstance(part, (Refusal, ToolResult)):
             work.has_envelopes = True
             # The entry of a part beside an envelope was made here too: it is the item that we wrote.
@@ -250,7 +258,7 @@ def _put_back(
             if each.levels:
                 looked.append((turn.start, source, 0))
             if targets and all(map(_refuses_bare, targets)):
-                messages[turn.start : turn.end] = map(_withhold_bare, messages[turn.start : turn.end])
+                messages[turn.start : turn.end] = map(withhold_bare, messages[turn.start : turn.end])
             continue
         if state is None:
             parts, facts = drop_lost(each.parts), TurnState()
@@ -350,17 +358,10 @@ def _unique(notices: Sequence[Notice]) -> tuple[Notice, ...]:
     return tuple(dict.fromkeys(notices))
 
 
-def _withhold_bare(message: Message) -> Message:
-    """The message with the thoughts that nothing says who made marked: they can be shown, not sent."""
-    if not any(map(is_bare, message.parts)):
-        return message
-    parts = [msgspec.structs.replace(part, replayable=False) if is_bare(part) else part for part in message.parts]
-    return msgspec.structs.replace(message, parts=tuple(parts))
-
-
 def _refuses_bare(target: Target) -> bool:
     """Whether the target seals all of its own thoughts, and refuses one without."""
-    return find_facts(target.dialect).thinks_in_blocks
+    is_sealed = target.provider.replay_rule(target.family or target.model).when == "sealed"
+    return is_sealed or find_facts(target.dialect).thinks_in_blocks
 
 
 def _is_maker(state: TurnState, target: Target) -> bool:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
 
+from asides.dialects.message_encoder import STAND_IN
 from asides.history.redact import redact, redact_thought
 from asides.providers.find import find_row
 from asides.providers.provider import Provider
@@ -188,6 +190,16 @@ def is_opaque(seal: Seal) -> bool:
     none may be missing.
     """
     return bool(seal.value) or seal.kind.startswith(DETAILS)
+
+
+# The two words that Gemini documents, plain and as base64: ai.google.dev gemini-api/docs/thought-signatures (2026-11).
+_WORDS = (STAND_IN, "context_engineering_is_the_way_to_go")
+_STAND_INS = frozenset({*_WORDS, *(b64encode(word.encode()).decode().rstrip("=") for word in _WORDS)})
+
+
+def is_stand_in(seal: Seal) -> bool:
+    """Whether a client wrote a placeholder where it has no seal: Gemini CLI does that when it resumes a session."""
+    return seal.value.rstrip("=") in _STAND_INS
 
 
 def restore_seals(seals: Sequence[Seal], origin: Origin | None) -> tuple[Seal, ...]:

@@ -10,6 +10,7 @@ import re
 
 import msgspec
 
+from asides.dialects import find_facts
 from asides.dialects.media import read_text_file
 from asides.relay.state.envelope import is_envelope
 from asides.values.message_facts import HAS_MEDIA, HAS_RESULTS, IS_BOUND
@@ -34,7 +35,7 @@ def fit_messages(messages: tuple[Message, ...], target_dialect: str, notices: li
     """Return the messages for another dialect, and add notices of what is left out."""
     messages = _drop_first_attribution(messages)
     if find_traits(messages) & IS_BOUND:
-        messages = _drop_foreign_parts(messages, notices)
+        messages = _drop_foreign_parts(messages, target_dialect, notices)
     if target_dialect not in _FLAT:
         return messages
     if find_traits(messages) & HAS_RESULTS:
@@ -137,11 +138,14 @@ def _put_questions_last(messages: tuple[Message, ...], notices: list[Notice]) ->
     return tuple(moved) if changed else messages
 
 
-def _drop_foreign_parts(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:
+def _drop_foreign_parts(
+    messages: tuple[Message, ...], target_dialect: str, notices: list[Notice]
+) -> tuple[Message, ...]:
     """Drop the parts and seals that only the caller's provider understands. Those with an origin stay: the plan
     decides about them.
     """
     left_out: dict[str, None] = {}
+    needs_seals = find_facts(target_dialect).thinks_in_blocks
     fitted: list[Message] = []
     for message, facts in zip(messages, read_facts(messages), strict=True):
         if not facts.traits & IS_BOUND:
@@ -154,7 +158,7 @@ def _drop_foreign_parts(messages: tuple[Message, ...], notices: list[Notice]) ->
                 fitted.append(Message("user", (Text(said),)))
                 parts = []
             elif not isinstance(part, (ServerTool, UnknownPart)) or part.origin is not None:
-                parts.append(_drop_foreign_seals(part))
+                parts.append(_drop_foreign_seals(part, needs_seals=needs_seals))
             elif (known := _translate_part(part)) is not None:
                 parts.append(known)
             else:
@@ -193,16 +197,20 @@ def _translate_part(part: ServerTool | UnknownPart) -> Part | None:
             return None
 
 
-def _drop_foreign_seals(part: Part) -> Part:
+def _drop_foreign_seals(part: Part, *, needs_seals: bool) -> Part:
     """Return a part without the seals of another dialect whose maker nobody knows. A thought without any stays: where
-    a model takes thinking as text, the text is enough.
+    a model takes thinking as text, the text is enough. `needs_seals`: here it is not, and the thought is not sent.
     """
     if not isinstance(part, (Thought, Text, ToolCall, Image, File)) or not part.seals:
         return part
     kept = tuple(
         seal for seal in part.seals if seal.origin is not None or is_envelope(seal.value) or _names_call(part, seal)
     )
-    return part if len(kept) == len(part.seals) else msgspec.structs.replace(part, seals=kept)
+    if len(kept) == len(part.seals):
+        return part
+    if needs_seals and isinstance(part, Thought) and not any(seal.value for seal in kept):
+        return msgspec.structs.replace(part, seals=kept, replayable=False)
+    return msgspec.structs.replace(part, seals=kept)
 
 
 def _names_call(part: Part, seal: Seal) -> bool:

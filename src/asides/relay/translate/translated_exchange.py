@@ -19,7 +19,7 @@ from asides.flows.steps import Emit, Flow, Open
 from asides.providers.provider import Target
 from asides.relay.answers.stored_responses import can_store, store_response
 from asides.relay.endpoints import MakeWriter
-from asides.relay.error_response import ErrorResponse, write_ping, write_stream_error
+from asides.relay.error_response import ErrorResponse, write_stream_error
 from asides.relay.relay_config import STREAM_HEADERS, Caller
 from asides.relay.state.caller_state import CallerState
 from asides.relay.translate.call_ids import CallerIds
@@ -71,6 +71,8 @@ class TranslatedExchange:
         sees_all = all(visibility.allows(caller.config.sink, kind) for kind in ("raw", "summary"))
         self._hides = not sees_all
         self._json_only = JsonOnly() if any(notice.code in _INSTRUCTED for notice in changes) else None
+        self.is_between_events = True
+        """Whether something may follow what the caller has: always whole events, until the last one."""
         self._known: Reply | None = None
         """The reply up to the current batch, once it was asked for."""
         self.status = 0
@@ -89,10 +91,6 @@ class TranslatedExchange:
     def write_last_error(self, response: ErrorResponse) -> bytes:
         """The error that ends a stream which has begun."""
         return write_stream_error(self._writer, response)
-
-    def write_ping(self) -> bytes:
-        """A sign of life inside the stream."""
-        return write_ping(self._writer)
 
     def steps(self, began: float | None = None) -> Flow[Reply]:
         """The flow: it emits the head of the response and its bytes."""
@@ -117,6 +115,7 @@ class TranslatedExchange:
                     if events and isinstance(last := events[-1], ReplyEnded):
                         events = [*events[:-1], self._end(last)]
                         yield from self._finish()
+                        self.is_between_events = False
                     if written := write(events):
                         yield Emit([written] if caller.started else [*self._start(step.events), written])
                     continue
@@ -137,10 +136,8 @@ class TranslatedExchange:
 
     def _count(self, step: Open) -> None:
         """Count a request that leaves, and show what was decided for it."""
-        caller = self._caller
-        if caller.observer is not None:
-            caller.show(caller.observer.see_plan, self._exchange.decisions)
-        caller.count_request(step.request)
+        self._caller.show_plan(self._exchange.decisions)
+        self._caller.count_request(step.request)
 
     def _begin_reply(self, events: list[Event]) -> list[Event]:
         """Name the model as the caller does, and tell the carrier what is known of the turn."""

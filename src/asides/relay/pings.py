@@ -1,0 +1,62 @@
+"""Signs of life of a stream while its provider is silent, in the caller's dialect: `Pings(caller, make_writer, model)`.
+
+Before the provider has answered, the head of the response can leave early, so that there is something to send them in.
+Not here: when they are sent (gateway/relay_handler), and what a dialect has for it (its writer's `write_ping`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asides.relay.endpoints import MakeWriter
+from asides.relay.relay_config import STREAM_HEADERS, Caller
+from asides.relay.relay_request import ResponseStart
+
+# Codex gives up after 300 seconds without an event, and a comment is none to it. An event of a kind that it does not
+# know is, and it passes over that (its source, process_sse in codex-api, read 2026-11-16).
+_OF_CODEX = "codex"
+_EVENT = b'event: keepalive\ndata: {"type":"keepalive"}\n\n'
+_COMMENT = b": "
+
+
+class Pings:
+    """Writes the signs of life of one stream."""
+
+    def __init__(self, caller: Caller, make_writer: MakeWriter, model: str) -> None:
+        self._caller = caller
+        self._make_writer = make_writer
+        self._model = model
+
+    def open_early(self) -> ResponseStart | None:
+        """The head of the stream before its provider has answered; None if it has left, or nothing could follow it."""
+        caller = self._caller
+        if caller.started or caller.opened_early:
+            return None
+        writer = self._make()
+        if not _write(writer):
+            return None
+        return caller.open_early({"content-type": writer.content_type, **STREAM_HEADERS})
+
+    def write(self, now: float, exchange: Any) -> bytes:
+        """A sign of life, to be sent after everything that was emitted; b"" if none can be sent now. `now`: in seconds
+        since 1970. `exchange`: the one under way, if there is one.
+        """
+        if self._caller.started and not getattr(exchange, "is_between_events", True):
+            return b""
+        writer = self._make()
+        writer.created = int(now)
+        ping = _write(writer)
+        return _EVENT if ping.startswith(_COMMENT) and self._counts_events() else ping
+
+    def _make(self) -> Any:
+        return self._make_writer(model=self._model, stream=True, include_usage=False)
+
+    def _counts_events(self) -> bool:
+        """Whether the client takes a comment for silence."""
+        headers = self._caller.request.headers
+        return any(headers.get(name, "").lower().startswith(_OF_CODEX) for name in ("originator", "user-agent"))
+
+
+def _write(writer: Any) -> bytes:
+    write = getattr(writer, "write_ping", None)
+    return b"" if write is None else write()
