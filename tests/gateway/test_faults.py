@@ -385,13 +385,13 @@ def test_a_body_of_50_megabytes() -> None:
         gateway_process(stage.url) as gateway,
         Client(gateway, 60) as client,
     ):
-        began = time.monotonic()
+        before = gateway.measure_cpu()
         client.send("POST", "/v1/chat/completions", body)
         answer = client.read()
-        took = time.monotonic() - began
+        took = gateway.measure_cpu() - before
         assert answer.status == 200, answer.body[:300]
         assert answer.json["choices"][0]["message"]["content"] == str(len(text))
-        assert took < 20, f"{took:.1f} s"
+        assert took < 5, f"{took:.2f} s of the gateway's processor time"
         client.send("POST", "/v1/chat/completions", b"{", [("content-length", str(65 * MEGABYTE))])
         began = time.monotonic()
         assert client.read().status == 413
