@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asides.cli.edit_toml import format_value, parse_name, set_value, unset_value
+from asides.cli.edit_toml import format_value, parse_name, remove_table, set_value, unset_value
 from asides.values.errors import ConfigError
 
 TEXT = """\
@@ -201,3 +201,9 @@ def _without(document: dict[str, Any], path: tuple[str, ...]) -> Any:
         return {key: each for key, each in pairs.items() if each != {}}
 
     return clean(document, path)
+
+
+def test_a_table_goes_with_everything_in_it_and_with_its_header() -> None:
+    text = 'model = "m" # mine\n\n[providers.other]\na = 1\n\n[providers.gone]\nb = 2\n\n[providers.gone.deep]\nc = 3\n'
+    assert remove_table(text, ("providers", "gone")) == text.partition("\n[providers.gone]")[0]
+    assert remove_table(text, ("providers", "missing")) == text

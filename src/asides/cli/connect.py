@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-import msgspec
-
 from asides.cli.connect_clients import (
     CLIENTS,
     PLACEHOLDER,
@@ -33,6 +31,7 @@ from asides.cli.render import print_json, print_lines
 from asides.cli.terminal import Terminal
 from asides.cli.trust import read_settings
 from asides.flows.build_call import CallBuilder
+from asides.gateway.gateway_keys import VARIABLE as KEY_VARIABLE
 from asides.options import Options
 from asides.providers.find import find_row
 from asides.providers.key_file import locate_key
@@ -44,8 +43,6 @@ from asides.values.errors import ConfigError, UnknownModel, UnknownProvider
 from asides.values.notices import escape_controls
 
 DEFAULT_URL = "http://127.0.0.1:4242"
-KEY_VARIABLE = "ASIDES_GATEWAY_KEY"
-SHELLS = ("bash", "zsh", "fish", "powershell")
 _PATIENCE = 0.5
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -54,8 +51,8 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     """Print or write the settings of one client."""
     client = _find_client(arguments.client)
     settings = read_settings(terminal)
-    url = _check_url(arguments.url or DEFAULT_URL)
-    key = _find_key(arguments)
+    url = _check_url(arguments.url) if arguments.url is not None else _find_url(settings)
+    key = _find_key(arguments, settings)
     model, small = _choose_models(arguments, client, settings, terminal)
     access = Access(url, model, small, key, _check_dialect(arguments))
     if arguments.undo:
@@ -104,7 +101,17 @@ def _check_url(text: str) -> str:
     return f"{parts.scheme}://{host}{'' if port is None else f':{port}'}{path}"
 
 
-def _find_key(arguments: Namespace) -> Value:
+def _find_url(settings: Settings) -> str:
+    """The address at which `asides serve` with these settings is reached from this machine."""
+    host, port = settings.gateway.host.strip("[]"), settings.gateway.port
+    if not port:
+        raise ConfigError("the gateway of your settings takes a free port each time. To do: add --url.")
+    if host in ("", "0.0.0.0", "::", "localhost"):  # noqa: S104 - every address, so this machine's own
+        host = "127.0.0.1"
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _find_key(arguments: Namespace, settings: Settings) -> Value:
     if arguments.key is not None:
         if not arguments.key.strip() or not (arguments.key.isascii() and arguments.key.isprintable()):
             raise ConfigError("--key is empty, or has characters that no header carries.")
@@ -113,7 +120,10 @@ def _find_key(arguments: Namespace) -> Value:
         if not _VARIABLE.fullmatch(arguments.key_env):
             raise ConfigError("--key-env names the variable that holds the key, such as ASIDES_GATEWAY_KEY; no key.")
         return FromVariable(arguments.key_env)
-    return FromVariable(KEY_VARIABLE) if os.environ.get(KEY_VARIABLE, "").strip() else PLACEHOLDER
+    for name in (KEY_VARIABLE, settings.gateway.key_env):
+        if name and os.environ.get(name, "").strip():
+            return FromVariable(name)
+    return PLACEHOLDER
 
 
 def _check_dialect(arguments: Namespace) -> str | None:
@@ -171,12 +181,13 @@ def _print(arguments: Namespace, setup: Setup, terminal: Terminal) -> None:
         # What no file holds is left for the shell.
         left = {name: value for name, value in setup.variables.items() if _is_left(value, setup)}
         print_lines(terminal, _format_variables(left, arguments.shell))
-    elif setup.variables:
-        print_lines(terminal, _format_variables(setup.variables, arguments.shell))
-    else:
+        return
+    if setup.needs_files:
         for file in setup.files:
             terminal.print_note(f"in {file.path}:")
             terminal.write_answer(format_file(file))
+    if setup.variables:
+        print_lines(terminal, _format_variables(setup.variables, arguments.shell))
 
 
 def _is_left(value: Value, setup: Setup) -> bool:
@@ -242,7 +253,7 @@ def _describe(name: str, client: KnownClient, setup: Setup, gateway: Gateway) ->
         ],
         "command": setup.command or None,
         "notes": list(setup.notes),
-        "gateway": msgspec.to_builtins(gateway),
+        "gateway": gateway._asdict(),
     }
 
 

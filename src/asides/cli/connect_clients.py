@@ -62,6 +62,8 @@ class ConfigFile(NamedTuple):
     """What it gets only where it says nothing."""
     owned: tuple[ValuePath, ...] = ()
     """Tables that are all ours."""
+    absent: tuple[ValuePath, ...] = ()
+    """What it may not have beside these values, such as a key from another source."""
 
 
 class Setup(NamedTuple):
@@ -75,6 +77,8 @@ class Setup(NamedTuple):
     notes: tuple[str, ...] = ()
     example: str = ""
     """A few lines of code, for a library."""
+    needs_files: bool = False
+    """Variables alone are not enough."""
 
 
 class KnownClient(NamedTuple):
@@ -112,12 +116,14 @@ def _build_claude(access: Access, home: Path, environ: Mapping[str, str]) -> Set
         values["apiKeyHelper",] = f"printenv {key.name}"
     else:
         values["env", "ANTHROPIC_AUTH_TOKEN"] = key
-    notes = ["/model lists the gateway's models whose names begin with claude or anthropic."]
+    sources: tuple[ValuePath, ...] = (("apiKeyHelper",), ("env", "ANTHROPIC_AUTH_TOKEN"), ("env", "ANTHROPIC_API_KEY"))
+    absent = tuple(path for path in sources if path not in values)
+    notes = ["/model lists the gateway's models under names that begin with claude or anthropic."]
     if environ.get("ANTHROPIC_API_KEY"):
         notes.append("ANTHROPIC_API_KEY is set too. To do: unset it, or Claude Code asks which key to use.")
     return Setup(
         {"ANTHROPIC_BASE_URL": access.url, "ANTHROPIC_AUTH_TOKEN": key, **settings},
-        (ConfigFile(folder / "settings.json", "json", values),),
+        (ConfigFile(folder / "settings.json", "json", values, absent=absent),),
         "claude",
         tuple(notes),
     )
@@ -137,6 +143,7 @@ def _build_codex(access: Access, home: Path, environ: Mapping[str, str]) -> Setu
         values[*row, "env_key"] = access.key.name
     elif access.key != PLACEHOLDER:
         values[*row, "experimental_bearer_token"] = access.key
+    absent = tuple((*row, name) for name in ("env_key", "experimental_bearer_token") if (*row, name) not in values)
     # It sends no effort for a model that it does not know.
     defaults: dict[ValuePath, Any] = {
         ("model_reasoning_effort",): "medium",
@@ -144,58 +151,55 @@ def _build_codex(access: Access, home: Path, environ: Mapping[str, str]) -> Setu
         ("analytics", "enabled"): False,
     }
     notes = ("Codex warns that it has no metadata for the model: it then assumes a context of its own.",)
-    file = ConfigFile(folder / "config.toml", "toml", values, defaults, (row,))
-    return Setup({}, (file,), "codex", notes if access.model is not None else ())
+    file = ConfigFile(folder / "config.toml", "toml", values, defaults, (row,), absent)
+    return Setup({}, (file,), "codex", notes if access.model is not None else (), needs_files=True)
 
 
 # The presets of Gemini CLI for side requests (0.61, docs/reference/configuration.md in its package). What extends
 # gemini-3-flash-base: the checks for loops and for the next speaker, repairs of edits, fallbacks of fetched pages.
-_SIDE_PRESETS = {
-    "gemini-3-flash-base": "base",
-    "classifier": "base",
-    "prompt-completion": "base",
-    "fast-ack-helper": "base",
-    "edit-corrector": "base",
-    "summarizer-default": "base",
-    "summarizer-shell": "base",
-    "loop-detection-double-check": "base",
-    "chat-compression-default": "base",
-    "agent-history-provider-summarizer": "base",
-}
+_SIDE_PRESETS = (
+    "gemini-3-flash-base",
+    "classifier",
+    "prompt-completion",
+    "fast-ack-helper",
+    "edit-corrector",
+    "summarizer-default",
+    "summarizer-shell",
+    "loop-detection-double-check",
+    "chat-compression-default",
+    "agent-history-provider-summarizer",
+)
 
 
 def _build_gemini(access: Access, home: Path, environ: Mapping[str, str]) -> Setup:
     folder = Path(environ.get("GEMINI_CLI_HOME") or home) / ".gemini"
     key = access.key
-    variables: dict[str, Value] = {"GOOGLE_GEMINI_BASE_URL": access.url, "GEMINI_API_KEY": key}
     values: dict[ValuePath, Any] = {("security", "auth", "selectedType"): "gemini-api-key"}
     if access.model is not None:
-        variables["GEMINI_MODEL"] = access.model
         presets = ("modelConfigs", "customAliases")
         values["model", "name"] = access.model
         # A preset of its name makes it ask for thinking.
         values[*presets, access.model] = {"extends": "chat-base-3", "modelConfig": {"model": access.model}}
-        side = access.small_model or access.model
-        values |= {
-            (*presets, name): {"extends": parent, "modelConfig": {"model": side}}
-            for name, parent in _SIDE_PRESETS.items()
-        }
+        side = {"extends": "base", "modelConfig": {"model": access.small_model or access.model}}
+        values |= {(*presets, name): side for name in _SIDE_PRESETS}
     defaults: dict[ValuePath, Any] = {
         ("privacy", "usageStatisticsEnabled"): False,
         ("general", "enableAutoUpdate"): False,
     }
-    kept: dict[ValuePath, Any] = {
-        (name,): value for name, value in variables.items() if isinstance(value, str) and name != "GEMINI_MODEL"
-    }
-    notes = [
-        "It reads one .env file, the nearest to the current folder, and none in a folder that it does not trust.",
-        "--write also sets the model of its side requests, and lets the model think aloud.",
-    ]
+    variables: dict[ValuePath, Any] = {("GOOGLE_GEMINI_BASE_URL",): access.url}
+    if isinstance(key, str):
+        variables["GEMINI_API_KEY",] = key
+    files = (
+        ConfigFile(folder / "settings.json", "json", values, defaults),
+        ConfigFile(folder / ".env", "env", variables, absent=() if isinstance(key, str) else (("GEMINI_API_KEY",),)),
+    )
     return Setup(
-        variables,
-        (ConfigFile(folder / "settings.json", "json", values, defaults), ConfigFile(folder / ".env", "env", kept)),
+        {} if isinstance(key, str) else {"GEMINI_API_KEY": key},
+        files,
         "gemini",
-        tuple(notes[:1] if access.model is None else notes),
+        ("It reads one .env file, the nearest to the current folder, and none in a folder that it does not trust.",),
+        # With the address alone it takes itself for another kind of gateway's client, and ends.
+        needs_files=True,
     )
 
 
@@ -233,11 +237,10 @@ def _build_opencode(access: Access, home: Path, environ: Mapping[str, str]) -> S
     }
     defaults |= {("$schema",): "https://opencode.ai/config.json", ("autoupdate",): False, ("share",): "disabled"}
     notes = ("An opencode.json of the current folder wins over this one.",)
-    return Setup({}, (ConfigFile(path, "json", values, defaults, (row,)),), "opencode", notes)
+    return Setup({}, (ConfigFile(path, "json", values, defaults, (row,)),), "opencode", notes, needs_files=True)
 
 
 def _build_qwen(access: Access, home: Path, environ: Mapping[str, str]) -> Setup:
-    del environ
     model = access.name_model("Qwen Code")
     base = f"{access.url}/v1"
     variables: dict[str, Value] = {"OPENAI_BASE_URL": base, "OPENAI_API_KEY": access.key, "OPENAI_MODEL": model}
@@ -246,15 +249,19 @@ def _build_qwen(access: Access, home: Path, environ: Mapping[str, str]) -> Setup
         ("model", "name"): model,
         ("env", "OPENAI_BASE_URL"): base,
     }
+    key: ValuePath = ("env", "OPENAI_API_KEY")
     if isinstance(access.key, str):
-        values["env", "OPENAI_API_KEY"] = access.key
+        values[key] = access.key
     defaults: dict[ValuePath, Any] = {
         ("privacy", "usageStatisticsEnabled"): False,
         ("general", "enableAutoUpdate"): False,
     }
-    notes = ("Variables of the shell win over its settings file: OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL.",)
-    file = ConfigFile(home / ".qwen" / "settings.json", "json", values, defaults)
-    return Setup(variables, (file,), "qwen --auth-type openai", notes)
+    notes = ["Variables of the shell win over its settings file: OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL."]
+    if any(environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")):
+        notes.append("A proxy is set, and Qwen Code uses it for every address, also for this machine's own.")
+    absent = () if key in values else (key,)
+    file = ConfigFile(home / ".qwen" / "settings.json", "json", values, defaults, absent=absent)
+    return Setup(variables, (file,), "qwen --auth-type openai", tuple(notes))
 
 
 def _build_openwebui(access: Access, home: Path, environ: Mapping[str, str]) -> Setup:

@@ -6,9 +6,10 @@ the clients want (connect_clients), and how a text is changed (edit_json, edit_t
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from asides.cli.edit_env import parse_env, remove_variables, set_variables
 from asides.cli.edit_json import look_up, parse_json, remove_values, set_values
 from asides.cli.edit_toml import remove_table, set_value, unset_value
 from asides.cli.private_files import hold_lock, write_private_file
-from asides.settings_files import read_regular_file
+from asides.settings_files import find_config_folder, read_regular_file
 from asides.values.errors import ConfigError
 
 BACKUP = ".before-asides"
@@ -53,9 +54,8 @@ class _Format(NamedTuple):
 def write_file(file: ConfigFile) -> Written:
     """Add the values to a file. A file that says all of it already is not touched."""
     what = f"the file {file.path}"
-    with hold_lock(file.path, what):
-        before = _read(file.path)
-        text = before or ""
+    with _hold_lock(what):
+        text = _read(file.path) or ""
         document = _parse(text, file)
         wanted = file.values | {path: value for path, value in file.defaults.items() if look_up(document, path) is None}
         changes = tuple(
@@ -63,20 +63,24 @@ def write_file(file: ConfigFile) -> Written:
             for path, value in wanted.items()
             if look_up(document, path) != value
         )
+        gone = [path for path in file.absent if look_up(document, path) is not None]
+        changes += tuple(Change(path, look_up(document, path), None) for path in gone)
         backup = _name_backup(file.path)
         if changes:
-            after = _edit(file, lambda: _FORMATS[file.format].set(text, wanted))
-            if before is not None and not backup.exists():
-                write_private_file(backup, before.encode(), f"the backup {backup}")
+            form = _FORMATS[file.format]
+            after = _edit(file, lambda: form.remove(form.set(text, wanted), gone))
+            if not backup.exists():
+                # An empty one says that there was no file.
+                write_private_file(backup, text.encode(), f"the backup {backup}")
                 _copy_mode(file.path, backup)
             write_private_file(file.path, after.encode(), what)
-        return Written(file.path, changes, backup if backup.exists() else None)
+        return Written(file.path, changes, backup if _read(backup) else None)
 
 
 def restore_file(file: ConfigFile) -> Written:
     """Take the values out again. A value that the file had before comes back; what others changed since then stays."""
     what = f"the file {file.path}"
-    with hold_lock(file.path, what):
+    with _hold_lock(what):
         text = _read(file.path)
         backup = _name_backup(file.path)
         kept = _read(backup)
@@ -85,7 +89,7 @@ def restore_file(file: ConfigFile) -> Written:
         original = _parse(kept or "", file._replace(path=backup))
         document = _parse(text, file)
         owned = [path for path in file.owned if look_up(original, path) is None]
-        paths = [path for path in (*file.values, *file.defaults) if not _is_inside(path, owned)]
+        paths = [path for path in (*file.values, *file.defaults, *file.absent) if not _is_inside(path, owned)]
         before = {path: look_up(original, path) for path in paths}
         returned = {path: value for path, value in before.items() if value is not None}
         gone = [*owned, *(path for path, value in before.items() if value is None)]
@@ -97,16 +101,22 @@ def restore_file(file: ConfigFile) -> Written:
         )
         form = _FORMATS[file.format]
         after = _edit(file, lambda: form.remove(form.set(text, returned), gone))
-        if kept is None and not form.parse(after):
-            # There was no file.
+        if not kept and not form.parse(after):
             _unlink(file.path)
+            _unlink(backup)
             return Written(file.path, changes, is_removed=True)
-        if kept is not None and form.parse(after) == original:
+        if kept and form.parse(after) == original:
             after = kept
         if after != text:
             write_private_file(file.path, after.encode(), what)
         _unlink(backup)
         return Written(file.path, changes)
+
+
+def _hold_lock(what: str) -> AbstractContextManager[None]:
+    """One lock for all clients, in our own folder: nothing of ours is left in theirs."""
+    folder = find_config_folder(os.environ)
+    return nullcontext() if folder is None else hold_lock(folder / "clients", what)
 
 
 def format_file(file: ConfigFile) -> str:

@@ -306,6 +306,7 @@ class SeenRequest(RelayObserver):
                 "cached": usage.cached,
             },
             "cost": show_cost(self._cost),
+            "cost_origin": None if self._cost is None else self._cost.origin,
             "restored": sum(turn.is_found for turn in self._turns),
             "missed": sum(not turn.is_found for turn in self._turns),
             "attempts": self._attempts,
