@@ -24,8 +24,10 @@ TINY_PACKAGES = ("xllamacpp", "asides_tiny_model")
 
 
 def list_known_models(builder: CallBuilder) -> tuple[ModelInfo, ...]:
-    """The models by the names that a request may use: routes, aliases, then provider:model."""
-    own = [describe_model(name, builder) for name in list_own_names(builder)]
+    """The models by the names that a request may use: routes, aliases, the default model, then provider:model."""
+    default = builder.settings.model
+    names = [*list_own_names(builder), *([] if default is None else [default])]
+    own = [describe_model(name, builder) for name in names]
     tiny = [describe_model(WITHOUT_A_KEY, builder)] if has_tiny_model() else []
     return tuple({model.id: model for model in (*own, *_list_keyed(builder), *tiny)}.values())
 
