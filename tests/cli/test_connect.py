@@ -223,6 +223,18 @@ def test_a_key_that_no_file_may_hold_is_left_for_the_shell(connect: Run, monkeyp
     assert (home / ".gemini" / ".env").read_text() == f"GOOGLE_GEMINI_BASE_URL={NOBODY}\n"
 
 
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini", "qwen", "opencode"])
+def test_a_key_in_a_file_goes_when_a_variable_takes_its_place(connect: Run, home: Path, name: str) -> None:
+    connect(name, "--write", "--key", SECRET)
+    assert SECRET in _read_all(home)
+    connect(name, "--write", "--key-env", "MY_KEY")
+    assert SECRET not in _read_all(home)
+
+
+def _read_all(folder: Path) -> str:
+    return "".join(path.read_text() for path in folder.rglob("*") if path.is_file())
+
+
 def test_a_client_without_a_file_has_nothing_to_write(connect: Run) -> None:
     assert "variables are its way" in connect("openai", "--write").err
 

@@ -90,8 +90,9 @@ def test_a_file_that_was_not_there_comes_and_goes(tmp_path: Path, form: FileForm
     assert write_file(file).backup is None
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
     assert file.path.read_text() == format_file(file)
+    assert write_file(file._replace(values={**file.values, next(iter(file.values)): "c:d"})).backup is None
     assert restore_file(file).is_removed
-    assert not file.path.exists()
+    assert list(file.path.parent.iterdir()) == []
     assert restore_file(file).changes == ()
 
 
@@ -115,6 +116,19 @@ def test_a_default_does_not_replace_what_somebody_chose(tmp_path: Path) -> None:
     file.path.write_text("check = true\n")
     write_file(file)
     assert file.path.read_text().startswith("check = true\n")
+
+
+@for_each_format
+def test_what_it_may_not_have_goes_and_comes_back(tmp_path: Path, form: FileFormat) -> None:
+    file = make_file(tmp_path, form)
+    file.path.write_text(MINE[form])
+    absent: tuple[tuple[str, ...], ...] = (("TOOLS",),) if form == "env" else (("tools", "web"), ("missing",))
+    file = file._replace(absent=absent)
+    assert (absent[0], None) in [(change.path, change.after) for change in write_file(file).changes]
+    assert "web" not in file.path.read_text()
+    assert write_file(file).changes == ()
+    restore_file(file)
+    assert file.path.read_text() == MINE[form]
 
 
 def test_the_backup_is_of_the_file_before_the_first_change(tmp_path: Path) -> None:

@@ -62,6 +62,8 @@ class ConfigFile(NamedTuple):
     """What it gets only where it says nothing."""
     owned: tuple[ValuePath, ...] = ()
     """Tables that are all ours."""
+    absent: tuple[ValuePath, ...] = ()
+    """What it may not have beside these values, such as a key from another source."""
 
 
 class Setup(NamedTuple):
@@ -114,12 +116,14 @@ def _build_claude(access: Access, home: Path, environ: Mapping[str, str]) -> Set
         values["apiKeyHelper",] = f"printenv {key.name}"
     else:
         values["env", "ANTHROPIC_AUTH_TOKEN"] = key
-    notes = ["/model lists the gateway's models whose names begin with claude or anthropic."]
+    sources: tuple[ValuePath, ...] = (("apiKeyHelper",), ("env", "ANTHROPIC_AUTH_TOKEN"), ("env", "ANTHROPIC_API_KEY"))
+    absent = tuple(path for path in sources if path not in values)
+    notes = ["/model lists the gateway's models under names that begin with claude or anthropic."]
     if environ.get("ANTHROPIC_API_KEY"):
         notes.append("ANTHROPIC_API_KEY is set too. To do: unset it, or Claude Code asks which key to use.")
     return Setup(
         {"ANTHROPIC_BASE_URL": access.url, "ANTHROPIC_AUTH_TOKEN": key, **settings},
-        (ConfigFile(folder / "settings.json", "json", values),),
+        (ConfigFile(folder / "settings.json", "json", values, absent=absent),),
         "claude",
         tuple(notes),
     )
@@ -139,6 +143,7 @@ def _build_codex(access: Access, home: Path, environ: Mapping[str, str]) -> Setu
         values[*row, "env_key"] = access.key.name
     elif access.key != PLACEHOLDER:
         values[*row, "experimental_bearer_token"] = access.key
+    absent = tuple((*row, name) for name in ("env_key", "experimental_bearer_token") if (*row, name) not in values)
     # It sends no effort for a model that it does not know.
     defaults: dict[ValuePath, Any] = {
         ("model_reasoning_effort",): "medium",
@@ -146,7 +151,7 @@ def _build_codex(access: Access, home: Path, environ: Mapping[str, str]) -> Setu
         ("analytics", "enabled"): False,
     }
     notes = ("Codex warns that it has no metadata for the model: it then assumes a context of its own.",)
-    file = ConfigFile(folder / "config.toml", "toml", values, defaults, (row,))
+    file = ConfigFile(folder / "config.toml", "toml", values, defaults, (row,), absent)
     return Setup({}, (file,), "codex", notes if access.model is not None else (), needs_files=True)
 
 
@@ -186,7 +191,7 @@ def _build_gemini(access: Access, home: Path, environ: Mapping[str, str]) -> Set
         variables["GEMINI_API_KEY",] = key
     files = (
         ConfigFile(folder / "settings.json", "json", values, defaults),
-        ConfigFile(folder / ".env", "env", variables),
+        ConfigFile(folder / ".env", "env", variables, absent=() if isinstance(key, str) else (("GEMINI_API_KEY",),)),
     )
     return Setup(
         {} if isinstance(key, str) else {"GEMINI_API_KEY": key},
@@ -244,8 +249,9 @@ def _build_qwen(access: Access, home: Path, environ: Mapping[str, str]) -> Setup
         ("model", "name"): model,
         ("env", "OPENAI_BASE_URL"): base,
     }
+    key: ValuePath = ("env", "OPENAI_API_KEY")
     if isinstance(access.key, str):
-        values["env", "OPENAI_API_KEY"] = access.key
+        values[key] = access.key
     defaults: dict[ValuePath, Any] = {
         ("privacy", "usageStatisticsEnabled"): False,
         ("general", "enableAutoUpdate"): False,
@@ -253,7 +259,8 @@ def _build_qwen(access: Access, home: Path, environ: Mapping[str, str]) -> Setup
     notes = ["Variables of the shell win over its settings file: OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL."]
     if any(environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")):
         notes.append("A proxy is set, and Qwen Code uses it for every address, also for this machine's own.")
-    file = ConfigFile(home / ".qwen" / "settings.json", "json", values, defaults)
+    absent = () if key in values else (key,)
+    file = ConfigFile(home / ".qwen" / "settings.json", "json", values, defaults, absent=absent)
     return Setup(variables, (file,), "qwen --auth-type openai", tuple(notes))
 
 

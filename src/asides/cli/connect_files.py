@@ -55,8 +55,7 @@ def write_file(file: ConfigFile) -> Written:
     """Add the values to a file. A file that says all of it already is not touched."""
     what = f"the file {file.path}"
     with _hold_lock(what):
-        before = _read(file.path)
-        text = before or ""
+        text = _read(file.path) or ""
         document = _parse(text, file)
         wanted = file.values | {path: value for path, value in file.defaults.items() if look_up(document, path) is None}
         changes = tuple(
@@ -64,14 +63,18 @@ def write_file(file: ConfigFile) -> Written:
             for path, value in wanted.items()
             if look_up(document, path) != value
         )
+        gone = [path for path in file.absent if look_up(document, path) is not None]
+        changes += tuple(Change(path, look_up(document, path), None) for path in gone)
         backup = _name_backup(file.path)
         if changes:
-            after = _edit(file, lambda: _FORMATS[file.format].set(text, wanted))
-            if before is not None and not backup.exists():
-                write_private_file(backup, before.encode(), f"the backup {backup}")
+            form = _FORMATS[file.format]
+            after = _edit(file, lambda: form.remove(form.set(text, wanted), gone))
+            if not backup.exists():
+                # An empty one says that there was no file.
+                write_private_file(backup, text.encode(), f"the backup {backup}")
                 _copy_mode(file.path, backup)
             write_private_file(file.path, after.encode(), what)
-        return Written(file.path, changes, backup if backup.exists() else None)
+        return Written(file.path, changes, backup if _read(backup) else None)
 
 
 def restore_file(file: ConfigFile) -> Written:
@@ -86,7 +89,7 @@ def restore_file(file: ConfigFile) -> Written:
         original = _parse(kept or "", file._replace(path=backup))
         document = _parse(text, file)
         owned = [path for path in file.owned if look_up(original, path) is None]
-        paths = [path for path in (*file.values, *file.defaults) if not _is_inside(path, owned)]
+        paths = [path for path in (*file.values, *file.defaults, *file.absent) if not _is_inside(path, owned)]
         before = {path: look_up(original, path) for path in paths}
         returned = {path: value for path, value in before.items() if value is not None}
         gone = [*owned, *(path for path, value in before.items() if value is None)]
@@ -98,11 +101,11 @@ def restore_file(file: ConfigFile) -> Written:
         )
         form = _FORMATS[file.format]
         after = _edit(file, lambda: form.remove(form.set(text, returned), gone))
-        if kept is None and not form.parse(after):
-            # There was no file.
+        if not kept and not form.parse(after):
             _unlink(file.path)
+            _unlink(backup)
             return Written(file.path, changes, is_removed=True)
-        if kept is not None and form.parse(after) == original:
+        if kept and form.parse(after) == original:
             after = kept
         if after != text:
             write_private_file(file.path, after.encode(), what)

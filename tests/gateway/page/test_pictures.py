@@ -1,4 +1,4 @@
-"""The pictures of the page in the docs. WRITE_PICTURES=1 writes them into docs/pictures/; without it they are only drawn.
+"""The pictures of the page in the docs. WRITE_PICTURES=1 writes them into docs/pictures/; else they are only drawn.
 
 WRITE_PICTURES=1 .venv/bin/python -m pytest tests/gateway/page/test_pictures.py
 """
@@ -36,10 +36,11 @@ PLAN = (
     "I should look at today's timetable rather than trust memory."
 )
 DOUBT = "14:55 leaves five minutes. Say so plainly, and offer the earlier one."
+OTHERS = ("A proof by induction, twice", "Budget for the garden", "Refactor the tag splitter", "Why is the sky blue")
 MODEL = "deepseek:deepseek-v4-pro"
 ADVICE = (
-    "Take the **08:25**: it reaches Bergen at 14:55, five minutes before you need to be there. If being late would cost "
-    "you, the **06:25** arrives at 12:57.\n\nBoth are on time today."
+    "Take the **08:25**: it reaches Bergen at 14:55, five minutes before you need to be there. If being late would "
+    "cost you, the **06:25** arrives at 12:57.\n\nBoth are on time today."
 )
 BACK = (
     "Sunday evening: departures are fewer. The night train leaves at 22:59 and is in Oslo at 06:27; the last day train "
@@ -52,12 +53,7 @@ CHOSEN = {"ASIDES_KEEP_THINKING": "1", "ASIDES_MODEL": MODEL, "DEEPSEEK_API_KEY"
 def folder(tmp_path: Path) -> Path:
     """A conversation with a call, and some others in the list."""
     with SqliteStore(tmp_path / STORE_FILE) as store:
-        for title in (
-            "A proof by induction, twice",
-            "Budget for the garden",
-            "Refactor the tag splitter",
-            "Why is the sky blue",
-        ):
+        for title in OTHERS:
             store.append(title, [Message("user", (Text(title),)), Message("assistant", (Text("…"),))])
         call = ToolCall("call_1", "timetable", {"from": "Oslo", "to": "Bergen", "before": "15:00"})
         store.append(
