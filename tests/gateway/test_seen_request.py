@@ -125,6 +125,8 @@ def test_bodies_are_kept_up_to_a_size(size: int) -> None:
     seen, _ = _begin(BodyCapture(()), body=body)
     assert isinstance(seen.request_body, msgspec.Raw) is (size <= MOST_BODY)
     assert (seen.size > size) is (size <= MOST_BODY)
+    seen.black_out()
+    assert isinstance(seen.request_body, msgspec.Raw) is (size <= MOST_BODY), "looking twice changes nothing"
     seen.forget_bodies()
     assert seen.size < 10_000
     assert "request_body" not in seen.to_detail()

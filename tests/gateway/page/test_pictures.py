@@ -148,7 +148,8 @@ def test_a_picture_of_the_inspector(visit: Start) -> None:
     first = inspected.ask(CLAUDE, **asked).json["choices"][0]["message"]
     result = {"role": "tool", "tool_call_id": first["tool_calls"][0]["id"], "content": LOOKED_UP}
     kept = {name: value for name, value in first.items() if name != "reasoning_content"}
-    inspected.ask(CLAUDE, kept, result, **{**asked, "stream": True})
+    asked["stream"] = True
+    inspected.ask(CLAUDE, kept, result, **asked)
     inspected.ask("openai-compatible:thinker-1", temperature=0.3, stream=True)
     inspected.send("GET", "/v1/models", user_agent="claude-cli/2.1.9 (external, cli)")
     inspected.ask("openai-compatible:thinker-9")
