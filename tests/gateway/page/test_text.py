@@ -95,8 +95,8 @@ def test_code_keeps_every_character(page: Any) -> None:
 
 PIECES = [
     "word ", "word\n", "\n", "\n\n", "**", "*", "_", "`", "```\n", "```py\ncode\n", "~~~\n", "- ", "  - ", "1. ", "> ",
-    ">> ", "# ", "|a|b|\n", "|---|---|\n", "|", "[a](https://x.example/)", "[", "](", "<b>", "---\n", "\t", "    ", "\\",
-    "é", "🙂", "https://x.example/", "&amp;", "==\n", "\r\n", "long " * 300,
+    ">> ", "# ", "|a|b|\n", "|---|---|\n", "|", "[a](https://x.example/)", "[", "](", "<b>", "---\n", "\t", "    ",
+    "\\", "é", "🙂", "https://x.example/", "&amp;", "==\n", "\r\n", "long " * 300,
 ]  # fmt: skip
 
 
