@@ -124,8 +124,8 @@ class Load:
                 took = await self._ask_small(entry, connections[index])
                 if number >= 20:
                     seconds[index].append(took)
-        for entry, took in zip(entries, seconds, strict=True):
-            ordered = sorted(took)
+        for entry, every in zip(entries, seconds, strict=True):
+            ordered = sorted(every)
             entry.note("p50", 1000 * ordered[len(ordered) // 2])
             entry.note("p99", 1000 * ordered[int(len(ordered) * 0.99)])
         for connection in connections:
@@ -424,10 +424,10 @@ def judge(tables: list[Table]) -> Table:
             )
             add(f"{name}: first event p99 added, {count} streams, ms", more.get(f"first_added_{count}"), 5, "most")
             add(f"{name}: KB per open stream, {count}", more.get(f"kb_{count}"), 60, "most")
-    rows = [target.row() for target in found]
-    missed = sum(row["holds"] == "NO" for row in rows)
+    judged = [target.row() for target in found]
+    missed = sum(row["holds"] == "NO" for row in judged)
     columns = {"figure": "figure", "reach": "reach", "measured": "measured", "holds": "holds"}
-    return Table("gateway_goals", f"goals of the gateway: {len(rows)} judged, {missed} not reached", columns, rows)
+    return Table("gateway_goals", f"goals of the gateway: {len(judged)} judged, {missed} not reached", columns, judged)
 
 
 def gateway(base_url: str, *, rounds: int, quick: bool, only: list[str] | None = None) -> list[Table]:
