@@ -162,13 +162,18 @@ _NO_KEY = Refusal(
 # --- browsers ---------------------------------------------------------------------------------------------------------
 
 
+def is_preflight(method: str, headers: Mapping[str, str]) -> bool:
+    """Whether a browser asks if a page of another site may send a request."""
+    return method == "OPTIONS" and "Access-Control-Request-Method" in headers
+
+
 def write_cors_headers(origin: str) -> dict[str, str]:
     """The headers that let the page of another site read a response."""
     return {"access-control-allow-origin": origin, "access-control-expose-headers": "*", "vary": "Origin"}
 
 
 def write_preflight_headers(origin: str, asked: Mapping[str, str]) -> dict[str, str]:
-    """The headers of the answer to a browser that asks before it sends. `asked`: the headers of its request."""
+    """The headers of the answer to a preflight. `asked`: the headers of its request."""
     headers = write_cors_headers(origin)
     headers["access-control-allow-methods"] = "GET, HEAD, POST, PUT, PATCH, DELETE"
     headers["access-control-allow-headers"] = asked.get("Access-Control-Request-Headers", "")[:_LONGEST_KEY]
