@@ -17,13 +17,20 @@ ROOT = BENCH.parent
 ENVIRONMENTS_FOLDER = Path(os.environ.get("BENCH_VENVS", BENCH / ".venvs"))
 
 # asides is imported from this checkout. Its environment has the dependencies that it declares.
-ASIDES_NEEDS: tuple[str, ...] = tuple(
-    tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"],
+_PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+ASIDES_NEEDS: tuple[str, ...] = tuple(_PROJECT["dependencies"])
+
+# What `asides serve` needs, and the loop that it uses when it is installed.
+GATEWAY_NEEDS: tuple[str, ...] = (
+    *ASIDES_NEEDS,
+    *(need for extra in ("relay", "gateway") for need in _PROJECT["optional-dependencies"][extra] if "[" not in need),
+    "uvloop",
 )
 
 # The packages to install.
 ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "asides": ASIDES_NEEDS,
+    "gateway": GATEWAY_NEEDS,
     "floor": ("aiohttp", "httptools", "httpx", "msgspec", "urllib3"),
     "openai": ("openai",),
     "anthropic": ("anthropic",),
@@ -33,6 +40,7 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "boto3": ("boto3",),
     "pydantic_ai": ("pydantic-ai-slim[openai,anthropic]",),
     "litellm": ("litellm",),
+    "litellm_proxy": ("litellm[proxy]",),
     "langchain": ("langchain-openai", "langchain-anthropic"),
     "any_llm": ("any-llm-sdk[openai,anthropic]",),
     "mirascope": ("mirascope[openai,anthropic]",),
@@ -56,7 +64,7 @@ def find_python(environment: str) -> Path | None:
     python = find_folder(environment) / scripts
     if python.exists():
         return python
-    return Path(sys.executable) if environment in ("asides", "floor") else None
+    return Path(sys.executable) if environment in ("asides", "floor", "gateway") else None
 
 
 def build_environ(environment: str) -> dict[str, str]:

@@ -78,6 +78,17 @@ def test_someone_at_a_terminal_is_greeted_and_ctrl_c_ends_it(tmp_path: Path) -> 
     assert "Next: asides connect claude" in text
 
 
+@pytest.mark.slow
+def test_ctrl_c_reaches_workers_once(tmp_path: Path) -> None:
+    """A terminal sends it to every process in front: a worker that got it twice would cut its replies."""
+    with at_terminal("serve", "--port", "0", "--workers", "2", env=make_environment(tmp_path)) as keyboard:
+        keyboard.wait_for("Ctrl-C ends it.")
+        keyboard.interrupt()
+        assert keyboard.end() == 0
+        assert keyboard.text.count("ends when the replies under way have ended") == 2
+        assert "ends at once" not in keyboard.text
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Generator
@@ -44,6 +45,11 @@ class GatewayProcess:
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) * 1024
         raise AssertionError("the process is gone")
+
+    def measure_cpu(self) -> float:
+        """The processor time of the process so far, in seconds."""
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def count_files(self) -> int:
         """The open files of the process, sockets included."""

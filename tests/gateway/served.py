@@ -213,9 +213,11 @@ def play_turns() -> Callable[[ServedRequest], Say]:
 
 
 async def ask_until_killed(
-    url: str, bodies: Sequence[dict[str, Any]], kill: Callable[[], object], seconds: float
+    url: str, bodies: Sequence[dict[str, Any]], kill: Callable[[], object], whole: int
 ) -> list[dict[str, Any] | None]:
-    """The messages of the replies that came whole; None for the others."""
+    """Ask one after the other, and kill at the moment when so many replies are whole. Returns the messages of those
+    that came whole; None for the others."""
+    acknowledged: list[dict[str, Any]] = []
 
     async def ask(session: aiohttp.ClientSession, body: dict[str, Any]) -> dict[str, Any] | None:
         text, calls, ended = "", dict[int, dict[str, Any]](), False
@@ -224,6 +226,9 @@ async def ask_until_killed(
                 async for line in response.content:
                     if line.strip() == b"data: [DONE]":
                         ended = True
+                        acknowledged.append(body)
+                        if len(acknowledged) == whole:
+                            kill()
                     elif line.startswith(b"data: "):
                         for choice in json.loads(line[6:])["choices"]:
                             delta = choice["delta"]
@@ -242,13 +247,10 @@ async def ask_until_killed(
 
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         tasks: list[asyncio.Task[dict[str, Any] | None]] = []
-        timer = asyncio.get_running_loop().call_later(seconds, kill)
         for body in bodies:
             tasks.append(asyncio.create_task(ask(session, body)))
             await asyncio.sleep(0.02)
-        found = await asyncio.gather(*tasks)
-        timer.cancel()
-        return found
+        return await asyncio.gather(*tasks)
 
 
 def find_thinking(document: Any) -> list[str]:

@@ -83,7 +83,7 @@ async def test_a_store_that_fails_or_hangs_is_not_ready(tmp_path: Path, monkeypa
 def test_a_process_that_runs_is_healthy_and_asks_no_provider(tmp_path: Path) -> None:
     with Stage() as stage:
         write_settings(tmp_path, stage.url)
-        with serve(tmp_path) as served:
+        with serve(tmp_path, env={"PROMETHEUS_MULTIPROC_DIR": str(tmp_path / "of someone else")}) as served:
             assert served.get("/healthz") == (200, '{"status": "alive"}')
             assert served.get("/readyz") == (200, '{"status": "ready"}')
     assert list(stage.requests) == []

@@ -9,6 +9,7 @@ import signal
 import socket
 import time
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -125,7 +126,12 @@ def test_what_clients_carry_is_read_by_every_worker_and_after_a_restart(tmp_path
     """A client of Responses gives its reasoning items back; no store has them."""
     with Stage(play_turns()) as stage:
         write_settings(tmp_path, stage.url)
-        first = {"model": "thinker", "input": "question 7", "store": False, "include": ["reasoning.encrypted_content"]}
+        first: dict[str, Any] = {
+            "model": "thinker",
+            "input": "question 7",
+            "store": False,
+            "include": ["reasoning.encrypted_content"],
+        }
         first["tools"] = [{"type": "function", "name": "look_up", "parameters": {"type": "object", "properties": {}}}]
         items: list[dict[str, object]] = []
         for _ in range(2):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from asides.flows.build_call import CallBuilder
 from asides.options import Options
-from asides.relay.client_names import drop_marks, list_spellings, show_name
+from asides.relay.client_names import drop_marks, list_meant_names, show_name
 from asides.relay.routes import find_route
 from tests.relay.relaying import ROUTES, load
 
@@ -25,8 +25,8 @@ def test_law_claude_code_lists_every_name_and_sends_it_back(name: str) -> None:
     shown = show_name(name, "anthropic")
     assert shown.lower().startswith(("claude", "anthropic"))
     if drop_marks(name, "anthropic") == name:
-        assert name in list_spellings(shown, "anthropic")
-        assert name in list_spellings(f"{shown}[1m]", "anthropic")
+        assert name in list_meant_names(shown, "anthropic")
+        assert name in list_meant_names(f"{shown}[1m]", "anthropic")
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,11 @@ def test_a_provider_counts_once_it_has_a_key(monkeypatch: pytest.MonkeyPatch) ->
     assert model.name == "gpt-5 (OpenAI)"
 
 
+def test_the_default_model_is_one() -> None:
+    assert names(build(model="deepseek:deepseek-v4-pro")) == ["deepseek:deepseek-v4-pro"]
+    assert names(build(model="mine", aliases={"mine": "deepseek:deepseek-v4-pro"})) == ["mine"]
+
+
 def test_rows_of_the_user_need_no_key() -> None:
     row = Provider(name="mine", base_url="http://127.0.0.1:9/v1", key="optional", models=(ModelRule(models="m1"),))
     assert names(CallBuilder(Options(), providers=(row,), settings=load())) == ["mine:m1"]

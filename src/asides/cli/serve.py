@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from asides.gateway.reload_settings import LoadedSettings
 
 _PACKAGES = {"cryptography": "cryptography", "prometheus_client": "prometheus-client"}
+_METRICS_VARIABLES = ("PROMETHEUS_MULTIPROC_DIR", "prometheus_multiproc_dir")
 _MOST_NAMES = 10
 # A worker takes modules from where its parent did, and none from the current folder.
 _WORKER = """\
@@ -60,6 +61,9 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         start_log(loaded.gateway.log)
         command = [sys.executable, "-P", "-c", _WORKER, "asides-serve-worker"]
         return run_workers(loaded.gateway, announce, command, flags)
+    # Someone else's processes may count there; one process needs no folder.
+    for name in _METRICS_VARIABLES:
+        os.environ.pop(name, None)
     from asides.gateway.run_gateway import run_gateway
 
     start_log(loaded.gateway.log)

@@ -6,9 +6,9 @@ Not here: the fields and the bytes of one dialect (its folder `server`).
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self, TypeAlias, TypeVar
-from uuid import uuid4
 
 import msgspec
 
@@ -187,7 +187,7 @@ class ReplyWriter:
         """
         self.request, self._tools, self._is_foreign = request, tools, foreign
         if foreign:
-            self._own_id = f"{self.id_prefix}{uuid4().hex}"
+            self._own_id = f"{self.id_prefix}{secrets.token_hex(16)}"
 
     def write(self, events: Iterable[Event]) -> bytes:
         """Write these events. A whole response appears with ReplyEnded, and nothing follows it."""
@@ -303,7 +303,7 @@ class ReplyWriter:
         """
         if not self._own_id:
             given = "" if self._is_foreign else self._started.id
-            self._own_id = given or f"{prefix}{uuid4().hex}"
+            self._own_id = given or f"{prefix}{secrets.token_hex(16)}"
         return self._own_id
 
     @property

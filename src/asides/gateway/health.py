@@ -14,7 +14,7 @@ from asides.gateway.service import Service
 
 _log = logging.getLogger("asides.gateway")
 _STORE_SECONDS = 2.0
-_HEADERS = {"cache-control": "no-store"}
+_HEADERS = {"cache-control": "no-store", "server": "asides"}
 
 HEALTH_PATHS = frozenset({"/healthz", "/readyz"})
 DRAINING = web.AppKey("draining", asyncio.Event)

@@ -235,7 +235,8 @@ def add_metrics(app: web.Application, metrics: Metrics) -> None:
     """Answer /metrics, to GET and HEAD. Who may ask is decided before."""
 
     async def answer(_: web.Request) -> web.Response:
-        return web.Response(body=metrics.write(), headers={"content-type": CONTENT_TYPE, "cache-control": "no-store"})
+        headers = {"content-type": CONTENT_TYPE, "cache-control": "no-store", "server": "asides"}
+        return web.Response(body=metrics.write(), headers=headers)
 
     app.router.add_get(METRICS_PATH, answer)
 

@@ -273,7 +273,7 @@ class _Answer:
         exchange, stream, response = self._exchange, self._stream, self._response
         if exchange is None or stream is None:
             return
-        with suppress(ConnectionError):
+        try:
             if response is None:
                 early = exchange.open_early()
                 if early is None:
@@ -284,6 +284,10 @@ class _Answer:
                 await response.write(ping)
                 self._sent += len(ping)
                 self._touched = self._loop.time()
+        except ConnectionError:
+            pass  # The request is about to be cancelled.
+        except Exception as problem:  # noqa: BLE001 - the reply may still come
+            report_fault(problem)
 
     # --- telling ------------------------------------------------------------------------------------------------------
 

@@ -76,7 +76,7 @@ def _write_headers(headers: Mapping[str, str]) -> list[str]:
 
 def _write_body(body: Any) -> str | None:
     """The body as one line of ASCII; None if there is none, or if it is too long for a command."""
-    if not isinstance(body, msgspec.Raw):
+    if not isinstance(body, msgspec.Raw) or len(bytes(body)) > _MOST_BODY:
         return None
     text = json.dumps(msgspec.json.decode(body), separators=(",", ":"))
     return text if len(text) <= _MOST_BODY else None

@@ -122,6 +122,7 @@ class RequestsApi:
         if seen is None:
             raise _refuse_unknown(self._service.settings.workers)
         await _price([seen])
+        await asyncio.to_thread(seen.black_out)
         return answer_json({**seen.to_detail(), "curl": _write_curl(request, seen)})
 
     async def change_settings(self, request: web.Request) -> web.StreamResponse:

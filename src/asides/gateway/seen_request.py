@@ -73,16 +73,34 @@ class BodyCapture(msgspec.Struct, frozen=True):
     shows: tuple[Readable, ...]
     secrets: tuple[str, ...] = ()
 
-    def take(self, body: bytes, redact: Redact) -> Any:
-        """A body as it may be shown; a sentence in place of one that is too large, or no JSON."""
-        if not body:
-            return None
-        if len(body) > MOST_BODY:
-            return f"(not kept: {len(body)} bytes, and at most {MOST_BODY} are)"
-        try:
-            return msgspec.Raw(msgspec.json.encode(black_out(body, shows=self.shows, redact=redact)))
-        except ValueError:
-            return f"(not kept: {len(body)} bytes that are no JSON)"
+
+class CapturedBody:
+    """A body that is kept. It is blacked out when it is first looked at, which takes a while for a large one."""
+
+    __slots__ = ("_raw", "_redact", "_shown", "_shows", "size")
+
+    def __init__(self, body: bytes, capture: BodyCapture, redact: Redact) -> None:
+        self.size = len(body) if len(body) <= MOST_BODY else 0
+        """The bytes that it takes in memory, about."""
+        self._raw: bytes | None = body if self.size else None
+        self._shows = capture.shows
+        self._redact = redact
+        self._shown: Any = f"(not kept: {len(body)} bytes, and at most {MOST_BODY} are)" if body else None
+
+    def show(self) -> Any:
+        """The body as JSON that may be shown; a sentence in place of one that is too large, or no JSON; None if it is
+        empty. May run in another thread.
+        """
+        if (raw := self._raw) is not None:
+            try:
+                self._shown = msgspec.Raw(msgspec.json.encode(black_out(raw, shows=self._shows, redact=self._redact)))
+            except ValueError:
+                self._shown = f"(not kept: {len(raw)} bytes that are no JSON)"
+            self._raw = None
+        return self._shown
+
+    def __repr__(self) -> str:
+        return f"CapturedBody(<{self.size} bytes>)"
 
 
 class SeenRequest(RelayObserver):
@@ -128,10 +146,10 @@ class SeenRequest(RelayObserver):
         self._status = 0
         self._total: float | None = None
         self._sent_bytes = 0
-        self._request_body: Any = None
-        self._sent_bodies: list[Any] = []
+        self._request_body: CapturedBody | None = None
+        self._sent_bodies: list[CapturedBody] = []
         if capture is not None and info.request is not None:
-            self._request_body = capture.take(info.request.body, self._redact)
+            self._request_body = CapturedBody(info.request.body, capture, self._redact)
 
     @property
     def is_over(self) -> bool:
@@ -141,8 +159,8 @@ class SeenRequest(RelayObserver):
     @property
     def size(self) -> int:
         """The bytes that it takes in memory, about."""
-        bodies = [self._request_body, *self._sent_bodies]
-        kept = sum(len(bytes(body)) for body in bodies if isinstance(body, msgspec.Raw))
+        kept = 0 if self._request_body is None else self._request_body.size
+        kept += sum(body.size for body in self._sent_bodies)
         return _PLAIN_SIZE + _DECISION_SIZE * len(self._decisions) + kept
 
     @property
@@ -163,7 +181,13 @@ class SeenRequest(RelayObserver):
     @property
     def request_body(self) -> Any:
         """The captured body: raw JSON, a sentence in its place, or None."""
-        return self._request_body
+        return None if self._request_body is None else self._request_body.show()
+
+    def black_out(self) -> None:
+        """Black the bodies out. Takes a while for large ones, and may run in another thread."""
+        for body in (self._request_body, *self._sent_bodies):
+            if body is not None:
+                body.show()
 
     def forget_bodies(self) -> None:
         """Drop what was captured, and capture no more."""
@@ -213,7 +237,7 @@ class SeenRequest(RelayObserver):
             figures = {"bytes": len(request.body), "after": self._elapsed(), "repaired": is_repaired}
             self._sent.append({**sent, "headers": show_headers(request.headers), **figures})
             if self._capture is not None:
-                self._sent_bodies.append(self._capture.take(request.body, self._redact))
+                self._sent_bodies.append(CapturedBody(request.body, self._capture, self._redact))
         self._changed(self)
 
     def see_events(self, events: Sequence[Event]) -> None:  # noqa: D102
@@ -306,6 +330,7 @@ class SeenRequest(RelayObserver):
                 "cached": usage.cached,
             },
             "cost": show_cost(self._cost),
+            "cost_origin": None if self._cost is None else self._cost.origin,
             "restored": sum(turn.is_found for turn in self._turns),
             "missed": sum(not turn.is_found for turn in self._turns),
             "attempts": self._attempts,
@@ -329,7 +354,7 @@ class SeenRequest(RelayObserver):
             "has_bodies": self._capture is not None,
         }
         if self._capture is not None:
-            detail |= {"request_body": self._request_body, "sent_bodies": self._sent_bodies}
+            detail |= {"request_body": self.request_body, "sent_bodies": [body.show() for body in self._sent_bodies]}
         return detail
 
 

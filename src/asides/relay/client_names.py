@@ -1,4 +1,4 @@
-"""Names of models as clients of a dialect show and send them: `show_name` for lists, `list_spellings` for requests.
+"""Names of models as clients of a dialect show and send them: `show_name` for lists, `list_meant_names` for requests.
 
 Claude Code lists only names that begin with "claude" or "anthropic" (2.1.197, its list of a gateway's models), and may
 add "[1m]" for a long context. Clients of Ollama add the tag "latest" to a name without one; those of Gemini write
@@ -36,13 +36,13 @@ def drop_marks(name: str, dialect: str) -> str:
             return name
 
 
-def list_spellings(name: str, dialect: str) -> tuple[str, ...]:
+def list_meant_names(name: str, dialect: str) -> tuple[str, ...]:
     """The names that a client of this dialect may mean by one that it sends, the likeliest first."""
     bare = drop_marks(name, dialect)
-    spelled = [bare]
+    meant = [bare]
     if dialect == "anthropic" and bare.startswith(_CLAUDE):
         # Before the name itself, which looks like a model of the provider that is called Claude too.
-        spelled = [bare.removeprefix(_CLAUDE), bare]
+        meant = [bare.removeprefix(_CLAUDE), bare]
     if dialect == "ollama":
-        spelled.append(bare.removesuffix(_LATEST))
-    return tuple(dict.fromkeys(each for each in spelled if each))
+        meant.append(bare.removesuffix(_LATEST))
+    return tuple(dict.fromkeys(each for each in meant if each))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -25,6 +26,7 @@ from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep, UseCall
 from asides.options import CallOptions
 from asides.providers.credentials import KeySource, collect_secrets, find_key
 from asides.providers.find import find_host, find_row
+from asides.providers.provider import Target
 from asides.relay.relay_config import STREAM_HEADERS, Caller
 from asides.relay.relay_request import RelayOutcome
 from asides.relay.splice_body import splice_body
@@ -83,14 +85,19 @@ def build_forward_request(call: Call, caller: Caller, stream: bool, drop: tuple[
     if body is None:
         return None
     # The address, the row's headers and the place of the key are those of any request to this target.
-    plain = Prompt((user("."),), stream=stream, max_tokens=1)
-    template, _ = find_dialect(target.dialect).encode(plain, target)
+    known = caller.known_calls
+    make = partial(_make_template, target, stream)
+    template = make() if known is None else known.find_template(target, stream, make)
     headers = {**template.headers}
     ours = {name.lower(): name for name in headers}
     for name, value in select_request_headers(caller.request.headers, trusted=caller.config.trusts_callers).items():
         headers[ours.get(name, name)] = value
     url = _merge_query(template.url, caller.endpoint.query)
     return HttpRequest("POST", url, headers, body, template.credential_header, template.direct)
+
+
+def _make_template(target: Target, stream: bool) -> HttpRequest:
+    return find_dialect(target.dialect).encode(Prompt((user("."),), stream=stream, max_tokens=1), target)[0]
 
 
 def select_request_headers(headers: Mapping[str, str], *, trusted: bool) -> dict[str, str]:

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from asides.flows.build_call import CallBuilder
 from asides.providers.credentials import KeySource, find_key
 from asides.providers.find import list_providers
-from asides.providers.provider import ModelRule, Provider
+from asides.providers.provider import ModelRule, Provider, settle
 from asides.providers.table import WITHOUT_A_KEY
 from asides.relay.routes import GLOB_MARKS, list_own_names
 from asides.values.errors import ConfigError
@@ -24,8 +24,10 @@ TINY_PACKAGES = ("xllamacpp", "asides_tiny_model")
 
 
 def list_known_models(builder: CallBuilder) -> tuple[ModelInfo, ...]:
-    """The models by the names that a request may use: routes, aliases, then provider:model."""
-    own = [describe_model(name, builder) for name in list_own_names(builder)]
+    """The models by the names that a request may use: routes, aliases, the default model, then provider:model."""
+    default = builder.settings.model
+    names = [*list_own_names(builder), *([] if default is None else [default])]
+    own = [describe_model(name, builder) for name in names]
     tiny = [describe_model(WITHOUT_A_KEY, builder)] if has_tiny_model() else []
     return tuple({model.id: model for model in (*own, *_list_keyed(builder), *tiny)}.values())
 
@@ -36,10 +38,10 @@ def describe_model(name: str, builder: CallBuilder, *, target: str = "") -> Mode
     table = settings.routes.get(name)
     target = target or (table.targets[0] if table is not None else settings.aliases.get(name, name))
     try:
-        rule = builder.find_known(target).found.rule
+        found = builder.find_known(target).found
     except ConfigError:
         return ModelInfo(name)  # Its address is not set, or nobody knows it.
-    return _describe(name, None, rule)
+    return _describe(name, None, found.rule, found.provider)
 
 
 def find_keyed_providers(builder: CallBuilder) -> tuple[Provider, ...]:
@@ -59,7 +61,7 @@ def _list_keyed(builder: CallBuilder) -> Iterator[ModelInfo]:
         for rule in row.models:
             if not GLOB_MARKS.intersection(rule.models):
                 title = row.title or row.name
-                yield _describe(f"{row.name}:{rule.models}", f"{rule.models} ({title})", rule)
+                yield _describe(f"{row.name}:{rule.models}", f"{rule.models} ({title})", rule, row)
 
 
 def _has_key(row: Provider, is_own: bool) -> bool:
@@ -71,11 +73,11 @@ def _has_key(row: Provider, is_own: bool) -> bool:
     return (key is not None and not isinstance(key, KeySource)) or (is_own and row.key == "optional")
 
 
-def _describe(model_id: str, name: str | None, rule: ModelRule) -> ModelInfo:
+def _describe(model_id: str, name: str | None, rule: ModelRule, row: Provider) -> ModelInfo:
     thinking = None
     if rule.thinking != "unknown":
         thinks = rule.thinking != "never"
         types = tuple(form for form in rule.forms if form != "disabled") if thinks else ()
         thinking = ThinkingInfo(thinks, rule.thinking == "always", types, rule.efforts if thinks else None)
     facts = rule.context, rule.max_output, thinking
-    return ModelInfo(model_id, name, None, *facts, tools=rule.tools, pictures=rule.pictures)
+    return ModelInfo(model_id, name, None, *facts, tools=rule.tools, pictures=settle(rule, row.quirks).pictures)

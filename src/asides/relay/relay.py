@@ -18,6 +18,7 @@ from asides.flows.steps import Emit, Flow
 from asides.providers.provider import Target
 from asides.relay.endpoints import Endpoint, NoEndpoint, find_endpoint
 from asides.relay.error_response import MALFORMED, RelayRefusal, refuse_malformed, write_error_response
+from asides.relay.known_calls import KnownCalls
 from asides.relay.relay_config import Caller, OptionLayers, RelayConfig
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
 from asides.relay.relayed_reply import RelayedReply
@@ -51,10 +52,11 @@ class Relay:
             config = msgspec.structs.replace(config, keys=RelayKeys.generate())
         self._config = config
         self._layers: dict[str, OptionLayers] = {}
+        self._known_calls = KnownCalls()
 
     def begin(self, request: RelayRequest, observer: RelayObserver | None = None) -> RelayExchange:
         """Begin a request. Nothing is sent yet."""
-        return RelayExchange(request, self._builder, self._config, self._layers, observer)
+        return RelayExchange(request, self._builder, self._config, self._layers, observer, self._known_calls)
 
 
 class RelayExchange:
@@ -67,8 +69,10 @@ class RelayExchange:
         config: RelayConfig,
         layers: dict[str, OptionLayers],
         observer: RelayObserver | None = None,
+        known_calls: KnownCalls | None = None,
     ) -> None:
         self._layers = layers
+        self._known_calls = known_calls
         self._observer = observer
         self._request = request
         self._builder = builder
@@ -85,7 +89,7 @@ class RelayExchange:
         except NoEndpoint as problem:
             caller = Caller(request, Endpoint(problem.dialect, "reply", request.path, {}), self._builder, self._config)
             return (yield from _fail(caller, _refuse_path(request, problem)))
-        caller = Caller(request, endpoint, self._builder, self._config, self._layers, self._observer)
+        caller = Caller(request, endpoint, self._builder, self._config, self._layers, self._observer, self._known_calls)
         return caller.add_counts((yield from self._answer(caller)))
 
     def _answer(self, caller: Caller) -> Flow[RelayOutcome]:

@@ -6,9 +6,9 @@ Not here: what a caller may set in a request (request_options).
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
-from uuid import uuid4
 
 import msgspec
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from asides.flows.build_call import CallBuilder
     from asides.flows.call import Call
     from asides.history.plan import Decision
+    from asides.relay.known_calls import KnownCalls
     from asides.relay.observer import RelayObserver
     from asides.relay.state.turn_state import RestoredTurn
     from asides.values.events import Event
@@ -97,12 +98,14 @@ class Caller:
         config: RelayConfig,
         layers: dict[str, OptionLayers] | None = None,
         observer: RelayObserver | None = None,
+        known_calls: KnownCalls | None = None,
     ) -> None:
-        """`layers`: by the names of routes, what earlier requests have merged."""
+        """`layers`: by the names of routes, what earlier requests have merged. `known_calls`: those they built."""
         self.observer = observer
         """Who watches this request; None: nobody, or one that failed."""
         self.request = request
         self.layers: dict[str, OptionLayers] = {} if layers is None else layers
+        self.known_calls = known_calls
         self.endpoint = endpoint
         self.builder = builder
         self.config = config
@@ -211,7 +214,7 @@ class Caller:
 
 def make_request_id() -> str:
     """A new name for a request."""
-    return f"req_{uuid4().hex}"
+    return f"req_{secrets.token_hex(16)}"
 
 
 def write_codes(notices: Iterable[Notice]) -> str:

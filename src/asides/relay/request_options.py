@@ -56,6 +56,8 @@ class RequestOptions(msgspec.Struct, frozen=True):
     visibility: tuple[str, ...] | None = None
     """The kinds of thinking that the caller wants at most; None: all that it may see."""
     may_forward: bool = True
+    is_usual: bool = False
+    """Whether they are those of the route alone, the same object for all its requests."""
 
 
 def merge_layers(route: Route, config: RelayConfig, builder: CallBuilder) -> OptionLayers:
@@ -142,7 +144,7 @@ def collect_options(
         if known is not None:
             known[route.name] = layers
     if not own and not layers.of_prompt:
-        return RequestOptions(layers.options, route.targets, False)
+        return RequestOptions(layers.options, route.targets, False, is_usual=known is not None)
     fallbacks = own.get("fallbacks", ())
     fallbacks = (fallbacks,) if isinstance(fallbacks, str) else tuple(fallbacks)
     if not all(isinstance(name, str) for name in fallbacks):

@@ -14,7 +14,7 @@ import msgspec
 from asides.options import Options
 from asides.providers.find import find_row
 from asides.providers.table import find_maker
-from asides.relay.client_names import drop_marks, list_spellings
+from asides.relay.client_names import drop_marks, list_meant_names
 from asides.relay.error_response import RelayRefusal
 from asides.values.errors import UnknownModel
 
@@ -48,14 +48,14 @@ def find_route(model: str, builder: CallBuilder, home: str, dialect: str) -> Rou
     settings = builder.settings
     if (found := _find_named(name, settings.routes)) is not None:
         return found
-    for spelled in list_spellings(name, dialect):
-        if (found := _find_named(spelled, settings.routes)) is not None:
+    for meant in list_meant_names(name, dialect):
+        if (found := _find_named(meant, settings.routes)) is not None:
             return found
-        if spelled in settings.aliases:
-            return Route((settings.resolve_model(spelled),), renames=True)
+        if meant in settings.aliases:
+            return Route((settings.resolve_model(meant),), renames=True)
         # Models of hosts that serve those of many makers have names with a slash.
-        if is_qualified(spelled, builder, slashes=home in ("", find_maker(dialect))):
-            return Route((spelled,))
+        if is_qualified(meant, builder, slashes=home in ("", find_maker(dialect))):
+            return Route((meant,))
     name = drop_marks(name, dialect)
     if (matching := _find_matching(name, settings.routes)) is not None:
         return matching

@@ -27,7 +27,7 @@ def build_calls(caller: Caller, served: ServedRequest, options: RequestOptions) 
     calls: list[Call | MissingKey] = []
     for model in options.models:
         try:
-            call = _build_call(caller, model, served, options.options)
+            call = _build_call(caller, model, served, options.options, has_usual_options=options.is_usual)
         except MissingKey as problem:
             names.append(model)
             calls.append(problem)
@@ -55,7 +55,9 @@ def explain_missing_key(problem: MissingKey, model: str, route: Route, caller: C
     return problem.with_hint(own if config.trusts_callers else "ask whoever runs this relay")
 
 
-def _build_call(caller: Caller, model: str, served: ServedRequest, options: Options) -> Call:
+def _build_call(
+    caller: Caller, model: str, served: ServedRequest, options: Options, *, has_usual_options: bool = False
+) -> Call:
     builder, home = caller.builder, caller.config.home
     row = find_row(model.partition(":")[0], builder.rows)
     is_home = bool(home) and row is not None and row is find_row(home, builder.rows)
@@ -74,7 +76,18 @@ def _build_call(caller: Caller, model: str, served: ServedRequest, options: Opti
     if "endpoint" not in options and any(other.dialect == RESPONSES for other in others):
         # A client of Responses asks its home for them, whatever asides would choose there.
         options = merge_options(options, Options(endpoint=endpoint))
-    call = builder.build(model, prompt, options, stream=served.stream)
+    known = caller.known_calls
+    if known is None or is_home or not has_usual_options:
+        call = builder.build(model, prompt, options, stream=served.stream)
+    else:
+        # The options of a route are one object for all its requests.
+        call = known.build(
+            model,
+            id(options),
+            prompt,
+            served.stream,
+            lambda: builder.build(model, prompt, options, stream=served.stream),
+        )
     if endpoint is None or "endpoint" in options or call.target.dialect == caller.dialect:
         return call
     # The home is the address that the client itself would have asked, in its own dialect.

@@ -6,6 +6,7 @@ Not here: when to try again and what a response means (flows), and which proxy a
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import closing, suppress
 from contextvars import ContextVar
 from functools import partial
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 _LOOP_TURNS_TO_CLOSE = 3
 _KEEP_ALIVE_SECONDS = 60.0
-_LARGE_BODY = 512 * 1024
+_LARGE_BODY = 64 * 1024
 _CHECK_INTERVAL = 1.0
 # A timer that fires slightly too early must not spin.
 _SHORTEST_INTERVAL = 0.001
@@ -81,7 +82,6 @@ class AiohttpTransport:
                 connector=_build_connector(),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 skip_auto_headers=("User-Agent", "Accept-Encoding"),
-                trace_configs=[_build_trace_config()],
             )
         return session
 
@@ -145,16 +145,16 @@ def _close_wire(wire: asyncio.BaseTransport) -> None:
                 layer._sock = None  # type: ignore[union-attr]
 
 
-def _build_trace_config() -> aiohttp.TraceConfig:
-    import aiohttp
+class _WatchedBody(BytesIO):
+    """A body that aiohttp reads in pieces: the next one when those before it are sent. It tells of each."""
 
-    async def report(_: aiohttp.ClientSession, context: Any, __: object) -> None:
-        context.trace_request_ctx.extend_opening()
+    def __init__(self, body: bytes, report: Callable[[], object]) -> None:
+        super().__init__(body)
+        self._report = report
 
-    trace = aiohttp.TraceConfig()
-    trace.on_request_headers_sent.append(report)
-    trace.on_request_chunk_sent.append(report)
-    return trace
+    def read(self, size: int | None = -1, /) -> bytes:
+        self._report()
+        return super().read(size)
 
 
 def _build_connector() -> aiohttp.BaseConnector:
@@ -175,7 +175,8 @@ def _build_connector() -> aiohttp.BaseConnector:
         def set_response_params(self, **options: Any) -> None:
             self._response = _current.get()
             if self._response is not None:
-                self._response.use_connection(self)
+                # For the request that opens a tunnel through a proxy, there is no timer.
+                self._response.use_connection(self, is_tunnel="timer" not in options)
             super().set_response_params(**options)
 
         def data_received(self, data: bytes) -> None:
@@ -260,8 +261,10 @@ class _AiohttpResponse:
         request, timeout = self._request, self._timeout
         self._proxy = None if request.direct else find_proxy(request.url)
         secure = request.url.lower().startswith("https:") or (self._proxy or "").startswith("https:")
-        # aiohttp writes bytes in one go and warns when they are many. It writes a file in pieces.
-        body = (request.body or None) if len(request.body) < _LARGE_BODY else BytesIO(request.body)
+        # aiohttp writes bytes in one go and warns when they are many. It writes a file in pieces, perhaps in a thread.
+        body: Any = request.body or None
+        if len(request.body) >= _LARGE_BODY:
+            body = _WatchedBody(request.body, partial(self._loop.call_soon_threadsafe, self.extend_opening))
         _current.set(self)
         try:
             async with asyncio.timeout(self._limit(_add(timeout.connect, timeout.first_byte))) as self._opening:
@@ -274,7 +277,6 @@ class _AiohttpResponse:
                     ssl=self._transport.get_tls_context() if secure else True,
                     allow_redirects=False,
                     timeout=aiohttp.ClientTimeout(total=None, connect=self._limit(timeout.connect)),
-                    trace_request_ctx=self,
                 )
         except (aiohttp.ClientError, OSError, ValueError) as problem:
             raise self._translate(problem) from None
@@ -292,7 +294,7 @@ class _AiohttpResponse:
         return self._reader.head or NO_HEAD
 
     def extend_opening(self) -> None:
-        """Restart the timeout of the first byte, since a piece of the request has just been sent."""
+        """Restart the timeout of the first byte, since a piece of the request is being sent."""
         self._is_sent = True
         if self._opening is not None and not self._closed and not self._opening.expired():
             allowed = self._limit(self._timeout.first_byte)
@@ -361,8 +363,10 @@ class _AiohttpResponse:
         """Whether the head of the response has not arrived."""
         return self._reader.head is None and self._broken_head is None
 
-    def use_connection(self, connection: Any) -> None:
-        """Take the bytes of this connection from now on. The first may be one to a proxy."""
+    def use_connection(self, connection: Any, *, is_tunnel: bool) -> None:
+        """Take the bytes of this connection from now on. `is_tunnel`: a proxy opens it; else the request leaves now."""
+        if not is_tunnel:
+            self.extend_opening()
         self._connection, self._wire = connection, connection.transport
         self._reader, self._broken_head = HttpResponseReader(), None
 

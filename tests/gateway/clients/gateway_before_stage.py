@@ -74,7 +74,6 @@ def serve_before_stage(folder: Path) -> Generator[GatewayBeforeStage, None, None
     environ = {**os.environ, "HOME": str(folder), "ASIDES_STATE": str(folder / "state")}
     with before.stage:
         environ["ASIDES_STAGE"] = before.stage.url
-        environ["ASIDES_VISIBILITY_GATEWAY"] = "raw,summary"
         # The clients have attempts of their own.
         environ["ASIDES_RETRIES"] = "0"
         environ["ASIDES_CONFIG"] = str(folder / "asides.toml")

@@ -82,8 +82,9 @@ class Visit:
         assert [line for line in self.console if not any(part in line for part in self.expected)] == []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
+    """A browser. It ends with its module: while it is open, its event loop is in the way of tests that are async."""
     path = next(filter(None, map(shutil.which, CHROMIUMS)), None)
     if path is None:
         pytest.skip("no Chromium is installed")

@@ -1,4 +1,4 @@
-"""The pictures of the page in the docs. WRITE_PICTURES=1 writes them into docs/pictures/; without it they are only drawn.
+"""The pictures of the page in the docs. WRITE_PICTURES=1 writes them into docs/pictures/; else they are only drawn.
 
 WRITE_PICTURES=1 .venv/bin/python -m pytest tests/gateway/page/test_pictures.py
 """
@@ -6,8 +6,10 @@ WRITE_PICTURES=1 .venv/bin/python -m pytest tests/gateway/page/test_pictures.py
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -16,10 +18,12 @@ from asides.conversations.store import ConversationHeading
 from asides.conversations.store.conversation_names import STORE_FILE
 from asides.conversations.store.sqlite import SqliteStore
 from asides.gateway.page_messages import Note, NotedThought
-from asides.testing import Say
+from asides.testing import Fail, Say
 from asides.values.messages import Message
 from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
+from asides.values.usage import Usage
+from tests.gateway.inspecting import CLAUDE, Inspected
 from tests.gateway.page.conftest import ROOT, Visit
 
 Start = Callable[..., Visit]
@@ -32,10 +36,11 @@ PLAN = (
     "I should look at today's timetable rather than trust memory."
 )
 DOUBT = "14:55 leaves five minutes. Say so plainly, and offer the earlier one."
+OTHERS = ("A proof by induction, twice", "Budget for the garden", "Refactor the tag splitter", "Why is the sky blue")
 MODEL = "deepseek:deepseek-v4-pro"
 ADVICE = (
-    "Take the **08:25**: it reaches Bergen at 14:55, five minutes before you need to be there. If being late would cost "
-    "you, the **06:25** arrives at 12:57.\n\nBoth are on time today."
+    "Take the **08:25**: it reaches Bergen at 14:55, five minutes before you need to be there. If being late would "
+    "cost you, the **06:25** arrives at 12:57.\n\nBoth are on time today."
 )
 BACK = (
     "Sunday evening: departures are fewer. The night train leaves at 22:59 and is in Oslo at 06:27; the last day train "
@@ -48,12 +53,7 @@ CHOSEN = {"ASIDES_KEEP_THINKING": "1", "ASIDES_MODEL": MODEL, "DEEPSEEK_API_KEY"
 def folder(tmp_path: Path) -> Path:
     """A conversation with a call, and some others in the list."""
     with SqliteStore(tmp_path / STORE_FILE) as store:
-        for title in (
-            "A proof by induction, twice",
-            "Budget for the garden",
-            "Refactor the tag splitter",
-            "Why is the sky blue",
-        ):
+        for title in OTHERS:
             store.append(title, [Message("user", (Text(title),)), Message("assistant", (Text("…"),))])
         call = ToolCall("call_1", "timetable", {"from": "Oslo", "to": "Bergen", "before": "15:00"})
         store.append(
@@ -127,3 +127,36 @@ def test_a_picture_of_the_empty_page(visit: Start, folder: Path) -> None:
     expect(seen.page.locator(".list a")).to_have_count(5)
     seen.page.get_by_label("Message", exact=True).blur()
     _take(seen, "page-empty")
+
+
+def test_a_picture_of_the_inspector(visit: Start) -> None:
+    usage = Usage(input=2_418, output=994, thinking=612)
+    call = ToolCall("1", "timetable", {"from": "Oslo", "to": "Bergen"})
+    refused = Fail(status=400, message="Unsupported parameter: 'temperature' is not supported with this model.")
+    scenes = [
+        Say(thinking=PLAN, tool_calls=(call,), usage=usage, delay=0.3, piece=20, pause=0.03),
+        Say(thinking=DOUBT, text=ADVICE, usage=usage, delay=0.2, piece=5, pause=0.02),
+        refused,
+        Say(thinking=DOUBT, text=ADVICE, usage=usage, piece=40, pause=0.05),
+        Fail(status=404, message="no such model"),
+        Say(thinking=PLAN + BACK * 20, text=ADVICE, usage=usage, delay=0.4, piece=20, pause=0.05),
+    ]
+    seen = visit(scenes, path="/ui/#/requests", width=1440, height=900)
+    inspected, page = Inspected(seen.gateway, seen.stage), seen.page
+    tool = {"type": "function", "function": {"name": "timetable", "parameters": {"type": "object", "properties": {}}}}
+    asked: dict[str, Any] = {"tools": [tool], "reasoning_effort": "high", "stream": False, "max_tokens": 16_000}
+    first = inspected.ask(CLAUDE, **asked).json["choices"][0]["message"]
+    result = {"role": "tool", "tool_call_id": first["tool_calls"][0]["id"], "content": LOOKED_UP}
+    kept = {name: value for name, value in first.items() if name != "reasoning_content"}
+    asked["stream"] = True
+    inspected.ask(CLAUDE, kept, result, **asked)
+    inspected.ask("openai-compatible:thinker-1", temperature=0.3, stream=True)
+    inspected.send("GET", "/v1/models", user_agent="claude-cli/2.1.9 (external, cli)")
+    inspected.ask("openai-compatible:thinker-9")
+    live = threading.Thread(target=inspected.ask, args=(MODEL,), kwargs={"stream": True}, daemon=True)
+    live.start()
+    expect(page.locator("tbody tr")).to_have_count(6)
+    expect(page.locator("tbody tr").first.locator(".state")).to_have_text("thinking")
+    page.locator("tbody tr").nth(4).click()
+    expect(page.get_by_role("region", name="What went back, and why")).to_contain_text("the vault had it")
+    _take(seen, "page-inspector")

@@ -59,7 +59,8 @@ CASES = {
     "a table": (
         "| a | b |\n|---|--:|\n| 1 | `x|y` |\n| 2 |",
         (
-            '<div class="table"><table><thead><tr><th scope="col">a</th><th data-side="end" scope="col">b</th></tr></thead>'
+            '<div class="table"><table><thead><tr><th scope="col">a</th><th data-side="end" scope="col">b</th></tr>'
+            "</thead>"
             '<tbody><tr><td>1</td><td data-side="end"><code>x|y</code></td></tr>'
             '<tr><td>2</td><td data-side="end"></td></tr></tbody></table></div>'
         ),
@@ -93,9 +94,9 @@ def test_code_keeps_every_character(page: Any) -> None:
 
 
 PIECES = [
-    "word ", "word\n", "\n", "\n\n", "**", "*", "_", "`", "```\n", "```py\ncode\n", "~~~\n", "- ", "  - ", "1. ", "> ", ">> ",
-    "# ", "|a|b|\n", "|---|---|\n", "|", "[a](https://x.example/)", "[", "](", "<b>", "---\n", "\t", "    ", "\\", "é", "🙂",
-    "https://x.example/", "&amp;", "==\n", "\r\n", "long " * 300,
+    "word ", "word\n", "\n", "\n\n", "**", "*", "_", "`", "```\n", "```py\ncode\n", "~~~\n", "- ", "  - ", "1. ", "> ",
+    ">> ", "# ", "|a|b|\n", "|---|---|\n", "|", "[a](https://x.example/)", "[", "](", "<b>", "---\n", "\t", "    ",
+    "\\", "é", "🙂", "https://x.example/", "&amp;", "==\n", "\r\n", "long " * 300,
 ]  # fmt: skip
 
 
@@ -140,7 +141,7 @@ HOSTILE = [
     "[![x](https://evil.example/a.png)](javascript:alert(1))",
     "```html\n<script>window.hacked = 1</script>\n```",
     "```\"><script>window.hacked = 1</script>\ncode\n```",
-    "| <script>window.hacked = 1</script> | b |\n|---|---|\n| <img src=x onerror=window.hacked=1> | [x](javascript:1) |",
+    "| <script>window.hacked = 1</script> | b |\n|---|---|\n| <img src=x onerror=window.hacked=1> | [](javascript:1) |",
     "&lt;script&gt;window.hacked = 1&lt;/script&gt;",
     "{{constructor.constructor('window.hacked=1')()}}",
     "</div></article></main><h1>Not the page</h1>",
@@ -159,23 +160,15 @@ def test_no_text_of_a_model_becomes_markup_or_a_request(visit: Start) -> None:
     seen.wait_for_answers()
     seen.page.wait_for_timeout(300)
     assert page.evaluate("window.hacked") is None
-    assert (
-        page.evaluate(
-            "document.querySelectorAll('.talk :is(img, iframe, script, style, link, svg, form, base, meta, object, embed, video, audio)').length"
-        )
-        == 0
-    )
+    loading = "img, iframe, script, style, link, svg, form, base, meta, object, embed, video, audio"
+    assert page.locator(f".talk :is({loading})").count() == 0
     addresses = page.evaluate("[...document.querySelectorAll('.talk a')].map((a) => a.href)")
     assert addresses, "the good ones are links"
     assert [address for address in addresses if not address.startswith(("http://127.0.0.1", "https://"))] == []
-    attributes = page.evaluate(
-        "[...document.querySelectorAll('*')].flatMap((e) => e.getAttributeNames()).filter((n) => n.startsWith('on') || n === 'style')"
-    )
-    assert set(attributes) <= {"style"}, "the page sets heights; nothing else"
+    names = page.evaluate("[...document.querySelectorAll('.talk *')].flatMap((e) => e.getAttributeNames())")
+    assert not [name for name in names if name.startswith("on") or name in ("style", "src", "srcset")]
     expect(page.locator(".column .text").last).to_contain_text("<script>window.hacked = 1</script>")
-    assert all(
-        page.evaluate("[...document.querySelectorAll('.talk a[target=_blank]')].map((a) => a.rel.includes('noopener'))")
-    )
+    assert page.locator(".talk .text a:not([rel~=noopener][target=_blank])").count() == 0
 
 
 def test_a_name_of_a_tool_or_a_model_is_text_too(visit: Start) -> None:
@@ -227,7 +220,9 @@ def test_a_long_answer_costs_no_more_per_word_than_a_short_one(page: Any, unit: 
     assert long < 8 * short * 3 + 1000, (short, long)
 
 
-def test_code_of_200_kilobytes_stays_smooth(page: Any) -> None:
+def test_code_is_laid_out_once(page: Any) -> None:
+    """With the time of the browser's own layout: it does again only the last lines."""
     text = "```python\n" + "    return some_function(argument, other=3)  # a line\n" * 3700
-    long, slowest = page.evaluate(FEED, [text, 400, True])
-    assert slowest < 250, (long, slowest)
+    short, _ = page.evaluate(FEED, [text[:25_000], 400, True])
+    long, _ = page.evaluate(FEED, [text, 400, True])
+    assert long < 8 * short * 3 + 1000, (short, long)

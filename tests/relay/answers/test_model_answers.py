@@ -135,7 +135,7 @@ def test_ollama_clients_see_what_a_model_can_do() -> None:
     assert "thinking" in tags["openai:gpt-5"]["capabilities"]
     for name in ("mine", "mine:latest"):
         shown = door.post("/api/show", {"model": name}).json
-        assert shown["capabilities"] == ["completion", "tools", "thinking"]
+        assert shown["capabilities"] == ["completion", "tools", "thinking", "vision"]
     assert "thinking" not in door.post("/api/show", {"model": "openai:gpt-4"}).json["capabilities"]
     assert door.post("/api/show", {"model": "nobody-knows"}).status == 404
 

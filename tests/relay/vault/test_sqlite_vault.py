@@ -11,9 +11,11 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -258,3 +260,77 @@ def test_a_file_that_another_process_locks_costs_some_patience_and_no_answer(tmp
 def test_a_folder_that_is_missing_is_an_error_of_ours(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="folder"):
         SqliteVault(tmp_path / "no" / "vault.db").read("a", ["k"])
+
+
+def test_records_that_wait_at_the_same_time_are_one_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vault = SqliteVault(tmp_path / "vault.db")
+    vault.write("a", StoredRecord("first", ("k",), b"x"))
+    inner, sizes = vault._write_together, list[int]()
+    entered, may_go_on = threading.Event(), threading.Event()
+
+    def write(together: Any) -> None:
+        sizes.append(len(together))
+        if len(sizes) == 1:
+            entered.set()
+            assert may_go_on.wait(10)
+        inner(together)
+
+    monkeypatch.setattr(vault, "_write_together", write)
+    problems: list[Exception] = []
+
+    def store(number: int) -> None:
+        # A key that SQLite cannot store: its writer hears of it, and nobody else.
+        keys: Any = (object(),) if number == 5 else (f"k{number}",)
+        try:
+            vault.write("a", StoredRecord(f"r{number}", keys, b"x"))
+        except TypeError as problem:
+            problems.append(problem)
+
+    threads = [threading.Thread(target=store, args=(number,)) for number in range(12)]
+    threads[0].start()
+    assert entered.wait(10)
+    for thread in threads[1:]:
+        thread.start()
+    until = time.monotonic() + 10
+    while len(vault._waiting) < 11 and time.monotonic() < until:
+        time.sleep(0.005)
+    may_go_on.set()
+    for thread in threads:
+        thread.join(20)
+    # All that waited for the first one are written together; one of them cannot be, and so each is written alone.
+    assert sizes[:2] == [1, 11]
+    assert len(problems) == 1
+    found = vault.read("a", [f"k{number}" for number in range(12)])
+    assert {record.id for record in found} == {f"r{number}" for number in range(12) if number != 5}
+    vault.close()
+
+
+def test_a_file_that_fails_costs_all_who_wait_its_patience_once(tmp_path: Path) -> None:
+    path = tmp_path / "vault.db"
+    vault = SqliteVault(path, patience=0.3)
+    vault.write("a", StoredRecord("first", ("k",), b"x"))
+    failures: list[StoreError] = []
+
+    def store(number: int) -> None:
+        try:
+            vault.write("a", StoredRecord(f"r{number}", (f"k{number}",), b"x"))
+        except StoreError as problem:
+            failures.append(problem)
+
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        threads = [threading.Thread(target=store, args=(number,)) for number in range(8)]
+        began = time.monotonic()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+        took = time.monotonic() - began
+        other.rollback()
+    assert len(failures) == 8
+    # The first alone, then the others together; not one after the other.
+    assert took < 0.3 * 6
+    vault.write("a", StoredRecord("last", ("k9",), b"x"))
+    vault.close()

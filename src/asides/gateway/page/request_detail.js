@@ -178,7 +178,7 @@ export class RequestDetail {
 
   /** @param {Detail} detail @returns {Child[]} */
   drawFigures(detail) {
-    const { usage, cost, events, timing } = detail;
+    const { usage, cost, cost_origin: origin, events, timing } = detail;
     const share = usage.thinking && usage.output ? ` (${formatShare(usage.thinking, usage.output)} thinking)` : "";
     return [
       facts([
@@ -189,7 +189,7 @@ export class RequestDetail {
         ["from a cache", usage.cached ? figure(usage.cached) : null],
         ["tokens out", usage.output === null || usage.output === undefined ? null : `${whole.format(usage.output)}${share}`],
         ["thinking", figure(usage.thinking)],
-        ["cost", cost ? `${formatCost(cost)}${cost.origin === "estimated" ? ", estimated" : ""}` : null],
+        ["cost", cost === null ? null : `${formatCost(cost)}${origin === "estimated" ? ", estimated" : ""}`],
         ["state", detail.restored || detail.missed ? `${count(detail.restored, "turn")} restored, ${detail.missed} not found` : null],
         ["attempts", detail.attempts ? `${detail.attempts}${detail.repairs ? `, ${count(detail.repairs, "repair")}` : ""}` : null],
         ["sent back", detail.sent_bytes ? formatBytes(detail.sent_bytes) : null],

@@ -25,7 +25,8 @@
  * @property {[State, number][]} spans
  * @property {number} elapsed
  * @property {import("./shapes.js").Usage} usage
- * @property {{amount: number, currency: string, origin: string} | null} cost
+ * @property {number | null} cost in US dollars
+ * @property {string | null} cost_origin
  * @property {number} restored
  * @property {number} missed
  * @property {number} attempts
@@ -153,13 +154,11 @@ export function nameThing({ what, part }) {
   return part === null || what === "message" ? name : `${name}, part ${part + 1}`;
 }
 
-/** @type {Record<string, string>} */
-const PLACES = { vault: "the vault of this gateway", envelope: "what the client carried" };
-
-/** Since when a rule holds, and who says so. @param {Decision} decision @returns {{since: string, source: string, link: string}} */
-export function nameSource({ since, source }) {
+/** Since when a rule holds, and who says so. Where state came from, its reason says. @param {Decision} decision @returns {{since: string, source: string, link: string}} */
+export function nameSource({ action, since, source }) {
+  if (action === "restore" || action === "miss") return { since: "", source: "", link: "" };
   const link = /^https:\/\//.test(source) ? source : "";
-  return { since: since ? `since ${since}` : "", source: link ? new URL(link).host : PLACES[source] ?? source, link };
+  return { since: since ? `since ${since}` : "", source: link ? new URL(link).host : source, link };
 }
 
 /** @type {Record<string, string>} */

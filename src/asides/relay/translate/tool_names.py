@@ -15,7 +15,8 @@ import msgspec
 
 from asides.dialects.server_half import CallerTool
 from asides.values.errors import ConfigError
-from asides.values.messages import Message, Prompt, read_facts
+from asides.values.message_facts import HAS_CALLS
+from asides.values.messages import Message, Prompt, find_traits, read_facts
 from asides.values.notices import Notice
 from asides.values.parts import Part, ToolCall, ToolResult
 from asides.values.tools import Tool, read_tool
@@ -55,6 +56,8 @@ class ToolMap(msgspec.Struct, frozen=True):
 
 def map_tools(prompt: Prompt, caller: str, target: str) -> tuple[tuple[Tool, ...], ToolMap, list[Notice]]:
     """Return the tools for another dialect, the map of their names, and notices of those that are left out."""
+    if not prompt.tools and not prompt.extra and not find_traits(prompt.messages) & HAS_CALLS:
+        return (), ToolMap(), []
     found = [*_list_tools(prompt, caller)]
     left_out = [each for each in found if isinstance(each, str)]
     notices = [

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self
@@ -59,6 +60,18 @@ _MOST_DELETED = 200
 """How many old records one write deletes, so that none takes long."""
 
 
+class _Waiting:
+    """A record that waits to be written, and what became of it."""
+
+    __slots__ = ("is_done", "problem", "record", "tenant")
+
+    def __init__(self, tenant: str, record: StoredRecord) -> None:
+        self.tenant = tenant
+        self.record = record
+        self.is_done = False
+        self.problem: Exception | None = None
+
+
 class SqliteVault:
     """Records in one file. A new file can be read by its owner only; its folder must exist.
 
@@ -78,6 +91,8 @@ class SqliteVault:
         self._clock = clock
         # What is lost with the power is what a client can do without, and a reply does not wait for the disk.
         self._file = SqliteFile(path, _has_tables, _create, patience=patience, synchronous="NORMAL")
+        self._waiting: list[_Waiting] = []
+        self._queue, self._turn, self._process = threading.Lock(), threading.Lock(), os.getpid()
 
     @property
     def is_instant(self) -> bool:
@@ -95,8 +110,41 @@ class SqliteVault:
         return tuple(record for _, _, record in found)
 
     def write(self, tenant: str, record: StoredRecord) -> None:
-        """Store a record; the first one of an id stays."""
-        self._file.run(WRITE, lambda connection: _write(connection, tenant, record, self._clock(), self._limits))
+        """Store a record; the first one of an id stays. Records that wait at the same time are one transaction."""
+        if self._process != os.getpid():
+            # After a fork, other threads' locks are held for ever, and their records are theirs.
+            self._queue, self._turn, self._process = threading.Lock(), threading.Lock(), os.getpid()
+            self._waiting = []
+        own = _Waiting(tenant, record)
+        with self._queue:
+            self._waiting.append(own)
+        with self._turn:
+            if not own.is_done:
+                with self._queue:
+                    together, self._waiting = self._waiting, []
+                self._write_together(together)
+        if own.problem is not None:
+            raise own.problem
+
+    def _write_together(self, together: Sequence[_Waiting]) -> None:
+        """Write the records of several threads. One that cannot be written costs the others nothing."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            for each in together:
+                _write(connection, each.tenant, each.record, self._clock(), self._limits)
+
+        try:
+            self._file.run(WRITE, write)
+        except Exception as problem:  # noqa: BLE001 - raised where the record is from
+            if len(together) > 1 and not isinstance(problem, StoreError):
+                for each in together:
+                    self._write_together((each,))
+                return
+            for each in together:
+                # A file that fails has failed for all: nobody waits for it again.
+                each.problem = problem
+        for each in together:
+            each.is_done = True
 
     def delete(self, tenant: str, keys: Sequence[str]) -> int:
         """Delete the records of the tenant that have one of these keys; returns how many there were."""

@@ -1,0 +1,74 @@
+"""Calls that a relay built before: most requests to a model differ in their messages alone. `KnownCalls`.
+
+A call is built anew after a second, so that a key or a variable that has changed counts. Not here: how a call is built
+(target_calls, flows/build_call).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable
+from typing import TypeVar
+
+import msgspec
+
+from asides.dialects.dialect import HttpRequest
+from asides.flows.call import NO_STATE, Call
+from asides.providers.credentials import KeySource
+from asides.providers.provider import Target
+from asides.values.messages import Prompt
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+_MOST = 256
+_SECONDS = 1.0
+
+
+class KnownCalls:
+    """What one relay keeps of its calls. It holds what its settings hold: no option, key or address of a request. Safe
+    to use from many threads.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[Hashable, tuple[Call, float]] = {}
+        self._templates: dict[tuple[int, bool], tuple[Target, HttpRequest]] = {}
+
+    def build(self, model: str, place: Hashable, prompt: Prompt, stream: bool, build: Callable[[], Call]) -> Call:
+        """The call of a model for this prompt. `place`: what else decides it, beside the prompt. `build` builds it."""
+        if not _is_plain(prompt):
+            return build()
+        key = (model, place, stream, prompt.thinking.wanted, prompt.thinking.show == "raw")
+        now = time.monotonic()
+        known = self._calls.get(key)
+        if known is not None and now - known[1] < _SECONDS:
+            prompt = prompt if prompt.stream is stream else msgspec.structs.replace(prompt, stream=stream)
+            return msgspec.structs.replace(known[0], prompt=prompt)
+        call = build()
+        target = call.target
+        if not (call.fallbacks or isinstance(call.key, KeySource) or target.foreign or target.launches):
+            _store(self._calls, key, (call, now))
+        return call
+
+    def find_template(self, target: Target, stream: bool, make: Callable[[], HttpRequest]) -> HttpRequest:
+        """The request of which a forwarded one to this target takes its address and headers. `make` makes it."""
+        key = (id(target), stream)
+        known = self._templates.get(key)
+        if known is not None and known[0] is target:
+            return known[1]
+        template = make()
+        if any(call.target is target for call, _ in list(self._calls.values())):
+            # Of a call that is kept, so that its address is one of the settings.
+            _store(self._templates, key, (target, template))
+        return template
+
+
+def _is_plain(prompt: Prompt) -> bool:
+    """Whether nothing in a prompt but its messages and its thinking takes part in building a call."""
+    return not prompt.tools and prompt.output is None and prompt.compaction is None and prompt.state == NO_STATE
+
+
+def _store(known: dict[Key, Value], key: Key, value: Value) -> None:
+    if len(known) >= _MOST:
+        known.clear()
+    known[key] = value
