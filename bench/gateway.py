@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -450,6 +451,8 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows of every table")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables as Markdown")
     options = parser.parse_args()
+    # Also whoever is told to end ends the gateways.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with replay_server() as base_url:
         rounds = options.rounds or (1 if options.quick else 5)
         tables = gateway(base_url, rounds=rounds, quick=options.quick, only=options.only)
