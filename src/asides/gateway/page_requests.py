@@ -14,7 +14,7 @@ import msgspec
 from aiohttp import web
 
 from asides.conversations.store import StoreConflict, StoreError
-from asides.gateway.authenticate import Authenticator, Refusal
+from asides.gateway.authenticate import SAFE_HEADERS, Authenticator, Refusal
 from asides.gateway.gateway_settings import GatewaySettings
 from asides.gateway.read_body import read_body
 from asides.relay.error_response import RelayRefusal
@@ -29,7 +29,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 MOST_BODY = 2 * 1024 * 1024
 """The bytes of a request of the page: a question and a few settings."""
 _STORE_FAILED = "the stored conversations cannot be used. To do: try again; the log of the gateway says more."
-HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+HEADERS = {"cache-control": "no-store", **SAFE_HEADERS}
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 

@@ -17,6 +17,7 @@ from aiohttp import web
 from asides.gateway.authenticate import (
     Identity,
     Refusal,
+    is_preflight,
     remove_credentials,
     remove_key,
     write_cors_headers,
@@ -54,16 +55,16 @@ async def handle_relayed(request: web.Request, service: Service) -> web.StreamRe
     """Answer a request in its dialect. A client that leaves ends the request to the provider."""
     started, at, url = time.monotonic(), time.time(), request.rel_url
     method, path, query = request.method, url.raw_path, url.raw_query_string
-    is_preflight = method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
-    is_open = is_preflight or (method == "HEAD" and path == "/")
-    identity = service.authenticator.identify(request.headers, query, is_open=is_open)
+    asks_first = is_preflight(method, request.headers)
+    is_open = method == "HEAD" and path == "/"
+    identity = service.authenticator.identify(request.headers, query, is_open=is_open, is_preflight=asks_first)
     headers = collect_headers(request)
     query = remove_key(query)
     refusal: RelayRefusal | None = None
     if isinstance(identity, Refusal):
         refusal = RelayRefusal(identity.message, status=identity.status, code=identity.code, headers=identity.headers)
         identity = Identity()
-    elif is_preflight and identity.allowed_origin:
+    elif asks_first and identity.allowed_origin:
         return web.Response(status=204, headers=write_preflight_headers(identity.allowed_origin, request.headers))
     elif service.open_requests >= service.settings.max_requests:
         refusal = RelayRefusal(
@@ -77,7 +78,8 @@ async def handle_relayed(request: web.Request, service: Service) -> web.StreamRe
     try:
         if refusal is None:
             try:
-                body = await read_body(request, service.settings)
+                # Whoever needs no key sends no body that would be kept.
+                body = b"" if is_open else await read_body(request, service.settings)
                 relayed = RelayRequest("", method, path, query, headers, body, identity.tenant, name)
             except RelayRefusal as problem:
                 refusal = problem
