@@ -64,6 +64,8 @@ class ConfigFile(NamedTuple):
     """Tables that are all ours."""
     absent: tuple[ValuePath, ...] = ()
     """What it may not have beside these values, such as a key from another source."""
+    named: tuple[ValuePath, ValuePath] | None = None
+    """An object with an entry of ours, and the value that has that entry's name: the next model has another."""
 
 
 class Setup(NamedTuple):
@@ -175,8 +177,8 @@ def _build_gemini(access: Access, home: Path, environ: Mapping[str, str]) -> Set
     folder = Path(environ.get("GEMINI_CLI_HOME") or home) / ".gemini"
     key = access.key
     values: dict[ValuePath, Any] = {("security", "auth", "selectedType"): "gemini-api-key"}
+    presets = ("modelConfigs", "customAliases")
     if access.model is not None:
-        presets = ("modelConfigs", "customAliases")
         values["model", "name"] = access.model
         # A preset of its name makes it ask for thinking.
         values[*presets, access.model] = {"extends": "chat-base-3", "modelConfig": {"model": access.model}}
@@ -190,7 +192,7 @@ def _build_gemini(access: Access, home: Path, environ: Mapping[str, str]) -> Set
     if isinstance(key, str):
         variables["GEMINI_API_KEY",] = key
     files = (
-        ConfigFile(folder / "settings.json", "json", values, defaults),
+        ConfigFile(folder / "settings.json", "json", values, defaults, named=(presets, ("model", "name"))),
         ConfigFile(folder / ".env", "env", variables, absent=() if isinstance(key, str) else (("GEMINI_API_KEY",),)),
     )
     return Setup(

@@ -14,7 +14,7 @@ import msgspec
 from aiohttp import web
 
 from asides.conversations.store import StoreConflict, StoreError
-from asides.gateway.authenticate import Authenticator, Refusal
+from asides.gateway.authenticate import SAFE_HEADERS, Authenticator, Refusal
 from asides.gateway.gateway_settings import MEGABYTE, GatewaySettings
 from asides.gateway.read_body import read_body
 from asides.relay.error_response import RelayRefusal
@@ -30,7 +30,7 @@ MOST_BODY = 2 * MEGABYTE
 """The most bytes of a request of the page: a question and a few settings."""
 _TOO_LARGE = f"the request is larger than the {MOST_BODY // MEGABYTE} MB that the page may send. To do: send less."
 _STORE_FAILED = "the stored conversations cannot be used. To do: try again; the log of the gateway says more."
-HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+HEADERS = {"cache-control": "no-store", **SAFE_HEADERS}
 EVENT_HEADERS = {**HEADERS, "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no"}
 """The headers of a response of server-sent events, which no proxy may hold back."""
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")

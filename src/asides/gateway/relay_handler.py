@@ -57,8 +57,8 @@ async def handle_relayed(request: web.Request, service: Service) -> web.StreamRe
     started, at, url = time.monotonic(), time.time(), request.rel_url
     method, path, query = request.method, url.raw_path, url.raw_query_string
     asks_first = is_preflight(method, request.headers)
-    is_open = asks_first or (method == "HEAD" and path == "/")
-    identity = service.authenticator.identify(request.headers, query, is_open=is_open)
+    is_open = method == "HEAD" and path == "/"
+    identity = service.authenticator.identify(request.headers, query, is_open=is_open, is_preflight=asks_first)
     headers = collect_headers(request)
     query = remove_key(query)
     refusal: RelayRefusal | None = None
@@ -75,7 +75,8 @@ async def handle_relayed(request: web.Request, service: Service) -> web.StreamRe
     try:
         if refusal is None:
             try:
-                body = await read_body(request, service.settings)
+                # Whoever needs no key sends no body that would be kept.
+                body = b"" if is_open else await read_body(request, service.settings)
                 relayed = RelayRequest("", method, path, query, headers, body, identity.tenant, name)
             except RelayRefusal as problem:
                 refusal = problem

@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from asides.gateway.authenticate import Refusal, is_preflight, write_cors_headers, write_preflight_headers
+from asides.gateway.authenticate import (
+    SAFE_HEADERS,
+    Refusal,
+    is_preflight,
+    write_cors_headers,
+    write_preflight_headers,
+)
 from asides.gateway.client_connection import GatewayRunner
 from asides.gateway.conversations_api import add_routes as add_conversations
 from asides.gateway.health import HEALTH_PATHS, add_health
@@ -19,10 +25,9 @@ from asides.gateway.serve_page import add_routes as add_page
 from asides.gateway.service import Service
 
 SERVICE = web.AppKey("service", Service)
-_PAGE = "/ui/"
-_PAGE_API = "/ui/api/"
-# What needs no key: the way to the page.
-_OPEN = frozenset({"/ui"})
+# The routes that need no key: the files of the page, and the way to it. A route is named as it was added, so that no
+# spelling of a path is taken for another one.
+_OPEN = frozenset({"/ui", "/ui/", "/ui/{name}"})
 
 
 def make_app(service: Service) -> web.Application:
@@ -44,12 +49,13 @@ def make_app(service: Service) -> web.Application:
     app = web.Application(client_max_size=service.settings.max_body, middlewares=[check_caller])
     app[SERVICE] = service
     app.on_cleanup.append(close)
+    app.on_response_prepare.append(_add_safe_headers)
     add_health(app, service)
     add_page(app, service)
     if service.settings.page:
         add_conversations(app, service)
         add_requests(app, service)
-    app.router.add_route("*", _PAGE + "{path:.*}", _answer_unknown)
+    app.router.add_route("*", "/ui/{path:.*}", _answer_unknown)
     # The handler itself lets a client send its body, once it knows that it will read it.
     app.router.add_route("*", "/{path:.*}", relay, expect_handler=_expect_nothing)
     return app
@@ -62,15 +68,16 @@ def make_runner(app: web.Application) -> web.AppRunner:
 
 async def _check_caller(request: web.Request, handler: Handler, service: Service) -> web.StreamResponse:
     """Let a request of the page, or for figures, through if whoever asks may."""
-    path = request.rel_url.raw_path
-    if path in HEALTH_PATHS:
+    resource = request.match_info.route.resource
+    route = "" if resource is None else resource.canonical
+    if route in HEALTH_PATHS:
         # They tell nothing, and whoever watches over processes asks by any name.
         return await handler(request)
     asks_first = is_preflight(request.method, request.headers)
-    is_file = path.startswith(_PAGE) and not path.startswith(_PAGE_API)
-    is_open_metrics = path == METRICS_PATH and service.settings.open_metrics
-    is_open = asks_first or is_file or is_open_metrics or path in _OPEN
-    found = service.authenticator.identify(request.headers, request.rel_url.raw_query_string, is_open=is_open)
+    is_open = route in _OPEN or (route == METRICS_PATH and service.settings.open_metrics)
+    found = service.authenticator.identify(
+        request.headers, request.rel_url.raw_query_string, is_open=is_open, is_preflight=asks_first
+    )
     if isinstance(found, Refusal):
         return answer_error(found.message, found.code, found.status, found.headers)
     if not found.allowed_origin:
@@ -81,6 +88,12 @@ async def _check_caller(request: web.Request, handler: Handler, service: Service
     if not response.prepared:
         response.headers.update(write_cors_headers(found.allowed_origin))
     return response
+
+
+async def _add_safe_headers(_: web.BaseRequest, response: web.StreamResponse) -> None:
+    headers = response.headers
+    for name, value in SAFE_HEADERS.items():
+        headers.setdefault(name, value)
 
 
 async def _answer_unknown(_: web.Request) -> web.StreamResponse:

@@ -106,6 +106,8 @@ class Caller:
         self.request = request
         self.layers: dict[str, OptionLayers] = {} if layers is None else layers
         self.known_calls = known_calls
+        self.now: float | None = None
+        """The time, once it was asked for; calls that were built before count only then."""
         self.endpoint = endpoint
         self.builder = builder
         self.config = config

@@ -14,7 +14,7 @@ import msgspec
 from asides.dialects.dialect import ServedRequest
 from asides.flows.call import Call
 from asides.flows.fallback import ExchangeInOrder
-from asides.flows.steps import Allow, Emit, Flow, UseCall
+from asides.flows.steps import Allow, Emit, Flow, Now, UseCall
 from asides.providers.endpoint import RESPONSES
 from asides.relay.answers.stored_responses import (
     can_store,
@@ -129,6 +129,7 @@ class RelayedReply:
         self._state.wants_storing = state.store is not False
         if state.previous_response_id is not None:
             asked = yield from self._expand(asked, state.previous_response_id)
+        caller.now = yield Now()
         found = find_calls(caller, asked, own)
         call, options = found.call, found.options
         calls: Sequence[Call] = (call,)
