@@ -58,7 +58,6 @@ class Entry:
 
     gateway: Gateway
     dialect: str = "chat"
-    path_prefix: str = ""
     figures: dict[str, list[float]] = field(default_factory=dict)
     problem: str = ""
 

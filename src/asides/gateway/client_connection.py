@@ -16,7 +16,7 @@ from aiohttp import web
 from asides.gateway.authenticate import SAFE_HEADERS
 from asides.gateway.gateway_settings import GatewaySettings
 
-_log = logging.getLogger("asides")
+_log = logging.getLogger("asides.gateway")
 _KEEPALIVE_SECONDS = 75.0
 """How long a connection may rest between two requests. Longer than the proxies that are usual in front."""
 _MOST_LINE = 64 * 1024
