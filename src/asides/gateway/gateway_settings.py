@@ -129,7 +129,7 @@ def is_loopback(host: str) -> bool:
 
 
 def merge_changes(running: GatewaySettings, loaded: GatewaySettings) -> tuple[GatewaySettings, tuple[str, ...]]:
-    """What a running gateway uses of newly loaded settings, and the names in [gateway] of those that need a new start."""
+    """What a running gateway uses of newly loaded settings, and the names in [gateway] of what needs a new start."""
     kept = {name: getattr(running, name) for name in _FIXED}
     changed = tuple(_NAMES.get(name, name) for name, value in kept.items() if getattr(loaded, name) != value)
     return msgspec.structs.replace(loaded, **kept), changed
