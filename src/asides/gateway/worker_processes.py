@@ -151,12 +151,16 @@ class _Parent:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_START_SECONDS):
                     line = await process.stdout.readline()
+                    if not line:
+                        # It ends by itself. A signal sent meanwhile could take its exit code away from us.
+                        await process.wait()
         if line:
             self._ready.add(number)
             self._failed_starts = 0
             return True
-        with suppress(ProcessLookupError):
-            process.kill()
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
         await self._reap(number, process)
         self._failed_starts += 1
         if not self._ending.is_set():
