@@ -87,8 +87,10 @@ def test_a_fallback_without_a_key_changes_nothing() -> None:
 
 # --- files of this machine --------------------------------------------------------------------------------------------
 
-_FILES = ("local:/etc/hostname", "local://etc/hostname", " local:/etc/hostname ", "LOCAL:/etc/hostname", "local:../x")
-_FILES += ("local//etc/hostname", "local:./tiny", "local:tiny/../x", "local:/etc/a:b")
+_FILES = (
+    *("local:/etc/hostname", "local://etc/hostname", " local:/etc/hostname ", "LOCAL:/etc/hostname", "local:../x"),
+    *("local//etc/hostname", "local:./tiny", "local:tiny/../x", "local:/etc/a:b"),
+)
 
 
 @pytest.fixture
