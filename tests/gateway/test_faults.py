@@ -21,6 +21,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Self
 from urllib.request import Request, urlopen
 
@@ -30,8 +31,11 @@ import pytest
 from asides.dialects import find_dialect
 from asides.flows.build_call import CallBuilder
 from asides.flows.call import encode_request
+from asides.gateway.embedded import Gateway
+from asides.gateway.gateway_settings import GatewaySettings
 from asides.options import Options
 from asides.providers.find import find_target
+from asides.settings import load_settings
 from asides.testing import Say, Stage
 from asides.testing.stage import Hang, Raw
 from asides.testing.stage.script import Scene
@@ -519,3 +523,15 @@ def test_a_reply_that_takes_longer_than_a_head_may() -> None:
     with Stage([slow]) as stage, gateway_before(stage, head_seconds=0.3) as gateway:
         answer = ask(gateway, "POST", "/v1/chat/completions", chat(True))
     assert answer.body.endswith(b"data: [DONE]\n\n")
+
+
+# --- a model on this machine that cannot be started -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_local_server_that_cannot_start_is_told(stream: bool, tmp_path: Path) -> None:
+    missing = tmp_path / "missing.gguf"
+    with Gateway(GatewaySettings(port=0), load_settings(environ={}, files=[])) as gateway:
+        answer = ask(gateway, "POST", "/v1/chat/completions", chat(stream, model=f"local:{missing}"))
+    assert answer.status == 404
+    assert "missing.gguf" in answer.json["error"]["message"]

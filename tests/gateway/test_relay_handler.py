@@ -311,7 +311,7 @@ def test_an_early_head_and_signs_of_life_before_a_silent_provider(dialect: str) 
     assert 0.15 < waited < 0.55, f"the head came after {waited:.2f} s"
     assert headers["x-accel-buffering"] == "no"
     assert any("request-id" in name for name in headers)
-    assert body[: body.index(b"42")].count(PINGS[dialect]) >= 3
+    assert body[: body.index(b'42"')].count(PINGS[dialect]) >= 3
 
 
 @pytest.mark.parametrize("dialect", CALLERS)
