@@ -253,3 +253,17 @@ def test_undo_needs_no_model(capsys: Captured, home: Path) -> None:
     ended = here(capsys, "connect", "opencode", "--undo")
     assert (ended.code, "removed" in ended.err) == (0, True)
     assert not (home / ".config" / "opencode" / "opencode.json").exists()
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini", "qwen", "opencode"])
+def test_undo_takes_out_what_was_written_for_every_model(capsys: Captured, home: Path, name: str) -> None:
+    for model in (MODEL, "groq:openai/gpt-oss-120b"):
+        here(capsys, "connect", name, "--write", "--model", model)
+    here(capsys, "connect", name, "--undo")
+    assert [path for path in home.rglob("*") if path.is_file() and path.suffix != ".lock"] == []
+
+
+def test_a_name_without_a_provider_is_told_where_it_leads(capsys: Captured) -> None:
+    ended = here(capsys, "connect", "claude", "--model", "gemini")
+    assert ended.code == 0
+    assert "the gateway takes it for a model of Anthropic, and no key for that is known here" in ended.err

@@ -6,6 +6,7 @@ Every client is a row with the version that it was checked with, its date and it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -64,6 +65,8 @@ class ConfigFile(NamedTuple):
     """Tables that are all ours."""
     absent: tuple[ValuePath, ...] = ()
     """What it may not have beside these values, such as a key from another source."""
+    entries: Mapping[ValuePath, Callable[[str], Any]] = MappingProxyType({})
+    """Tables that have entries of ours, by names that change, such as a model's: what ours says, by its name."""
 
 
 class Setup(NamedTuple):
@@ -171,15 +174,19 @@ _SIDE_PRESETS = (
 )
 
 
+def _preset_model(model: str) -> dict[str, Any]:
+    return {"extends": "chat-base-3", "modelConfig": {"model": model}}
+
+
 def _build_gemini(access: Access, home: Path, environ: Mapping[str, str]) -> Setup:
     folder = Path(environ.get("GEMINI_CLI_HOME") or home) / ".gemini"
     key = access.key
     values: dict[ValuePath, Any] = {("security", "auth", "selectedType"): "gemini-api-key"}
+    presets = ("modelConfigs", "customAliases")
     if access.model is not None:
-        presets = ("modelConfigs", "customAliases")
         values["model", "name"] = access.model
         # A preset of its name makes it ask for thinking.
-        values[*presets, access.model] = {"extends": "chat-base-3", "modelConfig": {"model": access.model}}
+        values[*presets, access.model] = _preset_model(access.model)
         side = {"extends": "base", "modelConfig": {"model": access.small_model or access.model}}
         values |= {(*presets, name): side for name in _SIDE_PRESETS}
     defaults: dict[ValuePath, Any] = {
@@ -190,7 +197,7 @@ def _build_gemini(access: Access, home: Path, environ: Mapping[str, str]) -> Set
     if isinstance(key, str):
         variables["GEMINI_API_KEY",] = key
     files = (
-        ConfigFile(folder / "settings.json", "json", values, defaults),
+        ConfigFile(folder / "settings.json", "json", values, defaults, entries={presets: _preset_model}),
         ConfigFile(folder / ".env", "env", variables, absent=() if isinstance(key, str) else (("GEMINI_API_KEY",),)),
     )
     return Setup(
@@ -264,8 +271,14 @@ def _build_qwen(access: Access, home: Path, environ: Mapping[str, str]) -> Setup
     return Setup(variables, (file,), "qwen --auth-type openai", tuple(notes))
 
 
+def _find_container_url(url: str) -> str:
+    """The address of a gateway of this machine as a container sees it."""
+    return re.sub(r"^(https?://)(127(?:\.\d+){3}|localhost|\[::1\])(?=[:/]|$)", r"\1host.docker.internal", url)
+
+
 def _build_openwebui(access: Access, home: Path, environ: Mapping[str, str]) -> Setup:
     del home, environ
+    reach = "A gateway is reached from there only with --host 0.0.0.0 and a key"
     later = "Later: Admin Panel → Settings → Connections → OpenAI API"
     return Setup(
         {"OPENAI_API_BASE_URL": f"{access.url}/v1", "OPENAI_API_KEY": access.key, "ENABLE_OLLAMA_API": "false"},
@@ -273,7 +286,7 @@ def _build_openwebui(access: Access, home: Path, environ: Mapping[str, str]) -> 
         "open-webui serve",
         (
             f"Its variables count at its first start only. {later}, with {access.url}/v1 as the URL.",
-            "In a container, the gateway is at http://host.docker.internal: start it with --host 0.0.0.0 and a key.",
+            f"In a container, {_find_container_url(access.url)}/v1 is the URL. {reach}.",
         ),
     )
 

@@ -49,6 +49,7 @@ def make_app(service: Service) -> web.Application:
     app = web.Application(client_max_size=service.settings.max_body, middlewares=[check_caller])
     app[SERVICE] = service
     app.on_cleanup.append(close)
+    app.on_response_prepare.append(_name_server)
     add_health(app, service)
     add_page(app, service)
     if service.settings.page:
@@ -86,6 +87,11 @@ async def _check_caller(request: web.Request, handler: Handler, service: Service
     if not response.prepared:
         response.headers.update(write_cors_headers(found.allowed_origin))
     return response
+
+
+async def _name_server(_: web.Request, response: web.StreamResponse) -> None:
+    """No response tells strangers the versions of what it runs on."""
+    response.headers["server"] = "asides"
 
 
 async def _answer_unknown(_: web.Request) -> web.StreamResponse:
