@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -57,7 +58,6 @@ class Entry:
 
     gateway: Gateway
     dialect: str = "chat"
-    path_prefix: str = ""
     figures: dict[str, list[float]] = field(default_factory=dict)
     problem: str = ""
 
@@ -276,7 +276,7 @@ def _measure_endurance(load: Load, entries: list[Entry]) -> None:
     for entry in entries[1:]:
         if not entry.is_slow and entry.dialect in ("chat", "messages"):
             progress(f"  many requests: {entry.name}")
-            _attempt(entry, load.endurance(entry, 10_000 if load.quick else 100_000))
+            _attempt(entry, load.endurance(entry, 5_000 if load.quick else 100_000))
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
@@ -344,7 +344,7 @@ def _small_table(rows: list[Row], rounds: int, quick: bool) -> Table:
         "growth_mb": "grown by MB",
         "delivered": "delivered",
     }
-    requests = "10,000" if quick else "100,000"
+    requests = "5,000" if quick else "100,000"
     title = f"gateways, small requests: one at a time, and {CLIENTS} clients; {rounds} rounds"
     return Table(
         "gateway", title, columns, rows, [f"RSS: after {requests} requests; grown: over the last four fifths."]
@@ -450,6 +450,8 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows of every table")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables as Markdown")
     options = parser.parse_args()
+    # Also whoever is told to end ends the gateways.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with replay_server() as base_url:
         rounds = options.rounds or (1 if options.quick else 5)
         tables = gateway(base_url, rounds=rounds, quick=options.quick, only=options.only)

@@ -66,7 +66,7 @@ def test_without_any_setting_it_answers_on_loopback_and_keeps_its_state_private(
 def test_someone_at_a_terminal_is_greeted_and_ctrl_c_ends_it(tmp_path: Path) -> None:
     env = make_environment(tmp_path, {"OPENAI_API_KEY": "sk-proj-canary-1234567890", "COLUMNS": "200"})
     with at_terminal("serve", "--port", "0", env=env) as keyboard:
-        keyboard.wait_for("Ctrl-C ends it.")
+        keyboard.wait_for("Ctrl-C ends the gateway.")
         keyboard.interrupt()
         assert keyboard.end() == 0
         text = " ".join(keyboard.text.split())
@@ -82,7 +82,7 @@ def test_someone_at_a_terminal_is_greeted_and_ctrl_c_ends_it(tmp_path: Path) -> 
 def test_ctrl_c_reaches_workers_once(tmp_path: Path) -> None:
     """A terminal sends it to every process in front: a worker that got it twice would cut its replies."""
     with at_terminal("serve", "--port", "0", "--workers", "2", env=make_environment(tmp_path)) as keyboard:
-        keyboard.wait_for("Ctrl-C ends it.")
+        keyboard.wait_for("Ctrl-C ends the gateway.")
         keyboard.interrupt()
         assert keyboard.end() == 0
         assert keyboard.text.count("ends when the replies under way have ended") == 2

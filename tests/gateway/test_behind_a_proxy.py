@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def gateway() -> Iterator[str]:
 
 
 @contextmanager
-def _run(words: list[str], port: int) -> Iterator[int]:
+def _run(words: list[str], port: int) -> Generator[int]:
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         for _ in range(100):
@@ -89,7 +89,7 @@ def proxy(request: pytest.FixtureRequest, gateway: str, tmp_path: Path) -> Itera
 
 
 @contextmanager
-def _ask(port: int, body: dict[str, object]) -> Iterator[http.client.HTTPResponse]:
+def _ask(port: int, body: Mapping[str, object]) -> Generator[http.client.HTTPResponse]:
     headers = {"content-type": "application/json", "authorization": f"Bearer {_KEY}"}
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
         connection.request("POST", "/v1/chat/completions", json.dumps(body).encode(), headers)

@@ -17,6 +17,7 @@ from asides.gateway.embedded import Gateway
 from asides.gateway.gateway_settings import GatewaySettings
 from asides.gateway.page_store import PageStore
 from asides.gateway.page_turn import GO_ON
+from asides.gateway.serve_page import read_page
 from asides.options import Options
 from asides.providers.provider import Provider
 from asides.testing import Fail, Garbage, Hang, OpenStage, Say, Stage
@@ -156,6 +157,10 @@ def test_someone_who_leaves_before_anything_came_blocks_nobody(strict: Any) -> N
 
 
 # --- two at once ------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_knows_the_words_that_continue_an_answer() -> None:
+    assert f'const GO_ON = "{GO_ON}";' in read_page()["question.js"].body.decode(), "it draws them as a line"
 
 
 def test_a_second_turn_at_the_same_time_is_refused_in_every_process(strict: Any, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from yarl import URL
 
 from asides.gateway.gateway_settings import GatewaySettings
 from asides.gateway.serve_page import CONTENT_TYPES, add_routes, read_page
@@ -79,6 +80,16 @@ async def test_head_has_the_headers_and_no_body(server: TestServer, session: aio
 async def test_ui_leads_to_the_page(server: TestServer, session: aiohttp.ClientSession) -> None:
     async with session.get(server.make_url("/ui"), allow_redirects=False) as response:
         assert (response.status, response.headers["location"]) == (308, "/ui/")
+
+
+@pytest.mark.parametrize("query", ["a=1", "a=%0D%0Aset-cookie:%20b=c", "a=%00%FF%C3", "a=%E2%82%AC", "a=%23b"])
+async def test_the_way_to_the_page_keeps_the_query_as_it_was_sent(
+    query: str, server: TestServer, session: aiohttp.ClientSession
+) -> None:
+    address = URL(f"{server.make_url('/ui')}?{query}", encoded=True)
+    async with session.get(address, allow_redirects=False) as response:
+        assert (response.status, response.headers["location"]) == (308, f"/ui/?{query}")
+        assert "set-cookie" not in response.headers
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,8 @@ class ConfigFile(NamedTuple):
     """Tables that are all ours."""
     absent: tuple[ValuePath, ...] = ()
     """What it may not have beside these values, such as a key from another source."""
-    entries: Mapping[ValuePath, Callable[[str], Any]] = MappingProxyType({})
-    """Tables that have entries of ours, by names that change, such as a model's: what ours says, by its name."""
+    named: tuple[ValuePath, ValuePath] | None = None
+    """An object with an entry of ours, and the value that has that entry's name: the next model has another."""
 
 
 class Setup(NamedTuple):
@@ -174,10 +174,6 @@ _SIDE_PRESETS = (
 )
 
 
-def _preset_model(model: str) -> dict[str, Any]:
-    return {"extends": "chat-base-3", "modelConfig": {"model": model}}
-
-
 def _build_gemini(access: Access, home: Path, environ: Mapping[str, str]) -> Setup:
     folder = Path(environ.get("GEMINI_CLI_HOME") or home) / ".gemini"
     key = access.key
@@ -186,7 +182,7 @@ def _build_gemini(access: Access, home: Path, environ: Mapping[str, str]) -> Set
     if access.model is not None:
         values["model", "name"] = access.model
         # A preset of its name makes it ask for thinking.
-        values[*presets, access.model] = _preset_model(access.model)
+        values[*presets, access.model] = {"extends": "chat-base-3", "modelConfig": {"model": access.model}}
         side = {"extends": "base", "modelConfig": {"model": access.small_model or access.model}}
         values |= {(*presets, name): side for name in _SIDE_PRESETS}
     defaults: dict[ValuePath, Any] = {
@@ -197,7 +193,7 @@ def _build_gemini(access: Access, home: Path, environ: Mapping[str, str]) -> Set
     if isinstance(key, str):
         variables["GEMINI_API_KEY",] = key
     files = (
-        ConfigFile(folder / "settings.json", "json", values, defaults, entries={presets: _preset_model}),
+        ConfigFile(folder / "settings.json", "json", values, defaults, named=(presets, ("model", "name"))),
         ConfigFile(folder / ".env", "env", variables, absent=() if isinstance(key, str) else (("GEMINI_API_KEY",),)),
     )
     return Setup(

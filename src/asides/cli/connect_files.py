@@ -64,9 +64,8 @@ def write_file(file: ConfigFile) -> Written:
             if look_up(document, path) != value
         )
         backup = _name_backup(file.path)
-        gone = [path for path in file.absent if look_up(document, path) is not None]
-        # Those of a model that was chosen before.
-        gone += [path for path in _find_entries(file, document, _read_original(file)) if path not in wanted]
+        absent = file.absent if not backup.exists() else (*file.absent, *_find_named(file, document, backup))
+        gone = [path for path in absent if path not in wanted and look_up(document, path) is not None]
         changes += tuple(Change(path, look_up(document, path), None) for path in gone)
         if changes:
             form = _FORMATS[file.format]
@@ -88,11 +87,11 @@ def restore_file(file: ConfigFile) -> Written:
         kept = _read(backup)
         if text is None:
             return Written(file.path, ())
-        original = _read_original(file)
+        original = _parse(kept or "", file._replace(path=backup))
         document = _parse(text, file)
         owned = [path for path in file.owned if look_up(original, path) is None]
-        owned += _find_entries(file, document, original)
-        paths = [path for path in (*file.values, *file.defaults, *file.absent) if not _is_inside(path, owned)]
+        written = dict.fromkeys((*file.values, *file.defaults, *file.absent, *_find_named(file, document, backup)))
+        paths = [path for path in written if not _is_inside(path, owned)]
         before = {path: look_up(original, path) for path in paths}
         returned = {path: value for path, value in before.items() if value is not None}
         gone = [*owned, *(path for path, value in before.items() if value is None)]
@@ -116,6 +115,16 @@ def restore_file(file: ConfigFile) -> Written:
         return Written(file.path, changes)
 
 
+def _find_named(file: ConfigFile, document: Any, backup: Path) -> tuple[ValuePath, ...]:
+    """The entry of an earlier model, if the file as it was had none of this name."""
+    name = None if file.named is None else look_up(document, file.named[1])
+    if file.named is None or not isinstance(name, str):
+        return ()
+    path = (*file.named[0], name)
+    original = _parse(_read(backup) or "", file._replace(path=backup))
+    return (path,) if look_up(original, path) is None else ()
+
+
 def _hold_lock(what: str) -> AbstractContextManager[None]:
     """One lock for all clients, in our own folder: nothing of ours is left in theirs."""
     folder = find_config_folder(os.environ)
@@ -125,24 +134,6 @@ def _hold_lock(what: str) -> AbstractContextManager[None]:
 def format_file(file: ConfigFile) -> str:
     """What a file would say that has nothing else in it."""
     return _FORMATS[file.format].set("", {**file.values, **file.defaults})
-
-
-def _read_original(file: ConfigFile) -> Any:
-    """What the file said before the first change; nothing, if it was never changed."""
-    backup = _name_backup(file.path)
-    return _parse(_read(backup) or "", file._replace(path=backup))
-
-
-def _find_entries(file: ConfigFile, document: Any, original: Any) -> list[ValuePath]:
-    """The entries that only this program can have made: they say what it writes, and were not there before."""
-    tables = {table: look_up(document, table) for table in file.entries}
-    return [
-        (*table, name)
-        for table, found in tables.items()
-        if isinstance(found, dict)
-        for name, value in found.items()
-        if value == file.entries[table](name) and look_up(original, (*table, name)) is None
-    ]
 
 
 def _is_inside(path: ValuePath, tables: Iterable[ValuePath]) -> bool:

@@ -61,12 +61,16 @@ class Authenticator:
         self._checks_host = bool(settings.allowed_hosts) or not self.needs_key
         self._origins = frozenset(origin.lower().rstrip("/") for origin in settings.allowed_origins)
 
-    def identify(self, headers: Headers, query: str = "", *, is_open: bool = False) -> Identified:
-        """Decide about a request. `query`: as it was sent. `is_open`: what it asks for needs no key."""
+    def identify(
+        self, headers: Headers, query: str = "", *, is_open: bool = False, is_preflight: bool = False
+    ) -> Identified:
+        """Decide about a request. `query`: as it was sent. `is_open`: what it asks for needs no key. `is_preflight`: a
+        browser asks whether the page of another site may send one.
+        """
         refusal, origin = self.check_browser(headers)
         if refusal is not None:
             return refusal
-        if not self.needs_key or is_open:
+        if not self.needs_key or is_open or (is_preflight and origin):
             return Identity("", origin)
         tenant = self._find_tenant(_list_keys(headers, query))
         if tenant is None:
@@ -162,13 +166,25 @@ _NO_KEY = Refusal(
 # --- browsers ---------------------------------------------------------------------------------------------------------
 
 
+SAFE_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+}
+"""On every response that has no stricter ones: whatever a provider sends, a browser that shows it runs nothing."""
+
+
+def is_preflight(method: str, headers: Mapping[str, str]) -> bool:
+    """Whether a browser asks before it sends the request of a page. Such a request has no key."""
+    return method == "OPTIONS" and "Access-Control-Request-Method" in headers and "Origin" in headers
+
+
 def write_cors_headers(origin: str) -> dict[str, str]:
     """The headers that let the page of another site read a response."""
     return {"access-control-allow-origin": origin, "access-control-expose-headers": "*", "vary": "Origin"}
 
 
 def write_preflight_headers(origin: str, asked: Mapping[str, str]) -> dict[str, str]:
-    """The headers of the answer to a browser that asks before it sends. `asked`: the headers of its request."""
+    """The headers of the answer to a preflight. `asked`: the headers of its request."""
     headers = write_cors_headers(origin)
     headers["access-control-allow-methods"] = "GET, HEAD, POST, PUT, PATCH, DELETE"
     headers["access-control-allow-headers"] = asked.get("Access-Control-Request-Headers", "")[:_LONGEST_KEY]

@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from asides.gateway.authenticate import SAFE_HEADERS
 from asides.gateway.gateway_settings import GatewaySettings
 
-_log = logging.getLogger("asides")
+_log = logging.getLogger("asides.gateway")
 _KEEPALIVE_SECONDS = 75.0
 """How long a connection may rest between two requests. Longer than the proxies that are usual in front."""
 _MOST_LINE = 64 * 1024
@@ -69,7 +70,7 @@ class _Connection(web.RequestHandler):
         kind = "api_error" if status >= 500 else "invalid_request_error"
         body = {"type": "error", "error": {"type": kind, "message": words, "code": None, "param": None}}
         response = web.Response(
-            status=status, body=msgspec.json.encode(body), headers={"content-type": "application/json"}
+            status=status, body=msgspec.json.encode(body), headers={**SAFE_HEADERS, "content-type": "application/json"}
         )
         response.force_close()
         return response

@@ -45,7 +45,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the page is served, with its API."""
     workers: int = 1
     ping_seconds: float = 10.0
-    """After so much silence a stream gets a sign of life."""
+    """After so much silence a stream gets a ping."""
     drain_seconds: float = 30.0
     """How long replies under way may take to end after SIGTERM."""
     head_seconds: float = 30.0

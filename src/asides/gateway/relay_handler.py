@@ -10,6 +10,7 @@ import logging
 import re
 import time
 import traceback
+from collections.abc import Iterable
 from contextlib import suppress
 
 from aiohttp import web
@@ -17,14 +18,15 @@ from aiohttp import web
 from asides.gateway.authenticate import (
     Identity,
     Refusal,
+    is_preflight,
     remove_credentials,
     remove_key,
     write_cors_headers,
     write_preflight_headers,
 )
 from asides.gateway.read_body import read_body
-from asides.gateway.service import Service
-from asides.gateway.watcher import RequestEnd, RequestInfo, begin_watching
+from asides.gateway.service import BUSY, Service
+from asides.gateway.watcher import RequestEnd, RequestInfo, RequestWatcher, begin_watching
 from asides.relay.endpoints import NoEndpoint, find_endpoint, name_request_id_header
 from asides.relay.error_response import RelayRefusal, write_error_response
 from asides.relay.relay import RelayExchange
@@ -32,7 +34,7 @@ from asides.relay.relay_config import STREAM_HEADERS, make_request_id
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
 from asides.transports.relay_stream import AsyncRelayStream
 
-_log = logging.getLogger("asides")
+_log = logging.getLogger("asides.gateway")
 _STREAM_MARK = next(iter(STREAM_HEADERS.keys() - {"cache-control"}))
 """The header that only streams have."""
 # What a header of a response may hold (RFC 9110), and what the connection decides.
@@ -54,30 +56,27 @@ async def handle_relayed(request: web.Request, service: Service) -> web.StreamRe
     """Answer a request in its dialect. A client that leaves ends the request to the provider."""
     started, at, url = time.monotonic(), time.time(), request.rel_url
     method, path, query = request.method, url.raw_path, url.raw_query_string
-    is_preflight = method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
-    is_open = is_preflight or (method == "HEAD" and path == "/")
-    identity = service.authenticator.identify(request.headers, query, is_open=is_open)
+    asks_first = is_preflight(method, request.headers)
+    is_open = method == "HEAD" and path == "/"
+    identity = service.authenticator.identify(request.headers, query, is_open=is_open, is_preflight=asks_first)
     headers = collect_headers(request)
     query = remove_key(query)
     refusal: RelayRefusal | None = None
     if isinstance(identity, Refusal):
         refusal = RelayRefusal(identity.message, status=identity.status, code=identity.code, headers=identity.headers)
         identity = Identity()
-    elif is_preflight and identity.allowed_origin:
+    elif asks_first and identity.allowed_origin:
         return web.Response(status=204, headers=write_preflight_headers(identity.allowed_origin, request.headers))
-    elif service.open_requests >= service.settings.max_requests:
-        refusal = RelayRefusal(
-            "the gateway has as many requests under way as it may have. To do: try again later.",
-            status=503,
-            headers={"retry-after": _BUSY_SECONDS},
-        )
+    elif service.is_busy:
+        refusal = RelayRefusal(BUSY, status=503, headers={"retry-after": _BUSY_SECONDS})
     name = make_request_id()
     relayed: RelayRequest | None = None
     service.open_requests += 1
     try:
         if refusal is None:
             try:
-                body = await read_body(request, service.settings)
+                # Whoever needs no key sends no body that would be kept.
+                body = b"" if is_open else await read_body(request, service.settings)
                 relayed = RelayRequest("", method, path, query, headers, body, identity.tenant, name)
             except RelayRefusal as problem:
                 refusal = problem
@@ -254,7 +253,7 @@ class _Answer:
             self._timer = self._loop.call_at(self._touched + seconds, self._check_silence, seconds)
 
     def _check_silence(self, seconds: float) -> None:
-        """Send a sign of life if nothing was written for these seconds. One timer serves a whole stream."""
+        """Send a ping if nothing was written for these seconds. One timer serves a whole stream."""
         now = self._loop.time()
         silent = now - self._touched
         if silent + 0.001 < seconds:
@@ -305,11 +304,7 @@ class _Answer:
             first_byte=self._first_byte,
             outcome=self._outcome,
         )
-        for watcher in self._service.watchers:
-            try:
-                watcher.end(self._info, end)
-            except Exception as problem:  # noqa: BLE001 - a log that fails costs no answer
-                report_fault(problem)
+        end_watching(self._service.watchers, self._info, end)
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------
@@ -337,6 +332,15 @@ def read_client(headers: dict[str, str]) -> str:
     """The first word of the User-Agent, if it can be read."""
     found = _CLIENT.match(headers.get("user-agent", "").lstrip())
     return "" if found is None else found[0]
+
+
+def end_watching(watchers: Iterable[RequestWatcher], info: RequestInfo, end: RequestEnd) -> None:
+    """Tell the watchers that a request has ended."""
+    for watcher in watchers:
+        try:
+            watcher.end(info, end)
+        except Exception as problem:  # noqa: BLE001 - a log that fails costs no answer
+            report_fault(problem)
 
 
 def report_fault(problem: BaseException) -> None:

@@ -73,7 +73,9 @@ def add_routes(app: web.Application, service: Service) -> None:
         return response
 
     async def go_to_page(request: web.Request) -> web.StreamResponse:
-        query = f"?{request.query_string}" if request.query_string else ""
+        # As it was sent: decoded, it may hold what no header can.
+        sent = request.rel_url.raw_query_string
+        query = f"?{sent}" if sent else ""
         return web.Response(status=308, headers={**HEADERS, "location": f"/ui/{query}"})
 
     app.router.add_get("/ui", go_to_page)

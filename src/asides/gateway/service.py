@@ -23,6 +23,7 @@ from asides.transports.protocols import AsyncTransport
 from asides.transports.relay_stream import AsyncRelayStream
 
 VAULT_FILE = "vault.db"
+BUSY = "the gateway has as many requests under way as it may have. To do: try again later."
 
 
 class Service:
@@ -65,6 +66,11 @@ class Service:
             fallback_model=self.builder.settings.model or "",
         )
         self.relay = Relay(self.builder, config)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it takes no more requests now."""
+        return self.open_requests >= self.settings.max_requests
 
     def begin(self, request: RelayRequest, observer: RelayObserver | None = None) -> AsyncRelayStream:
         """Begin a relayed request. Nothing is sent yet."""

@@ -5,29 +5,29 @@ Everything that no other handler has is a request for the relay. Not here: the h
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias
-
-import msgspec
 from aiohttp import web
 
-from asides.gateway.authenticate import Refusal, write_cors_headers, write_preflight_headers
+from asides.gateway.authenticate import (
+    SAFE_HEADERS,
+    Refusal,
+    is_preflight,
+    write_cors_headers,
+    write_preflight_headers,
+)
 from asides.gateway.client_connection import GatewayRunner
 from asides.gateway.conversations_api import add_routes as add_conversations
 from asides.gateway.health import HEALTH_PATHS, add_health
 from asides.gateway.metrics import METRICS_PATH
+from asides.gateway.page_requests import Handler, answer_error
 from asides.gateway.relay_handler import handle_relayed
 from asides.gateway.requests_api import add_routes as add_requests
 from asides.gateway.serve_page import add_routes as add_page
 from asides.gateway.service import Service
 
 SERVICE = web.AppKey("service", Service)
-_PAGE = "/ui/"
-_PAGE_API = "/ui/api/"
-# What needs no key: the way to the page.
-_OPEN = frozenset({"/ui"})
-
-Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+# The routes that need no key: the files of the page, and the way to it. A route is named as it was added, so that no
+# spelling of a path is taken for another one.
+_OPEN = frozenset({"/ui", "/ui/", "/ui/{name}"})
 
 
 def make_app(service: Service) -> web.Application:
@@ -49,13 +49,13 @@ def make_app(service: Service) -> web.Application:
     app = web.Application(client_max_size=service.settings.max_body, middlewares=[check_caller])
     app[SERVICE] = service
     app.on_cleanup.append(close)
-    app.on_response_prepare.append(_name_server)
+    app.on_response_prepare.append(_add_safe_headers)
     add_health(app, service)
     add_page(app, service)
     if service.settings.page:
         add_conversations(app, service)
         add_requests(app, service)
-    app.router.add_route("*", _PAGE + "{path:.*}", _answer_unknown)
+    app.router.add_route("*", "/ui/{path:.*}", _answer_unknown)
     # The handler itself lets a client send its body, once it knows that it will read it.
     app.router.add_route("*", "/{path:.*}", relay, expect_handler=_expect_nothing)
     return app
@@ -68,20 +68,21 @@ def make_runner(app: web.Application) -> web.AppRunner:
 
 async def _check_caller(request: web.Request, handler: Handler, service: Service) -> web.StreamResponse:
     """Let a request of the page, or for figures, through if whoever asks may."""
-    path = request.rel_url.raw_path
-    if path in HEALTH_PATHS:
+    resource = request.match_info.route.resource
+    route = "" if resource is None else resource.canonical
+    if route in HEALTH_PATHS:
         # They tell nothing, and whoever watches over processes asks by any name.
         return await handler(request)
-    is_preflight = request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
-    is_file = path.startswith(_PAGE) and not path.startswith(_PAGE_API)
-    is_open_metrics = path == METRICS_PATH and service.settings.open_metrics
-    is_open = is_preflight or is_file or is_open_metrics or path in _OPEN
-    found = service.authenticator.identify(request.headers, request.rel_url.raw_query_string, is_open=is_open)
+    asks_first = is_preflight(request.method, request.headers)
+    is_open = route in _OPEN or (route == METRICS_PATH and service.settings.open_metrics)
+    found = service.authenticator.identify(
+        request.headers, request.rel_url.raw_query_string, is_open=is_open, is_preflight=asks_first
+    )
     if isinstance(found, Refusal):
-        return _answer_error(found.status, found.code, found.message, found.headers)
+        return answer_error(found.message, found.code, found.status, found.headers)
     if not found.allowed_origin:
         return await handler(request)
-    if is_preflight:
+    if asks_first:
         return web.Response(status=204, headers=write_preflight_headers(found.allowed_origin, request.headers))
     response = await handler(request)
     if not response.prepared:
@@ -89,28 +90,17 @@ async def _check_caller(request: web.Request, handler: Handler, service: Service
     return response
 
 
-async def _name_server(_: web.Request, response: web.StreamResponse) -> None:
-    """No response tells strangers the versions of what it runs on."""
-    response.headers["server"] = "asides"
+async def _add_safe_headers(_: web.BaseRequest, response: web.StreamResponse) -> None:
+    headers = response.headers
+    for name, value in SAFE_HEADERS.items():
+        headers.setdefault(name, value)
+    # Not the versions of what it runs on.
+    headers["server"] = "asides"
 
 
 async def _answer_unknown(_: web.Request) -> web.StreamResponse:
-    return _answer_error(404, "not_found", "nothing is here. To do: open /ui/.")
+    return answer_error("nothing is here. To do: open /ui/.", "not_found", 404)
 
 
 async def _expect_nothing(_: web.Request) -> None:
     pass
-
-
-def _answer_error(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> web.Response:
-    """An error as the page reads it."""
-    return web.Response(
-        status=status,
-        body=msgspec.json.encode({"error": {"message": message, "code": code}}),
-        headers={
-            "content-type": "application/json; charset=utf-8",
-            "cache-control": "no-store",
-            "x-content-type-options": "nosniff",
-            **(headers or {}),
-        },
-    )

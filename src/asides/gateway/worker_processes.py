@@ -157,7 +157,7 @@ class _Parent:
             return True
         with suppress(ProcessLookupError):
             process.kill()
-        await self._bury(number, process)
+        await self._reap(number, process)
         self._failed_starts += 1
         if not self._ending.is_set():
             _log.error("worker %d did not start: %s", number, _describe_end(process.returncode))
@@ -169,8 +169,7 @@ class _Parent:
         while True:
             since = time.monotonic()
             if number in self._ready:
-                await process.wait()
-                await self._bury(number, process)
+                await self._reap(number, process)
                 if self._ending.is_set():
                     return
                 _log.error("worker %d ended: %s; it is started again", number, _describe_end(process.returncode))
@@ -184,7 +183,7 @@ class _Parent:
             process = await self._start(number)
             await self._wait_until_ready(number, process)
 
-    async def _bury(self, number: int, process: Process) -> None:
+    async def _reap(self, number: int, process: Process) -> None:
         await process.wait()
         self._ready.discard(number)
         if self._alive.get(number) is process:
@@ -213,9 +212,9 @@ class _Parent:
             # One that is being started reads the settings anyway.
             self._signal_all(signal.SIGHUP, self._ready)
 
-    def _signal_all(self, number: int, those: Collection[int] | None = None) -> None:
+    def _signal_all(self, number: int, only: Collection[int] | None = None) -> None:
         for worker, process in self._alive.items():
-            if those is None or worker in those:
+            if only is None or worker in only:
                 with suppress(ProcessLookupError):
                     process.send_signal(number)
 
