@@ -123,7 +123,8 @@ def is_loopback(host: str) -> bool:
     if name == "localhost" or name.endswith(".localhost"):
         return True
     try:
-        return ip_address(name).is_loopback
+        # What follows a % in an address is free text.
+        return "%" not in name and ip_address(name).is_loopback
     except ValueError:
         return False
 

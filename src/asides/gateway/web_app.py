@@ -94,6 +94,8 @@ async def _add_safe_headers(_: web.BaseRequest, response: web.StreamResponse) ->
     headers = response.headers
     for name, value in SAFE_HEADERS.items():
         headers.setdefault(name, value)
+    # Not the versions of what it runs on.
+    headers["server"] = "asides"
 
 
 async def _answer_unknown(_: web.Request) -> web.StreamResponse:
