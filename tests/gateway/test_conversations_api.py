@@ -116,7 +116,7 @@ def test_the_figures_of_a_reply_are_kept_with_it(strict: Any, tmp_path: Path) ->
     assert message["timing"] == ended["timing"]
     assert message["model"] == "deepseek:deepseek-v4-pro"
     thought = message["blocks"][0]
-    assert thought["seconds"] >= 0
+    assert thought.get("seconds", 0.0) >= 0  # Not measured where all of it arrived at once.
     assert (thought["kind"], thought["tokens"], thought["text"]) == ("raw", 1, "")
 
 

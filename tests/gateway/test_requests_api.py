@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
+from asides.gateway.recent_requests import RecentRequests
 from asides.settings import load_settings
 from asides.testing.stage import Fail, Hang, Say
 from asides.values.parts import ToolCall
@@ -163,6 +164,17 @@ def test_a_key_sees_its_own_requests_and_no_others() -> None:
             assert inspected.send("GET", f"/ui/api/requests{path}").status == 401
             assert inspected.send("GET", f"/ui/api/requests{path}", key="wrong").status == 401
         assert inspected.set_capture(True).status == 401
+
+
+def test_strangers_without_a_key_drive_no_request_out() -> None:
+    anna = KEYS[0]
+    with inspect(_think(), keys=KEYS) as inspected:
+        assert inspected.ask(key=anna).status == 200
+        for _ in range(20):
+            assert inspected.ask(key="wrong").status == 401
+        kept = inspected.gateway.service.watchers
+        assert [len(each._sizes) for each in kept if isinstance(each, RecentRequests)] == [1]
+        assert len(inspected.get(key=anna)["requests"]) == 1
 
 
 # --- bodies -----------------------------------------------------------------------------------------------------------

@@ -198,7 +198,7 @@ def flush_log() -> None:
             with suppress(queue.Full):
                 lost = logging.makeLogRecord({"name": "asides.gateway", "levelno": logging.WARNING})
                 lost.levelname, lost.msg = "WARNING", f"{handler.lost} lines of the log were lost"
-                lines.put_nowait(lost)
+                lines.put(lost, timeout=1.0)
         with suppress(queue.Full):
             lines.put(None, timeout=1.0)
         if (thread := listener._thread) is not None:

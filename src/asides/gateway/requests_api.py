@@ -56,7 +56,10 @@ def add_routes(app: web.Application, service: Service) -> None:
         shows: list[Readable] = [kind for kind in _KINDS if visibility.allows("gateway", kind)]
         return BodyCapture(tuple(shows), service.settings.keys)
 
-    recent = RecentRequests(make_capture)
+    def has_reader(tenant: str) -> bool:
+        return bool(tenant) or not service.authenticator.needs_key
+
+    recent = RecentRequests(make_capture, has_reader=has_reader)
     service.watchers.append(recent)
     app[RECENT_REQUESTS] = recent
     api = RequestsApi(service, recent)
@@ -135,7 +138,7 @@ class RequestsApi:
         try:
             feed = self._recent.follow(tenant, last)
         except TooManyFeeds:
-            message = "too many pages follow the requests of this gateway already. To do: close some."
+            message = "too many pages follow these requests already. To do: close some."
             raise PageError(message, "too_many_readers", 503) from None
         try:
             response = web.StreamResponse(headers=EVENT_HEADERS)

@@ -155,8 +155,7 @@ class _Parent:
             self._ready.add(number)
             self._failed_starts = 0
             return True
-        with suppress(ProcessLookupError):
-            process.kill()
+        _signal(process, signal.SIGKILL)
         await self._reap(number, process)
         self._failed_starts += 1
         if not self._ending.is_set():
@@ -215,8 +214,7 @@ class _Parent:
     def _signal_all(self, number: int, only: Collection[int] | None = None) -> None:
         for worker, process in self._alive.items():
             if only is None or worker in only:
-                with suppress(ProcessLookupError):
-                    process.send_signal(number)
+                _signal(process, number)
 
     async def _end(self) -> None:
         """Let all workers end; kill those that do not."""
@@ -229,6 +227,14 @@ class _Parent:
             _log.error("%d workers did not end in time and are killed", len(self._alive))
             self._signal_all(signal.SIGKILL)
             await asyncio.gather(*(process.wait() for process in self._alive.values()))
+
+
+def _signal(process: Process, number: int) -> None:
+    """Send a signal to a worker, if it lives. `Process.send_signal` would look for its end first, and so take the exit
+    code from the event loop, which then reports 255."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, number)
 
 
 def _describe_end(code: int | None) -> str:

@@ -17,7 +17,7 @@ from asides.providers.table import WITHOUT_A_KEY
 from asides.relay.known_models import list_known_models
 from asides.relay.relay_config import Caller
 from asides.relay.request_options import RequestOptions, collect_options
-from asides.relay.routes import Route, find_route
+from asides.relay.routes import Route, find_route, refuse_file
 from asides.relay.target_calls import build_calls, explain_missing_key
 from asides.values.errors import ConfigError, MissingKey, UnknownModel
 from asides.values.notices import Notice
@@ -47,16 +47,20 @@ def find_calls(caller: Caller, asked: ServedRequest, own: dict[str, Any]) -> Fou
             raise _explain(problem, asked.model, route, caller) from None
         error = problem
     try:
-        found = _build(caller, asked, own, find_route(config.fallback_model, caller.builder, "", ""))
+        fallback = msgspec.structs.replace(find_route(config.fallback_model, caller.builder, "", ""), renames=True)
+        found = _build(caller, asked, own, fallback)
     except (MissingKey, UnknownModel):
         raise _explain(error, asked.model, route, caller) from None
     detail = "no provider with a key here has this model, so the fallback model was asked"
     caller.notices.append(Notice("model_replaced", detail, "model", asked.model, config.fallback_model))
-    return msgspec.structs.replace(found, renames=True)
+    return found
 
 
 def _build(caller: Caller, asked: ServedRequest, own: dict[str, Any], route: Route) -> FoundCalls:
     options = collect_options(own, asked.prompt, route, caller.config, caller.builder, caller.layers)
+    if caller.request.tenant:
+        # What the settings say leads anywhere; what a stranger says, to no file of this machine.
+        refuse_file(options.models[len(route.targets) :] if route.renames else options.models, caller.builder)
     return FoundCalls(build_calls(caller, asked, options), options, route.renames)
 
 
