@@ -33,7 +33,7 @@ def test_what_is_no_http_is_refused_without_its_words(
             answer = client.read()
             assert client.is_closed()
         assert ask(gateway, "POST", "/v1/chat/completions", chat()).status == 200
-    assert answer.status == 400
+    assert (answer.status, answer.headers["server"]) == (400, "asides")
     assert "To do" in answer.json["error"]["message"]
     assert CANARY not in answer.body
     told = capfd.readouterr()

@@ -69,9 +69,8 @@ class _Connection(web.RequestHandler):
         words = _FAULT if status >= 500 else _UNREADABLE
         kind = "api_error" if status >= 500 else "invalid_request_error"
         body = {"type": "error", "error": {"type": kind, "message": words, "code": None, "param": None}}
-        response = web.Response(
-            status=status, body=msgspec.json.encode(body), headers={**SAFE_HEADERS, "content-type": "application/json"}
-        )
+        headers = {**SAFE_HEADERS, "server": "asides", "content-type": "application/json"}
+        response = web.Response(status=status, body=msgspec.json.encode(body), headers=headers)
         response.force_close()
         return response
 
