@@ -33,6 +33,7 @@ _LONGEST = 200
 _MOST_NOTICES = 10
 # A reader that is slow, such as a full disk, must not hold up replies: beyond this many lines, lines are lost.
 _MOST_LINES = 10_000
+_LONGEST_WORD, _MOST_WORDS = 32, 256
 _FLUSH_SECONDS = 0.05
 """The lines of so long are handed to the thread that writes them at once: waking it costs more than a line."""
 # What a pipe takes in one piece; a line is shorter than the rest.
@@ -113,14 +114,25 @@ def _clean_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _clean(value) for name, value in fields.items() if value is not None and value != ""}
 
 
+_clean_words: set[str] = set()
+"""Short texts that need no cleaning: most requests repeat them. Ids are longer."""
+
+
 def _clean(value: Any) -> Any:
     if isinstance(value, list):
         return [_clean(each) for each in value]
     if not isinstance(value, str):
         return value
+    if value in _clean_words:
+        return value
     shown = value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…"
     # A key that someone wrote into a path, or sent as a model.
-    return escape_controls(redact_keys(shown))
+    shown = escape_controls(redact_keys(shown))
+    if shown == value and len(value) <= _LONGEST_WORD:
+        if len(_clean_words) >= _MOST_WORDS:
+            _clean_words.clear()
+        _clean_words.add(value)
+    return shown
 
 
 def write_line(fields: Mapping[str, Any]) -> str:
@@ -130,12 +142,14 @@ def write_line(fields: Mapping[str, Any]) -> str:
     named = {name: value for name, value in fields.items() if name not in ("from", "method", "path", "status", "ms")}
     if named.get("ended") == "done":
         del named["ended"]
-    words += [f"{name}={_quote(_join(value))}" for name, value in named.items() if value != 0]
+    words += [f"{name}={_write_value(value)}" for name, value in named.items() if value != 0]
     return " ".join(map(str, words))
 
 
-def _join(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+def _write_value(value: Any) -> str:
+    if isinstance(value, list):
+        return _quote(",".join(map(str, value)))
+    return _quote(value) if isinstance(value, str) else str(value)
 
 
 def _quote(text: str) -> str:
