@@ -114,6 +114,28 @@ def test_an_error_of_the_provider_before_the_first_byte(dialect: str) -> None:
     assert int(answer.headers["content-length"]) == len(answer.body)
 
 
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("dialect", CALLERS)
+def test_a_client_waits_for_a_provider_by_itself(dialect: str, stream: bool) -> None:
+    with Stage([Fail(status=429, retry_after=7)]) as stage, gateway_before(stage) as gateway, Client(gateway) as client:
+        began = time.monotonic()
+        send(client, dialect, stream=stream)
+        answer = client.read()
+        assert time.monotonic() - began < 5
+        assert len(stage.requests) == 1
+    assert answer.status == 429
+    assert answer.headers["retry-after"] == "7"
+
+
+def test_a_gateway_waits_as_long_as_it_is_told_to() -> None:
+    answers = [Fail(status=429, retry_after=2), Say(text="42")]
+    with Stage(answers) as stage, gateway_before(stage, options=Options(max_wait=3.0)) as gateway:
+        assert ask(gateway, "POST", "/v1/chat/completions", chat()).status == 200
+    with Stage(answers) as stage, gateway_before(stage) as gateway:
+        body = {**chat(), "asides": {"max_wait": 3}}
+        assert ask(gateway, "POST", "/v1/chat/completions", body).status == 200
+
+
 # --- methods, paths, heads --------------------------------------------------------------------------------------------
 
 

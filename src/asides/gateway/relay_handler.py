@@ -16,6 +16,7 @@ from contextlib import suppress
 from aiohttp import web
 
 from asides.gateway.authenticate import (
+    SAFE_HEADERS,
     Identity,
     Refusal,
     is_preflight,
@@ -242,6 +243,8 @@ class _Answer:
             if name not in _OF_CONNECTION and _NAME.fullmatch(name) and _VALUE.fullmatch(value)
         }
         fit["server"] = "asides"
+        for name, value in SAFE_HEADERS.items():
+            fit.setdefault(name, value)
         if self._identity.allowed_origin:
             fit |= write_cors_headers(self._identity.allowed_origin)
         return fit

@@ -40,6 +40,8 @@ def select_repeated(request: RelayRequest | None) -> Repeated:
     if request is None:
         return Repeated({}, "")
     headers = {name: request.headers[name][:_MOST_CHARACTERS] for name in _HEADERS if name in request.headers}
+    if not request.query:
+        return Repeated(headers, "")
     pairs = parse_qsl(request.query[:_MOST_CHARACTERS], keep_blank_values=True)
     return Repeated(headers, urlencode([pair for pair in pairs if pair[0] in _QUERY]))
 

@@ -24,6 +24,9 @@ from asides.transports.relay_stream import AsyncRelayStream
 
 VAULT_FILE = "vault.db"
 BUSY = "the gateway has as many requests under way as it may have. To do: try again later."
+MOST_WAIT = 1.0
+"""The seconds that a request waits at most before it is tried again, if its provider names them. Clients retry by
+themselves, and know what is worth the time; a gateway that waits for them looks as if it hung."""
 
 
 class Service:
@@ -64,6 +67,7 @@ class Service:
             state_mode=self.vault.mode,
             lists_home=False,
             fallback_model=self.builder.settings.model or "",
+            options=Options(max_wait=self._options.get("max_wait", MOST_WAIT)),
         )
         self.relay = Relay(self.builder, config)
 

@@ -28,6 +28,8 @@ SERVICE = web.AppKey("service", Service)
 # The routes that need no key: the files of the page, and the way to it. A route is named as it was added, so that no
 # spelling of a path is taken for another one.
 _OPEN = frozenset({"/ui", "/ui/", "/ui/{name}"})
+# Paths of replies as clients of the three usual dialects write them, with their queries.
+_USUAL_PATHS = frozenset({"/v1/chat/completions", "/v1/messages", "/v1/messages?beta=true", "/v1/responses"})
 
 
 def make_app(service: Service) -> web.Application:
@@ -63,7 +65,15 @@ def make_app(service: Service) -> web.Application:
 
 def make_runner(app: web.Application) -> web.AppRunner:
     """What serves the application on the sites that are added to it."""
-    return GatewayRunner(app, app[SERVICE].settings)
+    service, handle_any = app[SERVICE], app._handle
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        # Most requests ask for replies. No other route has these paths, in any spelling, so none has to be looked for.
+        if request.method == "POST" and request.raw_path in _USUAL_PATHS:
+            return await handle_relayed(request, service)
+        return await handle_any(request)
+
+    return GatewayRunner(app, service.settings, handle)
 
 
 async def _check_caller(request: web.Request, handler: Handler, service: Service) -> web.StreamResponse:
