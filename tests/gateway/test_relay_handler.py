@@ -16,7 +16,7 @@ from asides.options import Options
 from asides.relay.observer import RelayObserver
 from asides.relay.relay import RelayExchange
 from asides.testing import Say, Stage
-from asides.testing.stage import Fail, Hang, Raw
+from asides.testing.stage import Fail, Hang, Raw, Scene
 from asides.values.messages import Prompt, user
 from tests.gateway.http_client import MODEL, Client, Held, ask, chat, gateway_before, message, wait_for
 from tests.loopback import serving, whole_response
@@ -128,7 +128,7 @@ def test_a_client_waits_for_a_provider_by_itself(dialect: str, stream: bool) -> 
 
 
 def test_a_gateway_waits_as_long_as_it_is_told_to() -> None:
-    answers = [Fail(status=429, retry_after=2), Say(text="42")]
+    answers: list[Scene] = [Fail(status=429, retry_after=2), Say(text="42")]
     with Stage(answers) as stage, gateway_before(stage, options=Options(max_wait=3.0)) as gateway:
         assert ask(gateway, "POST", "/v1/chat/completions", chat()).status == 200
     with Stage(answers) as stage, gateway_before(stage) as gateway:
