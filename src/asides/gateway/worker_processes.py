@@ -151,6 +151,9 @@ class _Parent:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_START_SECONDS):
                     line = await process.stdout.readline()
+                    if not line:
+                        # It is ending by itself, with an exit code of its own.
+                        await process.wait()
         if line:
             self._ready.add(number)
             self._failed_starts = 0

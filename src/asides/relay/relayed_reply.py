@@ -117,7 +117,8 @@ class RelayedReply:
         caller = self._caller
         read, make_writer = self._find_form()
         served, unreadable = read_request(read, caller)
-        own = read_request_options(served.prompt.extra.pop(FIELD, None) if served else None, caller.config)
+        given = served.prompt.extra.pop(FIELD, None) if served else None
+        own = read_request_options(given, caller.config, caller.builder.visibility)
         if served is not None and is_load_request(served, caller.dialect):
             return (yield from _answer_load(caller, served, make_writer))
         asked = served or read_shallow(caller)
