@@ -52,6 +52,7 @@ def test_of_too_many_open_ones_the_oldest_are_forgotten_and_their_ends_do_no_har
     infos = [_info(f"{number}") for number in range(6)]
     observers = [recent.begin(info) for info in infos]
     for info, observer in zip(infos, observers, strict=True):
+        assert observer is not None
         observer.see_events([TextDelta("x")])
         recent.end(info, DONE)
     assert _names(recent) == ["3", "4", "5"]
@@ -74,6 +75,7 @@ def test_memory_stays_flat_over_many_requests() -> None:
     for number in range(5000):
         info = _info(str(number))
         observer = recent.begin(info)
+        assert observer is not None
         observer.see_events([ThinkingDelta("x"), TextDelta("y")])
         recent.end(info, DONE)
     assert len(recent._sizes) == len(recent._ended) == 1000
