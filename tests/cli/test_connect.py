@@ -248,8 +248,18 @@ def test_a_broken_file_is_refused_with_its_place(connect: Run, home: Path) -> No
     assert f"{path} cannot be read: line 1, column 9: a value is missing. Nothing was changed." in ended.err
 
 
-def test_undo_needs_no_model(capsys: Captured, home: Path) -> None:
-    here(capsys, "connect", "opencode", "--write", "--model", MODEL)
-    ended = here(capsys, "connect", "opencode", "--undo")
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini", "qwen", "opencode"])
+def test_undo_needs_no_model_and_no_key(capsys: Captured, home: Path, name: str) -> None:
+    before = {path for path in home.rglob("*") if path.is_file()}
+    here(capsys, "connect", name, "--write", "--model", "groq:first", "--key-env", "MY_KEY")
+    here(capsys, "connect", name, "--write", "--model", MODEL)
+    ended = here(capsys, "connect", name, "--undo")
     assert (ended.code, "removed" in ended.err) == (0, True)
-    assert not (home / ".config" / "opencode" / "opencode.json").exists()
+    left = {path for path in home.rglob("*") if path.is_file()} - before
+    assert {path.name for path in left} == {".clients.lock"}
+
+
+def test_a_name_without_a_provider_is_told_where_it_leads(capsys: Captured) -> None:
+    ended = here(capsys, "connect", "claude", "--model", "gemini")
+    assert ended.code == 0
+    assert "the gateway takes it for a model of Anthropic, and no key for that is known here" in ended.err

@@ -266,11 +266,11 @@ def test_a_switch_of_the_bodies_reaches_other_readers() -> None:
 
 
 def test_a_gateway_that_ends_does_not_wait_for_readers() -> None:
-    with inspect(_think()) as inspected, inspected.follow() as feed:
+    with inspect(_think(), drain_seconds=40.0) as inspected, inspected.follow() as feed:
         inspected.ask()
         began = time.monotonic()
         inspected.gateway.close()
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - began < 30
         feed.wait(lambda feed: feed.is_over)
 
 
@@ -327,7 +327,7 @@ def test_the_switch_needs_json_so_that_no_form_of_another_site_can_send_it() -> 
 def _run(command: str, inspected: Inspected, folder: Path, key: str) -> subprocess.CompletedProcess[str]:
     environ = {"PATH": "/usr/bin:/bin", "ASIDES_GATEWAY_KEY": key, "HOME": str(folder)}
     return subprocess.run(
-        ["/bin/sh", "-c", command], env=environ, cwd=folder, capture_output=True, text=True, timeout=20, check=False
+        ["/bin/sh", "-c", command], env=environ, cwd=folder, capture_output=True, text=True, timeout=50, check=False
     )
 
 

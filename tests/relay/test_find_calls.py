@@ -38,7 +38,7 @@ def test_the_error_says_which_route_to_add() -> None:
     assert response.status == 401
     message = response.json["error"]["message"]
     assert "ANTHROPIC_API_KEY" in message
-    assert '[routes."claude-*"] targets = ["openai:gpt-5"]' in message
+    assert '[routes."claude-*"] and, below it, targets = ["openai:gpt-5"]' in message
     assert "api_key=" not in message
     strangers = ask(stand(), "claude-haiku-4-5-20251001", tenant="a").json["error"]["message"]
     assert "ask whoever runs this relay" in strangers

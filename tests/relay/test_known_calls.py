@@ -35,38 +35,35 @@ def ask(text: str = "hi", **fields: object) -> Prompt:
 
 def test_a_second_request_gets_the_call_of_the_first_with_its_own_prompt() -> None:
     known = KnownCalls()
-    first = known.build("host:m", 1, ask("one"), False, Counted(ask("one")))
+    first = known.build("host:m", 1, ask("one"), False, 0.0, Counted(ask("one")))
     second_builder = Counted(ask("two"))
-    second = known.build("host:m", 1, ask("two"), False, second_builder)
+    second = known.build("host:m", 1, ask("two"), False, 0.5, second_builder)
     assert second_builder.count == 0
     assert (first.prompt.messages[0].text, second.prompt.messages[0].text) == ("one", "two")
     assert second.target is first.target
     streamed = Counted(ask("three"), stream=True)
-    assert known.build("host:m", 1, ask("three"), True, streamed).prompt.stream
+    assert known.build("host:m", 1, ask("three"), True, 0.5, streamed).prompt.stream
     other = Counted(ask("four"))
-    known.build("host:m", 2, ask("four"), False, other)
+    known.build("host:m", 2, ask("four"), False, 0.5, other)
     assert (streamed.count, other.count) == (1, 1)
 
 
 def test_a_prompt_that_takes_part_in_its_call_is_built_each_time() -> None:
     known = KnownCalls()
-    known.build("host:m", 1, ask(), False, Counted(ask()))
+    known.build("host:m", 1, ask(), False, 0.0, Counted(ask()))
     prompt = ask(tools=(Tool("look", parameters={"type": "object"}),))
     build = Counted(prompt)
     for _ in range(2):
-        assert known.build("host:m", 1, prompt, False, build).prompt.tools == prompt.tools
+        assert known.build("host:m", 1, prompt, False, 0.0, build).prompt.tools == prompt.tools
     assert build.count == 2
 
 
 def test_a_key_that_changes_counts_a_second_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr("asides.relay.known_calls.time.monotonic", lambda: now[0])
     known = KnownCalls()
     keys: list[str] = []
     for key, seconds in (("old", 0.0), ("new", 0.5), ("new", 1.1)):
         monkeypatch.setenv("HOST_API_KEY", key)
-        now[0] = 100.0 + seconds
-        call = known.build("host:m", 1, ask(), False, Counted(ask()))
+        call = known.build("host:m", 1, ask(), False, 100.0 + seconds, Counted(ask()))
         assert isinstance(call.key, Secret)
         keys.append(call.key.reveal())
     assert keys == ["old", "old", "new"]
@@ -76,5 +73,5 @@ def test_it_does_not_grow_without_end() -> None:
     known = KnownCalls()
     build = Counted(ask())
     for number in range(1000):
-        known.build(f"host:{number}", 1, ask(), False, build)
+        known.build(f"host:{number}", 1, ask(), False, 0.0, build)
     assert len(known._calls) <= 256

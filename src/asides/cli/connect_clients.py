@@ -6,6 +6,7 @@ Every client is a row with the version that it was checked with, its date and it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -64,6 +65,8 @@ class ConfigFile(NamedTuple):
     """Tables that are all ours."""
     absent: tuple[ValuePath, ...] = ()
     """What it may not have beside these values, such as a key from another source."""
+    named: tuple[ValuePath, ValuePath] | None = None
+    """An object with an entry of ours, and the value that has that entry's name: the next model has another."""
 
 
 class Setup(NamedTuple):
@@ -175,8 +178,8 @@ def _build_gemini(access: Access, home: Path, environ: Mapping[str, str]) -> Set
     folder = Path(environ.get("GEMINI_CLI_HOME") or home) / ".gemini"
     key = access.key
     values: dict[ValuePath, Any] = {("security", "auth", "selectedType"): "gemini-api-key"}
+    presets = ("modelConfigs", "customAliases")
     if access.model is not None:
-        presets = ("modelConfigs", "customAliases")
         values["model", "name"] = access.model
         # A preset of its name makes it ask for thinking.
         values[*presets, access.model] = {"extends": "chat-base-3", "modelConfig": {"model": access.model}}
@@ -190,7 +193,7 @@ def _build_gemini(access: Access, home: Path, environ: Mapping[str, str]) -> Set
     if isinstance(key, str):
         variables["GEMINI_API_KEY",] = key
     files = (
-        ConfigFile(folder / "settings.json", "json", values, defaults),
+        ConfigFile(folder / "settings.json", "json", values, defaults, named=(presets, ("model", "name"))),
         ConfigFile(folder / ".env", "env", variables, absent=() if isinstance(key, str) else (("GEMINI_API_KEY",),)),
     )
     return Setup(
@@ -264,8 +267,14 @@ def _build_qwen(access: Access, home: Path, environ: Mapping[str, str]) -> Setup
     return Setup(variables, (file,), "qwen --auth-type openai", tuple(notes))
 
 
+def _find_container_url(url: str) -> str:
+    """The address of a gateway of this machine as a container sees it."""
+    return re.sub(r"^(https?://)(127(?:\.\d+){3}|localhost|\[::1\])(?=[:/]|$)", r"\1host.docker.internal", url)
+
+
 def _build_openwebui(access: Access, home: Path, environ: Mapping[str, str]) -> Setup:
     del home, environ
+    reach = "A gateway is reached from there only with --host 0.0.0.0 and a key"
     later = "Later: Admin Panel → Settings → Connections → OpenAI API"
     return Setup(
         {"OPENAI_API_BASE_URL": f"{access.url}/v1", "OPENAI_API_KEY": access.key, "ENABLE_OLLAMA_API": "false"},
@@ -273,7 +282,7 @@ def _build_openwebui(access: Access, home: Path, environ: Mapping[str, str]) -> 
         "open-webui serve",
         (
             f"Its variables count at its first start only. {later}, with {access.url}/v1 as the URL.",
-            "In a container, the gateway is at http://host.docker.internal: start it with --host 0.0.0.0 and a key.",
+            f"In a container, {_find_container_url(access.url)}/v1 is the URL. {reach}.",
         ),
     )
 

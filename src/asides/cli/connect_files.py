@@ -63,10 +63,11 @@ def write_file(file: ConfigFile) -> Written:
             for path, value in wanted.items()
             if look_up(document, path) != value
         )
-        gone = [path for path in file.absent if look_up(document, path) is not None]
-        changes += tuple(Change(path, look_up(document, path), None) for path in gone)
         backup = _name_backup(file.path)
         kept = _read_backup(backup)
+        absent = file.absent if kept is None else (*file.absent, *_find_named(file, document, backup))
+        gone = [path for path in absent if path not in wanted and look_up(document, path) is not None]
+        changes += tuple(Change(path, look_up(document, path), None) for path in gone)
         if changes:
             form = _FORMATS[file.format]
             after = _edit(file, lambda: form.remove(form.set(text, wanted), gone))
@@ -91,7 +92,8 @@ def restore_file(file: ConfigFile) -> Written:
         original = _parse(kept or "", file._replace(path=backup))
         document = _parse(text, file)
         owned = [path for path in file.owned if look_up(original, path) is None]
-        paths = [path for path in (*file.values, *file.defaults, *file.absent) if not _is_inside(path, owned)]
+        written = dict.fromkeys((*file.values, *file.defaults, *file.absent, *_find_named(file, document, backup)))
+        paths = [path for path in written if not _is_inside(path, owned)]
         before = {path: look_up(original, path) for path in paths}
         returned = {path: value for path, value in before.items() if value is not None}
         gone = [*owned, *(path for path, value in before.items() if value is None)]
@@ -113,6 +115,16 @@ def restore_file(file: ConfigFile) -> Written:
             write_private_file(file.path, after.encode(), what)
         _unlink(backup)
         return Written(file.path, changes)
+
+
+def _find_named(file: ConfigFile, document: Any, backup: Path) -> tuple[ValuePath, ...]:
+    """The entry of an earlier model, if the file as it was had none of this name."""
+    name = None if file.named is None else look_up(document, file.named[1])
+    if file.named is None or not isinstance(name, str):
+        return ()
+    path = (*file.named[0], name)
+    original = _parse(_read(backup) or "", file._replace(path=backup))
+    return (path,) if look_up(original, path) is None else ()
 
 
 def _hold_lock(what: str) -> AbstractContextManager[None]:

@@ -1,4 +1,4 @@
-"""The log of a gateway: one line for each request, as text or as JSON, without content and keys.
+"""The log of a gateway: one line for each request, as text or as JSON, without content or keys.
 
 `AccessLog` writes to the logger "asides.access"; `start_log` sends it and our other loggers to stderr. Nothing that a
 client chose can forge a line, or hide a part of one. Not here: figures (metrics).
@@ -6,13 +6,17 @@ client chose can forge a line, or hide a part of one. Not here: figures (metrics
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import queue
 import re
 import sys
-from collections.abc import Mapping
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from logging.handlers import QueueHandler, QueueListener
 from typing import Any
 
@@ -21,14 +25,19 @@ import msgspec
 from asides.gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
 from asides.values.errors import redact_keys
 from asides.values.gateway_table import LogFormat
-from asides.values.notices import escape_controls
+from asides.values.notices import Notice, escape_controls
 
 _access = logging.getLogger("asides.access")
-_OURS = logging.getLogger("asides")
+_ours = logging.getLogger("asides")
 _LONGEST = 200
 _MOST_NOTICES = 10
 # A reader that is slow, such as a full disk, must not hold up replies: beyond this many lines, lines are lost.
 _MOST_LINES = 10_000
+_LONGEST_WORD, _MOST_WORDS = 32, 256
+_FLUSH_SECONDS = 0.05
+"""The lines of so long are handed to the thread that writes them at once: waking it costs more than a line."""
+# What a pipe takes in one piece; a line is shorter than the rest.
+_MOST_AT_ONCE = 2048
 _PLAIN = re.compile(r"[^\s\"\\=]+")
 
 
@@ -37,7 +46,11 @@ class AccessLog(RequestWatcher):
 
     def end(self, info: RequestInfo, end: RequestEnd) -> None:
         """Log one request. Its fields are in the record's `access`, for handlers of others."""
-        if _access.isEnabledFor(logging.INFO):
+        if not _access.isEnabledFor(logging.INFO):
+            return
+        if _listeners and (handler := _listeners[0][1]).is_alone():
+            handler.add(_collect(info, end))
+        else:
             fields = describe_request(info, end)
             _access.info("%s", _Line(fields), extra={"access": fields})
 
@@ -56,6 +69,11 @@ class _Line:
 
 def describe_request(info: RequestInfo, end: RequestEnd) -> dict[str, Any]:
     """What the log tells of a request, by name. No text in it is longer than a line, or moves the cursor."""
+    return _clean_fields(_collect(info, end))
+
+
+def _collect(info: RequestInfo, end: RequestEnd) -> dict[str, Any]:
+    """What the log tells of a request, as it is: nothing of it holds the request or its reply."""
     fields: dict[str, Any] = {
         "id": info.id,
         "from": info.address,
@@ -79,13 +97,25 @@ def describe_request(info: RequestInfo, end: RequestEnd) -> dict[str, Any]:
             "attempts": outcome.attempts,
             "restored": outcome.restored,
             "missed": outcome.missed,
-            "notices": list(dict.fromkeys(notice.code for notice in outcome.notices))[:_MOST_NOTICES],
+            "notices": _list_codes(outcome.notices) if outcome.notices else None,
             "error": None if outcome.error is None else type(outcome.error).__name__,
         }
         if usage is not None:
-            names = ("input", "output", "thinking", "cached")
-            fields |= {f"{name}_tokens": getattr(usage, name) for name in names}
-    return {name: _clean(value) for name, value in fields.items() if value not in (None, "", [], ())}
+            fields["input_tokens"], fields["output_tokens"] = usage.input, usage.output
+            fields["thinking_tokens"], fields["cached_tokens"] = usage.thinking, usage.cached
+    return fields
+
+
+def _list_codes(notices: Iterable[Notice]) -> list[str]:
+    return list(dict.fromkeys(notice.code for notice in notices))[:_MOST_NOTICES]
+
+
+def _clean_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _clean(value) for name, value in fields.items() if value is not None and value != ""}
+
+
+_clean_words: set[str] = set()
+"""Short texts that need no cleaning: most requests repeat them. Ids are longer."""
 
 
 def _clean(value: Any) -> Any:
@@ -93,9 +123,16 @@ def _clean(value: Any) -> Any:
         return [_clean(each) for each in value]
     if not isinstance(value, str):
         return value
+    if value in _clean_words:
+        return value
     shown = value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…"
     # A key that someone wrote into a path, or sent as a model.
-    return escape_controls(redact_keys(shown))
+    shown = escape_controls(redact_keys(shown))
+    if shown == value and len(value) <= _LONGEST_WORD:
+        if len(_clean_words) >= _MOST_WORDS:
+            _clean_words.clear()
+        _clean_words.add(value)
+    return shown
 
 
 def write_line(fields: Mapping[str, Any]) -> str:
@@ -105,12 +142,14 @@ def write_line(fields: Mapping[str, Any]) -> str:
     named = {name: value for name, value in fields.items() if name not in ("from", "method", "path", "status", "ms")}
     if named.get("ended") == "done":
         del named["ended"]
-    words += [f"{name}={_quote(_join(value))}" for name, value in named.items() if value != 0]
+    words += [f"{name}={_write_value(value)}" for name, value in named.items() if value != 0]
     return " ".join(map(str, words))
 
 
-def _join(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+def _write_value(value: Any) -> str:
+    if isinstance(value, list):
+        return _quote(",".join(map(str, value)))
+    return _quote(value) if isinstance(value, str) else str(value)
 
 
 def _quote(text: str) -> str:
@@ -127,34 +166,95 @@ class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         level = "" if record.levelno == logging.INFO else f"{record.levelname.lower()}: "
         # Other loggers may quote what a server sent.
-        return f"{_format_time(record)} {level}{escape_controls(record.getMessage())}"
+        return f"{_format_time(record.created)} {level}{escape_controls(record.getMessage())}"
 
 
 class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        fields = {"time": _format_time(record), "level": record.levelname.lower(), "log": record.name}
+        fields = {"time": _format_time(record.created), "level": record.levelname.lower(), "log": record.name}
         access = getattr(record, "access", None)
         fields |= {"message": escape_controls(record.getMessage())} if access is None else access
         return msgspec.json.encode(fields).decode()
 
 
-def _format_time(record: logging.LogRecord) -> str:
-    return f"{datetime.fromtimestamp(record.created, UTC):%Y-%m-%dT%H:%M:%S}.{int(record.msecs):03d}Z"
+def _write_text(at: float, fields: dict[str, Any]) -> str:
+    return f"{_format_time(at)} {write_line(fields)}"
+
+
+def _write_json(at: float, fields: dict[str, Any]) -> str:
+    first = {"time": _format_time(at), "level": "info", "log": _access.name}
+    return msgspec.json.encode(first | fields).decode()
+
+
+def _format_time(seconds: float) -> str:
+    whole = int(seconds)
+    return f"{_format_second(whole)}.{int((seconds - whole) * 1000):03d}Z"
+
+
+@lru_cache(maxsize=4)
+def _format_second(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 class _StderrHandler(logging.Handler):
-    """Writes each record in one piece, so that the lines of several processes do not mix."""
+    """Writes each record in one piece, so that the lines of several processes do not mix; lines of requests first."""
+
+    def __init__(self, form: LogFormat) -> None:
+        super().__init__()
+        self.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
+        self._write = _write_json if form == "json" else _write_text
+        self.requests: deque[tuple[float, dict[str, Any]]] = deque()
+        """The requests that have ended, and when. One thread adds to it, another one takes from it."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        requests = self.requests
         with suppress(OSError, ValueError):  # Nobody reads it any more.
-            sys.stderr.write(self.format(record) + "\n")
+            while requests:
+                lines: list[str] = []
+                size = 0
+                while requests and size < _MOST_AT_ONCE:
+                    at, fields = requests.popleft()
+                    lines.append(f"{self._write(at, _clean_fields(fields))}\n")
+                    size += len(lines[-1])
+                sys.stderr.write("".join(lines))
+            if record is not _WAKE:
+                sys.stderr.write(f"{self.format(record)}\n")
             sys.stderr.flush()
 
 
 class _Queue(QueueHandler):
     """Hands records to the thread that writes them. One too many is lost, and counted."""
 
-    lost = 0
+    def __init__(self, lines: queue.Queue[Any], writer: _StderrHandler) -> None:
+        super().__init__(lines)
+        self._requests = writer.requests
+        self._is_due = False
+        self.lost = 0
+
+    def is_alone(self) -> bool:
+        """Whether nobody else takes the lines of requests."""
+        return not _access.handlers and not _access.filters and len(_ours.handlers) == 1 and not _ours.propagate
+
+    def add(self, fields: dict[str, Any]) -> None:
+        """Take a request that has ended."""
+        if len(self._requests) >= _MOST_LINES:
+            self.lost += 1
+            return
+        self._requests.append((time.time(), fields))
+        if not self._is_due:
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:
+                self.wake()
+            else:
+                self._is_due = True
+                loop.call_later(_FLUSH_SECONDS, self.wake)
+
+    def wake(self) -> None:
+        """Let the thread write the requests."""
+        self._is_due = False
+        with suppress(queue.Full):  # Then it is awake.
+            self.queue.put_nowait(_WAKE)
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
         # Written in this process, so nothing has to be made ready for another one; but words must not change any more.
@@ -170,6 +270,8 @@ class _Queue(QueueHandler):
             self.lost += 1
 
 
+_WAKE = logging.makeLogRecord({"name": _access.name, "levelno": logging.INFO})
+"""Stands for the requests that were added, and for nothing else."""
 _listeners: list[tuple[QueueListener, _Queue, queue.Queue[Any]]] = []
 
 
@@ -178,14 +280,13 @@ def start_log(form: LogFormat) -> None:
     if _listeners:
         return
     lines: queue.Queue[Any] = queue.Queue(_MOST_LINES)
-    writer = _StderrHandler()
-    writer.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
-    handler = _Queue(lines)
+    writer = _StderrHandler(form)
+    handler = _Queue(lines, writer)
     listener = QueueListener(lines, writer)
     listener.start()
-    _OURS.addHandler(handler)
-    _OURS.setLevel(logging.WARNING if form == "off" else logging.INFO)
-    _OURS.propagate = False
+    _ours.addHandler(handler)
+    _ours.setLevel(logging.WARNING if form == "off" else logging.INFO)
+    _ours.propagate = False
     _listeners.append((listener, handler, lines))
 
 
@@ -193,12 +294,13 @@ def flush_log() -> None:
     """Write what has not been written yet, and end the log. A reader that takes too long gets no more."""
     while _listeners:
         listener, handler, lines = _listeners.pop()
-        _OURS.removeHandler(handler)
+        _ours.removeHandler(handler)
+        handler.wake()
         if handler.lost:
             with suppress(queue.Full):
                 lost = logging.makeLogRecord({"name": "asides.gateway", "levelno": logging.WARNING})
                 lost.levelname, lost.msg = "WARNING", f"{handler.lost} lines of the log were lost"
-                lines.put_nowait(lost)
+                lines.put(lost, timeout=1.0)
         with suppress(queue.Full):
             lines.put(None, timeout=1.0)
         if (thread := listener._thread) is not None:

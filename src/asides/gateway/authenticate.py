@@ -186,7 +186,7 @@ def write_cors_headers(origin: str) -> dict[str, str]:
 
 
 def write_preflight_headers(origin: str, asked: Mapping[str, str]) -> dict[str, str]:
-    """The headers of the answer to a browser that asks before it sends. `asked`: the headers of its request."""
+    """The headers of the answer to a preflight. `asked`: the headers of its request."""
     headers = write_cors_headers(origin)
     headers["access-control-allow-methods"] = "GET, HEAD, POST, PUT, PATCH, DELETE"
     headers["access-control-allow-headers"] = asked.get("Access-Control-Request-Headers", "")[:_LONGEST_KEY]

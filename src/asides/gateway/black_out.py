@@ -1,5 +1,5 @@
 """Requests as the inspector may show them: `black_out(body, …)` gives JSON without keys, seals, envelopes, and thinking
-that may not be seen; `show_address` and `show_headers` have no secrets.
+that may not be seen; `show_address`, `show_headers` and `SentHead` have no secrets.
 
 Fields are found by their structure, whatever the dialect. Not here: when bodies are kept (seen_request).
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import msgspec
@@ -161,3 +161,18 @@ def show_headers(headers: Mapping[str, str]) -> dict[str, str]:
         name: escape_controls(value)[:_MOST_CHARACTERS] if name.lower().startswith(_SHOWN_HEADERS) else HIDDEN
         for name, value in headers.items()
     }
+
+
+class SentHead(NamedTuple):
+    """The head of a request to a provider, which has no key yet, and figures about it."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    model: str
+    figures: dict[str, Any]
+
+    def show(self) -> dict[str, Any]:
+        """It as it may be shown."""
+        shown = {"method": self.method, "url": show_address(self.url), "model": self.model}
+        return {**shown, "headers": show_headers(self.headers), **self.figures}

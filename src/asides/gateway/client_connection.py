@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
 
 import msgspec
 from aiohttp import web
@@ -16,7 +17,9 @@ from aiohttp import web
 from asides.gateway.authenticate import SAFE_HEADERS
 from asides.gateway.gateway_settings import GatewaySettings
 
-_log = logging.getLogger("asides")
+Handle: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_log = logging.getLogger("asides.gateway")
 _KEEPALIVE_SECONDS = 75.0
 """How long a connection may rest between two requests. Longer than the proxies that are usual in front."""
 _MOST_LINE = 64 * 1024
@@ -69,9 +72,8 @@ class _Connection(web.RequestHandler):
         words = _FAULT if status >= 500 else _UNREADABLE
         kind = "api_error" if status >= 500 else "invalid_request_error"
         body = {"type": "error", "error": {"type": kind, "message": words, "code": None, "param": None}}
-        response = web.Response(
-            status=status, body=msgspec.json.encode(body), headers={**SAFE_HEADERS, "content-type": "application/json"}
-        )
+        headers = {**SAFE_HEADERS, "server": "asides", "content-type": "application/json"}
+        response = web.Response(status=status, body=msgspec.json.encode(body), headers=headers)
         response.force_close()
         return response
 
@@ -114,7 +116,9 @@ class _Server(web.Server):
 class GatewayRunner(web.AppRunner):
     """What serves an application on the sites that are added to it."""
 
-    def __init__(self, app: web.Application, settings: GatewaySettings) -> None:
+    def __init__(self, app: web.Application, settings: GatewaySettings, handle: Handle) -> None:
+        """`handle`: answers each request, as the application would."""
+        self._handle = handle
         super().__init__(
             app,
             # A client that leaves ends its request, and with it the request to the provider.
@@ -135,4 +139,5 @@ class GatewayRunner(web.AppRunner):
         server = await super()._make_server()
         # aiohttp has no other way to a connection of one's own.
         server.__class__ = _Server
+        server.request_handler = self._handle  # type: ignore[assignment] # its requests are those of an application
         return server

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 from aiohttp import web
 from prometheus_client import (
@@ -36,6 +37,8 @@ from asides.relay.state.restore_state import STORE_FAILED
 from asides.values.events import Event, TextDelta, ThinkingDelta, ToolCallDelta
 from asides.values.notices import Notice
 from asides.values.usage import Usage
+
+_Metric = TypeVar("_Metric", Counter, Histogram)
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 _FOLDER_PREFIX = "asides-metrics-"
@@ -62,6 +65,8 @@ class Metrics(RequestWatcher):
         self._codes: set[str] = set()
         self._seen: dict[str, _Seen] = {}
         """What was seen of the requests under way, by their ids."""
+        self._known: dict[tuple[Any, ...], Any] = {}
+        """Figures with labels, by what they belong to and their labels."""
         self._registry = registry = CollectorRegistry()
         self._requests = Counter(
             "asides_requests",
@@ -130,12 +135,12 @@ class Metrics(RequestWatcher):
             if seen.times:
                 self._streams.dec()
             for name, seconds in seen.times.items():
-                self._times[name].labels(provider).observe(seconds)
+                self._find(self._times[name], provider).observe(seconds)
         dialect = info.dialect if info.dialect in DIALECTS else OTHER
         mode = "none" if outcome is None else outcome.mode
         status = "left" if end.how == "left" else f"{end.status // 100}xx" if 100 <= end.status < 600 else OTHER
-        self._requests.labels(dialect, provider, mode, status).inc()
-        self._times["request"].labels(provider).observe(end.seconds)
+        self._find(self._requests, dialect, provider, mode, status).inc()
+        self._find(self._times["request"], provider).observe(end.seconds)
         if outcome is None:
             return
         if outcome.reply is not None:
@@ -145,9 +150,9 @@ class Metrics(RequestWatcher):
         if outcome.missed:
             self._missed.inc(outcome.missed)
         if outcome.attempts:
-            self._attempts.labels(provider).inc(outcome.attempts)
+            self._find(self._attempts, provider).inc(outcome.attempts)
             if outcome.attempts > 1:
-                self._retries.labels(provider).inc(outcome.attempts - 1)
+                self._find(self._retries, provider).inc(outcome.attempts - 1)
         if outcome.notices:
             self._count_notices(outcome.notices)
 
@@ -162,7 +167,7 @@ class Metrics(RequestWatcher):
     def _count_tokens(self, provider: str, usage: Usage) -> None:
         for kind in _TOKENS:
             if number := getattr(usage, kind):
-                self._tokens.labels(provider, kind).inc(number)
+                self._find(self._tokens, provider, kind).inc(number)
 
     def _count_notices(self, notices: Sequence[Notice]) -> None:
         for notice in notices:
@@ -176,7 +181,14 @@ class Metrics(RequestWatcher):
                 if len(self._codes) >= _MOST_CODES or not _CODE.fullmatch(code):
                     code = OTHER
                 self._codes.add(code)
-            self._notices.labels(code).inc()
+            self._find(self._notices, code).inc()
+
+    def _find(self, metric: _Metric, *labels: str) -> _Metric:
+        """A figure by its labels. All labels have few values, so that those that were found are kept."""
+        found: _Metric | None = self._known.get(key := (metric, labels))
+        if found is None:
+            found = self._known[key] = metric.labels(*labels)
+        return found
 
     def _find_provider(self, model: str) -> str:
         """The provider of a target; "none" if none was asked."""

@@ -118,11 +118,11 @@ def list_models(builder: CallBuilder) -> tuple[PageModel, ...]:
     names = [model.id for model in list_known_models(builder)]
     if builder.settings.model is not None:
         names.insert(0, builder.settings.model)
-    described = (describe_model(name, builder) for name in list(dict.fromkeys(names))[:MOST_MODELS])
+    described = (show_model(name, builder) for name in list(dict.fromkeys(names))[:MOST_MODELS])
     return tuple(model for model in described if model is not None)
 
 
-def describe_model(name: str, builder: CallBuilder) -> PageModel | None:
+def show_model(name: str, builder: CallBuilder) -> PageModel | None:
     """What is known about the model that a name leads to; None if the name leads nowhere."""
     try:
         target = find_route(name, builder, "", "").targets[0]

@@ -108,9 +108,11 @@ class RecentRequests(RequestWatcher):
 
     def _note(self, seen: SeenRequest) -> None:
         """A request has changed."""
-        if seen.id not in self._sizes:
+        size = self._sizes.get(seen.id)
+        if size is None:
             return  # It was one of too many.
-        self._measure(seen)
+        if size != seen.size:
+            self._measure(seen)
         self._revision += 1
         seen.revision = self._revision
         for feed in self._feeds.get(seen.tenant, ()):

@@ -14,9 +14,9 @@ from urllib.parse import quote as quote_path
 
 import msgspec
 
+from asides.gateway.gateway_keys import VARIABLE as KEY_VARIABLE
 from asides.relay.relay_request import RelayRequest
 
-KEY_VARIABLE = "ASIDES_GATEWAY_KEY"
 BODY_FILE = "request.json"
 # Some systems take no longer argument, and nobody pastes one.
 _MOST_BODY = 100_000
@@ -40,6 +40,8 @@ def select_repeated(request: RelayRequest | None) -> Repeated:
     if request is None:
         return Repeated({}, "")
     headers = {name: request.headers[name][:_MOST_CHARACTERS] for name in _HEADERS if name in request.headers}
+    if not request.query:
+        return Repeated(headers, "")
     pairs = parse_qsl(request.query[:_MOST_CHARACTERS], keep_blank_values=True)
     return Repeated(headers, urlencode([pair for pair in pairs if pair[0] in _QUERY]))
 

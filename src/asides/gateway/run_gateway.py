@@ -1,6 +1,6 @@
 """Run one process of a gateway until it is told to end: `run_gateway(loaded)`.
 
-At the first SIGTERM or SIGINT it stops to listen, and ends when the replies under way have ended; at the second, at
+At the first SIGTERM or SIGINT it stops listening, and ends when the replies under way have ended; at the second, at
 once. Not here: what it answers (web_app), and several processes (worker_processes).
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import logging
 import os
 import signal
@@ -28,6 +29,8 @@ from asides.gateway.web_app import make_app, make_runner
 
 _log = logging.getLogger("asides.gateway")
 _BACKLOG = 1024
+_MOST_NEW_OBJECTS = 20_000
+"""The new objects after which Python looks for cycles. Hardly any of a request are in one, and looking takes time."""
 
 
 def run_gateway(
@@ -95,6 +98,7 @@ class _Process:
                 await web.SockSite(runner, each, backlog=_BACKLOG).start()
             loop = type(asyncio.get_running_loop()).__module__.partition(".")[0]
             _log.info("process %d serves %s (%s)", os.getpid(), name_address(self._sockets[0]), loop)
+            _spare_the_collector()
             self._announce(name_address(self._sockets[0]))
             await self._told_to_end.wait()
             app[DRAINING].set()
@@ -140,6 +144,13 @@ class _Process:
         if self._parent is not None and not os.read(self._parent, 1):
             remove_folder()
             _leave(1)
+
+
+def _spare_the_collector() -> None:
+    """Let Python look for cycles less often, and never among what this process has for good: modules and tables."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_MOST_NEW_OBJECTS, *gc.get_threshold()[1:])
 
 
 def is_terminal_gone() -> bool:

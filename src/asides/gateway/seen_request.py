@@ -14,7 +14,7 @@ import msgspec
 
 from asides.dialects.dialect import HttpRequest, ServedRequest
 from asides.flows.call import Call
-from asides.gateway.black_out import black_out, show_address, show_headers
+from asides.gateway.black_out import SentHead, black_out
 from asides.gateway.page_messages import show_cost
 from asides.gateway.repeat_as_curl import select_repeated
 from asides.gateway.watcher import RequestEnd, RequestInfo
@@ -137,7 +137,7 @@ class SeenRequest(RelayObserver):
         self._events: dict[type, int] = {}
         self._turns: tuple[RestoredTurn, ...] = ()
         self._decisions: tuple[Decision, ...] = ()
-        self._sent: list[Json] = []
+        self._sent: list[SentHead] = []
         self._last = 0
         self._attempts = 0
         self._repairs = 0
@@ -159,9 +159,11 @@ class SeenRequest(RelayObserver):
     @property
     def size(self) -> int:
         """The bytes that it takes in memory, about."""
+        size = _PLAIN_SIZE + _DECISION_SIZE * len(self._decisions)
+        if self._capture is None:
+            return size
         kept = 0 if self._request_body is None else self._request_body.size
-        kept += sum(body.size for body in self._sent_bodies)
-        return _PLAIN_SIZE + _DECISION_SIZE * len(self._decisions) + kept
+        return size + kept + sum(body.size for body in self._sent_bodies)
 
     @property
     def path(self) -> str:
@@ -233,9 +235,8 @@ class SeenRequest(RelayObserver):
         self._last = id(request)
         self._repairs += is_repaired
         if self._attempts <= _MOST_ATTEMPTS:
-            sent = {"method": request.method, "url": show_address(request.url), "model": self._model}
             figures = {"bytes": len(request.body), "after": self._elapsed(), "repaired": is_repaired}
-            self._sent.append({**sent, "headers": show_headers(request.headers), **figures})
+            self._sent.append(SentHead(request.method, request.url, request.headers, self._model, figures))
             if self._capture is not None:
                 self._sent_bodies.append(CapturedBody(request.body, self._capture, self._redact))
         self._changed(self)
@@ -349,7 +350,7 @@ class SeenRequest(RelayObserver):
             "decisions": [*map(_write_turn, self._turns), *map(_write_decision, self._decisions)],
             "notices": [_write_notice(notice) for notice in self._notices],
             "events": {_name_event(kind): count for kind, count in self._events.items()},
-            "sent": self._sent,
+            "sent": [sent.show() for sent in self._sent],
             "sent_bytes": self._sent_bytes,
             "has_bodies": self._capture is not None,
         }

@@ -5,10 +5,6 @@ Everything that no other handler has is a request for the relay. Not here: the h
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias
-
-import msgspec
 from aiohttp import web
 
 from asides.gateway.authenticate import (
@@ -22,6 +18,7 @@ from asides.gateway.client_connection import GatewayRunner
 from asides.gateway.conversations_api import add_routes as add_conversations
 from asides.gateway.health import HEALTH_PATHS, add_health
 from asides.gateway.metrics import METRICS_PATH
+from asides.gateway.page_requests import Handler, answer_error
 from asides.gateway.relay_handler import handle_relayed
 from asides.gateway.requests_api import add_routes as add_requests
 from asides.gateway.serve_page import add_routes as add_page
@@ -31,8 +28,8 @@ SERVICE = web.AppKey("service", Service)
 # The routes that need no key: the files of the page, and the way to it. A route is named as it was added, so that no
 # spelling of a path is taken for another one.
 _OPEN = frozenset({"/ui", "/ui/", "/ui/{name}"})
-
-Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+# Paths of replies as clients of the three usual dialects write them, with their queries.
+_USUAL_PATHS = frozenset({"/v1/chat/completions", "/v1/messages", "/v1/messages?beta=true", "/v1/responses"})
 
 
 def make_app(service: Service) -> web.Application:
@@ -68,7 +65,15 @@ def make_app(service: Service) -> web.Application:
 
 def make_runner(app: web.Application) -> web.AppRunner:
     """What serves the application on the sites that are added to it."""
-    return GatewayRunner(app, app[SERVICE].settings)
+    service, handle_any = app[SERVICE], app._handle
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        # Most requests ask for replies. No other route has these paths, in any spelling, so none has to be looked for.
+        if request.method == "POST" and request.raw_path in _USUAL_PATHS:
+            return await handle_relayed(request, service)
+        return await handle_any(request)
+
+    return GatewayRunner(app, service.settings, handle)
 
 
 async def _check_caller(request: web.Request, handler: Handler, service: Service) -> web.StreamResponse:
@@ -84,7 +89,7 @@ async def _check_caller(request: web.Request, handler: Handler, service: Service
         request.headers, request.rel_url.raw_query_string, is_open=is_open, is_preflight=asks_first
     )
     if isinstance(found, Refusal):
-        return _answer_error(found.status, found.code, found.message, found.headers)
+        return answer_error(found.message, found.code, found.status, found.headers)
     if not found.allowed_origin:
         return await handler(request)
     if asks_first:
@@ -99,24 +104,13 @@ async def _add_safe_headers(_: web.BaseRequest, response: web.StreamResponse) ->
     headers = response.headers
     for name, value in SAFE_HEADERS.items():
         headers.setdefault(name, value)
+    # Not the versions of what it runs on.
+    headers["server"] = "asides"
 
 
 async def _answer_unknown(_: web.Request) -> web.StreamResponse:
-    return _answer_error(404, "not_found", "nothing is here. To do: open /ui/.")
+    return answer_error("nothing is here. To do: open /ui/.", "not_found", 404)
 
 
 async def _expect_nothing(_: web.Request) -> None:
     pass
-
-
-def _answer_error(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> web.Response:
-    """An error as the page reads it."""
-    return web.Response(
-        status=status,
-        body=msgspec.json.encode({"error": {"message": message, "code": code}}),
-        headers={
-            "content-type": "application/json; charset=utf-8",
-            "cache-control": "no-store",
-            **(headers or {}),
-        },
-    )

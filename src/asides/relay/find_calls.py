@@ -76,10 +76,10 @@ def _explain(problem: ConfigError, model: str, route: Route | None, caller: Call
 
 
 def suggest_route(model: str, caller: Caller) -> str:
-    """The lines of the settings that lead a model, and those like it, to one that works."""
+    """The two lines of the settings that lead a model, and those like it, to one that works."""
     family = _FAMILY.match(model)
     pattern = f"{family[0]}-*" if family is not None and model.startswith(f"{family[0]}-") else model
     # Quotes and brackets of a stranger's name would break the line.
     pattern = re.sub(r"[^\w.:/*-]", "?", pattern)[:100]
     known = [each.id for each in list_known_models(caller.builder) if ":" in each.id]
-    return f'[routes."{pattern}"] targets = ["{next(iter(known), WITHOUT_A_KEY)}"]'
+    return f'[routes."{pattern}"] and, below it, targets = ["{next(iter(known), WITHOUT_A_KEY)}"]'

@@ -6,7 +6,6 @@ A call is built anew after a second, so that a key or a variable that has change
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
@@ -34,12 +33,14 @@ class KnownCalls:
         self._calls: dict[Hashable, tuple[Call, float]] = {}
         self._templates: dict[tuple[int, bool], tuple[Target, HttpRequest]] = {}
 
-    def build(self, model: str, place: Hashable, prompt: Prompt, stream: bool, build: Callable[[], Call]) -> Call:
-        """The call of a model for this prompt. `place`: what else decides it, beside the prompt. `build` builds it."""
+    def build(
+        self, model: str, place: Hashable, prompt: Prompt, stream: bool, now: float, build: Callable[[], Call]
+    ) -> Call:
+        """The call of a model for this prompt. `place`: what else decides it, beside the prompt. `now`: by a clock that
+        only goes forward. `build` builds it."""
         if not _is_plain(prompt):
             return build()
         key = (model, place, stream, prompt.thinking.wanted, prompt.thinking.show == "raw")
-        now = time.monotonic()
         known = self._calls.get(key)
         if known is not None and now - known[1] < _SECONDS:
             prompt = prompt if prompt.stream is stream else msgspec.structs.replace(prompt, stream=stream)

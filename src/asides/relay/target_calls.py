@@ -77,7 +77,7 @@ def _build_call(
         # A client of Responses asks its home for them, whatever asides would choose there.
         options = merge_options(options, Options(endpoint=endpoint))
     known = caller.known_calls
-    if known is None or is_home or not has_usual_options:
+    if known is None or caller.now is None or is_home or not has_usual_options:
         call = builder.build(model, prompt, options, stream=served.stream)
     else:
         # The options of a route are one object for all its requests.
@@ -86,6 +86,7 @@ def _build_call(
             id(options),
             prompt,
             served.stream,
+            caller.now,
             lambda: builder.build(model, prompt, options, stream=served.stream),
         )
     if endpoint is None or "endpoint" in options or call.target.dialect == caller.dialect:

@@ -48,6 +48,8 @@ def escape_controls(text: str) -> str:
     """Write control, format and invisible characters as \\xNN, \\uNNNN or \\UNNNNNNNN, so that no text of a model or a
     provider can forge a line or hide a part of it. Other characters stay; a second call changes nothing.
     """
+    if text.isascii() and text.isprintable():
+        return text
     return re.sub(_CONTROLS, _escape, text)
 
 

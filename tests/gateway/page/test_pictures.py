@@ -102,7 +102,7 @@ def _take(seen: Visit, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "scheme", "width", "height"),
-    [("page-chat", "light", 1280, 880), ("page-chat-dark", "dark", 1280, 880), ("page-phone", "light", 400, 860)],
+    [("page-chat", "light", 1280, 940), ("page-chat-dark", "dark", 1280, 940), ("page-phone", "light", 400, 860)],
 )
 def test_a_picture_of_the_chat(visit: Start, folder: Path, name: str, scheme: str, width: int, height: int) -> None:
     _note(folder)
