@@ -172,3 +172,42 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(file.path)
     with pytest.raises(ConfigError, match="cannot be read"):
         write_file(file)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize("form", ["json", "toml"])
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link", "dangling link"])
+def test_a_backup_that_is_none_of_ours_stops_before_anything_changes(
+    tmp_path: Path, form: FileFormat, kind: str
+) -> None:
+    file = make_file(tmp_path, form)
+    text = format_file(file).replace("a:b", "c:d")
+    file.path.parent.mkdir(parents=True, exist_ok=True)
+    file.path.write_text(text)
+    backup, other = file.path.with_name(file.path.name + BACKUP), tmp_path / "other"
+    if kind == "pipe":
+        os.mkfifo(backup)
+    elif kind == "folder":
+        backup.mkdir()
+    else:
+        if kind == "link":
+            other.write_text("precious")
+        backup.symlink_to(other)
+    for run in (write_file, restore_file):
+        with pytest.raises(ConfigError, match="Nothing was changed"):
+            run(file)
+        assert file.path.read_text() == text
+    assert (other.read_text() if other.exists() else "") == ("precious" if kind == "link" else "")
+
+
+@pytest.mark.parametrize("inner", ["[" * 50_000 + "]" * 50_000, "9" * 50_000, '{"a":' * 50_000 + "1" + "}" * 50_000])
+@pytest.mark.parametrize("form", ["json", "toml"])
+def test_a_file_that_no_parser_can_take_is_refused(tmp_path: Path, form: FileFormat, inner: str) -> None:
+    file = make_file(tmp_path, form)
+    file.path.parent.mkdir(parents=True, exist_ok=True)
+    text = f'{{"odd": {inner}}}' if form == "json" else f"odd = {inner}"
+    file.path.write_text(text)
+    with pytest.raises(ConfigError, match="Nothing was changed"):
+        write_file(file)
+    assert file.path.read_text() == text
+    assert not file.path.with_name(file.path.name + BACKUP).exists()

@@ -100,6 +100,25 @@ def test_requests_that_nobody_can_read_are_not_kept() -> None:
     assert len(recent._sizes) == 1
 
 
+def test_a_tenant_with_many_requests_drives_out_its_own() -> None:
+    recent = _make(most_requests=10, most_bytes=200_000)
+    for number in range(3):
+        _run(recent, f"b{number}", "bert")
+    for number in range(50):
+        _run(recent, f"a{number:02}", "anna")
+    assert (_names(recent, "bert"), _names(recent, "anna")) == (["b0", "b1", "b2"], [f"a{n}" for n in range(43, 50)])
+    recent.set_capture("anna", True)
+    for number in range(5):
+        _run(recent, f"large{number}", "anna", b"x" * 90_000)
+    assert _names(recent, "bert") == ["b0", "b1", "b2"]
+    assert "large4" in _names(recent, "anna")
+    for number in range(20):
+        _run(recent, f"c{number:02}", f"tenant {number}")
+    assert len(recent._sizes) == 10
+    assert recent._bytes == sum(recent._sizes.values()) == sum(recent._held.values())
+    assert len(recent._held) <= 10
+
+
 def test_tenants_do_not_meet() -> None:
     recent = _make()
     _run(recent, "one", "anna")

@@ -64,18 +64,20 @@ def write_file(file: ConfigFile) -> Written:
             if look_up(document, path) != value
         )
         backup = _name_backup(file.path)
-        absent = file.absent if not backup.exists() else (*file.absent, *_find_named(file, document, backup))
+        kept = _read_backup(backup)
+        absent = file.absent if kept is None else (*file.absent, *_find_named(file, document, backup))
         gone = [path for path in absent if path not in wanted and look_up(document, path) is not None]
         changes += tuple(Change(path, look_up(document, path), None) for path in gone)
         if changes:
             form = _FORMATS[file.format]
             after = _edit(file, lambda: form.remove(form.set(text, wanted), gone))
-            if not backup.exists():
+            if kept is None:
                 # An empty one says that there was no file.
                 write_private_file(backup, text.encode(), f"the backup {backup}")
                 _copy_mode(file.path, backup)
+                kept = text
             write_private_file(file.path, after.encode(), what)
-        return Written(file.path, changes, backup if _read(backup) else None)
+        return Written(file.path, changes, backup if kept else None)
 
 
 def restore_file(file: ConfigFile) -> Written:
@@ -84,7 +86,7 @@ def restore_file(file: ConfigFile) -> Written:
     with _hold_lock(what):
         text = _read(file.path)
         backup = _name_backup(file.path)
-        kept = _read(backup)
+        kept = _read_backup(backup)
         if text is None:
             return Written(file.path, ())
         original = _parse(kept or "", file._replace(path=backup))
@@ -159,10 +161,18 @@ def _read(path: Path) -> str | None:
         raise ConfigError(f"{path} is no text: byte {problem.start} is not UTF-8. Nothing was changed.") from None
 
 
+def _read_backup(path: Path) -> str | None:
+    """The file as it was before the first change; None if none is kept. It is read before anything is changed."""
+    if path.is_symlink():
+        # We make none: whoever did wants the file copied to another place, or another one taken for it.
+        raise ConfigError(f"{path} is a link, and no copy that we made. Nothing was changed. To do: remove it.")
+    return _read(path)
+
+
 def _parse(text: str, file: ConfigFile) -> Any:
     try:
         document = _FORMATS[file.format].parse(text)
-    except (ConfigError, tomllib.TOMLDecodeError) as problem:
+    except (ConfigError, ValueError, RecursionError) as problem:  # A ValueError: no TOML, or a number without an end.
         raise ConfigError(
             f"{file.path} cannot be read: {str(problem).rstrip('.')}. Nothing was changed. To do: repair it there."
         ) from None
@@ -174,8 +184,8 @@ def _parse(text: str, file: ConfigFile) -> Any:
 def _edit(file: ConfigFile, edit: Callable[[], str]) -> str:
     try:
         return edit()
-    except ConfigError as problem:
-        raise ConfigError(f"{file.path}: {problem} Nothing was changed.") from None
+    except (ConfigError, ValueError, RecursionError) as problem:
+        raise ConfigError(f"{file.path}: {str(problem).rstrip('.')}. Nothing was changed.") from None
 
 
 def _copy_mode(source: Path, target: Path) -> None:

@@ -46,6 +46,8 @@ class RecentRequests(RequestWatcher):
         self._ended: dict[str, SeenRequest] = {}
         self._sizes: dict[str, int] = {}
         self._bytes = 0
+        self._held: dict[str, int] = {}
+        """The bytes of each tenant."""
         self._capturing: set[str] = set()
         self._feeds: dict[str, set[ChangeFeed]] = {}
         """By tenant."""
@@ -77,15 +79,32 @@ class RecentRequests(RequestWatcher):
         return seen
 
     def _measure(self, seen: SeenRequest) -> None:
-        """Count what it takes, and drop the oldest where that is too much: first those that have ended."""
-        size = seen.size
-        self._bytes += size - self._sizes[seen.id]
-        self._sizes[seen.id] = size
+        """Count what it takes, and drop the oldest where that is too much: first those that have ended, and of several
+        tenants those of the one that holds most.
+        """
+        self._count(seen, seen.size)
         while len(self._sizes) > self._most_requests or (self._bytes > self._most_bytes and len(self._sizes) > 1):
             kept = self._ended or self._open
-            oldest = next(iter(kept))
-            del kept[oldest]
-            self._bytes -= self._sizes.pop(oldest)
+            oldest = self._find_oldest(kept)
+            del kept[oldest.id]
+            self._count(oldest, 0)
+            del self._sizes[oldest.id]
+
+    def _count(self, seen: SeenRequest, size: int) -> None:
+        more = size - self._sizes[seen.id]
+        self._sizes[seen.id] = size
+        self._bytes += more
+        held = self._held[seen.tenant] = self._held.get(seen.tenant, 0) + more
+        if not held:
+            del self._held[seen.tenant]
+
+    def _find_oldest(self, kept: dict[str, SeenRequest]) -> SeenRequest:
+        if len(self._held) > 1:
+            most = max(self._held, key=self._held.__getitem__)
+            for seen in kept.values():
+                if seen.tenant == most:
+                    return seen
+        return next(iter(kept.values()))
 
     def _note(self, seen: SeenRequest) -> None:
         """A request has changed."""
