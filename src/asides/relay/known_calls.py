@@ -15,6 +15,7 @@ from asides.dialects.dialect import HttpRequest
 from asides.flows.call import NO_STATE, Call
 from asides.providers.credentials import KeySource
 from asides.providers.provider import Target
+from asides.relay.routes import Route
 from asides.values.messages import Prompt
 
 Key = TypeVar("Key", bound=Hashable)
@@ -22,6 +23,7 @@ Value = TypeVar("Value")
 
 _MOST = 256
 _SECONDS = 1.0
+_LONGEST_NAME = 200
 
 
 class KnownCalls:
@@ -31,6 +33,7 @@ class KnownCalls:
 
     def __init__(self) -> None:
         self._calls: dict[Hashable, tuple[Call, float]] = {}
+        self._routes: dict[Hashable, tuple[Route, float]] = {}
         self._templates: dict[tuple[int, bool], tuple[Target, HttpRequest]] = {}
 
     def build(
@@ -50,6 +53,16 @@ class KnownCalls:
         if not (call.fallbacks or isinstance(call.key, KeySource) or target.foreign or target.launches):
             _store(self._calls, key, (call, now))
         return call
+
+    def find_route(self, model: str, dialect: str, now: float, find: Callable[[], Route]) -> Route:
+        """The route of a model as callers of a dialect name it. `find` finds it."""
+        known = self._routes.get(key := (model, dialect))
+        if known is not None and now - known[1] < _SECONDS:
+            return known[0]
+        route = find()
+        if len(model) <= _LONGEST_NAME:
+            _store(self._routes, key, (route, now))
+        return route
 
     def find_template(self, target: Target, stream: bool, make: Callable[[], HttpRequest]) -> HttpRequest:
         """The request of which a forwarded one to this target takes its address and headers. `make` makes it."""
