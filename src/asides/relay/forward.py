@@ -89,7 +89,7 @@ def build_forward_request(call: Call, caller: Caller, stream: bool, drop: tuple[
     # The address, the row's headers and the place of the key are those of any request to this target.
     known = caller.known_calls
     make = partial(_make_template, target, stream)
-    template = make() if known is None else known.find_template(target, stream, make)
+    template = make() if known is None else known.find_fact(target, ("template", stream), make)
     headers = {**template.headers}
     ours = {name.lower(): name for name in headers}
     for name, value in select_request_headers(caller.request.headers, trusted=caller.config.trusts_callers).items():

@@ -7,11 +7,10 @@ A call is built anew after a second, so that a key or a variable that has change
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from asides.dialects.dialect import HttpRequest
 from asides.flows.call import NO_STATE, Call
 from asides.providers.credentials import KeySource
 from asides.providers.provider import Target
@@ -34,7 +33,7 @@ class KnownCalls:
     def __init__(self) -> None:
         self._calls: dict[Hashable, tuple[Call, float]] = {}
         self._routes: dict[Hashable, tuple[Route, float]] = {}
-        self._templates: dict[tuple[int, bool], tuple[Target, HttpRequest]] = {}
+        self._facts: dict[Hashable, tuple[Target, Any]] = {}
 
     def build(
         self, model: str, place: Hashable, prompt: Prompt, stream: bool, now: float, build: Callable[[], Call]
@@ -64,17 +63,19 @@ class KnownCalls:
             _store(self._routes, key, (route, now))
         return route
 
-    def find_template(self, target: Target, stream: bool, make: Callable[[], HttpRequest]) -> HttpRequest:
-        """The request of which a forwarded one to this target takes its address and headers. `make` makes it."""
-        key = (id(target), stream)
-        known = self._templates.get(key)
+    def find_fact(self, target: Target, name: Hashable, find: Callable[[], Value]) -> Value:
+        """What follows from a target alone, such as the request of which a forwarded one takes its address and headers.
+        `name`: of the fact. `find` finds it.
+        """
+        known = self._facts.get(key := (id(target), name))
         if known is not None and known[0] is target:
-            return known[1]
-        template = make()
+            fact: Value = known[1]
+            return fact
+        fact = find()
         if any(call.target is target for call, _ in list(self._calls.values())):
             # Of a call that is kept, so that its address is one of the settings.
-            _store(self._templates, key, (target, template))
-        return template
+            _store(self._facts, key, (target, fact))
+        return fact
 
 
 def _is_plain(prompt: Prompt) -> bool:
