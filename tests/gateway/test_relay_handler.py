@@ -130,7 +130,7 @@ def test_a_client_waits_for_a_provider_by_itself(dialect: str, stream: bool) -> 
 
 
 def test_a_gateway_waits_as_long_as_it_is_told_to() -> None:
-    answers = [Fail(status=429, retry_after=2), Say(text="42")]
+    answers: list[Say | Fail] = [Fail(status=429, retry_after=2), Say(text="42")]
     with Stage(answers) as stage, gateway_before(stage, options=Options(max_wait=3.0)) as gateway:
         assert ask(gateway, "POST", "/v1/chat/completions", chat()).status == 200
     with Stage(answers) as stage, gateway_before(stage) as gateway:
