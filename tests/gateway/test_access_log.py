@@ -222,7 +222,12 @@ def test_lines_of_many_requests_are_written_together_and_before_what_is_logged_l
 ) -> None:
     writes: list[str] = []
     write = sys.stderr.write
-    monkeypatch.setattr(sys.stderr, "write", lambda text: (writes.append(text), write(text))[1])
+
+    def note(text: str) -> int:
+        writes.append(text)
+        return write(text)
+
+    monkeypatch.setattr(sys.stderr, "write", note)
     start_log("text")
 
     async def end_requests() -> None:
