@@ -58,7 +58,6 @@ class Entry:
 
     gateway: Gateway
     dialect: str = "chat"
-    path_prefix: str = ""
     figures: dict[str, list[float]] = field(default_factory=dict)
     problem: str = ""
 
@@ -114,7 +113,7 @@ class Load:
 
     # --- small requests -----------------------------------------------------------------------------------------------
 
-    async def latency(self, entries: list[Entry], count: int) -> None:
+    async def measure_latency(self, entries: list[Entry], count: int) -> None:
         """One request after the other, each gateway in turn."""
         connections = [await connect(entry.gateway.port) for entry in entries]
         seconds: list[list[float]] = [[] for _ in entries]
@@ -142,7 +141,7 @@ class Load:
             raise Failed("LOST: a small answer says something else")
         return took
 
-    async def throughput(self, entry: Entry, count: int) -> None:
+    async def measure_throughput(self, entry: Entry, count: int) -> None:
         """Requests per second of 32 clients that ask again at once, and the gateway's CPU for each."""
         seconds, cpu = await self._ask_many(entry, count)
         entry.note("rps", count / seconds)
@@ -163,7 +162,7 @@ class Load:
         await asyncio.gather(*(ask() for _ in range(CLIENTS)))
         return time.perf_counter() - began, entry.gateway.cpu_seconds() - cpu
 
-    async def endurance(self, entry: Entry, count: int) -> None:
+    async def measure_endurance(self, entry: Entry, count: int) -> None:
         """The memory of the gateway over many requests: from a fifth of them to all."""
         await self._ask_many(entry, count // 5)
         before = entry.gateway.memory_kb()
@@ -174,7 +173,7 @@ class Load:
 
     # --- streams ------------------------------------------------------------------------------------------------------
 
-    async def streams(self, entry: Entry, count: int) -> None:
+    async def measure_streams(self, entry: Entry, count: int) -> None:
         """Many streams at once, an event each 50 ms per stream. They begin one after the other within a second and a
         half; CPU per event is that of the time in which all are open."""
         profile = QUICK_TICKS if self.quick or entry.is_slow else TICKS
@@ -262,14 +261,14 @@ def _measure_round(load: Load, entries: list[Entry], number: int, rounds: int) -
     for count in STREAMS:
         for entry in [entries[0], *order]:
             if not (entry.is_slow and count > STREAMS[0]):
-                _attempt(entry, load.streams(entry, count))
+                _attempt(entry, load.measure_streams(entry, count))
     alive = [entries[0], *(entry for entry in order if not entry.problem)]
     try:
-        asyncio.run(load.latency(alive, 100 if quick else 400))
+        asyncio.run(load.measure_latency(alive, 100 if quick else 400))
     except Failed as problem:
         progress(f"  a small request failed: {problem}")
     for entry in order:
-        _attempt(entry, load.throughput(entry, 200 if entry.is_slow else 1500 if quick else 4000))
+        _attempt(entry, load.measure_throughput(entry, 200 if entry.is_slow else 1500 if quick else 4000))
     progress(f"  round {number + 1} of {rounds}")
 
 
@@ -277,7 +276,7 @@ def _measure_endurance(load: Load, entries: list[Entry]) -> None:
     for entry in entries[1:]:
         if not entry.is_slow and entry.dialect in ("chat", "messages"):
             progress(f"  many requests: {entry.name}")
-            _attempt(entry, load.endurance(entry, 5_000 if load.quick else 100_000))
+            _attempt(entry, load.measure_endurance(entry, 5_000 if load.quick else 100_000))
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------

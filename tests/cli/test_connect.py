@@ -257,3 +257,9 @@ def test_undo_needs_no_model_and_no_key(capsys: Captured, home: Path, name: str)
     assert (ended.code, "removed" in ended.err) == (0, True)
     left = {path for path in home.rglob("*") if path.is_file()} - before
     assert {path.name for path in left} == {".clients.lock"}
+
+
+def test_a_name_without_a_provider_is_told_where_it_leads(capsys: Captured) -> None:
+    ended = here(capsys, "connect", "claude", "--model", "gemini")
+    assert ended.code == 0
+    assert "the gateway takes it for a model of Anthropic, and no key for that is known here" in ended.err

@@ -145,3 +145,17 @@ def test_a_client_without_models_of_its_own_needs_one(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(CLIENTS.keys() - {"opencode", "qwen"}))
 def test_the_others_choose_for_themselves(name: str) -> None:
     assert MODEL not in write(build(name, ACCESS._replace(model=None, small_model=None)))
+
+
+@pytest.mark.parametrize(
+    ("url", "seen"),
+    [
+        ("http://127.0.0.1:4242", "http://host.docker.internal:4242/v1"),
+        ("http://localhost:80", "http://host.docker.internal:80/v1"),
+        ("https://gateway.example.org", "https://gateway.example.org/v1"),
+    ],
+)
+def test_open_webui_learns_the_address_that_a_container_sees(url: str, seen: str) -> None:
+    assert any(
+        f"In a container, {seen} is the URL" in note for note in build("openwebui", ACCESS._replace(url=url)).notes
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,12 +11,14 @@ from typing import Any, Self
 
 import msgspec
 
+from asides.dialects.dialect import ServedRequest
 from asides.gateway.embedded import Gateway
 from asides.gateway.gateway_settings import GatewaySettings
 from asides.gateway.watcher import RequestWatcher
 from asides.options import Options, merge_options
 from asides.settings import load_settings
 from asides.testing import Stage
+from asides.testing.stage.script import Scene
 from tests.gateway.gateway_process import GatewayProcess
 
 QUESTION = [{"role": "user", "content": "what is six times seven?"}]
@@ -37,10 +40,26 @@ class Answer(msgspec.Struct, frozen=True):
         return msgspec.json.decode(self.body)
 
 
+class Held:
+    """A script of a stage whose scene is played when someone lets it: the provider is silent until then."""
+
+    def __init__(self, *scenes: Scene) -> None:
+        self._scenes = list(scenes)
+        self._let = threading.Semaphore(0)
+
+    def let(self) -> None:
+        """Play the next scene."""
+        self._let.release()
+
+    def __call__(self, _: ServedRequest) -> Scene:
+        assert self._let.acquire(timeout=40), "nobody let the provider answer"
+        return self._scenes.pop(0)
+
+
 class Client:
     """One connection to a gateway."""
 
-    def __init__(self, gateway: Gateway | GatewayProcess, timeout: float = 20.0) -> None:
+    def __init__(self, gateway: Gateway | GatewayProcess, timeout: float = 40.0) -> None:
         host, _, port = gateway.url.removeprefix("http://").rpartition(":")
         self.host = f"{host}:{port}"
         self.socket = socket.create_connection((host, int(port)), timeout)
@@ -123,7 +142,7 @@ class Client:
                 return
             yield piece[:-2]
 
-    def is_closed(self, within: float = 5.0) -> bool:
+    def is_closed(self, within: float = 30.0) -> bool:
         """Whether the other side has closed the connection, or does so soon."""
         self.socket.settimeout(within)
         try:
@@ -195,7 +214,7 @@ def message(stream: bool = False, **more: Any) -> dict[str, Any]:
     return {"model": MODEL, "messages": QUESTION, "max_tokens": 99, "stream": stream, **more}
 
 
-def wait_for(condition: Any, seconds: float = 5.0) -> bool:
+def wait_for(condition: Any, seconds: float = 30.0) -> bool:
     """Wait until a condition is true."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:

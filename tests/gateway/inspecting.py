@@ -24,7 +24,7 @@ CLAUDE = "anthropic:claude-opus-4-5"
 DEEPSEEK = "deepseek:deepseek-v4-pro"
 PROVIDER_KEY = "sk-provider-CANARY-key"
 LOOK = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
-_PATIENCE = 10.0
+_PATIENCE = 40.0
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -145,6 +145,6 @@ def inspect(script: Script, *, settings: Settings | None = None, **gateway: Any)
     """A gateway in front of a stage that plays this script."""
     with Stage(script) as stage:
         options = Options(base_url=stage.url, api_key=PROVIDER_KEY)
-        made = GatewaySettings(port=0, drain_seconds=2.0, **gateway)
+        made = GatewaySettings(**{"port": 0, "drain_seconds": 2.0, **gateway})
         with Gateway(made, settings or load_settings(environ={}, files=[]), options=options) as running:
             yield Inspected(running, stage)

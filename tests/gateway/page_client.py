@@ -38,7 +38,7 @@ class PageClient:
 
     def send(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         """One request, with its whole answer."""
-        connection = http.client.HTTPConnection(*self._address, timeout=30)
+        connection = http.client.HTTPConnection(*self._address, timeout=50)
         try:
             response = self._request(connection, method, path, body, headers)
             read = response.read()
@@ -85,7 +85,7 @@ class PageClient:
     @contextmanager
     def open(self, conversation: str, action: str, body: Any) -> Generator[Iterator[Event], None, None]:
         """The events of a turn as they arrive. Leaving the block closes the connection."""
-        connection = http.client.HTTPConnection(*self._address, timeout=30)
+        connection = http.client.HTTPConnection(*self._address, timeout=50)
         try:
             response = self._request(connection, "POST", f"/conversations/{conversation}/{action}", body, {})
             assert response.status == 200, response.read()

@@ -24,7 +24,7 @@ from asides.testing import Say
 from asides.values.parts import ToolCall, ToolResult
 
 _SOURCES = Path(__file__).resolve().parents[2] / "src"
-PATIENCE = 30.0
+PATIENCE = 40.0
 KEY = "sk-gateway-0123456789abcdef"
 ROUTE = "thinker"
 

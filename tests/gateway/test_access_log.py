@@ -8,7 +8,6 @@ import json
 import logging
 import sys
 import threading
-import time
 from collections.abc import Generator
 from typing import Any
 
@@ -183,18 +182,16 @@ def test_a_reader_that_does_not_read_holds_up_nobody(monkeypatch: pytest.MonkeyP
 
     class Stuck(io.StringIO):
         def write(self, text: str) -> int:
-            stuck.wait(10)
+            stuck.wait(40)
             written.append(text)
             return len(text)
 
     monkeypatch.setattr(sys, "stderr", Stuck())
     start_log("text")
-    began = time.monotonic()
     for _ in range(100):
         AccessLog().end(_make_info(), _make_end())
-    assert time.monotonic() - began < 1
+    assert written == [], "somebody waited for the reader"
     stuck.set()
-    time.sleep(0.1)
     flush_log()
     assert len(written) <= 13
     assert "lines of the log were lost" in written[-1]

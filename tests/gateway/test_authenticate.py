@@ -187,6 +187,10 @@ def test_requests_across_sites_without_an_origin() -> None:
     site = ("sec-fetch-site", "cross-site")
     assert status(identify(site, ("sec-fetch-mode", "no-cors"))) == 403
     assert status(identify(site, ("sec-fetch-mode", "navigate"))) == 200  # a link to the page
+    other_port = ("sec-fetch-site", "same-site")
+    assert status(identify(other_port, ("sec-fetch-mode", "no-cors"))) == 403
+    assert status(identify(other_port, ("sec-fetch-mode", "navigate"))) == 200
+    assert status(identify(("sec-fetch-site", "none"), ("sec-fetch-mode", "navigate"))) == 200
     assert status(identify(("sec-fetch-site", "same-origin"), ("sec-fetch-mode", "cors"))) == 200
 
 

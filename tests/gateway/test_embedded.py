@@ -13,6 +13,7 @@ from asides.gateway.gateway_settings import GatewaySettings
 from asides.options import Options
 from asides.settings import load_settings
 from asides.testing import Say, Stage
+from asides.values.errors import ConfigError
 
 
 def test_a_gateway_answers_until_it_is_closed() -> None:
@@ -47,5 +48,5 @@ def test_a_gateway_is_started_once_and_has_no_address_before() -> None:
 def test_a_port_that_is_taken_is_an_error_of_whoever_starts() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(OSError, match=str(port)):
+        with pytest.raises(ConfigError, match=f"port {port} .* in use"):
             Gateway(GatewaySettings(port=port), load_settings(environ={}, files=[])).start()

@@ -21,6 +21,8 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from itertools import product
+from pathlib import Path
 from typing import Any, Self
 from urllib.request import Request, urlopen
 
@@ -30,8 +32,11 @@ import pytest
 from asides.dialects import find_dialect
 from asides.flows.build_call import CallBuilder
 from asides.flows.call import encode_request
+from asides.gateway.embedded import Gateway
+from asides.gateway.gateway_settings import GatewaySettings
 from asides.options import Options
 from asides.providers.find import find_target
+from asides.settings import load_settings
 from asides.testing import Say, Stage
 from asides.testing.stage import Hang, Raw
 from asides.testing.stage.script import Scene
@@ -43,10 +48,7 @@ from tests.loopback import serving
 from tests.relay.relaying import CALLERS, UPSTREAMS, Response, load, read_response, write_request
 
 MEGABYTE = 1024 * 1024
-LOOPS = [
-    pytest.param(False, id="asyncio"),
-    pytest.param(True, id="uvloop", marks=pytest.mark.skipif(find_spec("uvloop") is None, reason="no uvloop")),
-]
+with_uvloop = pytest.mark.skipif(find_spec("uvloop") is None, reason="no uvloop")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of a process from /proc")
 
 
@@ -92,33 +94,37 @@ def is_whole(body: bytes, model: str) -> bool:
 
 
 _FEW = ("anthropic", "gemini", "deepseek")
-SOME = [model if model.startswith(_FEW) else pytest.param(model, marks=pytest.mark.thorough) for model in UPSTREAMS]
+SOME = [
+    *(pytest.param(model, 3) for model in UPSTREAMS if model.startswith(_FEW)),
+    *(pytest.param(model, 1, marks=pytest.mark.thorough) for model in UPSTREAMS),
+]
 
 
-@pytest.mark.parametrize("model", SOME)
-def test_a_provider_that_breaks_off_at_any_event(model: str) -> None:
+@pytest.mark.parametrize(("model", "step"), SOME)
+def test_a_provider_that_breaks_off_at_any_event(model: str, step: int) -> None:
     """For each of seven dialects in, and each end of an event and each middle of one: an error that is told, in the
-    dialect, as a response or as the end of the stream. About 130 requests for each provider, in about a second."""
+    dialect, as a response or as the end of the stream. About 130 requests for each provider, in about a second; every
+    third of them by default, and all with the marker `thorough`."""
     body, content_type = record(model)
     cuts = list_cuts(body, content_type)
     assert len(cuts) > 9
-    scenes: list[Scene] = [Raw(body=body, content_type=content_type, cut_after=cut) for cut in cuts for _ in CALLERS]
+    cases = list(product(cuts, CALLERS))[::step]
+    scenes: list[Scene] = [Raw(body=body, content_type=content_type, cut_after=cut) for cut, _ in cases]
     silent: list[str] = []
     with Stage(scenes, rules="lenient") as stage, gateway_before(stage, options=Options(retries=0)) as gateway:
-        for cut in cuts:
-            for dialect in CALLERS:
-                with Client(gateway) as client:
-                    send(client, dialect, model)
-                    answer = client.read()
-                try:
-                    read_response(dialect, model, Response(answer.status, answer.headers, answer.body, None))
-                    is_told = is_whole(body[:cut], model)
-                except ProviderError as problem:
-                    is_told = "the connection" in str(problem)
-                except AsidesError:
-                    is_told = False
-                if not is_told or not answer.is_complete:
-                    silent.append(f"{dialect} at {cut} of {len(body)}: {answer.status} {answer.body[-200:]!r}")
+        for cut, dialect in cases:
+            with Client(gateway) as client:
+                send(client, dialect, model)
+                answer = client.read()
+            try:
+                read_response(dialect, model, Response(answer.status, answer.headers, answer.body, None))
+                is_told = is_whole(body[:cut], model)
+            except ProviderError as problem:
+                is_told = "the connection" in str(problem)
+            except AsidesError:
+                is_told = False
+            if not is_told or not answer.is_complete:
+                silent.append(f"{dialect} at {cut} of {len(body)}: {answer.status} {answer.body[-200:]!r}")
         assert len(stage.requests) == len(scenes)
     assert not silent, f"{len(silent)} of {len(scenes)}: {silent[0]}"
 
@@ -175,6 +181,13 @@ class IdleProvider:
 
 # --- the client leaves ------------------------------------------------------------------------------------------------
 
+
+def assert_soon(waits: list[float]) -> None:
+    """Within 100 ms. The shortest counts: a busy machine makes some of them longer, waiting for a clock all of them."""
+    best = min(waits) * 1000
+    assert best < 100, f"{best:.0f} ms at best, {statistics.median(waits) * 1000:.1f} ms usually"
+
+
 LEAVING: dict[str, tuple[Scene, str, bool]] = {
     "within a translated stream": (Say(thinking="hm", text="x" * 9000, piece=3, pause=0.01), MODEL, True),
     "within a forwarded stream": (Say(text="x" * 9000, piece=3, pause=0.01), "anthropic:claude-opus-4-5", True),
@@ -188,30 +201,29 @@ LEAVING: dict[str, tuple[Scene, str, bool]] = {
 def test_a_client_that_leaves_closes_the_connection_to_the_provider(case: str) -> None:
     scene, model, stream = LEAVING[case]
     waits: list[float] = []
-    with Stage([scene], rules="lenient") as stage, gateway_before(stage, ping_seconds=0.05) as gateway:
-        for number in range(8):
+    with Stage([scene], rules="lenient") as stage, gateway_before(stage) as gateway:
+        for number in range(4):
             client = Client(gateway)
             client.send("POST", "/v1/messages", message(stream, model=model), [("anthropic-version", "2023-06-01")])
-            assert stage.wait_until(lambda wanted=number + 1: len(stage.requests) == wanted)  # type: ignore[misc]
-            if stream:
+            assert stage.wait_until(lambda wanted=number + 1: len(stage.requests) == wanted, 30)  # type: ignore[misc]
+            if stream and not isinstance(scene, Hang):
                 client.read_head()
             assert stage.open_connections >= 1
             began = time.monotonic()
             client.close()
-            assert stage.wait_until(lambda: stage.open_connections == 0), "the connection to the provider is still open"
+            assert stage.wait_until(lambda: stage.open_connections == 0, 30), "the connection to the provider is open"
             waits.append(time.monotonic() - began)
         assert wait_for(lambda: gateway.service.open_requests == 0)
-    worst = sorted(waits)[-2] * 1000  # all but one, for a machine that does other things
-    assert worst < 100, f"{case}: {worst:.0f} ms at worst, {statistics.median(waits) * 1000:.1f} ms usually"
+    assert_soon(waits)
 
 
 @on_linux
-@pytest.mark.parametrize("uvloop", LOOPS)
-def test_a_client_that_leaves_a_process_of_its_own(uvloop: bool) -> None:
-    """As above, in another process and with each event loop."""
+@with_uvloop
+def test_a_client_that_leaves_a_process_of_its_own() -> None:
+    """As above, in another process and with the other event loop."""
     waits: list[float] = []
-    with IdleProvider() as provider, gateway_process(provider.url, uvloop=uvloop) as gateway:
-        for _ in range(8):
+    with IdleProvider() as provider, gateway_process(provider.url, uvloop=True) as gateway:
+        for _ in range(4):
             with Client(gateway) as client:
                 client.send("POST", "/v1/messages", message(True))
                 client.read_head()
@@ -219,8 +231,7 @@ def test_a_client_that_leaves_a_process_of_its_own(uvloop: bool) -> None:
             began = time.monotonic()
             assert wait_for(lambda: provider.open_connections == 0)
             waits.append(time.monotonic() - began)
-    worst = sorted(waits)[-2] * 1000
-    assert worst < 100, f"{worst:.0f} ms at worst, {statistics.median(waits) * 1000:.1f} ms usually"
+    assert_soon(waits)
 
 
 # --- slow clients -----------------------------------------------------------------------------------------------------
@@ -235,6 +246,8 @@ class Flood:
 
     def __init__(self) -> None:
         self.written = 0
+        self.blocked = threading.Event()
+        """Set while it cannot write."""
         self.stopped = threading.Event()
 
     def answer(self, _: object, connection: socket.socket) -> bool:
@@ -252,31 +265,31 @@ class Flood:
             try:
                 count = connection.send(left)
             except TimeoutError:
+                self.blocked.set()
                 continue
+            self.blocked.clear()
             self.written += count
             left = left[count:]
 
 
 @on_linux
-@pytest.mark.parametrize("uvloop", LOOPS)
-@pytest.mark.parametrize("model", ["openrouter:any", "openai:gpt-4.1"], ids=["translated", "forwarded"])
+@pytest.mark.parametrize(
+    ("model", "uvloop"),
+    [
+        pytest.param("openrouter:any", True, id="translated-uvloop", marks=with_uvloop),
+        pytest.param("openrouter:any", False, id="translated-asyncio", marks=pytest.mark.thorough),
+        pytest.param("openai:gpt-4.1", True, id="forwarded-uvloop", marks=[with_uvloop, pytest.mark.thorough]),
+        pytest.param("openai:gpt-4.1", False, id="forwarded-asyncio"),
+    ],
+)
 def test_a_client_that_reads_slowly_holds_the_provider_back(model: str, uvloop: bool) -> None:
-    """The provider could send a gigabyte a second. The client reads 2 MB, stops for a second and a half, reads on."""
+    """The provider could send a gigabyte a second. The client reads 2 MB, stops until nothing flows, reads on."""
     flood = Flood()
     with serving(flood.answer) as server, gateway_process(server.url, uvloop=uvloop) as gateway:
         try:
             _check_flood(flood, gateway, model)
         finally:
             flood.stopped.set()
-
-
-def wait_for_calm(flood: Flood) -> None:
-    """Wait until all buffers are full, and no longer than eight seconds."""
-    for _ in range(20):
-        before = flood.written
-        time.sleep(0.4)
-        if flood.written == before:
-            return
 
 
 def _check_flood(flood: Flood, gateway: GatewayProcess, model: str) -> None:
@@ -287,32 +300,38 @@ def _check_flood(flood: Flood, gateway: GatewayProcess, model: str) -> None:
         chunks, taken = client.read_chunks(), 0
         while taken < 2 * MEGABYTE:
             taken += len(next(chunks))
-        wait_for_calm(flood)
-        held, before = flood.written, gateway.measure_memory()
-        time.sleep(1.0)
-        more, grown = flood.written - held, gateway.measure_memory() - before
-        ahead = held - taken
-        assert more < MEGABYTE / 4, f"{more / 1024:.0f} KB more were taken from the provider while nobody read"
-        assert grown < MEGABYTE, f"the process grew by {grown / 1024:.0f} KB while nobody read"
+        before = gateway.measure_memory()
+        wait_until_full(flood)
+        ahead, grown = flood.written - taken, gateway.measure_memory() - before
         assert ahead < MOST_AHEAD, f"{ahead / MEGABYTE:.1f} MB were taken ahead"
+        assert grown < 16 * MEGABYTE, f"the process grew by {grown / 1024:.0f} KB while nobody read"
         for _ in range(5):  # a client that reads a little at a time
             until = taken + MEGABYTE // 2
             while taken < until:
                 taken += len(next(chunks))
-            time.sleep(0.05)
         ahead = flood.written - taken
         assert ahead < MOST_AHEAD, f"{ahead / MEGABYTE:.1f} MB were taken ahead of a slow reader"
 
 
-# --- many idle streams ------------------------------------------------------------------------------------------------
+def wait_until_full(flood: Flood) -> None:
+    """Wait until the provider can write no more, and nothing moves for half a second."""
+    until = time.monotonic() + 40
+    while time.monotonic() < until:
+        before = flood.written
+        if flood.blocked.wait(1):
+            time.sleep(0.5)
+        if flood.written == before:
+            return
+    raise AssertionError(f"{flood.written / MEGABYTE:.0f} MB were taken from the provider, and it goes on")
 
-STREAMS = 1000
+
+# --- many idle streams ------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def many_files() -> Generator[None, None, None]:
+def many_files(streams: int) -> Generator[None, None, None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = STREAMS * 2 + 500
+    wanted = streams * 2 + 500
     if hard != resource.RLIM_INFINITY and hard < wanted:
         pytest.skip(f"a process may open {hard} files here")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
@@ -323,22 +342,22 @@ def many_files() -> Generator[None, None, None]:
 
 
 @on_linux
-def test_a_thousand_idle_streams() -> None:
+@pytest.mark.parametrize("count", [200, pytest.param(1000, marks=pytest.mark.thorough)])
+def test_many_idle_streams(count: int) -> None:
     """Each stream has begun and is silent. At most 60 KB each, and each gets signs of life, from one process."""
-    with many_files(), IdleProvider() as provider, gateway_process(provider.url, ping_seconds=1.5) as gateway:
-        _open_streams(gateway, 20, 0.0)  # what is loaded with the first requests
+    with many_files(count), IdleProvider() as provider, gateway_process(provider.url, ping_seconds=0.5) as gateway:
+        _open_streams(gateway, 20)  # what is loaded with the first requests
         assert wait_for(lambda: provider.open_connections == 0)
         before = gateway.measure_memory()
-        pings, used = _open_streams(gateway, STREAMS, 3.5)
-        assert wait_for(lambda: provider.open_connections == 0, 20), "connections to the provider are left"
+        used = _open_streams(gateway, count)
+        assert wait_for(lambda: provider.open_connections == 0), "connections to the provider are left"
         assert wait_for(lambda: gateway.count_files() < 40), "files are left open"
-    each = (used - before) / STREAMS / 1024
+    each = (used - before) / count / 1024
     assert each <= 60, f"{each:.1f} KB for each stream"
-    assert min(pings) >= 1, f"{sum(count == 0 for count in pings)} of {STREAMS} streams got no sign of life"
 
 
-def _open_streams(gateway: GatewayProcess, count: int, seconds: float) -> tuple[list[int], int]:
-    """Open streams; listen for these seconds. Returns the signs of life of each, and the memory of the gateway."""
+def _open_streams(gateway: GatewayProcess, count: int) -> int:
+    """Open streams, and listen until each has begun and got a sign of life. Returns the memory of the gateway then."""
     body = msgspec.json.encode(message(True))
     host, _, port = gateway.url.removeprefix("http://").rpartition(":")
     head = f"POST /v1/messages HTTP/1.1\r\nhost: {host}:{port}\r\ncontent-length: {len(body)}\r\n\r\n".encode()
@@ -350,40 +369,41 @@ def _open_streams(gateway: GatewayProcess, count: int, seconds: float) -> tuple[
             received[connection] = bytearray()
             selector.register(connection, selectors.EVENT_READ)
         try:
-            _listen(selector, received, lambda: all(b"thinking_delta" in data for data in received.values()), 30)
-            _listen(selector, received, lambda: False, seconds)
-            used = gateway.measure_memory()
+            for words in (b"thinking_delta", b"event: ping"):
+                without = _listen(selector, received, words)
+                assert not without, f"{without} of {count} streams got no {words.decode()}"
+            return gateway.measure_memory()
         finally:
             for connection in received:
                 connection.close()
-    begun = sum(b"thinking_delta" in data for data in received.values())
-    assert begun == count, f"{begun} of {count} streams began"
-    return [data.count(b"event: ping") for data in received.values()], used
 
 
-def _listen(selector: Any, received: dict[socket.socket, bytearray], is_over: Any, seconds: float) -> None:
-    until = time.monotonic() + seconds
-    while (left := until - time.monotonic()) > 0 and not is_over():
-        for key, _ in selector.select(min(left, 0.2)):
+def _listen(selector: Any, received: dict[socket.socket, bytearray], words: bytes) -> int:
+    """Listen until these words have come on every connection. Returns on how many they have not after 40 seconds."""
+    until = time.monotonic() + 40
+    while (without := sum(words not in data for data in received.values())) and time.monotonic() < until:
+        for key, _ in selector.select(0.1):
             if data := key.fileobj.recv(65536):
                 received[key.fileobj] += data
             else:
                 selector.unregister(key.fileobj)
+    return without
 
 
 # --- garbage and large bodies -----------------------------------------------------------------------------------------
 
 
 @on_linux
-def test_a_body_of_50_megabytes() -> None:
+@pytest.mark.parametrize("megabytes", [10, pytest.param(50, marks=pytest.mark.thorough)])
+def test_a_large_body(megabytes: int) -> None:
     """A valid request of 50 MB passes; one over the limit is refused before it is read."""
-    text = "a long document, " * (50 * MEGABYTE // 17)
+    text = "a long document, " * (megabytes * MEGABYTE // 17)
     body = msgspec.json.encode(chat(messages=[{"role": "user", "content": text}]))
-    assert len(body) > 49 * MEGABYTE
+    assert len(body) > (megabytes - 1) * MEGABYTE
     with (
         Stage(lambda served: Say(text=str(len(served.prompt.messages[0].text)))) as stage,
         gateway_process(stage.url) as gateway,
-        Client(gateway, 60) as client,
+        Client(gateway, 50) as client,
     ):
         before = gateway.measure_cpu()
         client.send("POST", "/v1/chat/completions", body)
@@ -391,16 +411,14 @@ def test_a_body_of_50_megabytes() -> None:
         took = gateway.measure_cpu() - before
         assert answer.status == 200, answer.body[:300]
         assert answer.json["choices"][0]["message"]["content"] == str(len(text))
-        assert took < 5, f"{took:.2f} s of the gateway's processor time"
+        assert took < 0.5 + megabytes * 0.1, f"{took:.2f} s of the gateway's processor time"
+        # It never sends the body, so that whoever waited for it would not answer.
         client.send("POST", "/v1/chat/completions", b"{", [("content-length", str(65 * MEGABYTE))])
-        began = time.monotonic()
         assert client.read().status == 413
-        took = time.monotonic() - began
-        assert took < 1, f"{took:.1f} s"
 
 
 def test_garbage() -> None:
-    """300 connections with random bytes: each is answered with 400 or closed, and the gateway goes on."""
+    """100 connections with random bytes: each is answered with 400 or closed, and the gateway goes on."""
     chance = random.Random(16)
     starts = (
         b"",
@@ -409,9 +427,9 @@ def test_garbage() -> None:
         b"\x16\x03\x01\x02",
         b"PRI * HTTP/2.0\r\n\r\n",
     )
-    with Stage([Say(text="42")]) as stage, gateway_before(stage, head_seconds=0.5) as gateway:
-        for number in range(300):
-            with Client(gateway, 5) as client:
+    with Stage([Say(text="42")]) as stage, gateway_before(stage, head_seconds=0.3) as gateway:
+        for number in range(100):
+            with Client(gateway) as client:
                 client.write(starts[number % len(starts)] + chance.randbytes(chance.randrange(1, 400)) + b"\r\n\r\n")
                 if number % 3:
                     continue
@@ -455,7 +473,7 @@ def test_large_headers_of_agents_pass() -> None:
 )
 def test_a_flood_of_headers_is_refused(headers: list[tuple[str, str]]) -> None:
     with Stage([Say(text="42")]) as stage, gateway_before(stage) as gateway:
-        with Client(gateway, 10) as client:
+        with Client(gateway) as client:
             try:
                 client.send("POST", "/v1/chat/completions", chat(), headers)
                 status, _ = client.read_head()
@@ -469,7 +487,7 @@ def test_a_flood_of_headers_is_refused(headers: list[tuple[str, str]]) -> None:
 
 def test_a_head_without_an_end_is_cut() -> None:
     """Headers for ever, as fast as they go: the connection is closed after some hundred KB."""
-    with Stage([Say(text="42")]) as stage, gateway_before(stage) as gateway, Client(gateway, 10) as client:
+    with Stage([Say(text="42")]) as stage, gateway_before(stage) as gateway, Client(gateway) as client:
         client.write(b"POST /v1/messages HTTP/1.1\r\n")
         sent = 0
         with suppress(OSError):
@@ -509,9 +527,9 @@ def test_a_second_head_that_comes_slowly() -> None:
         assert client.ask("POST", "/v1/chat/completions", chat()).status == 200
         client.write(b"POST /v1/messages HT")
         began = time.monotonic()
-        assert client.is_closed(3)
+        assert client.is_closed()
         took = time.monotonic() - began
-    assert 0.2 < took < 2, f"closed after {took:.1f} s"
+    assert took > 0.2, f"closed after {took:.1f} s"
 
 
 def test_a_reply_that_takes_longer_than_a_head_may() -> None:
@@ -519,3 +537,15 @@ def test_a_reply_that_takes_longer_than_a_head_may() -> None:
     with Stage([slow]) as stage, gateway_before(stage, head_seconds=0.3) as gateway:
         answer = ask(gateway, "POST", "/v1/chat/completions", chat(True))
     assert answer.body.endswith(b"data: [DONE]\n\n")
+
+
+# --- a model on this machine that cannot be started -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_local_server_that_cannot_start_is_told(stream: bool, tmp_path: Path) -> None:
+    missing = tmp_path / "missing.gguf"
+    with Gateway(GatewaySettings(port=0), load_settings(environ={}, files=[])) as gateway:
+        answer = ask(gateway, "POST", "/v1/chat/completions", chat(stream, model=f"local:{missing}"))
+    assert answer.status == 404
+    assert "missing.gguf" in answer.json["error"]["message"]

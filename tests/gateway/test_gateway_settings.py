@@ -116,6 +116,9 @@ def test_a_running_gateway_keeps_what_it_cannot_change() -> None:
     merged, fixed = merge_changes(running, loaded)
     assert fixed == ("port", "log")
     assert merged == GatewaySettings(port=1, log="json", keys=(KEY,), ping_seconds=3.0, max_requests=7)
+    _, fixed = merge_changes(running, GatewaySettings(port=1, log="json", max_body=5, state_mode="off"))
+    assert fixed == ("state", "max_body_mb"), "as they are called in [gateway]"
+    assert set(fixed) <= set(GatewayTable.__struct_fields__)
 
 
 def test_the_keys_are_in_no_repr() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from asides.flows.build_call import CallBuilder
 from asides.gateway import page_models
-from asides.gateway.page_models import PageModel, choose_model, describe_model, find_default_model, list_models
+from asides.gateway.page_models import PageModel, choose_model, find_default_model, list_models, show_model
 from asides.options import Options
 from asides.providers.provider import ModelRule, Provider
 from asides.settings import Settings
@@ -112,10 +112,10 @@ def test_the_list_has_the_default_first_and_what_can_be_asked_of_each(monkeypatc
 
 def test_a_model_whose_address_is_not_set_is_listed_and_one_that_leads_nowhere_is_not() -> None:
     builder = build(without_settings(aliases={"mine": "openai-compatible:thinker"}))
-    found = describe_model("mine", builder)
+    found = show_model("mine", builder)
     assert found is not None
     assert (found.target, found.provider) == ("openai-compatible:thinker", "openai-compatible")
-    assert describe_model("nobody:model", builder) is None
+    assert show_model("nobody:model", builder) is None
 
 
 def test_the_list_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,9 +89,9 @@ def test_one_turn_at_a_time_holds_a_conversation(store: PageStore) -> None:
     assert store.hold(made, "one", 60)
     assert store.hold(made, "one", 60), "again, for longer"
     assert not store.hold(made, "two", 60)
-    store.let_go(made, "two")
+    store.release(made, "two")
     assert not store.hold(made, "two", 60), "only the holder lets go"
-    store.let_go(made, "one")
+    store.release(made, "one")
     assert store.hold(made, "two", -1)
     assert store.hold(made, "three", 60), "what a holder held too long is free"
 

@@ -64,9 +64,9 @@ def test_a_search_in_many_conversations_is_fast(tmp_path: Path) -> None:
             before.append(f"number-{n}", [user(f"message {k} of {n} " + "word " * 60) for k in range(20)])
     store = PageStore(tmp_path)
     store.list_page("", limit=200)
-    started = time.perf_counter()
+    started = time.process_time()
     found = store.list_page("", "message 7 of 42 ")
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     store.close()
     assert [each.name for each in found] == ["number-42"]
     assert seconds < 1.0, seconds

@@ -52,6 +52,7 @@ def test_of_too_many_open_ones_the_oldest_are_forgotten_and_their_ends_do_no_har
     infos = [_info(f"{number}") for number in range(6)]
     observers = [recent.begin(info) for info in infos]
     for info, observer in zip(infos, observers, strict=True):
+        assert observer is not None
         observer.see_events([TextDelta("x")])
         recent.end(info, DONE)
     assert _names(recent) == ["3", "4", "5"]
@@ -74,6 +75,7 @@ def test_memory_stays_flat_over_many_requests() -> None:
     for number in range(5000):
         info = _info(str(number))
         observer = recent.begin(info)
+        assert observer is not None
         observer.see_events([ThinkingDelta("x"), TextDelta("y")])
         recent.end(info, DONE)
     assert len(recent._sizes) == len(recent._ended) == 1000
@@ -86,6 +88,16 @@ def test_a_request_that_was_refused_is_there_without_a_beginning() -> None:
     recent.end(_info("refused"), RequestEnd("refused", 403, 0, 0.01))
     [seen] = recent.list_requests("", 9)
     assert (seen.to_summary()["state"], seen.to_summary()["status"]) == ("failed", 403)
+
+
+def test_requests_that_nobody_can_read_are_not_kept() -> None:
+    recent = _make(most_requests=3, has_reader=bool)
+    _run(recent, "one", "anna")
+    for number in range(9):
+        recent.end(_info(f"refused {number}"), RequestEnd("refused", 401, 0, 0.01))
+        _run(recent, f"open {number}")
+    assert (_names(recent, "anna"), _names(recent)) == (["one"], [])
+    assert len(recent._sizes) == 1
 
 
 def test_tenants_do_not_meet() -> None:
@@ -136,8 +148,12 @@ def test_readers_are_bounded_and_leave() -> None:
     feeds = [recent.follow("") for _ in range(MOST_FEEDS)]
     with pytest.raises(TooManyFeeds):
         recent.follow("")
+    other = recent.follow("anna")  # One tenant does not keep another one out.
     recent.leave(feeds[0])
     recent.follow("")
+    for feed in (*feeds, other):
+        recent.leave(feed)
+        recent.leave(feed)
 
 
 def test_a_feed_wakes_for_changes_settings_and_its_end() -> None:

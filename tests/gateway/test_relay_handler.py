@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from itertools import pairwise
 from typing import Any, NoReturn
 
 import msgspec
@@ -17,10 +16,9 @@ from asides.options import Options
 from asides.relay.observer import RelayObserver
 from asides.relay.relay import RelayExchange
 from asides.testing import Say, Stage
-from asides.testing.stage import Fail, Hang, Raw
-from asides.testing.stage.script import Scene
+from asides.testing.stage import Fail, Hang, Raw, Scene
 from asides.values.messages import Prompt, user
-from tests.gateway.http_client import MODEL, Client, ask, chat, gateway_before, message, wait_for
+from tests.gateway.http_client import MODEL, Client, Held, ask, chat, gateway_before, message, wait_for
 from tests.loopback import serving, whole_response
 from tests.relay.relaying import CALLERS, Response, read_response, write_request
 
@@ -99,7 +97,7 @@ def test_a_reply_in_every_dialect(dialect: str, stream: bool) -> None:
     assert end.outcome is not None
     assert end.outcome.model == MODEL
     assert end.first_byte is not None
-    assert 0 < end.first_byte <= end.seconds < 5
+    assert 0 < end.first_byte <= end.seconds
 
 
 @pytest.mark.parametrize("dialect", CALLERS)
@@ -130,7 +128,7 @@ def test_a_client_waits_for_a_provider_by_itself(dialect: str, stream: bool) -> 
 
 
 def test_a_gateway_waits_as_long_as_it_is_told_to() -> None:
-    answers: list[Say | Fail] = [Fail(status=429, retry_after=2), Say(text="42")]
+    answers: list[Scene] = [Fail(status=429, retry_after=2), Say(text="42")]
     with Stage(answers) as stage, gateway_before(stage, options=Options(max_wait=3.0)) as gateway:
         assert ask(gateway, "POST", "/v1/chat/completions", chat()).status == 200
     with Stage(answers) as stage, gateway_before(stage) as gateway:
@@ -281,7 +279,7 @@ def test_too_many_requests_under_way() -> None:
         clients = [Client(gateway) for _ in range(2)]
         for client in clients:
             client.send("POST", "/v1/messages", message())
-        assert stage.wait_until(lambda: len(stage.requests) == 2)
+        assert stage.wait_until(lambda: len(stage.requests) == 2, 30)
         refused = ask(gateway, "POST", "/v1/messages", {})
         assert refused.status == 503
         assert refused.headers["retry-after"] == "5"
@@ -295,59 +293,70 @@ def test_too_many_requests_under_way() -> None:
 
 
 def test_each_event_is_written_as_it_comes() -> None:
-    with (
-        Stage([Say(thinking="hm", text="one two three four", piece=4, pause=0.15)]) as stage,
-        gateway_before(stage) as gateway,
-        Client(gateway) as client,
-    ):
-        client.send("POST", "/v1/chat/completions", chat(True))
+    """The provider writes the next word when the client has got the one before."""
+    words = ["one ", "two ", "three ", "four "]
+    arrived = threading.Semaphore(1)
+
+    def answer(_: object, connection: Any) -> bool:
+        connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
+        for word in words:
+            assert arrived.acquire(timeout=40), "the word before did not reach the client"
+            event = {"id": "x", "choices": [{"index": 0, "delta": {"content": word}}]}
+            connection.sendall(b"data: %b\n\n" % msgspec.json.encode(event))
+        return False
+
+    with serving(answer) as server, gateway_before(server.url) as gateway, Client(gateway) as client:
+        client.send("POST", "/v1/chat/completions", chat(True, model="openrouter:any"))
         client.read_head()
-        arrived = [(time.monotonic(), piece) for piece in client.read_chunks()]
-    moments = [moment for moment, piece in arrived if b'"content":"' in piece and b'"content":""' not in piece]
-    assert len(moments) >= 4
-    gaps = [later - earlier for earlier, later in pairwise(moments)]
-    assert min(gaps) > 0.05, f"events came together: {gaps}"
+        got = b""
+        chunks = client.read_chunks()
+        for word in words:
+            while word.strip().encode() not in got:
+                got += next(chunks)
+            arrived.release()
 
 
 @pytest.mark.parametrize("dialect", CALLERS)
 def test_an_early_head_and_signs_of_life_before_a_silent_provider(dialect: str) -> None:
-    """The provider is silent for 0.7 s: a head after 0.2 s, and a sign of life after each 0.2 s."""
-    with (
-        Stage([Say(thinking="hm", text="42", delay=0.7)]) as stage,
-        gateway_before(stage, ping_seconds=0.2) as gateway,
-        Client(gateway) as client,
-    ):
+    """The provider is silent until the client has a head and three signs of life, where its dialect has some."""
+    silent = Held(Say(thinking="hm", text="42"))
+    with Stage(silent) as stage, gateway_before(stage, ping_seconds=0.05) as gateway, Client(gateway) as client:
         began = time.monotonic()
         send(client, dialect, stream=True)
+        if not PINGS[dialect]:
+            threading.Timer(0.3, silent.let).start()
         status, headers = client.read_head()
         waited = time.monotonic() - began
-        body = b"".join(client.read_chunks())
+        chunks, body = client.read_chunks(), b""
+        while body.count(PINGS[dialect]) < 3 and PINGS[dialect]:
+            body += next(chunks)
+        silent.let()
+        body += b"".join(chunks)
     reply = read_response(dialect, MODEL, Response(status, headers, body, None))
     assert reply.thinking is not None
     assert (reply.thinking.text, reply.text) == ("hm", "42")
     assert headers["content-type"].startswith(STREAM_TYPES[dialect])
     assert client.ended
     if not PINGS[dialect]:
-        assert waited > 0.6
+        assert waited > 0.25
         return
-    assert 0.15 < waited < 0.55, f"the head came after {waited:.2f} s"
     assert headers["x-accel-buffering"] == "no"
     assert any("request-id" in name for name in headers)
-    assert body[: body.index(b"42")].count(PINGS[dialect]) >= 3
+    assert body[: body.index(b'42"')].count(PINGS[dialect]) >= 3
 
 
 @pytest.mark.parametrize("dialect", CALLERS)
 def test_signs_of_life_within_a_stream(dialect: str) -> None:
     with (
-        Stage([Say(text="six seven", piece=4, pause=0.5)]) as stage,
-        gateway_before(stage, ping_seconds=0.2) as gateway,
+        Stage([Say(text="six seven", piece=4, pause=0.25)]) as stage,
+        gateway_before(stage, ping_seconds=0.05) as gateway,
         Client(gateway) as client,
     ):
         send(client, dialect, stream=True)
         answer = client.read()
     reply = read_response(dialect, MODEL, Response(answer.status, answer.headers, answer.body, None))
     assert reply.text == "six seven"
-    assert answer.body.count(PINGS[dialect]) >= 3 or not PINGS[dialect]
+    assert answer.body.count(PINGS[dialect]) >= 2 or not PINGS[dialect]
 
 
 FORWARDED = b"".join(
@@ -364,11 +373,11 @@ FORWARDED = b"".join(
 
 
 def test_signs_of_life_never_come_within_a_forwarded_event() -> None:
-    """The provider sends 37 bytes, waits 0.25 s, and so on: a sign of life only where an event is whole."""
+    """The provider sends 37 bytes, waits, and so on: a sign of life only where an event is whole."""
     seen = Seen()
     body = message(True, model="anthropic:claude-opus-4-5")
-    slow = Raw(body=FORWARDED, chunk=37, pause=0.15)
-    with Stage([slow]) as stage, gateway_before(stage, seen, ping_seconds=0.1) as gateway:
+    slow = Raw(body=FORWARDED, chunk=37, pause=0.06)
+    with Stage([slow]) as stage, gateway_before(stage, seen, ping_seconds=0.02) as gateway:
         answer = ask(gateway, "POST", "/v1/messages", body, [("anthropic-version", "2023-06-01")])
         outcome = seen.wait()[0][1].outcome
     assert outcome is not None
@@ -382,8 +391,8 @@ def test_signs_of_life_between_forwarded_events() -> None:
     body = message(True, model="anthropic:claude-opus-4-5")
     first = FORWARDED.index(b"event: content_block_delta")
     with (
-        Stage([Raw(body=FORWARDED, chunk=first, pause=0.5)]) as stage,
-        gateway_before(stage, ping_seconds=0.1) as gateway,
+        Stage([Raw(body=FORWARDED, chunk=first, pause=0.6)]) as stage,
+        gateway_before(stage, ping_seconds=0.05) as gateway,
     ):
         answer = ask(gateway, "POST", "/v1/messages", body, [("anthropic-version", "2023-06-01")])
     ping = b'event: ping\ndata: {"type":"ping"}\n\n'
@@ -391,58 +400,66 @@ def test_signs_of_life_between_forwarded_events() -> None:
     got = answer.body
     while got.startswith(ping):  # before the provider has begun
         got = got.removeprefix(ping)
-    assert got[first:].startswith(ping * 2)
+    assert got[first:].startswith(ping)
 
 
 @pytest.mark.parametrize("dialect", [dialect for dialect in CALLERS if PINGS[dialect]])
 def test_an_error_after_an_early_head_ends_the_stream(dialect: str) -> None:
-    seen = Seen()
+    seen, silent = Seen(), Held(Fail(status=503, message="out to lunch"))
     with (
-        Stage([Fail(status=503, message="out to lunch", delay=0.5)]) as stage,
-        gateway_before(stage, seen, ping_seconds=0.1, options=Options(retries=0)) as gateway,
+        Stage(silent) as stage,
+        gateway_before(stage, seen, ping_seconds=0.05, options=Options(retries=0)) as gateway,
     ):
         with Client(gateway) as client:
             send(client, dialect, stream=True)
-            answer = client.read()
+            status, _ = client.read_head()
+            silent.let()
+            body = b"".join(client.read_chunks())
         end = seen.wait()[0][1]
-    assert answer.status == 200
-    assert answer.is_complete
-    assert b"out to lunch" in answer.body
+    assert status == 200
+    assert client.ended
+    assert b"out to lunch" in body
     assert (end.how, end.status) == ("failed", 200)
 
 
 def test_a_forwarded_error_after_an_early_head_ends_the_stream_too() -> None:
     body = message(True, model="anthropic:claude-opus-4-5")
-    with (
-        Stage([Fail(status=529, message="overloaded for now", delay=0.4)]) as stage,
-        gateway_before(stage, ping_seconds=0.1) as gateway,
-    ):
-        answer = ask(gateway, "POST", "/v1/messages", body, [("anthropic-version", "2023-06-01")])
-    assert answer.status == 200
-    last = answer.body.split(b"\n\n")[-2]
-    assert last.startswith(b"event: error\n"), answer.body
+    silent = Held(Fail(status=529, message="overloaded for now"))
+    with Stage(silent) as stage, gateway_before(stage, ping_seconds=0.05) as gateway, Client(gateway) as client:
+        client.send("POST", "/v1/messages", body, [("anthropic-version", "2023-06-01")])
+        status, _ = client.read_head()
+        silent.let()
+        events = b"".join(client.read_chunks())
+    assert status == 200
+    last = events.split(b"\n\n")[-2]
+    assert last.startswith(b"event: error\n"), events
     assert b"overloaded for now" in last
 
 
 def test_another_target_is_asked_after_an_early_head() -> None:
     """Only signs of life have left, so that nothing is spliced."""
-    scenes: list[Scene] = [Fail(status=503, delay=0.5), Say(text="from the second", delay=0.3)]
+    silent = Held(Fail(status=503), Say(text="from the second"))
     routes = {"best": {"targets": [MODEL, "openrouter:second"]}}
-    with Stage(scenes, rules="lenient") as stage:
+    with Stage(silent, rules="lenient") as stage:
         with (
-            gateway_before(stage, ping_seconds=0.1, tables={"routes": routes}, options=Options(retries=0)) as gateway,
+            gateway_before(stage, ping_seconds=0.05, tables={"routes": routes}, options=Options(retries=0)) as gateway,
             Client(gateway) as client,
         ):
             client.send("POST", "/v1/chat/completions", chat(True, model="best"))
-            answer = client.read()
+            client.read_head()
+            chunks, body = client.read_chunks(), b""
+            for count in (2, 4):
+                while body.count(b": ping\n\n") < count:
+                    body += next(chunks)
+                silent.let()
+            body += b"".join(chunks)
         assert len(stage.requests) == 2
-    assert answer.body.count(b": ping\n\n") >= 4
-    assert b"from the sec" in answer.body
-    assert answer.body.endswith(b"data: [DONE]\n\n")
+    assert b"from the sec" in body
+    assert body.endswith(b"data: [DONE]\n\n")
 
 
 def test_a_whole_reply_gets_no_sign_of_life() -> None:
-    with Stage([Say(text="42", delay=0.5)]) as stage, gateway_before(stage, ping_seconds=0.1) as gateway:
+    with Stage([Say(text="42", delay=0.4)]) as stage, gateway_before(stage, ping_seconds=0.05) as gateway:
         answer = ask(gateway, "POST", "/v1/chat/completions", chat())
     assert answer.json["choices"][0]["message"]["content"] == "42"
 
@@ -523,7 +540,7 @@ def test_a_client_that_leaves_is_told_to_watchers() -> None:
         next(client.read_chunks())
         client.close()
         end = seen.wait()[0][1]
-        assert stage.wait_until(lambda: stage.closed_early == 1)
+        assert stage.wait_until(lambda: stage.closed_early == 1, 30)
         assert wait_for(lambda: gateway.service.open_requests == 0)
     assert end.how == "left"
     assert end.status == 200
@@ -548,4 +565,3 @@ def test_a_client_that_takes_nothing_is_left() -> None:
         end = seen.wait()[0][1]
         stop.set()
     assert end.how == "left"
-    assert end.seconds < 4, f"left after {end.seconds:.1f} s"

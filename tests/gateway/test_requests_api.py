@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
+from asides.gateway.recent_requests import RecentRequests
 from asides.settings import load_settings
 from asides.testing.stage import Fail, Hang, Say
 from asides.values.parts import ToolCall
@@ -165,6 +166,17 @@ def test_a_key_sees_its_own_requests_and_no_others() -> None:
         assert inspected.set_capture(True).status == 401
 
 
+def test_strangers_without_a_key_drive_no_request_out() -> None:
+    anna = KEYS[0]
+    with inspect(_think(), keys=KEYS) as inspected:
+        assert inspected.ask(key=anna).status == 200
+        for _ in range(20):
+            assert inspected.ask(key="wrong").status == 401
+        kept = inspected.gateway.service.watchers
+        assert [len(each._sizes) for each in kept if isinstance(each, RecentRequests)] == [1]
+        assert len(inspected.get(key=anna)["requests"]) == 1
+
+
 # --- bodies -----------------------------------------------------------------------------------------------------------
 
 
@@ -254,11 +266,11 @@ def test_a_switch_of_the_bodies_reaches_other_readers() -> None:
 
 
 def test_a_gateway_that_ends_does_not_wait_for_readers() -> None:
-    with inspect(_think()) as inspected, inspected.follow() as feed:
+    with inspect(_think(), drain_seconds=40.0) as inspected, inspected.follow() as feed:
         inspected.ask()
         began = time.monotonic()
         inspected.gateway.close()
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - began < 30
         feed.wait(lambda feed: feed.is_over)
 
 
@@ -315,7 +327,7 @@ def test_the_switch_needs_json_so_that_no_form_of_another_site_can_send_it() -> 
 def _run(command: str, inspected: Inspected, folder: Path, key: str) -> subprocess.CompletedProcess[str]:
     environ = {"PATH": "/usr/bin:/bin", "ASIDES_GATEWAY_KEY": key, "HOME": str(folder)}
     return subprocess.run(
-        ["/bin/sh", "-c", command], env=environ, cwd=folder, capture_output=True, text=True, timeout=20, check=False
+        ["/bin/sh", "-c", command], env=environ, cwd=folder, capture_output=True, text=True, timeout=50, check=False
     )
 
 

@@ -21,7 +21,7 @@ _CANARY = "canary-of-a-thought"
 
 def wait_for(page: PageClient, state: str) -> Any:
     """The last request in the inspector, once it has this state."""
-    deadline = time.perf_counter() + 5
+    deadline = time.perf_counter() + 30
     while True:
         requests = page.get("/requests")["requests"]
         if requests and requests[0]["state"] == state:

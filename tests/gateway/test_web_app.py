@@ -29,6 +29,7 @@ def test_where_a_path_leads(method: str, path: str, status: int, kind: str) -> N
     with Stage([Say(text="42")]) as stage, gateway_before(stage) as gateway:
         answer = ask(gateway, method, path)
     assert (answer.status, answer.headers["content-type"].partition(";")[0]) == (status, kind)
+    assert answer.headers["server"] == "asides"
 
 
 def test_without_the_page_there_is_neither_page_nor_api() -> None:

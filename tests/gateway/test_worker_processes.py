@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from asides.gateway.gateway_settings import GatewaySettings
+from asides.gateway.worker_processes import run_workers
 from asides.testing import Say, Stage
 from tests.gateway.served import (
     KEY,
+    PATIENCE,
     Served,
     ask_first,
     ask_second,
@@ -37,13 +41,21 @@ def _count_requests(served: Served) -> float:
 
 
 def _wait_for_workers(served: Served, count: int, without: int) -> list[int]:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while True:
         workers = served.find_workers()
         if len(workers) == count and without not in workers:
             return workers
         assert time.monotonic() < deadline, served.log
         time.sleep(0.05)
+
+
+def _can_connect(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), PATIENCE).close()
+    except (ConnectionRefusedError, ConnectionResetError):
+        return False
+    return True
 
 
 def test_two_workers_are_one_gateway(tmp_path: Path) -> None:
@@ -53,7 +65,7 @@ def test_two_workers_are_one_gateway(tmp_path: Path) -> None:
             workers = served.find_workers()
             assert len(workers) == 2
             # Each request has its own connection, which the system gives to one of the workers.
-            for number in range(12):
+            for number in range(8):
                 first = ask_first(number)
                 status, answer = served.post("/v1/chat/completions", first, authorization=f"Bearer {KEY}")
                 assert status == 200, answer
@@ -61,7 +73,9 @@ def test_two_workers_are_one_gateway(tmp_path: Path) -> None:
                 assert served.post("/v1/chat/completions", second, authorization=f"Bearer {KEY}")[0] == 200
                 assert find_thinking(stage.requests[-1].json) == [f"plan of question {number}"]
                 assert served.post("/v1/chat/completions", first)[0] == 401
-            assert _count_requests(served) == 36
+            while _count_requests(served) < 24:  # What a client has got may be counted a moment later.
+                time.sleep(0.02)
+            assert _count_requests(served) == 24
             assert "asides_processes 2.0" in served.get("/metrics", authorization=f"Bearer {KEY}")[1]
             assert all(f"process {worker} serves" in served.log for worker in workers)
 
@@ -73,7 +87,7 @@ def test_two_workers_are_one_gateway(tmp_path: Path) -> None:
             # Two gateways on one port would each get some of the requests.
             port = str(urlsplit(served.url).port)
             with serve(tmp_path, "--port", port, "--workers", "2", waits=False) as taken:
-                assert taken.process.wait(20) == 2
+                assert taken.process.wait(PATIENCE) == 2
             assert f"port {port} of 127.0.0.1 is in use" in served.log
             assert served.end() == 0
             assert not any(map(is_alive, workers))
@@ -100,14 +114,16 @@ def test_a_worker_that_dies_is_replaced_and_all_end_with_their_parent(tmp_path: 
             assert "asides_processes 2.0" in served.get("/metrics")[1]
 
             served.process.kill()
-            served.process.wait(5)
-            deadline = time.monotonic() + 5
+            served.process.wait(PATIENCE)
+            deadline = time.monotonic() + PATIENCE
             while any(map(is_alive, workers)):
                 assert time.monotonic() < deadline, "a worker outlives its parent"
                 time.sleep(0.02)
             address = urlsplit(served.url)
-            with pytest.raises(ConnectionRefusedError):
-                socket.create_connection((address.hostname or "", address.port or 0), 2).close()
+            # The last thread of a dead process closes its sockets.
+            while _can_connect(address.hostname or "", address.port or 0):
+                assert time.monotonic() < deadline, "the port is open, and nobody answers"
+                time.sleep(0.02)
         assert list(tmp_path.glob("asides-metrics-*")) == []
 
 
@@ -116,12 +132,12 @@ def test_no_reply_of_a_worker_is_cut_when_the_gateway_ends(tmp_path: Path) -> No
     with Stage(Say(text=text, pause=0.05)) as stage:
         write_settings(tmp_path, stage.url)
         with serve(tmp_path, "--workers", "2", "--log", "off") as served:
-            texts = asyncio.run(stream_many(served.url, 60, lambda: served.process.send_signal(signal.SIGINT)))
-            assert served.process.wait(10) == 0
-    assert texts == [text] * 60
+            texts = asyncio.run(stream_many(served.url, 20, lambda: served.process.send_signal(signal.SIGINT)))
+            assert served.process.wait(PATIENCE) == 0
+    assert texts == [text] * 20
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_clients_carry_is_read_by_every_worker_and_after_a_restart(tmp_path: Path) -> None:
     """A client of Responses gives its reasoning items back; no store has them."""
     with Stage(play_turns()) as stage:
@@ -149,7 +165,7 @@ def test_what_clients_carry_is_read_by_every_worker_and_after_a_restart(tmp_path
     assert not (tmp_path / "state" / "vault.db").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_second_signal_ends_all_of_them_at_once(tmp_path: Path) -> None:
     with Stage(Say(text="a b c d e f g h", pause=1.0, piece=1)) as stage:
         write_settings(tmp_path, stage.url)
@@ -163,15 +179,22 @@ def test_a_second_signal_ends_all_of_them_at_once(tmp_path: Path) -> None:
 
             (text,) = asyncio.run(stream_many(served.url, 1, end))
             assert isinstance(text, BaseException)
-            assert served.process.wait(5) == 128 + signal.SIGTERM
+            assert served.process.wait(PATIENCE) == 128 + signal.SIGTERM
             assert not any(map(is_alive, workers))
+
+
+def test_the_exit_code_of_a_worker_that_does_not_start_is_its_own() -> None:
+    """Whoever signals a process that has just ended must not take its exit code from whoever waits for it."""
+    command = [sys.executable, "-I", "-S", "-c", "raise SystemExit(3)"]
+    settings = GatewaySettings(port=0, workers=2)
+    assert {run_workers(settings, print, command, {}) for _ in range(20)} == {3}
 
 
 def test_what_stops_every_worker_is_told_once_and_ends_the_gateway(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "vault.db.key").write_text("no key at all")
     (tmp_path / "state" / "vault.db.key").chmod(0o600)
-    with serve(tmp_path, "--workers", "3", waits=False) as served:
-        assert served.process.wait(20) == 2
+    with serve(tmp_path, "--workers", "2", waits=False) as served:
+        assert served.process.wait(PATIENCE) == 2
         assert served.log.count("To do") == 1, served.log
         assert "Traceback" not in served.log

@@ -10,6 +10,7 @@ from asides.options import Options
 from asides.providers.find import list_providers
 from asides.testing import Stage
 from asides.testing.stage import Say
+from asides.values.errors import ConfigError
 from tests.relay.relaying import Door, Response, load
 
 
@@ -37,8 +38,10 @@ def test_the_error_says_which_route_to_add() -> None:
     assert response.status == 401
     message = response.json["error"]["message"]
     assert "ANTHROPIC_API_KEY" in message
-    assert '[routes."claude-*"] targets = ["openai:gpt-5"]' in message
+    assert '[routes."claude-*"] and, below it, targets = ["openai:gpt-5"]' in message
     assert "api_key=" not in message
+    guessed = ask(stand(), "nobody:model").json["error"]["message"]
+    assert ("no provider is called 'nobody'" in guessed, "api_key=" in guessed) == (True, False)
     strangers = ask(stand(), "claude-haiku-4-5-20251001", tenant="a").json["error"]["message"]
     assert "ask whoever runs this relay" in strangers
     asked = {"contents": [{"role": "user", "parts": [{"text": "?"}]}]}
@@ -82,3 +85,56 @@ def test_a_fallback_without_a_key_changes_nothing() -> None:
     response = ask(stand(config={"fallback_model": "mistral:mistral-small-latest"}), "claude-haiku-4-5")
     assert response.status == 401
     assert "ANTHROPIC_API_KEY" in response.json["error"]["message"]
+
+
+# --- files of this machine --------------------------------------------------------------------------------------------
+
+_FILES = (
+    *("local:/etc/hostname", "local://etc/hostname", " local:/etc/hostname ", "LOCAL:/etc/hostname", "local:../x"),
+    *("local//etc/hostname", "local:./tiny", "local:tiny/../x", "local:/etc/a:b"),
+)
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The models for which a server was started."""
+    asked: list[str] = []
+
+    def launch(model: str, *, wait: bool = True) -> None:
+        del wait
+        asked.append(model)
+        raise ConfigError("no server here")
+
+    monkeypatch.setattr("asides.transports.launch._import_launcher", lambda _: launch)
+    return asked
+
+
+@pytest.mark.parametrize("model", _FILES)
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/count_tokens"])
+def test_a_tenant_names_no_file_of_this_machine(model: str, path: str, started: list[str]) -> None:
+    door = stand()
+    body = {"max_tokens": 9, "messages": [{"role": "user", "content": "?"}]}
+    for given in ({"model": model}, {"model": "openai:gpt-5", "asides": {"fallbacks": [model]}}):
+        response = door.post(path, {**body, **given}, tenant="a")
+        assert response.status in (400, 404), response
+        assert "no models for its clients" in response.json["error"]["message"]
+    assert started == []
+
+
+def test_a_tenant_names_what_the_settings_call_so(started: list[str]) -> None:
+    tables = {
+        "aliases": {"mine": "local:/models/a.gguf"},
+        "routes": {"yours": {"targets": ["local:/models/b.gguf"]}, "odd-*": {"targets": ["local:/models/c.gguf"]}},
+    }
+    door = stand(**tables, config={"fallback_model": "local:/models/d.gguf"})
+    for model in ("mine", "yours", "odd-1", "claude-haiku-4-5", "local:tiny", "LOCAL: Tiny"):
+        message = ask(door, model, tenant="a").json["error"]["message"]
+        assert "no server here" in message, model
+    wanted = ["/models/a.gguf", "/models/b.gguf", "/models/c.gguf", "/models/d.gguf", "tiny", "Tiny"]
+    assert list(dict.fromkeys(started)) == wanted
+
+
+def test_the_owner_names_any_file(started: list[str]) -> None:
+    response = ask(stand(), "local:/models/a.gguf")
+    assert (response.status, "no server here" in response.json["error"]["message"]) == (400, True)
+    assert set(started) == {"/models/a.gguf"}

@@ -7,7 +7,7 @@ import pytest
 from asides.flows.build_call import CallBuilder
 from asides.relay.endpoints import find_endpoint, find_reply_form
 from asides.relay.error_response import RelayRefusal
-from asides.relay.read_request_body import read_body, read_shallow
+from asides.relay.read_request_body import read_request, read_shallow
 from asides.relay.relay_config import Caller, RelayConfig
 from asides.relay.relay_request import RelayRequest
 from asides.settings import Settings
@@ -21,19 +21,19 @@ def make_caller(path: str, body: bytes) -> Caller:
 
 def test_what_can_be_read_is_read() -> None:
     caller = make_caller("/v1/responses", b'{"model": "m", "input": "hi"}')
-    served, problem = read_body(find_reply_form("openai_responses", "/v1/responses", {})[0], caller)
+    served, problem = read_request(find_reply_form("openai_responses", "/v1/responses", {})[0], caller)
     assert served is not None
     assert (served.model, problem) == ("m", None)
 
 
 def test_what_cannot_be_read_is_told_unless_it_could_be_forwarded() -> None:
     read = find_reply_form("openai_responses", "/v1/responses", {})[0]
-    served, problem = read_body(read, make_caller("/v1/responses", b'{"model": "m", "input": "hi", "metadata": 1}'))
+    served, problem = read_request(read, make_caller("/v1/responses", b'{"model": "m", "input": "hi", "metadata": 1}'))
     assert served is None
     assert "metadata" in str(problem)
     for body in (b"[", b"[]", b'{"model": "m", "model": "n", "metadata": 1}'):
         with pytest.raises(ConfigError):
-            read_body(read, make_caller("/v1/responses", body))
+            read_request(read, make_caller("/v1/responses", body))
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,10 @@ import pytest
 from asides.relay.error_response import RelayRefusal
 from asides.relay.relay_config import RelayConfig
 from asides.relay.request_options import read_request_options
+from asides.settings import Settings
 from asides.testing import Stage
 from asides.testing.stage import Say
+from asides.values.visibility import Visibility
 from tests.relay.relaying import Door
 
 
@@ -71,3 +73,24 @@ def test_only_a_trusted_caller_may_ask_for_much(given: dict[str, Any]) -> None:
 def test_what_is_usual_is_allowed() -> None:
     for given in ({"timeout": 60}, {"timeout": {"connect": 5, "total": None}}, {"retries": 3, "max_wait": 30}):
         assert read_request_options(given, RelayConfig()) == given
+
+
+_TELLS_APART: list[dict[str, Any]] = [
+    *({"tags": []}, {"tags": [["<z>", "</z>"]]}, {"tag_position": "leading"}, {"starts_inside": False}),
+    *({"heuristics": False}, {"thinking_field": "z"}, {"family": "llama"}),
+]
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens", "/v1/responses"])
+@pytest.mark.parametrize("given", _TELLS_APART, ids=str)
+def test_whoever_may_not_see_thinking_does_not_decide_what_is(given: dict[str, Any], path: str) -> None:
+    body = {"model": "vllm:qwen3-8b", "max_tokens": 99, "asides": given}
+    body |= {"input": "?"} if path.endswith("responses") else {"messages": [{"role": "user", "content": "?"}]}
+    with Stage(lambda _: Say(text="<think>the canary thinks</think>42")) as stage:
+        response = Door(stage, sink="gateway").post(path, body)
+        assert response.status == 400
+        assert b"ask whoever runs this relay" in response.body
+        # Where all thinking is shown, callers may.
+        owner = Door(stage, sink="gateway", settings=Settings(visibility=Visibility(gateway=("raw", "summary"))))
+        assert owner.post(path, body).status == 200
+        assert Door(stage, sink="gateway", trusts_callers=True).post(path, body).status == 200

@@ -157,13 +157,19 @@ def _check_model(
     """Refuse a name that leads nowhere. A gateway elsewhere may have names that are not known here."""
     try:
         route = find_route(name, builder, "", client.dialect)
-        builder.find_known(name if route.is_guess else route.targets[0])
+        target = builder.find_known(name if route.is_guess else route.targets[0]).found
     except (UnknownModel, UnknownProvider) as problem:
         if not is_elsewhere:
             raise
         terminal.print_note(f"warning: not known here, perhaps at the gateway: {problem}")
     except ConfigError:
-        pass  # The address of the provider needs a variable, which the gateway may have.
+        return  # The address of the provider needs a variable, which the gateway may have.
+    else:
+        if route.is_bare and not is_elsewhere and not _has_key(client, builder):
+            terminal.print_note(
+                f"warning: {name} names no provider, no alias and no route, so the gateway takes it for a model of "
+                f"{target.provider.title}, and no key for that is known here. To do: write PROVIDER:MODEL."
+            )
 
 
 def _has_key(client: KnownClient, builder: CallBuilder) -> bool:

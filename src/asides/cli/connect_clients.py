@@ -6,6 +6,7 @@ Every client is a row with the version that it was checked with, its date and it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -266,8 +267,14 @@ def _build_qwen(access: Access, home: Path, environ: Mapping[str, str]) -> Setup
     return Setup(variables, (file,), "qwen --auth-type openai", tuple(notes))
 
 
+def _find_container_url(url: str) -> str:
+    """The address of a gateway of this machine as a container sees it."""
+    return re.sub(r"^(https?://)(127(?:\.\d+){3}|localhost|\[::1\])(?=[:/]|$)", r"\1host.docker.internal", url)
+
+
 def _build_openwebui(access: Access, home: Path, environ: Mapping[str, str]) -> Setup:
     del home, environ
+    reach = "A gateway is reached from there only with --host 0.0.0.0 and a key"
     later = "Later: Admin Panel → Settings → Connections → OpenAI API"
     return Setup(
         {"OPENAI_API_BASE_URL": f"{access.url}/v1", "OPENAI_API_KEY": access.key, "ENABLE_OLLAMA_API": "false"},
@@ -275,7 +282,7 @@ def _build_openwebui(access: Access, home: Path, environ: Mapping[str, str]) -> 
         "open-webui serve",
         (
             f"Its variables count at its first start only. {later}, with {access.url}/v1 as the URL.",
-            "In a container, the gateway is at http://host.docker.internal: start it with --host 0.0.0.0 and a key.",
+            f"In a container, {_find_container_url(access.url)}/v1 is the URL. {reach}.",
         ),
     )
 

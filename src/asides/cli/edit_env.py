@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from asides.cli.edit_json import find_line_end
 from asides.values.errors import ConfigError
 
 # A value in quotes may have several lines.
@@ -29,8 +30,8 @@ def set_variables(text: str, values: Mapping[str, str]) -> str:
     for name, value in values.items():
         found = [each for each in _find_statements(text) if each["name"] == name]
         if not found:
-            gap = "" if not text or text.endswith("\n") else _find_line_end(text)
-            text += f"{gap}{name}={_quote(name, value)}{_find_line_end(text)}"
+            gap = "" if not text or text.endswith("\n") else find_line_end(text)
+            text += f"{gap}{name}={_quote(name, value)}{find_line_end(text)}"
         elif _unquote(found[-1]["value"]) != value:
             start, end = found[-1].span("value")
             text = text[:start] + _quote(name, value) + text[end:]
@@ -72,7 +73,3 @@ def _quote(name: str, value: str) -> str:
         if mark not in value and "\n" not in value and "\r" not in value:
             return f"{mark}{value}{mark}"
     raise ConfigError(f"the value of {name} cannot be written to a .env file. To do: set it in your shell.")
-
-
-def _find_line_end(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"

@@ -100,7 +100,7 @@ def _nest(path: Path, value: Any) -> Any:
 
 def _insert(text: str, node: _Node, name: str, value: Any, depth: int) -> str:
     member = f"{json.dumps(name, ensure_ascii=False)}: {_format(value, text, depth)}"
-    line, indent = _find_line_end(text), _find_indent(text)
+    line, indent = find_line_end(text), _find_indent(text)
     if not node.members:
         inside = text[node.start + 1 : node.end - 1]
         kept = "" if not inside.strip() else f"{line}{indent * depth}{inside.strip()}"
@@ -270,10 +270,11 @@ def _format(value: Any, text: str, depth: int) -> str:
     """A value as JSON, with the indent and the line ends of the text."""
     indent = _find_indent(text)
     written = json.dumps(value, ensure_ascii=False, indent=indent)
-    return written.replace("\n", _find_line_end(text) + indent * depth)
+    return written.replace("\n", find_line_end(text) + indent * depth)
 
 
-def _find_line_end(text: str) -> str:
+def find_line_end(text: str) -> str:
+    """The line end that a text uses."""
     return "\r\n" if "\r\n" in text else "\n"
 
 

@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from asides.cli.edit_json import find_line_end, look_up
 from asides.values.errors import ConfigError
 
 Path = tuple[str, ...]
@@ -48,7 +49,7 @@ def set_value(text: str, path: Path, value: Any) -> str:
     document = tomllib.loads(text)
     _refuse_table(document, path)
     statements, lines = _read_statements(text)
-    ending = "\r\n" if "\r\n" in text else "\n"
+    ending = find_line_end(text)
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += ending
     found = _find_statement(statements, path)
@@ -68,7 +69,7 @@ def unset_value(text: str, path: Path) -> str:
     _refuse_table(document, path)
     statements, lines = _read_statements(text)
     found = _find_statement(statements, path)
-    if found is None or _look_up(document, path) is None:
+    if found is None or look_up(document, path) is None:
         raise ConfigError(f"{'.'.join(path)} is not in the file.")
     kept: list[str] = []
     if found.path != path:
@@ -80,7 +81,7 @@ def unset_value(text: str, path: Path) -> str:
 def remove_table(text: str, path: Path) -> str:
     """The text without a table, with everything in it; as it is where it has none."""
     document = tomllib.loads(text)
-    if not isinstance(_look_up(document, path), dict):
+    if not isinstance(look_up(document, path), dict):
         return text
     statements, lines = _read_statements(text)
     gone = [each for each in statements if each.path[: len(path)] == path]
@@ -139,7 +140,7 @@ def _read_statements(text: str) -> tuple[list[_Statement], list[str]]:
             while (parsed := _parse("".join(lines[place:end]))) is None:
                 end += 1
             key = _read_key(_split_key(lines[place])[0]) or ()
-            value = _look_up(parsed, key)
+            value = look_up(parsed, key)
             statements.append(_Statement(place, end, (*table, *key), table, value))
             place = end
     return statements, lines
@@ -174,12 +175,6 @@ def _split_key(line: str) -> tuple[str, str]:
     found = re.match(r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^="'])*""", line)
     end = 0 if found is None else found.end()
     return line[:end], line[end + 1 :]
-
-
-def _look_up(document: Any, path: Path) -> Any:
-    for part in path:
-        document = document.get(part) if isinstance(document, dict) else None
-    return document
 
 
 def _refuse_table(document: Mapping[str, Any], path: Path) -> None:

@@ -135,7 +135,7 @@ def _greet(url: str, loaded: LoadedSettings, terminal: Terminal) -> list[str]:
         f"  keys for   {named or 'no provider yet: run `asides keys set PROVIDER`'}",
         f"  routes     {', '.join(list(loaded.calls.routes)[:_MOST_NAMES])}" if loaded.calls.routes else "",
         f"  kept       {kept[settings.state_mode]}; conversations, in {settings.folder}",
-        "Next: asides connect claude (or codex, gemini, opencode, openai …). Ctrl-C ends it.",
+        "Next: asides connect claude (or codex, gemini, opencode, openai …). Ctrl-C ends the gateway.",
     ]
     return [line for line in lines if line]
 

@@ -157,13 +157,15 @@ def declare_serve(parser: argparse.ArgumentParser) -> None:
     )
     answers.add_argument("--max-body", type=float, metavar="MB", help="the longest request in megabytes (default: 64)")
     answers.add_argument(
-        "--ping", type=float, metavar="SECONDS", help="send a sign of life after this much silence (default: 10)"
+        "--ping", type=float, metavar="SECONDS", help="send a ping after this much silence of the model (default: 10)"
     )
     answers.add_argument(
         "--drain", type=float, metavar="SECONDS", help="how long replies may take to end after Ctrl-C (default: 30)"
     )
-    parser.add_argument("--log", choices=("text", "json", "off"), help="a line for each request, on stderr")
-    parser.add_argument("-q", "--quiet", action="store_true", help="do not greet")
+    parser.add_argument(
+        "--log", choices=("text", "json", "off"), help="a line for each request, on stderr (default: text)"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="do not print the greeting")
     parser.epilog = (
         "The address is printed on stdout. Ctrl-C and SIGTERM let replies end, a second one does not; SIGHUP, and a "
         "change of asides.toml, reload the settings."
@@ -198,7 +200,7 @@ def declare_connect(parser: argparse.ArgumentParser) -> None:
         help="which dialect the client speaks, where it speaks several: opencode (default: chat)",
     )
     parser.add_argument(
-        "--shell", choices=("bash", "zsh", "fish", "powershell"), help="whose lines to print (default: yours)"
+        "--shell", choices=("bash", "zsh", "fish", "powershell"), help="the shell that reads the lines (default: yours)"
     )
     action = parser.add_mutually_exclusive_group()
     action.add_argument(

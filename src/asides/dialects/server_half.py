@@ -243,7 +243,7 @@ class ReplyWriter:
         return self._write_failure(status, message, kind)
 
     def write_ping(self) -> bytes:
-        """Write a sign of life, while the model is silent; b"" where the dialect has none, and for whole responses."""
+        """Write a ping, while the model is silent; b"" where the dialect has none, and for whole responses."""
         return b"" if self._ended or not self._stream else self.ping
 
     @property

@@ -170,8 +170,8 @@ class Explanation(msgspec.Struct, frozen=True):
     memory: tuple[Learned, ...] = ()
     """What refusals of earlier requests taught about this model, in this process or in the messages."""
     cache_break_at: CacheBreak | None = None
-    """Where the request stops to begin with the one before it, and why: the provider's cache ends there. None: nowhere,
-    or there was none before."""
+    """Where the request no longer begins like the one before it, and why: the provider's cache ends there. None:
+    nowhere, or there was none before."""
 
     def __repr__(self) -> str:
         return f"Explanation({self.method} {self.url}, notices={[notice.code for notice in self.notices]})"

@@ -1,4 +1,4 @@
-"""The log of a gateway: one line for each request, as text or as JSON, without content and keys.
+"""The log of a gateway: one line for each request, as text or as JSON, without content or keys.
 
 `AccessLog` writes to the logger "asides.access"; `start_log` sends it and our other loggers to stderr. Nothing that a
 client chose can forge a line, or hide a part of one. Not here: figures (metrics).
@@ -28,7 +28,7 @@ from asides.values.gateway_table import LogFormat
 from asides.values.notices import Notice, escape_controls
 
 _access = logging.getLogger("asides.access")
-_OURS = logging.getLogger("asides")
+_ours = logging.getLogger("asides")
 _LONGEST = 200
 _MOST_NOTICES = 10
 # A reader that is slow, such as a full disk, must not hold up replies: beyond this many lines, lines are lost.
@@ -233,7 +233,7 @@ class _Queue(QueueHandler):
 
     def is_alone(self) -> bool:
         """Whether nobody else takes the lines of requests."""
-        return not _access.handlers and not _access.filters and len(_OURS.handlers) == 1 and not _OURS.propagate
+        return not _access.handlers and not _access.filters and len(_ours.handlers) == 1 and not _ours.propagate
 
     def add(self, fields: dict[str, Any]) -> None:
         """Take a request that has ended."""
@@ -284,9 +284,9 @@ def start_log(form: LogFormat) -> None:
     handler = _Queue(lines, writer)
     listener = QueueListener(lines, writer)
     listener.start()
-    _OURS.addHandler(handler)
-    _OURS.setLevel(logging.WARNING if form == "off" else logging.INFO)
-    _OURS.propagate = False
+    _ours.addHandler(handler)
+    _ours.setLevel(logging.WARNING if form == "off" else logging.INFO)
+    _ours.propagate = False
     _listeners.append((listener, handler, lines))
 
 
@@ -294,13 +294,13 @@ def flush_log() -> None:
     """Write what has not been written yet, and end the log. A reader that takes too long gets no more."""
     while _listeners:
         listener, handler, lines = _listeners.pop()
-        _OURS.removeHandler(handler)
+        _ours.removeHandler(handler)
         handler.wake()
         if handler.lost:
             with suppress(queue.Full):
                 lost = logging.makeLogRecord({"name": "asides.gateway", "levelno": logging.WARNING})
                 lost.levelname, lost.msg = "WARNING", f"{handler.lost} lines of the log were lost"
-                lines.put_nowait(lost)
+                lines.put(lost, timeout=1.0)
         with suppress(queue.Full):
             lines.put(None, timeout=1.0)
         if (thread := listener._thread) is not None:

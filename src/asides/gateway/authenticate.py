@@ -84,8 +84,10 @@ class Authenticator:
             return _refuse_host(host), ""
         origin = headers.get("Origin", "")
         if not origin:
-            site, mode = headers.get("Sec-Fetch-Site", ""), headers.get("Sec-Fetch-Mode", "")
-            return (_refuse_origin("another site") if site == "cross-site" and mode != "navigate" else None), ""
+            # Another port of this machine is of the same site, and none of ours.
+            is_foreign = headers.get("Sec-Fetch-Site", "") in ("cross-site", "same-site")
+            is_link = headers.get("Sec-Fetch-Mode", "") == "navigate"
+            return (_refuse_origin("another site") if is_foreign and not is_link else None), ""
         if _is_own(origin, host):
             return None, ""
         if origin.lower() in self._origins or "*" in self._origins:
@@ -184,7 +186,7 @@ def write_cors_headers(origin: str) -> dict[str, str]:
 
 
 def write_preflight_headers(origin: str, asked: Mapping[str, str]) -> dict[str, str]:
-    """The headers of the answer to a browser that asks before it sends. `asked`: the headers of its request."""
+    """The headers of the answer to a preflight. `asked`: the headers of its request."""
     headers = write_cors_headers(origin)
     headers["access-control-allow-methods"] = "GET, HEAD, POST, PUT, PATCH, DELETE"
     headers["access-control-allow-headers"] = asked.get("Access-Control-Request-Headers", "")[:_LONGEST_KEY]

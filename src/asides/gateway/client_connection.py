@@ -19,7 +19,7 @@ from asides.gateway.gateway_settings import GatewaySettings
 
 Handle: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-_log = logging.getLogger("asides")
+_log = logging.getLogger("asides.gateway")
 _KEEPALIVE_SECONDS = 75.0
 """How long a connection may rest between two requests. Longer than the proxies that are usual in front."""
 _MOST_LINE = 64 * 1024
@@ -72,9 +72,8 @@ class _Connection(web.RequestHandler):
         words = _FAULT if status >= 500 else _UNREADABLE
         kind = "api_error" if status >= 500 else "invalid_request_error"
         body = {"type": "error", "error": {"type": kind, "message": words, "code": None, "param": None}}
-        response = web.Response(
-            status=status, body=msgspec.json.encode(body), headers={**SAFE_HEADERS, "content-type": "application/json"}
-        )
+        headers = {**SAFE_HEADERS, "server": "asides", "content-type": "application/json"}
+        response = web.Response(status=status, body=msgspec.json.encode(body), headers=headers)
         response.force_close()
         return response
 

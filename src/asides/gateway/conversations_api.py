@@ -28,21 +28,20 @@ from asides.gateway.page_requests import (
     Body,
     Handler,
     PageError,
-    answer_errors,
+    add_paths,
     answer_json,
     check_query,
     find_tenant,
     read_id,
     read_json,
     read_number,
-    refuse_methods,
     refuse_unknown,
 )
 from asides.gateway.page_store import PageStore, StoredMessage
-from asides.gateway.page_tables import MOST_TITLE, PageConversation, PageSettings
+from asides.gateway.page_tables import MOST_TITLE, NO_LIMIT, PageConversation, PageSettings
 from asides.gateway.page_turn import PageStream, PageTurn
 from asides.gateway.requests_api import captures_bodies
-from asides.gateway.service import Service
+from asides.gateway.service import BUSY, Service
 from asides.gateway.watched_turn import ServiceClient, WatchedTurn
 from asides.relay.routes import find_route
 
@@ -50,7 +49,6 @@ PREFIX = "/ui/api"
 _USUAL_CONVERSATIONS, _MOST_CONVERSATIONS = 50, 200
 _USUAL_MESSAGES, _MOST_MESSAGES = 50, 500
 _MOST_SEARCH = 200
-_FAR = 2**62
 
 Name = Annotated[str, msgspec.Meta(max_length=500)]
 Title = Annotated[str, msgspec.Meta(max_length=MOST_TITLE * 4)]
@@ -66,7 +64,7 @@ class NewConversation(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ChangedConversation(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of a change. What it does not name stays."""
+    """The body of a request for a change. What it does not name stays."""
 
     model: Name | msgspec.UnsetType = msgspec.UNSET
     thinking: Amount | msgspec.UnsetType | None = msgspec.UNSET
@@ -74,7 +72,7 @@ class ChangedConversation(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class NewMessage(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of a question."""
+    """The body of a request that asks a question."""
 
     text: str
     model: Name | None = None
@@ -95,7 +93,7 @@ class Fork(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def add_routes(app: web.Application, service: Service) -> None:
-    """Add the paths of the API. They need to come before a path that takes everything."""
+    """Add the paths of the API."""
     api = ConversationsApi(service)
     paths: dict[str, dict[str, Handler]] = {
         "/session": {"GET": api.show_session},
@@ -103,13 +101,10 @@ def add_routes(app: web.Application, service: Service) -> None:
         "/conversations": {"GET": api.list_conversations, "POST": api.create},
         "/conversations/{id}": {"GET": api.show, "PATCH": api.change, "DELETE": api.delete},
         "/conversations/{id}/messages": {"POST": api.send},
-        "/conversations/{id}/continue": {"POST": api.go_on},
+        "/conversations/{id}/continue": {"POST": api.continue_turn},
         "/conversations/{id}/fork": {"POST": api.fork},
     }
-    for path, methods in paths.items():
-        for method, handler in methods.items():
-            app.router.add_route(method, PREFIX + path, answer_errors(handler))
-        app.router.add_route("*", PREFIX + path, refuse_methods(*methods))
+    add_paths(app, PREFIX, paths)
 
     async def close(_: web.Application) -> None:
         await asyncio.to_thread(api.store.close)
@@ -152,7 +147,7 @@ class ConversationsApi:
         """The conversations of the tenant, the latest changed first."""
         check_query(request, "search", "before", "limit")
         limit = read_number(request, "limit", _USUAL_CONVERSATIONS, _MOST_CONVERSATIONS) or _USUAL_CONVERSATIONS
-        before = read_number(request, "before", None, _FAR)
+        before = read_number(request, "before", None, NO_LIMIT)
         search = request.query.get("search", "").strip()
         if len(search) > _MOST_SEARCH:
             raise PageError(f"search has at most {_MOST_SEARCH} characters.", "invalid_query")
@@ -172,7 +167,7 @@ class ConversationsApi:
     async def show(self, request: web.Request) -> web.StreamResponse:
         """A conversation with its last messages, or those before one."""
         check_query(request, "before", "limit")
-        before = read_number(request, "before", None, _FAR)
+        before = read_number(request, "before", None, NO_LIMIT)
         limit = read_number(request, "limit", _USUAL_MESSAGES, _MOST_MESSAGES) or _USUAL_MESSAGES
         found = await self._find(request)
         messages = await asyncio.to_thread(self.store.read_messages, found, before, limit)
@@ -230,7 +225,7 @@ class ConversationsApi:
             raise PageError("the message is blank. To do: write something.", "blank")
         return await self._stream_turn(request, body.text, body.model, body.thinking)
 
-    async def go_on(self, request: web.Request) -> web.StreamResponse:
+    async def continue_turn(self, request: web.Request) -> web.StreamResponse:
         """Continue a turn that was cut or has no answer."""
         body = await self._read(request, Continuation)
         return await self._stream_turn(request, None, body.model, body.thinking)
@@ -243,10 +238,8 @@ class ConversationsApi:
         thinking = found.thinking if thinking is None else thinking
         name, is_owner = model or found.model, not service.authenticator.needs_key
         chosen = await asyncio.to_thread(lambda: choose_model(name, thinking, service.builder, may_name_files=is_owner))
-        if service.open_requests >= service.settings.max_requests:
-            raise PageError(
-                "the gateway has as many requests under way as it may have. To do: try again later.", "too_many", 503
-            )
+        if service.is_busy:
+            raise PageError(BUSY, "too_many", 503)
         watched = WatchedTurn(request, service, self._find_tenant(request))
         turn = PageTurn(self.store, found, chosen, watched, service.builder.visibility)
         service.open_requests += 1

@@ -1,6 +1,6 @@
 """Let the replies of a gateway end: `drain(runner, seconds)`.
 
-aiohttp's own shutdown stops to read requests that are still arriving, and forgets what a slow client has not read yet.
+aiohttp's own shutdown stops reading requests that are still arriving, and forgets what a slow client has not read yet.
 This is the only module that looks inside its connections. Not here: signals (run_gateway).
 """
 
@@ -19,7 +19,7 @@ _CUT_SECONDS = 0.5
 
 
 async def drain(runner: web.AppRunner, seconds: float) -> int:
-    """Stop to listen, close connections that wait for a request, and let the others end. Returns how many were cut.
+    """Stop listening, close connections that wait for a request, and let the others end. Returns how many were cut.
 
     A connection ends when its client has all that was written to it, not when it was written.
     """

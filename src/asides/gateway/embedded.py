@@ -6,6 +6,7 @@ Not here: the process that `asides serve` is (run_gateway).
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -15,7 +16,10 @@ from typing import Self
 
 from aiohttp import web
 
+from asides.gateway.drain import drain
 from asides.gateway.gateway_settings import GatewaySettings
+from asides.gateway.health import DRAINING
+from asides.gateway.listen import close_sockets, name_address, open_sockets
 from asides.gateway.service import Service
 from asides.gateway.watcher import RequestWatcher
 from asides.gateway.web_app import make_app, make_runner
@@ -66,7 +70,7 @@ class Gateway:
         return self._service
 
     def start(self) -> Self:
-        """Open the port and answer requests in a new thread."""
+        """Open the port and answer requests in a new thread. Raises a ConfigError if the port is taken."""
         if self._thread is not None:
             raise RuntimeError("this gateway was started before. To do: make another one.")
         ready: Future[tuple[str, Callable[[], object]]] = Future()
@@ -108,19 +112,23 @@ class Gateway:
         settings = self._settings
         self._service = service = Service(settings, self._call_settings, options=self._options)
         service.watchers.extend(self._watchers)
-        runner = make_runner(make_app(service))
+        app = make_app(service)
+        runner = make_runner(app)
         await runner.setup()
+        sockets: list[socket.socket] = []
         try:
-            await web.TCPSite(runner, settings.host, settings.port).start()
-            host, port = runner.addresses[0][:2]
+            sockets = open_sockets(settings.host, settings.port)
+            for each in sockets:
+                await web.SockSite(runner, each).start()
             stop = asyncio.Event()
-            name = f"[{host}]" if ":" in host else host
-            ready.set_result(
-                (f"http://{name}:{port}", partial(asyncio.get_running_loop().call_soon_threadsafe, stop.set))
-            )
+            tell_to_stop = partial(asyncio.get_running_loop().call_soon_threadsafe, stop.set)
+            ready.set_result((name_address(sockets[0]), tell_to_stop))
             await stop.wait()
+            app[DRAINING].set()
+            await drain(runner, settings.drain_seconds)
         finally:
             await runner.cleanup()
+            close_sockets(sockets)
 
     def __repr__(self) -> str:
         return f"Gateway({self._url or 'not open'})"

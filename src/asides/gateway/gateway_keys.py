@@ -50,7 +50,7 @@ def list_key_files(settings: Settings, environ: Mapping[str, str]) -> list[Path]
 def check_keys(keys: tuple[str, ...]) -> None:
     """Raise a ConfigError for a key that can be guessed, or that no header can carry."""
     if len(keys) > _MOST_KEYS:
-        raise ConfigError(f"{len(keys)} keys are more than the {_MOST_KEYS} that a gateway takes.")
+        raise ConfigError(f"{len(keys)} keys are more than the {_MOST_KEYS} that a gateway takes. To do: remove some.")
     for number, key in enumerate(keys, 1):
         which = "the key of the gateway" if len(keys) == 1 else f"key {number} of the gateway's {len(keys)}"
         if not (key.isascii() and key.isprintable()) or " " in key:
@@ -61,7 +61,9 @@ def check_keys(keys: tuple[str, ...]) -> None:
                 f"them. To do: {HOW_TO_MAKE}."
             )
         if len(key) > _MOST_CHARACTERS:
-            raise ConfigError(f"{which} has more than {_MOST_CHARACTERS} characters, and is no key.")
+            raise ConfigError(
+                f"{which} has more than {_MOST_CHARACTERS} characters, and is no key. To do: {HOW_TO_MAKE}."
+            )
 
 
 def _read_file(name: str) -> tuple[str, ...]:
@@ -77,7 +79,9 @@ def _read_file(name: str) -> tuple[str, ...]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ConfigError(f"the key file of the gateway, {path}, is no text.") from None
+        raise ConfigError(
+            f"the key file of the gateway, {path}, is no text. To do: write one key in each line, as UTF-8."
+        ) from None
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     return _split("\n".join(lines), f"the key file of the gateway, {path},")
 

@@ -45,7 +45,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the page is served, with its API."""
     workers: int = 1
     ping_seconds: float = 10.0
-    """After so much silence a stream gets a sign of life."""
+    """After so much silence a stream gets a ping."""
     drain_seconds: float = 30.0
     """How long replies under way may take to end after SIGTERM."""
     head_seconds: float = 30.0
@@ -63,8 +63,9 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
         return f"GatewaySettings({self.host}:{self.port}, {len(self.keys)} keys)"
 
 
-# What a running gateway cannot change.
+# What a running gateway cannot change, and the names of [gateway] that differ.
 _FIXED = ("host", "port", "workers", "folder", "state_mode", "page", "max_body", "log")
+_NAMES = {"state_mode": "state", "max_body": "max_body_mb"}
 
 
 def build_settings(table: GatewayTable, keys: tuple[str, ...], folder: Path | None) -> GatewaySettings:
@@ -122,13 +123,14 @@ def is_loopback(host: str) -> bool:
     if name == "localhost" or name.endswith(".localhost"):
         return True
     try:
-        return ip_address(name).is_loopback
+        # What follows a % in an address is free text.
+        return "%" not in name and ip_address(name).is_loopback
     except ValueError:
         return False
 
 
 def merge_changes(running: GatewaySettings, loaded: GatewaySettings) -> tuple[GatewaySettings, tuple[str, ...]]:
-    """What a running gateway uses of newly loaded settings, and the names of those that need a new start."""
+    """What a running gateway uses of newly loaded settings, and the names in [gateway] of what needs a new start."""
     kept = {name: getattr(running, name) for name in _FIXED}
-    changed = tuple(name for name, value in kept.items() if getattr(loaded, name) != value)
+    changed = tuple(_NAMES.get(name, name) for name, value in kept.items() if getattr(loaded, name) != value)
     return msgspec.structs.replace(loaded, **kept), changed

@@ -31,13 +31,14 @@ PING = b": ping\n\n"
 _Kind = Literal["thought", "text", "refusal", "call", "other"]
 
 
-def write_event(name: str, data: Any) -> bytes:
-    """One server-sent event."""
+def write_event(name: str, data: Any, position: str = "") -> bytes:
+    """One server-sent event. `position`: its id, for a stream that a reader can resume there."""
     try:
         written = msgspec.json.encode(data)
     except UnicodeEncodeError:  # Half a character (a lone surrogate).
         written = write_json(data).encode()
-    return b"event: %b\ndata: %b\n\n" % (name.encode(), written)
+    place = b"id: %b\n" % position.encode() if position else b""
+    return b"%bevent: %b\ndata: %b\n\n" % (place, name.encode(), written)
 
 
 class EventWriter:

@@ -13,9 +13,8 @@ from asides.flows.build_call import CallBuilder
 from asides.options import Options, merge_options
 from asides.providers.find import find_row
 from asides.providers.provider import ModelRule
-from asides.providers.table import WITHOUT_A_KEY
 from asides.relay.known_models import list_known_models
-from asides.relay.routes import find_route
+from asides.relay.routes import find_route, refuse_file
 from asides.values.errors import AsidesError, ConfigError, UnknownModel
 from asides.values.thinking import EFFORTS, read_thinking
 
@@ -60,27 +59,13 @@ def choose_model(
             "`asides config set model PROVIDER:MODEL`."
         )
     check_thinking(thinking)
-    if not may_name_files and _names_file(name, builder):
-        raise UnknownModel(
-            "files of the gateway's machine are no models for its clients. To do: ask whoever runs it for an alias."
-        )
-    return _choose(name, thinking, builder)
+    return _choose(name, thinking, builder, may_name_files=may_name_files)
 
 
-def _names_file(name: str, builder: CallBuilder) -> bool:
-    """Whether a name is the path of a file that a server would be started with. Names of the settings are not."""
-    settings = builder.settings
-    if name in settings.aliases or name in settings.routes:
-        return False
-    target = find_route(name, builder, "", "").targets[0]
-    for provider, mark, model in (target.partition(mark) for mark in ":/"):
-        if mark and (row := find_row(provider, builder.rows)) is not None:
-            return bool(row.launcher) and f"{row.name}:{model.strip()}".lower() != WITHOUT_A_KEY
-    return False
-
-
-def _choose(name: str, thinking: str | int | None, builder: CallBuilder) -> ChosenModel:
+def _choose(name: str, thinking: str | int | None, builder: CallBuilder, *, may_name_files: bool = True) -> ChosenModel:
     route = find_route(name, builder, "", "")
+    if not (may_name_files or route.renames):
+        refuse_file(route.targets, builder)
     options = merge_options(_OPTIONS, route.options)
     if thinking is not None:
         options = merge_options(options, Options(thinking=thinking))
@@ -133,11 +118,11 @@ def list_models(builder: CallBuilder) -> tuple[PageModel, ...]:
     names = [model.id for model in list_known_models(builder)]
     if builder.settings.model is not None:
         names.insert(0, builder.settings.model)
-    described = (describe_model(name, builder) for name in list(dict.fromkeys(names))[:MOST_MODELS])
+    described = (show_model(name, builder) for name in list(dict.fromkeys(names))[:MOST_MODELS])
     return tuple(model for model in described if model is not None)
 
 
-def describe_model(name: str, builder: CallBuilder) -> PageModel | None:
+def show_model(name: str, builder: CallBuilder) -> PageModel | None:
     """What is known about the model that a name leads to; None if the name leads nowhere."""
     try:
         target = find_route(name, builder, "", "").targets[0]

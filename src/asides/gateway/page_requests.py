@@ -1,4 +1,4 @@
-"""Requests of the page: reading their bodies and queries, and answers in JSON, errors included.
+"""Requests of the page: their paths, bodies and queries, and answers in JSON, errors included.
 
 Not here: what is asked for (conversations_api), and who may ask (authenticate).
 """
@@ -15,21 +15,24 @@ from aiohttp import web
 
 from asides.conversations.store import StoreConflict, StoreError
 from asides.gateway.authenticate import SAFE_HEADERS, Authenticator, Refusal
-from asides.gateway.gateway_settings import GatewaySettings
+from asides.gateway.gateway_settings import MEGABYTE, GatewaySettings
 from asides.gateway.read_body import read_body
 from asides.relay.error_response import RelayRefusal
 from asides.values.errors import AsidesError, ConfigError, ProviderError
 from asides.values.parts import is_too_deep
 
-_log = logging.getLogger("asides")
+_log = logging.getLogger("asides.gateway")
 
 Body = TypeVar("Body", bound=msgspec.Struct)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-MOST_BODY = 2 * 1024 * 1024
-"""The bytes of a request of the page: a question and a few settings."""
+MOST_BODY = 2 * MEGABYTE
+"""The most bytes of a request of the page: a question and a few settings."""
+_TOO_LARGE = f"the request is larger than the {MOST_BODY // MEGABYTE} MB that the page may send. To do: send less."
 _STORE_FAILED = "the stored conversations cannot be used. To do: try again; the log of the gateway says more."
 HEADERS = {"cache-control": "no-store", **SAFE_HEADERS}
+EVENT_HEADERS = {**HEADERS, "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no"}
+"""The headers of a response of server-sent events, which no proxy may hold back."""
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -43,6 +46,14 @@ class PageError(Exception):
         self.allow = allow
 
 
+def add_paths(app: web.Application, prefix: str, paths: Mapping[str, Mapping[str, Handler]]) -> None:
+    """Add the handlers of an API, by path and method. They need to come before a path that takes everything."""
+    for path, methods in paths.items():
+        for method, handler in methods.items():
+            app.router.add_route(method, prefix + path, answer_errors(handler))
+        app.router.add_route("*", prefix + path, refuse_methods(*methods))
+
+
 def answer_json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
     """An answer in JSON."""
     return web.Response(
@@ -54,6 +65,11 @@ def answer_json(value: Any, status: int = 200, headers: Mapping[str, str] | None
     )
 
 
+def answer_error(message: str, code: str, status: int, headers: Mapping[str, str] | None = None) -> web.Response:
+    """An error as the page reads it."""
+    return answer_json({"error": {"message": message, "code": code}}, status, headers)
+
+
 def answer_errors(handler: Handler) -> Handler:
     """The handler, whose errors are answers in JSON."""
 
@@ -62,7 +78,7 @@ def answer_errors(handler: Handler) -> Handler:
             return await handler(request)
         except PageError as problem:
             headers = {"allow": ", ".join(problem.allow)} if problem.allow else {}
-            return answer_json({"error": {"message": str(problem), "code": problem.code}}, problem.status, headers)
+            return answer_error(str(problem), problem.code, problem.status, headers)
         except AsidesError as problem:
             return answer_json({"error": describe_error(problem)}, find_status(problem))
 
@@ -103,7 +119,8 @@ async def read_json(request: web.Request, kind: type[Body], settings: GatewaySet
     try:
         body = await read_body(request, msgspec.structs.replace(settings, max_body=MOST_BODY))
     except RelayRefusal as problem:
-        raise PageError(str(problem), "unreadable_body", problem.status) from None
+        message = _TOO_LARGE if problem.status == 413 else str(problem)
+        raise PageError(message, "unreadable_body", problem.status) from None
     if is_too_deep(body):
         raise PageError("the body is nested too deep.", "invalid_json")
     try:
@@ -153,7 +170,7 @@ def check_query(request: web.Request, *names: str) -> None:
 
 
 def refuse_methods(*allowed: str) -> Handler:
-    """A handler for the methods that a path has not."""
+    """A handler for the methods that a path does not take."""
 
     async def refuse(request: web.Request) -> web.StreamResponse:
         raise PageError(f"{request.method} is not for this path.", "method_not_allowed", 405, allow=allowed)

@@ -141,8 +141,8 @@ class PageStore(SqliteStore):
             WRITE, lambda connection: page_tables.hold(connection, conversation.key, holder, now, now + seconds)
         )
 
-    def let_go(self, conversation: PageConversation, holder: str) -> None:
-        """Hold a conversation no more."""
+    def release(self, conversation: PageConversation, holder: str) -> None:
+        """Release a conversation that this turn holds."""
         self._file.run(WRITE, lambda connection: page_tables.release(connection, conversation.key, holder))
 
     def write_notes(self, conversation: PageConversation, notes: Mapping[int, bytes | None]) -> None:
@@ -179,9 +179,7 @@ class PageStore(SqliteStore):
         """The last messages before a place, in their order."""
         rows = self._file.run(
             READ,
-            lambda connection: page_tables.read_messages(
-                connection, conversation.key, 2**62 if before is None else before, limit
-            ),
+            lambda connection: page_tables.read_messages(connection, conversation.key, before, limit),
         )
         return [StoredMessage(*row) for row in rows]
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 MOST_TITLE = 80
+NO_LIMIT = 2**62
+"""Above every place and every version."""
 _TITLE_WORDS = 12
 _TABLES = """
 CREATE TABLE IF NOT EXISTS page_conversations (
@@ -162,7 +164,7 @@ def hold(connection: Connection, key: int, holder: str, now: float, until: float
 
 
 def release(connection: Connection, key: int, holder: str) -> None:
-    """Hold a conversation no more."""
+    """Release a conversation that this holder holds."""
     connection.execute(
         "UPDATE page_conversations SET holder = NULL, held_until = NULL WHERE conversation = ? AND holder = ?",
         (key, holder),
@@ -179,7 +181,7 @@ def list_page(
     of which the last change is before this version.
     """
     statement = f"SELECT {_COLUMNS} {_FROM} WHERE {_OWNED} AND stored.version < ?"
-    arguments: list[Any] = [tenant, before if before is not None else 2**62]
+    arguments: list[Any] = [tenant, NO_LIMIT if before is None else before]
     if search:
         connection.create_function("has_text", 2, _has_text, deterministic=True)
         likes = [_write_pattern(form) for form in _forms(search)]
@@ -218,13 +220,15 @@ def _has_text(document: bytes, search: str) -> bool:
 # --- messages and notes -----------------------------------------------------------------------------------------------
 
 
-def read_messages(connection: Connection, key: int, before: int, limit: int) -> list[tuple[int, Message, bytes | None]]:
+def read_messages(
+    connection: Connection, key: int, before: int | None, limit: int
+) -> list[tuple[int, Message, bytes | None]]:
     """The last messages before a place, in their order, each with its place and its note."""
     rows = connection.execute(
         "SELECT messages.place, message, digest, note FROM messages LEFT JOIN page_notes AS notes "
         "ON notes.conversation = messages.conversation AND notes.place = messages.place "
         "WHERE messages.conversation = ? AND messages.place < ? ORDER BY messages.place DESC LIMIT ?",
-        (key, before, limit),
+        (key, NO_LIMIT if before is None else before, limit),
     ).fetchall()
     read: list[tuple[int, Message, bytes | None]] = []
     for place, document, digest, note in reversed(rows):

@@ -21,7 +21,7 @@ from asides.gateway.gateway_settings import GatewaySettings
 from asides.gateway.page_events import PING, EventWriter, write_event
 from asides.gateway.page_messages import Note, make_note, show_message
 from asides.gateway.page_models import ChosenModel
-from asides.gateway.page_requests import HEADERS, PageError, describe_error
+from asides.gateway.page_requests import EVENT_HEADERS, PageError, describe_error
 from asides.gateway.page_store import PageStore
 from asides.gateway.page_tables import PageConversation
 from asides.gateway.relay_handler import report_fault
@@ -45,7 +45,7 @@ Write = Callable[[bytes], Awaitable[None]]
 
 
 class PageTurn:
-    """One turn. `open` checks and saves the question; `run` asks and writes; `close` lets the conversation go."""
+    """One turn. `open` checks and saves the question; `run` asks and writes; `close` releases the conversation."""
 
     def __init__(
         self,
@@ -224,13 +224,13 @@ class PageTurn:
     # --- after --------------------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """Let the conversation go, for the next turn."""
+        """Release the conversation, for the next turn."""
         if self._keeper is not None:
             self._keeper.cancel()
         if self._held:
             self._held = False
             with suppress(AsidesError):
-                await run_to_end(lambda: self._store.let_go(self._about, self._holder))
+                await run_to_end(lambda: self._store.release(self._about, self._holder))
 
 
 def _find_stop(reply: Reply) -> str | None:
@@ -241,8 +241,8 @@ def _find_stop(reply: Reply) -> str | None:
 
 
 class PageStream:
-    """The response of a turn: server-sent events, with a comment whenever nothing was written for some seconds, so that
-    nobody on the way gives up. A client that takes nothing for too long is left.
+    """The response of a turn: server-sent events, with a ping whenever nothing was written for some seconds, so that
+    nobody on the way gives up. A client that takes nothing for too long is cut off.
     """
 
     def __init__(self, request: web.Request, settings: GatewaySettings, see_bytes: Callable[[int], None]) -> None:
@@ -250,9 +250,7 @@ class PageStream:
         self._see_bytes = see_bytes
         self._request = request
         self._settings = settings
-        self.response = web.StreamResponse(
-            headers={**HEADERS, "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no"}
-        )
+        self.response = web.StreamResponse(headers=EVENT_HEADERS)
         self._loop = asyncio.get_running_loop()
         self._last = self._loop.time()
         self._pinging: asyncio.Task[None] | None = None
@@ -287,7 +285,7 @@ class PageStream:
                 await asyncio.sleep(pause)
 
     async def close(self) -> None:
-        """Write no more comments."""
+        """Send no more pings."""
         if self._pinging is not None:
             self._pinging.cancel()
             with suppress(asyncio.CancelledError):

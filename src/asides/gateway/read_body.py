@@ -11,7 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
-from asides.gateway.gateway_settings import GatewaySettings
+from asides.gateway.gateway_settings import MEGABYTE, GatewaySettings
 from asides.relay.error_response import RelayRefusal
 from asides.transports.decompressor import Decompressor
 from asides.transports.http_response import BadEncoding
@@ -100,10 +100,10 @@ async def _answer_expectation(request: web.Request) -> None:
 
 
 def _refuse_size(most: int) -> RelayRefusal:
-    megabytes = most / 1024 / 1024
+    megabytes = most / MEGABYTE
     return RelayRefusal(
         f"the body of the request is larger than {megabytes:.4g} MB. To do: send less, such as smaller pictures; or "
-        "raise max_body of the gateway.",
+        "raise max_body_mb of the gateway's settings.",
         status=413,
         headers={"connection": "close"},
     )

@@ -12,16 +12,15 @@ from collections.abc import Callable
 
 from asides.gateway.seen_request import BodyCapture, SeenRequest
 from asides.gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
-from asides.relay.observer import RelayObserver
 
 MOST_REQUESTS = 1000
 MOST_BYTES = 64 * 1024 * 1024
 MOST_FEEDS = 32
-"""The feeds that may be open at once."""
+"""The feeds of one tenant that may be open at once."""
 
 
 class TooManyFeeds(Exception):
-    """So many follow the changes already that no one else can."""
+    """So many follow the changes of a tenant already that no one else can."""
 
 
 class RecentRequests(RequestWatcher):
@@ -31,10 +30,15 @@ class RecentRequests(RequestWatcher):
         self,
         make_capture: Callable[[], BodyCapture],
         *,
+        has_reader: Callable[[str], bool] = lambda _: True,
         most_requests: int = MOST_REQUESTS,
         most_bytes: int = MOST_BYTES,
     ) -> None:
-        """`make_capture`: how bodies are kept where a tenant wants them, as the settings are by then."""
+        """`make_capture`: how bodies are kept where a tenant wants them, as the settings are by then.
+        `has_reader`: whether anyone can be this tenant. Requests of nobody are not kept: strangers without a key would
+        drive out those of others.
+        """
+        self._has_reader = has_reader
         self._make_capture = make_capture
         self._most_requests = most_requests
         self._most_bytes = most_bytes
@@ -43,21 +47,22 @@ class RecentRequests(RequestWatcher):
         self._sizes: dict[str, int] = {}
         self._bytes = 0
         self._capturing: set[str] = set()
-        self._feeds: set[ChangeFeed] = set()
+        self._feeds: dict[str, set[ChangeFeed]] = {}
+        """By tenant."""
         self._revision = 0
         self._mark = secrets.token_hex(4)
         """Differs from that of any other process, so that a number of theirs is not taken for one of ours."""
 
     # --- as a watcher -------------------------------------------------------------------------------------------------
 
-    def begin(self, info: RequestInfo) -> RelayObserver:  # noqa: D102 - as in RequestWatcher
-        return self._add(info)
+    def begin(self, info: RequestInfo) -> SeenRequest | None:  # noqa: D102 - as in RequestWatcher
+        return self._add(info) if self._has_reader(info.tenant) else None
 
     def end(self, info: RequestInfo, end: RequestEnd) -> None:  # noqa: D102
         seen = self._open.pop(info.id, None)
         if seen is None:
-            if end.how != "refused":
-                return  # It was one of too many.
+            if end.how != "refused" or not self._has_reader(info.tenant):
+                return  # It was one of too many, or nobody's.
             seen = self._add(info)
             del self._open[info.id]
         self._ended[info.id] = seen
@@ -91,9 +96,8 @@ class RecentRequests(RequestWatcher):
             self._measure(seen)
         self._revision += 1
         seen.revision = self._revision
-        for feed in self._feeds:
-            if feed.tenant == seen.tenant:
-                feed.note(seen.id)
+        for feed in self._feeds.get(seen.tenant, ()):
+            feed.note(seen.id)
 
     # --- for readers --------------------------------------------------------------------------------------------------
 
@@ -133,13 +137,12 @@ class RecentRequests(RequestWatcher):
                 if seen.tenant == tenant:
                     seen.forget_bodies()
                     self._measure(seen)
-        for feed in self._feeds:
-            if feed.tenant == tenant:
-                feed.note_settings()
+        for feed in self._feeds.get(tenant, ()):
+            feed.note_settings()
 
     def follow(self, tenant: str, last: str = "") -> ChangeFeed:
         """Follow the changes of a tenant's requests, from after the change of this name. Raises TooManyFeeds."""
-        if len(self._feeds) >= MOST_FEEDS:
+        if len(self._feeds.get(tenant, ())) >= MOST_FEEDS:
             raise TooManyFeeds
         mark, _, number = last.partition("-")
         is_known = mark == self._mark and number.isascii() and number.isdigit()
@@ -148,17 +151,21 @@ class RecentRequests(RequestWatcher):
             for seen in reversed(self.list_requests(tenant, self._most_requests)):
                 if seen.revision > int(number[:18]):
                     feed.note(seen.id)
-        self._feeds.add(feed)
+        self._feeds.setdefault(tenant, set()).add(feed)
         return feed
 
     def leave(self, feed: ChangeFeed) -> None:
         """Tell a feed nothing more."""
-        self._feeds.discard(feed)
+        feeds = self._feeds.get(feed.tenant, set())
+        feeds.discard(feed)
+        if not feeds:
+            self._feeds.pop(feed.tenant, None)
 
     def close(self) -> None:
         """End every feed."""
-        for feed in self._feeds:
-            feed.end()
+        for feeds in self._feeds.values():
+            for feed in feeds:
+                feed.end()
 
     def __repr__(self) -> str:
         return f"RecentRequests({len(self._open)} open, {len(self._ended)} ended)"

@@ -10,6 +10,7 @@ import logging
 import re
 import time
 import traceback
+from collections.abc import Iterable
 from contextlib import suppress
 
 from aiohttp import web
@@ -25,8 +26,8 @@ from asides.gateway.authenticate import (
     write_preflight_headers,
 )
 from asides.gateway.read_body import read_body
-from asides.gateway.service import Service
-from asides.gateway.watcher import RequestEnd, RequestInfo, begin_watching
+from asides.gateway.service import BUSY, Service
+from asides.gateway.watcher import RequestEnd, RequestInfo, RequestWatcher, begin_watching
 from asides.relay.endpoints import NoEndpoint, find_endpoint, name_request_id_header
 from asides.relay.error_response import RelayRefusal, write_error_response
 from asides.relay.relay import RelayExchange
@@ -34,7 +35,7 @@ from asides.relay.relay_config import STREAM_HEADERS, make_request_id
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
 from asides.transports.relay_stream import AsyncRelayStream
 
-_log = logging.getLogger("asides")
+_log = logging.getLogger("asides.gateway")
 _STREAM_MARK = next(iter(STREAM_HEADERS.keys() - {"cache-control"}))
 """The header that only streams have."""
 # What a header of a response may hold (RFC 9110), and what the connection decides.
@@ -67,12 +68,8 @@ async def handle_relayed(request: web.Request, service: Service) -> web.StreamRe
         identity = Identity()
     elif asks_first and identity.allowed_origin:
         return web.Response(status=204, headers=write_preflight_headers(identity.allowed_origin, request.headers))
-    elif service.open_requests >= service.settings.max_requests:
-        refusal = RelayRefusal(
-            "the gateway has as many requests under way as it may have. To do: try again later.",
-            status=503,
-            headers={"retry-after": _BUSY_SECONDS},
-        )
+    elif service.is_busy:
+        refusal = RelayRefusal(BUSY, status=503, headers={"retry-after": _BUSY_SECONDS})
     name = make_request_id()
     relayed: RelayRequest | None = None
     service.open_requests += 1
@@ -259,7 +256,7 @@ class _Answer:
             self._timer = self._loop.call_at(self._touched + seconds, self._check_silence, seconds)
 
     def _check_silence(self, seconds: float) -> None:
-        """Send a sign of life if nothing was written for these seconds. One timer serves a whole stream."""
+        """Send a ping if nothing was written for these seconds. One timer serves a whole stream."""
         now = self._loop.time()
         silent = now - self._touched
         if silent + 0.001 < seconds:
@@ -310,11 +307,7 @@ class _Answer:
             first_byte=self._first_byte,
             outcome=self._outcome,
         )
-        for watcher in self._service.watchers:
-            try:
-                watcher.end(self._info, end)
-            except Exception as problem:  # noqa: BLE001 - a log that fails costs no answer
-                report_fault(problem)
+        end_watching(self._service.watchers, self._info, end)
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------
@@ -342,6 +335,15 @@ def read_client(headers: dict[str, str]) -> str:
     """The first word of the User-Agent, if it can be read."""
     found = _CLIENT.match(headers.get("user-agent", "").lstrip())
     return "" if found is None else found[0]
+
+
+def end_watching(watchers: Iterable[RequestWatcher], info: RequestInfo, end: RequestEnd) -> None:
+    """Tell the watchers that a request has ended."""
+    for watcher in watchers:
+        try:
+            watcher.end(info, end)
+        except Exception as problem:  # noqa: BLE001 - a log that fails costs no answer
+            report_fault(problem)
 
 
 def report_fault(problem: BaseException) -> None:

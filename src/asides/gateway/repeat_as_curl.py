@@ -14,9 +14,9 @@ from urllib.parse import quote as quote_path
 
 import msgspec
 
+from asides.gateway.gateway_keys import VARIABLE as KEY_VARIABLE
 from asides.relay.relay_request import RelayRequest
 
-KEY_VARIABLE = "ASIDES_GATEWAY_KEY"
 BODY_FILE = "request.json"
 # Some systems take no longer argument, and nobody pastes one.
 _MOST_BODY = 100_000

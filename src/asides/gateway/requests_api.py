@@ -13,18 +13,17 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from asides.gateway.page_events import PING
+from asides.gateway.page_events import PING, write_event
 from asides.gateway.page_requests import (
-    HEADERS,
+    EVENT_HEADERS,
     Handler,
     PageError,
-    answer_errors,
+    add_paths,
     answer_json,
     check_query,
     find_tenant,
     read_json,
     read_number,
-    refuse_methods,
 )
 from asides.gateway.recent_requests import MOST_REQUESTS, ChangeFeed, RecentRequests, TooManyFeeds
 from asides.gateway.repeat_as_curl import write_curl
@@ -37,11 +36,10 @@ PREFIX = "/ui/api/requests"
 RECENT_REQUESTS = web.AppKey("recent_requests", RecentRequests)
 _KINDS: tuple[Readable, ...] = ("raw", "summary")
 _USUAL_REQUESTS = 200
-_HEARTBEAT_SECONDS = 10.0
+_PING_SECONDS = 10.0
 # Changes that come within this time leave together.
 _GATHER_SECONDS = 0.05
 _MOST_TOGETHER = 50
-_EVENT_HEADERS = {**HEADERS, "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no"}
 
 
 class InspectorSettings(msgspec.Struct, forbid_unknown_fields=True):
@@ -51,16 +49,17 @@ class InspectorSettings(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def add_routes(app: web.Application, service: Service) -> None:
-    """Watch the requests of a service, and add the paths of the API. They need to come before a path that takes
-    everything.
-    """
+    """Watch the requests of a service, and add the paths of the API."""
 
     def make_capture() -> BodyCapture:
         visibility = service.builder.visibility
         shows: list[Readable] = [kind for kind in _KINDS if visibility.allows("gateway", kind)]
         return BodyCapture(tuple(shows), service.settings.keys)
 
-    recent = RecentRequests(make_capture)
+    def has_reader(tenant: str) -> bool:
+        return bool(tenant) or not service.authenticator.needs_key
+
+    recent = RecentRequests(make_capture, has_reader=has_reader)
     service.watchers.append(recent)
     app[RECENT_REQUESTS] = recent
     api = RequestsApi(service, recent)
@@ -70,10 +69,7 @@ def add_routes(app: web.Application, service: Service) -> None:
         "/settings": {"PUT": api.change_settings},
         "/{id}": {"GET": api.show},
     }
-    for path, methods in paths.items():
-        for method, handler in methods.items():
-            app.router.add_route(method, PREFIX + path, answer_errors(handler))
-        app.router.add_route("*", PREFIX + path, refuse_methods(*methods))
+    add_paths(app, PREFIX, paths)
 
     async def end_feeds(_: web.Application) -> None:
         recent.close()
@@ -142,10 +138,10 @@ class RequestsApi:
         try:
             feed = self._recent.follow(tenant, last)
         except TooManyFeeds:
-            message = "too many pages follow the requests of this gateway already. To do: close some."
+            message = "too many pages follow these requests already. To do: close some."
             raise PageError(message, "too_many_readers", 503) from None
         try:
-            response = web.StreamResponse(headers=_EVENT_HEADERS)
+            response = web.StreamResponse(headers=EVENT_HEADERS)
             await response.prepare(request)
             await self._write_changes(response, feed)
             await response.write_eof()
@@ -156,11 +152,11 @@ class RequestsApi:
     async def _write_changes(self, response: web.StreamResponse, feed: ChangeFeed) -> None:
         recent = self._recent
         if feed.is_reset:
-            await response.write(_write_event("reset", recent.position, {}))
+            await response.write(write_event("reset", {}, recent.position))
         else:
             await response.write(PING)
         while not feed.is_over:
-            if not await feed.wait(_HEARTBEAT_SECONDS):
+            if not await feed.wait(_PING_SECONDS):
                 await response.write(PING)
                 continue
             await asyncio.sleep(_GATHER_SECONDS)
@@ -168,13 +164,13 @@ class RequestsApi:
             await _price(changed)
             for start in range(0, len(changed), _MOST_TOGETHER):
                 written = [
-                    _write_event("request", recent.name_revision(seen.revision), seen.to_summary())
+                    write_event("request", seen.to_summary(), recent.name_revision(seen.revision))
                     for seen in changed[start : start + _MOST_TOGETHER]
                 ]
                 # A reader that is slow is waited for here, while its changes gather in the feed.
                 await response.write(b"".join(written))
             if has_settings:
-                await response.write(_write_event("settings", recent.position, self._show_settings(feed.tenant)))
+                await response.write(write_event("settings", self._show_settings(feed.tenant), recent.position))
 
     def _show_settings(self, tenant: str) -> dict[str, Any]:
         return {"captures_bodies": self._recent.captures(tenant)}
@@ -182,10 +178,6 @@ class RequestsApi:
     def _find_tenant(self, request: web.Request) -> str:
         """Whose requests may be seen: those of whoever asks."""
         return find_tenant(request, self._service.authenticator)
-
-
-def _write_event(name: str, position: str, data: Any) -> bytes:
-    return b"id: %b\nevent: %b\ndata: %b\n\n" % (position.encode(), name.encode(), msgspec.json.encode(data))
 
 
 async def _price(seen: Sequence[SeenRequest]) -> None:

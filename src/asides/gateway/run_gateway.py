@@ -1,6 +1,6 @@
 """Run one process of a gateway until it is told to end: `run_gateway(loaded)`.
 
-At the first SIGTERM or SIGINT it stops to listen, and ends when the replies under way have ended; at the second, at
+At the first SIGTERM or SIGINT it stops listening, and ends when the replies under way have ended; at the second, at
 once. Not here: what it answers (web_app), and several processes (worker_processes).
 """
 

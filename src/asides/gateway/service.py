@@ -23,6 +23,7 @@ from asides.transports.protocols import AsyncTransport
 from asides.transports.relay_stream import AsyncRelayStream
 
 VAULT_FILE = "vault.db"
+BUSY = "the gateway has as many requests under way as it may have. To do: try again later."
 MOST_WAIT = 1.0
 """The seconds that a request waits at most before it is tried again, if its provider names them. Clients retry by
 themselves, and know what is worth the time; a gateway that waits for them looks as if it hung."""
@@ -69,6 +70,11 @@ class Service:
             options=Options(max_wait=self._options.get("max_wait", MOST_WAIT)),
         )
         self.relay = Relay(self.builder, config)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it takes no more requests now."""
+        return self.open_requests >= self.settings.max_requests
 
     def begin(self, request: RelayRequest, observer: RelayObserver | None = None) -> AsyncRelayStream:
         """Begin a relayed request. Nothing is sent yet."""

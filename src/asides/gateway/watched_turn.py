@@ -1,7 +1,7 @@
 """A turn of the page as watchers see it: in the inspector, the log and the figures, beside relayed requests.
 
-`WatchedTurn` asks in their sight, through a client of its own over the gateway's transport. Not here: the turn itself
-(page_turn).
+`WatchedTurn` tells the watchers of a turn, and asks through a client of its own over the gateway's transport. Not here:
+the turn itself (page_turn).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from aiohttp import web
 from asides.aio import AsyncClient, AsyncStream
 from asides.dialects.dialect import HttpRequest, ServedRequest
 from asides.flows.call import Call
-from asides.gateway.relay_handler import collect_headers, read_client, report_fault
+from asides.gateway.relay_handler import collect_headers, end_watching, read_client, report_fault
 from asides.gateway.service import Service
 from asides.gateway.watcher import RequestEnd, RequestInfo, begin_watching
 from asides.history.plan import Decision, plan
@@ -37,7 +37,7 @@ _Arguments = ParamSpec("_Arguments")
 
 
 class WatchedTurn:
-    """One turn, in the sight of the gateway's watchers. It belongs to the event loop."""
+    """One turn, as the gateway's watchers are told of it. It belongs to the event loop."""
 
     def __init__(self, request: web.Request, service: Service, tenant: str) -> None:
         self._service = service
@@ -125,11 +125,7 @@ class WatchedTurn:
         )
         seconds = time.monotonic() - self._info.started
         end = RequestEnd(how, 200, self._sent, seconds, self._first_byte, outcome)
-        for watcher in self._service.watchers:
-            try:
-                watcher.end(self._info, end)
-            except Exception as problem:  # noqa: BLE001 - a log that fails costs no answer
-                report_fault(problem)
+        end_watching(self._service.watchers, self._info, end)
 
     def _see_target(self, call: Call) -> None:
         self._target = call
@@ -141,7 +137,7 @@ class WatchedTurn:
     def _show(self, method: Callable[_Arguments, None], *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> None:
         try:
             method(*args, **kwargs)
-        except Exception as problem:  # noqa: BLE001 - one who looks on costs no answer
+        except Exception as problem:  # noqa: BLE001 - an observer that fails costs no answer
             report_fault(problem)
             self._observer = None
 

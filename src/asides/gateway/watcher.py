@@ -30,6 +30,7 @@ class RequestInfo(msgspec.Struct, frozen=True):
     path: str
     """As it was sent, without its query."""
     dialect: str
+    """The caller's dialect; "page" for a turn of the page."""
     client: str
     """The first word of its User-Agent, such as "claude-cli/2.1.9"; "" without one."""
     tenant: str
@@ -64,11 +65,11 @@ class RequestEnd(msgspec.Struct, frozen=True):
 
 
 class RequestWatcher:
-    """Is told of every request that is no request of the page. Each method does nothing here; it must be fast and must
-    raise nothing."""
+    """Is told of every relayed request, and of every turn of the page. Each method does nothing here; it must be fast
+    and must raise nothing."""
 
     def begin(self, info: RequestInfo) -> RelayObserver | None:
-        """A request goes to the relay. Returns who sees what happens to it, if anyone wants to."""
+        """A request goes to the relay, or a turn to its model. Returns who sees what happens to it, if anyone does."""
 
     def end(self, info: RequestInfo, end: RequestEnd) -> None:
         """A request has ended. One that was refused has no `begin` before it."""

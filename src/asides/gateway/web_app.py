@@ -5,10 +5,6 @@ Everything that no other handler has is a request for the relay. Not here: the h
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias
-
-import msgspec
 from aiohttp import web
 
 from asides.gateway.authenticate import (
@@ -22,6 +18,7 @@ from asides.gateway.client_connection import GatewayRunner
 from asides.gateway.conversations_api import add_routes as add_conversations
 from asides.gateway.health import HEALTH_PATHS, add_health
 from asides.gateway.metrics import METRICS_PATH
+from asides.gateway.page_requests import Handler, answer_error
 from asides.gateway.relay_handler import handle_relayed
 from asides.gateway.requests_api import add_routes as add_requests
 from asides.gateway.serve_page import add_routes as add_page
@@ -33,8 +30,6 @@ SERVICE = web.AppKey("service", Service)
 _OPEN = frozenset({"/ui", "/ui/", "/ui/{name}"})
 # Paths of replies as clients of the three usual dialects write them, with their queries.
 _USUAL_PATHS = frozenset({"/v1/chat/completions", "/v1/messages", "/v1/messages?beta=true", "/v1/responses"})
-
-Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def make_app(service: Service) -> web.Application:
@@ -94,7 +89,7 @@ async def _check_caller(request: web.Request, handler: Handler, service: Service
         request.headers, request.rel_url.raw_query_string, is_open=is_open, is_preflight=asks_first
     )
     if isinstance(found, Refusal):
-        return _answer_error(found.status, found.code, found.message, found.headers)
+        return answer_error(found.message, found.code, found.status, found.headers)
     if not found.allowed_origin:
         return await handler(request)
     if asks_first:
@@ -109,24 +104,13 @@ async def _add_safe_headers(_: web.BaseRequest, response: web.StreamResponse) ->
     headers = response.headers
     for name, value in SAFE_HEADERS.items():
         headers.setdefault(name, value)
+    # Not the versions of what it runs on.
+    headers["server"] = "asides"
 
 
 async def _answer_unknown(_: web.Request) -> web.StreamResponse:
-    return _answer_error(404, "not_found", "nothing is here. To do: open /ui/.")
+    return answer_error("nothing is here. To do: open /ui/.", "not_found", 404)
 
 
 async def _expect_nothing(_: web.Request) -> None:
     pass
-
-
-def _answer_error(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> web.Response:
-    """An error as the page reads it."""
-    return web.Response(
-        status=status,
-        body=msgspec.json.encode({"error": {"message": message, "code": code}}),
-        headers={
-            "content-type": "application/json; charset=utf-8",
-            "cache-control": "no-store",
-            **(headers or {}),
-        },
-    )

@@ -151,13 +151,15 @@ class _Parent:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_START_SECONDS):
                     line = await process.stdout.readline()
+                    if not line:
+                        # It is ending by itself, with an exit code of its own.
+                        await process.wait()
         if line:
             self._ready.add(number)
             self._failed_starts = 0
             return True
-        with suppress(ProcessLookupError):
-            process.kill()
-        await self._bury(number, process)
+        _signal(process, signal.SIGKILL)
+        await self._reap(number, process)
         self._failed_starts += 1
         if not self._ending.is_set():
             _log.error("worker %d did not start: %s", number, _describe_end(process.returncode))
@@ -169,8 +171,7 @@ class _Parent:
         while True:
             since = time.monotonic()
             if number in self._ready:
-                await process.wait()
-                await self._bury(number, process)
+                await self._reap(number, process)
                 if self._ending.is_set():
                     return
                 _log.error("worker %d ended: %s; it is started again", number, _describe_end(process.returncode))
@@ -184,7 +185,7 @@ class _Parent:
             process = await self._start(number)
             await self._wait_until_ready(number, process)
 
-    async def _bury(self, number: int, process: Process) -> None:
+    async def _reap(self, number: int, process: Process) -> None:
         await process.wait()
         self._ready.discard(number)
         if self._alive.get(number) is process:
@@ -213,11 +214,10 @@ class _Parent:
             # One that is being started reads the settings anyway.
             self._signal_all(signal.SIGHUP, self._ready)
 
-    def _signal_all(self, number: int, those: Collection[int] | None = None) -> None:
+    def _signal_all(self, number: int, only: Collection[int] | None = None) -> None:
         for worker, process in self._alive.items():
-            if those is None or worker in those:
-                with suppress(ProcessLookupError):
-                    process.send_signal(number)
+            if only is None or worker in only:
+                _signal(process, number)
 
     async def _end(self) -> None:
         """Let all workers end; kill those that do not."""
@@ -230,6 +230,14 @@ class _Parent:
             _log.error("%d workers did not end in time and are killed", len(self._alive))
             self._signal_all(signal.SIGKILL)
             await asyncio.gather(*(process.wait() for process in self._alive.values()))
+
+
+def _signal(process: Process, number: int) -> None:
+    """Send a signal to a worker, if it lives. `Process.send_signal` would look for its end first, and so take the exit
+    code from the event loop, which then reports 255."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, number)
 
 
 def _describe_end(code: int | None) -> str:

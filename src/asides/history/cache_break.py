@@ -1,4 +1,4 @@
-"""Find where a request stops to begin with the request before it: there the provider's prompt cache ends. Pure.
+"""Find where a request no longer begins like the request before it: there the provider's prompt cache ends. Pure.
 
 `explain` shows it as `cache_break_at`. Loaded only there and where settings of a conversation changed. Not here: cache
 breakpoints (dialects), and which parts of the history go back (replay).

@@ -18,7 +18,7 @@ from asides.providers.table import WITHOUT_A_KEY
 from asides.relay.known_models import list_known_models
 from asides.relay.relay_config import Caller
 from asides.relay.request_options import RequestOptions, collect_options
-from asides.relay.routes import Route, find_route
+from asides.relay.routes import Route, find_route, refuse_file
 from asides.relay.target_calls import build_calls, explain_missing_key
 from asides.values.errors import ConfigError, MissingKey, UnknownModel
 from asides.values.notices import Notice
@@ -48,12 +48,13 @@ def find_calls(caller: Caller, asked: ServedRequest, own: dict[str, Any]) -> Fou
             raise _explain(problem, asked.model, route, caller) from None
         error = problem
     try:
-        found = _build(caller, asked, own, find_route(config.fallback_model, caller.builder, "", ""))
+        fallback = msgspec.structs.replace(find_route(config.fallback_model, caller.builder, "", ""), renames=True)
+        found = _build(caller, asked, own, fallback)
     except (MissingKey, UnknownModel):
         raise _explain(error, asked.model, route, caller) from None
     detail = "no provider with a key here has this model, so the fallback model was asked"
     caller.notices.append(Notice("model_replaced", detail, "model", asked.model, config.fallback_model))
-    return msgspec.structs.replace(found, renames=True)
+    return found
 
 
 def _find_route(caller: Caller, model: str) -> Route:
@@ -65,6 +66,9 @@ def _find_route(caller: Caller, model: str) -> Route:
 
 def _build(caller: Caller, asked: ServedRequest, own: dict[str, Any], route: Route) -> FoundCalls:
     options = collect_options(own, asked.prompt, route, caller.config, caller.builder, caller.layers)
+    if caller.request.tenant:
+        # What the settings say leads anywhere; what a stranger says, to no file of this machine.
+        refuse_file(options.models[len(route.targets) :] if route.renames else options.models, caller.builder)
     return FoundCalls(build_calls(caller, asked, options), options, route.renames)
 
 
@@ -80,10 +84,10 @@ def _explain(problem: ConfigError, model: str, route: Route | None, caller: Call
 
 
 def suggest_route(model: str, caller: Caller) -> str:
-    """The lines of the settings that lead a model, and those like it, to one that works."""
+    """The two lines of the settings that lead a model, and those like it, to one that works."""
     family = _FAMILY.match(model)
     pattern = f"{family[0]}-*" if family is not None and model.startswith(f"{family[0]}-") else model
     # Quotes and brackets of a stranger's name would break the line.
     pattern = re.sub(r"[^\w.:/*-]", "?", pattern)[:100]
     known = [each.id for each in list_known_models(caller.builder) if ":" in each.id]
-    return f'[routes."{pattern}"] targets = ["{next(iter(known), WITHOUT_A_KEY)}"]'
+    return f'[routes."{pattern}"] and, below it, targets = ["{next(iter(known), WITHOUT_A_KEY)}"]'

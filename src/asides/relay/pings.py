@@ -1,4 +1,4 @@
-"""Signs of life of a stream while its provider is silent, in the caller's dialect: `Pings(caller, make_writer, model)`.
+"""Pings of a stream while its provider is silent, in the caller's dialect: `Pings(caller, make_writer, model)`.
 
 Before the provider has answered, the head of the response can leave early, so that there is something to send them in.
 Not here: when they are sent (gateway/relay_handler), and what a dialect has for it (its writer's `write_ping`).
@@ -20,7 +20,7 @@ _COMMENT = b": "
 
 
 class Pings:
-    """Writes the signs of life of one stream."""
+    """Writes the pings of one stream."""
 
     def __init__(self, caller: Caller, make_writer: MakeWriter, model: str) -> None:
         self._caller = caller
@@ -38,7 +38,7 @@ class Pings:
         return caller.open_early({"content-type": writer.content_type, **STREAM_HEADERS})
 
     def write(self, now: float, exchange: Any) -> bytes:
-        """A sign of life, to be sent after everything that was emitted; b"" if none can be sent now. `now`: in seconds
+        """A ping, to be sent after everything that was emitted; b"" if none can be sent now. `now`: in seconds
         since 1970. `exchange`: the one under way, if there is one.
         """
         if self._caller.started and not getattr(exchange, "is_between_events", True):

@@ -25,7 +25,7 @@ _MODEL_IN_PATH = re.compile(r"/models?/(.+?)(?::\w+|/converse(?:-stream)?)$")
 _STREAMS = (":streamGenerateContent", "/converse-stream")
 
 
-def read_body(read: ReadRequest, caller: Caller) -> tuple[ServedRequest | None, ConfigError | None]:
+def read_request(read: ReadRequest, caller: Caller) -> tuple[ServedRequest | None, ConfigError | None]:
     """The request, or the reason why it cannot be read. One that is forwarded need not be."""
     try:
         return read(caller.request.body, caller.endpoint.path), None

@@ -118,12 +118,12 @@ class RelayExchange:
     def open_early(self) -> ResponseStart | None:
         """Send the head of a stream before its provider has answered, for a caller who waits long: from then on errors
         are told inside the stream. Another target may still be asked. None if this is no stream, its head has left, or
-        its dialect has no sign of life that could follow.
+        its dialect has no ping that could follow.
         """
         return None if self._reply is None else self._reply.open_early()
 
     def write_ping(self, now: float) -> bytes:
-        """A sign of life in the caller's dialect, to be sent after everything that was emitted; b"" if the dialect has
+        """A ping in the caller's dialect, to be sent after everything that was emitted; b"" if the dialect has
         none, or if an event is not whole yet. `now`: in seconds since 1970.
         """
         return b"" if self._reply is None else self._reply.write_ping(now)

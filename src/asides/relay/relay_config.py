@@ -137,7 +137,7 @@ class Caller:
         return [] if self.opened_early else [self._make_head(status, headers, notices)]
 
     def open_early(self, headers: dict[str, str]) -> ResponseStart:
-        """The head of a stream before a provider has answered. Only signs of life follow until one has."""
+        """The head of a stream before a provider has answered. Only pings follow until one has."""
         self.opened_early = True
         return self._make_head(200, headers)
 

@@ -35,7 +35,7 @@ from asides.relay.error_response import (
 from asides.relay.find_calls import find_calls
 from asides.relay.forward import Claim, ForwardExchange, build_forward_request
 from asides.relay.pings import Pings
-from asides.relay.read_request_body import read_body, read_shallow
+from asides.relay.read_request_body import read_request, read_shallow
 from asides.relay.relay_config import Caller
 from asides.relay.relay_request import RelayMode, RelayOutcome, ResponseStart
 from asides.relay.request_options import FIELD, RequestOptions, read_request_options
@@ -62,7 +62,7 @@ class RelayedReply:
         self._exchange: AnyExchange | None = None
         self._modes: dict[int, Mode] = {}
         self._pings: Pings | None = None
-        """Writes signs of life; None for a whole reply."""
+        """Writes pings; None for a whole reply."""
         self._compacts = False
         """Whether the request asks for a compaction."""
         self._has_compaction = False
@@ -93,7 +93,7 @@ class RelayedReply:
         return None if self._pings is None else self._pings.open_early()
 
     def write_ping(self, now: float) -> bytes:
-        """A sign of life, to be sent after everything that was emitted; b"" if none can be sent now."""
+        """A ping, to be sent after everything that was emitted; b"" if none can be sent now."""
         return b"" if self._pings is None else self._pings.write(now, self._exchange)
 
     def write_last_error(self, response: ErrorResponse, *, is_cut: bool = False) -> bytes:
@@ -116,8 +116,9 @@ class RelayedReply:
         """The flow. Raises errors, for whoever writes them."""
         caller = self._caller
         read, make_writer = self._find_form()
-        served, unreadable = read_body(read, caller)
-        own = read_request_options(served.prompt.extra.pop(FIELD, None) if served else None, caller.config)
+        served, unreadable = read_request(read, caller)
+        given = served.prompt.extra.pop(FIELD, None) if served else None
+        own = read_request_options(given, caller.config, caller.builder.visibility)
         if served is not None and is_load_request(served, caller.dialect):
             return (yield from _answer_load(caller, served, make_writer))
         asked = served or read_shallow(caller)

@@ -18,6 +18,7 @@ from asides.relay.relay_config import OptionLayers, RelayConfig
 from asides.relay.routes import Route
 from asides.values.error_words import suggest_name
 from asides.values.messages import Prompt, Sampling
+from asides.values.visibility import Visibility
 
 FIELD = "asides"
 """The object in the body of a request that holds options of ours."""
@@ -31,6 +32,8 @@ _ALLOWED = frozenset(
 )
 # What decides where a request and its key go, and what protects the memory of this process.
 _OF_TRUSTED_CALLERS = frozenset({"api_key", "base_url", "reply_limits"})
+# What tells thinking from the answer: whoever may not see raw thinking could have it taken for the answer.
+_ABOUT_THINKING = frozenset({"tags", "tag_position", "starts_inside", "heuristics", "thinking_field", "family"})
 # How much work other callers may ask for, and how long they may keep a connection to a provider.
 _MOST = {"retries": 10, "max_wait": 600}
 _MOST_SECONDS = 3600
@@ -69,8 +72,10 @@ def merge_layers(route: Route, config: RelayConfig, builder: CallBuilder) -> Opt
     return OptionLayers(merge_options(below, own), frozenset(defaults.keys() & PROMPT_OPTIONS))
 
 
-def read_request_options(given: Any, config: RelayConfig) -> dict[str, Any]:
-    """Check the object `asides` of a body. Raises RelayRefusal for what is no option, or not allowed here."""
+def read_request_options(given: Any, config: RelayConfig, visibility: Visibility | None = None) -> dict[str, Any]:
+    """Check the object `asides` of a body. Raises RelayRefusal for what is no option, or not allowed here.
+    `visibility`: what callers may see of thinking; None: everything.
+    """
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -91,7 +96,20 @@ def read_request_options(given: Any, config: RelayConfig) -> dict[str, Any]:
     options = {name: value for name, value in given.items() if value is not None}
     if not config.trusts_callers:
         _check_limits(options)
+        if visibility is not None and not visibility.allows(config.sink, "raw"):
+            _refuse_separation(options)
     return options
+
+
+def _refuse_separation(options: Mapping[str, Any]) -> None:
+    """Raise a RelayRefusal for an option that decides what of a reply is thinking."""
+    found = next((name for name in options if name in _ABOUT_THINKING), None)
+    if found is not None:
+        raise RelayRefusal(
+            f"{FIELD}.{found} is not allowed: it decides what of a reply is thinking, which callers of this relay do "
+            "not see. To do: leave it out, or ask whoever runs this relay for a route with it.",
+            param=f"{FIELD}.{found}",
+        )
 
 
 def _check_limits(options: Mapping[str, Any]) -> None:

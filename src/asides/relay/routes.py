@@ -6,17 +6,18 @@ the dialect's maker. Not here: asking the targets in order (flows/fallback).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from asides.options import Options
-from asides.providers.find import find_row
-from asides.providers.table import find_maker
+from asides.providers.find import OWN_STAGE, RUNNING_STAGE, find_row
+from asides.providers.table import WITHOUT_A_KEY, find_maker
 from asides.relay.client_names import drop_marks, list_meant_names
 from asides.relay.error_response import RelayRefusal
-from asides.values.errors import UnknownModel
+from asides.values.errors import ConfigError, UnknownModel
 
 if TYPE_CHECKING:
     from asides.flows.build_call import CallBuilder
@@ -76,6 +77,24 @@ def is_qualified(name: str, builder: CallBuilder, *, slashes: bool = True) -> bo
         mark and rest.strip() and find_row(before, builder.rows) is not None
         for before, mark, rest in (name.partition(mark) for mark in (":/" if slashes else ":"))
     )
+
+
+def refuse_file(names: Iterable[str], builder: CallBuilder) -> None:
+    """Raise UnknownModel for a name that is the path of a file which a server would be started with: `names` come from
+    a stranger. Those that the settings give to such files are fine, and so is the model that comes with us.
+    """
+    for name in names:
+        if name in builder.settings.aliases:
+            continue
+        try:
+            found = builder.find_known(name).found
+        except ConfigError:
+            continue  # Building its call tells why it leads nowhere.
+        starts = found.launches and found.provider.launcher not in (OWN_STAGE, RUNNING_STAGE)
+        if starts and f"{found.provider.name}:{found.model}".lower() != WITHOUT_A_KEY:
+            raise UnknownModel(
+                "files of the gateway's machine are no models for its clients. To do: ask whoever runs it for an alias."
+            )
 
 
 def list_own_names(builder: CallBuilder) -> list[str]:

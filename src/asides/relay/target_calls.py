@@ -20,6 +20,8 @@ from asides.values.errors import ConfigError, MissingKey, UnknownModel
 
 _ENDPOINTS = {"openai_chat": "chat", "openai_responses": "responses"}
 
+_ASK = "ask whoever runs this relay"
+
 
 def build_calls(caller: Caller, served: ServedRequest, options: RequestOptions) -> Call:
     """Build the call of the first model, with those of the others as its fallbacks. Raises before a byte is sent."""
@@ -46,13 +48,15 @@ def explain_missing_key(problem: MissingKey, model: str, route: Route, caller: C
     if route.is_guess:
         from asides.providers.unknown_names import explain_model
 
-        return UnknownModel(f"{explain_model(model[:200], rows)} If it is the whole name of a model: {problem}")
+        # Whoever is not trusted has no argument to pass.
+        needed = problem if config.trusts_callers else problem.with_hint(_ASK)
+        return UnknownModel(f"{explain_model(model[:200], rows)} If it is the whole name of a model: {needed}")
     row = find_row(route.targets[0].partition(":")[0], rows)
     if config.home and row is not None and row is find_row(config.home, rows):
         return problem
     # The client's own key belongs to its own address.
     own = 'pass extra_body={"asides": {"api_key": …}}'
-    return problem.with_hint(own if config.trusts_callers else "ask whoever runs this relay")
+    return problem.with_hint(own if config.trusts_callers else _ASK)
 
 
 def _build_call(

@@ -32,7 +32,7 @@ from asides.flows.steps import (
 )
 from asides.transports.flow_state import ExchangeState, FlowState, add_credential
 from asides.transports.protocols import AsyncResponse, AsyncTransport
-from asides.values.errors import AsidesError, TransportError
+from asides.values.errors import AsidesError, ConfigError, TransportError
 from asides.values.events import Event
 from asides.values.reply import Output_co, Reply
 
@@ -233,7 +233,7 @@ class AsyncDriver:
         flow = state.begin()
         read: Callable[[float | None], Awaitable[bytes]] | None = None
         value: Any = None
-        error: TransportError | None = None
+        error: TransportError | ConfigError | None = None
         try:
             while not self.is_closed:
                 try:
@@ -277,6 +277,8 @@ class AsyncDriver:
                         value = time.monotonic()
                 except TransportError as problem:
                     error = state.settle_error(problem)
+                except ConfigError as problem:
+                    error = problem  # The server of a local model cannot be started.
         except AsidesError as problem:
             state.failure = problem
             raise

@@ -32,7 +32,7 @@ from asides.flows.steps import (
 )
 from asides.transports.flow_state import ExchangeState, FlowState, add_credential
 from asides.transports.protocols import Response, Transport
-from asides.values.errors import AsidesError, TransportError
+from asides.values.errors import AsidesError, ConfigError, TransportError
 from asides.values.events import Event
 from asides.values.reply import Output_co, Reply
 
@@ -194,7 +194,7 @@ class SyncDriver:
         flow = state.begin()
         read: Callable[[float | None], bytes] | None = None
         value: Any = None
-        error: TransportError | None = None
+        error: TransportError | ConfigError | None = None
         try:
             while not self.is_closed:
                 try:
@@ -232,6 +232,8 @@ class SyncDriver:
                         value = time.monotonic()
                 except TransportError as problem:
                     error = state.settle_error(problem)
+                except ConfigError as problem:
+                    error = problem  # The server of a local model cannot be started.
         except AsidesError as problem:
             state.failure = problem
             raise

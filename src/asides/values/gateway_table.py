@@ -45,7 +45,7 @@ class GatewayTable(msgspec.Struct, frozen=True, kw_only=True):
     max_requests: Annotated[int, msgspec.Meta(ge=1)] = 2000
     """The requests under way at once in one process."""
     ping_seconds: Annotated[float, msgspec.Meta(gt=0)] = 10.0
-    """After so much silence a stream gets a sign of life."""
+    """After so much silence a stream gets a ping."""
     drain_seconds: Annotated[float, msgspec.Meta(ge=0)] = 30.0
     """How long replies under way may take to end after SIGTERM."""
     log: LogFormat = "text"

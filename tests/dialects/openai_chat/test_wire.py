@@ -172,3 +172,10 @@ def test_an_error_body_of_any_shape(status: int, body: Any, kind: type[ProviderE
 def test_an_error_inside_of_a_reply_may_name_its_status(error: Any, kind: type[ProviderError], status: int) -> None:
     built = build_error(200, {}, error, b"", target())
     assert (type(built), built.status) == (kind, status)
+
+
+def test_only_so_many_readers_are_kept() -> None:
+    for number in range(300):  # Callers of a relay may name fields.
+        find_reader((f"field_{number}",), True)
+    kept = find_reader.cache_info()
+    assert kept.currsize < 300

@@ -113,7 +113,6 @@ def test_it_writes_a_file_and_reads_it_back_in_a_later_run(case: Case, tmp_path:
             assert note.read_text() == f"{CONTENT}\n"
             then = desk.run(lines, [*client, *THEN[case.client]], **VARIABLES[case.client])
             assert (then.code, f"It says: {CONTENT}" in then.out) == (0, True), then
-    print(f"{case.client} on {case.model}: {len(stage.requests)} requests; it printed {[first.out, then.out]}")  # noqa: T201
     assert CANARY not in first.out + then.out
     assert [str(received.refusal) for received in stage.requests if received.refusal is not None] == []
     assert list_lost_states(stage, since_task=case.is_bound) == []

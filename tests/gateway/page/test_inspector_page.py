@@ -55,7 +55,7 @@ def test_a_request_is_seen_waiting_thinking_and_answering(visit: Start) -> None:
     slow = _think(thinking="Hm. " * 20, text="Yes. " * 20, piece=4, pause=0.06, delay=0.8)
     seen = visit([slow], path=REQUESTS, width=WIDE)
     page, inspected = seen.page, _inspect(seen)
-    expect(page.get_by_role("heading", name="Nothing has asked yet")).to_be_visible()
+    expect(page.get_by_role("heading", name="No requests yet")).to_be_visible()
     client = threading.Thread(target=inspected.ask, args=(DEEPSEEK,), kwargs={"stream": True})
     client.start()
     state = _rows(page).first.locator(".state")
@@ -158,7 +158,7 @@ def test_attempts_repairs_and_errors_in_plain_words(visit: Start) -> None:
     _rows(page).first.click()
     expect(_section(page, "What went wrong")).to_contain_text("404")
     page.get_by_role("button", name="live").click()
-    expect(page.get_by_role("heading", name="None of these")).to_be_visible()
+    expect(page.get_by_role("heading", name="No request matches")).to_be_visible()
     page.get_by_role("button", name="Show all").click()
     expect(_rows(page)).to_have_count(2)
 
@@ -330,7 +330,7 @@ def test_a_gateway_that_ends_and_comes_back(visit: Start) -> None:
     expect(_rows(page)).to_have_count(1)
     options = Options(base_url=seen.stage.url, api_key="sk-upstream-canary")
     with Gateway(GatewaySettings(port=port), load_settings(environ={}, files=[]), options=options) as again:
-        expect(page.get_by_role("heading", name="Nothing has asked yet")).to_be_visible(timeout=15_000)
+        expect(page.get_by_role("heading", name="No requests yet")).to_be_visible(timeout=15_000)
         expect(page.get_by_text("The gateway does not answer.")).to_be_hidden()
         Inspected(again, seen.stage).ask()
         expect(_rows(page)).to_have_count(1)
@@ -392,7 +392,7 @@ def test_axe_finds_nothing_serious(visit: Start, npm_packages: Path) -> None:
             [LOOKED, _think(), Fail(status=400, message="no")], path=REQUESTS, width=width, color_scheme=scheme
         )
         page, inspected = seen.page, _inspect(seen)
-        expect(page.get_by_role("heading", name="Nothing has asked yet")).to_be_visible()
+        expect(page.get_by_role("heading", name="No requests yet")).to_be_visible()
         page.evaluate(axe)
         problems = _find_problems(page)
         inspected.set_capture(True)

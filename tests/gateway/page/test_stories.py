@@ -337,6 +337,19 @@ def test_a_model_that_cannot_be_asked_gives_the_question_back(visit: Start) -> N
     expect(page.get_by_label("Message", exact=True)).to_have_value("Are you there?")
 
 
+def test_a_question_that_the_provider_refuses_goes_back_into_the_field(visit: Start) -> None:
+    seen = visit([TRAIN, Fail(400, message="this is not allowed"), Say(text="Better.")])
+    page = seen.page
+    seen.ask_and_wait("First?")
+    seen.ask("Forbidden?")
+    expect(page.get_by_role("alert")).to_contain_text("this is not allowed")
+    expect(page.get_by_label("Message", exact=True)).to_have_value("Forbidden?")
+    expect(page.get_by_role("button", name="Try again")).to_have_count(0)
+    seen.ask("Allowed?")
+    expect(page.locator(".column .text").last).to_have_text("Better.")
+    expect(page.locator(".bubble")).to_have_text(["First?", "Allowed?"])
+
+
 def test_drafts_are_kept_per_conversation(visit: Start) -> None:
     seen = visit([TRAIN])
     page = seen.page
@@ -395,7 +408,7 @@ def test_the_keyboard_alone_is_enough(visit: Start) -> None:
     # The list of keys, by its key; focus goes back to where it was.
     page.keyboard.press("Tab")
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("n")
@@ -414,10 +427,10 @@ def test_the_keyboard_alone_is_enough(visit: Start) -> None:
 def test_one_letter_keys_can_be_turned_off(visit: Start) -> None:
     seen = visit([TRAIN])
     page = seen.page
-    page.get_by_role("button", name="Keys").click()
-    page.get_by_label("Keys of one letter").uncheck()
+    page.get_by_role("button", name="Shortcuts").click()
+    page.get_by_label("Shortcuts of one letter").uncheck()
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="Keys").focus()
+    page.get_by_role("button", name="Shortcuts").focus()
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_have_count(0)
 

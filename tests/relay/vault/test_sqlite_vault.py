@@ -251,7 +251,7 @@ def test_a_file_that_another_process_locks_costs_some_patience_and_no_answer(tmp
         started = time.monotonic()
         with pytest.raises(StoreError, match="busy"):
             vault.write("a", StoredRecord("s", ("l",), b""))
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 30
         # Readers do not wait for a writer.
         assert [record.id for record in vault.read("a", ["k"])] == ["r"]
     vault.close()
@@ -290,10 +290,10 @@ def test_records_that_wait_at_the_same_time_are_one_transaction(
 
     threads = [threading.Thread(target=store, args=(number,)) for number in range(12)]
     threads[0].start()
-    assert entered.wait(10)
+    assert entered.wait(30)
     for thread in threads[1:]:
         thread.start()
-    until = time.monotonic() + 10
+    until = time.monotonic() + 30
     while len(vault._waiting) < 11 and time.monotonic() < until:
         time.sleep(0.005)
     may_go_on.set()
@@ -309,7 +309,7 @@ def test_records_that_wait_at_the_same_time_are_one_transaction(
 
 def test_a_file_that_fails_costs_all_who_wait_its_patience_once(tmp_path: Path) -> None:
     path = tmp_path / "vault.db"
-    vault = SqliteVault(path, patience=0.3)
+    vault = SqliteVault(path, patience=0.6)
     vault.write("a", StoredRecord("first", ("k",), b"x"))
     failures: list[StoreError] = []
 
@@ -331,6 +331,6 @@ def test_a_file_that_fails_costs_all_who_wait_its_patience_once(tmp_path: Path) 
         other.rollback()
     assert len(failures) == 8
     # The first alone, then the others together; not one after the other.
-    assert took < 0.3 * 6
+    assert took < 0.6 * 7
     vault.write("a", StoredRecord("last", ("k9",), b"x"))
     vault.close()

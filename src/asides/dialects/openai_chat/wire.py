@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from functools import cache, lru_cache
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -171,7 +171,8 @@ class ChunkReader:
         return _make_reader(self.thinking_fields, self.ignored | {name}, self.heuristics), False
 
 
-@cache
+# Limited, since callers of a relay may name fields.
+@lru_cache(maxsize=64)
 def find_reader(thinking_fields: tuple[str, ...], heuristics: bool) -> ChunkReader:
     """Return the reader for a provider's row. If a user named thinking fields, only those are read."""
     is_default = thinking_fields == THINKING_FIELDS

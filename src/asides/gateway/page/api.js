@@ -137,7 +137,7 @@ export async function events(path, how, onEvent, signal) {
  * @param {(name: string, data: any) => void} onEvent
  * @returns {(text: string) => void}
  */
-export function makeParser(onEvent) {
+function makeParser(onEvent) {
   /** @type {string[]} */
   let waiting = [];
   let name = "";

@@ -134,7 +134,7 @@ async function route() {
   if (room === "requests") {
     shell.side.mark("requests");
     shell.setTitle("Requests");
-    const mounted = await mountRequests(main);
+    const mounted = await mountRequests(main, id);
     if (mine === routed) view = mounted;
     else mounted.unmount();
   } else {
@@ -161,15 +161,15 @@ function loadStyle(name) {
   });
 }
 
-/** @param {HTMLElement} main @returns {Promise<View>} */
-async function mountRequests(main) {
+/** @param {HTMLElement} main @param {string} id "": no request is chosen @returns {Promise<View>} */
+async function mountRequests(main, id) {
   const name = "./inspector.js";
   try {
     const [{ mountInspector }] = await Promise.all([import(name), loadStyle("inspector.css")]);
-    return { unmount: mountInspector(main, api, shell) };
+    return { unmount: mountInspector(main, api, shell, id) };
   } catch {
     main.append(make("div.middle", {}, make("div.notecard", {},
-      make("h1", {}, "Requests"), make("p", {}, "This gateway shows no requests."))));
+      make("h1", {}, "Requests"), make("p", {}, "The inspector could not be loaded. To do: reload the page."))));
     return { unmount: () => {} };
   }
 }

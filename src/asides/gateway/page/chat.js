@@ -18,10 +18,11 @@ import { makeWelcome } from "./welcome.js";
 /** @typedef {import("./shapes.js").Message} Message */
 /** @typedef {import("./shapes.js").Conversation} Conversation */
 
+/** Messages that are drawn at first, and more of them each time the top comes near. */
 const WINDOW = 40;
 const STOPS = /** @type {Record<string, string>} */ ({
   stopped: "Stopped.",
-  length: "It reached the most it may write.",
+  length: "The answer reached its length limit.",
   starved: "It thought until its tokens were used up, and wrote no answer.",
   unterminated: "The answer broke off.",
   refused: "The model declined to answer.",
@@ -293,8 +294,8 @@ class Chat {
       this.header.add(end.data);
       this.endAnswer(answer, { ...message, usage: end.data.usage, cost: end.data.cost, timing: end.data.timing }, question, true, started?.request_id);
     } else if (end.how === "error") {
-      const kept = end.data.message_kept !== false;
-      if (!kept && question && !this.composer.field.value) this.composer.setText(question.text);
+      const kept = end.data.question_kept !== false;
+      if (!kept && question) this.takeBack(question);
       answer.tell(end.data.message, kept ? [this.makeContinue(answer.plainText ? "Continue" : "Try again")] : [], true);
       answer.drawFoot({}, this.makeInspect(started?.request_id));
     } else if (end.how === "left") this.endAnswer(answer, { id: 0, role: "assistant", blocks: [], stopped: "stopped" }, question, true, started?.request_id);
@@ -321,14 +322,24 @@ class Chat {
    */
   refused(answer, question, text, problem) {
     const left = problem instanceof api.ApiError && problem.kind === "left";
-    if (question && text !== null) {
-      question.element.remove();
-      this.questions = this.questions.filter((each) => each !== question);
-    }
+    if (question && text !== null) this.dropQuestion(question);
     answer.element.remove();
     this.answers = this.answers.filter((each) => each !== answer);
     this.giveBack(text ?? "", problem);
     if (left) void this.load();
+  }
+
+  /** The gateway has removed a question: put it back into the field, unless something else is there. @param {Question} question */
+  takeBack(question) {
+    if (this.composer.field.value) return;
+    this.composer.setText(question.text);
+    this.dropQuestion(question);
+  }
+
+  /** @param {Question} question */
+  dropQuestion(question) {
+    question.element.remove();
+    this.questions = this.questions.filter((each) => each !== question);
   }
 
   /** @param {string} text @param {unknown} problem */

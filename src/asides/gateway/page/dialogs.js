@@ -1,5 +1,5 @@
 // @ts-check
-// Dialogs: a question that wants yes or no, and the list of keys.
+// Dialogs: a question that wants yes or no, and the list of keyboard shortcuts.
 
 import { button, freshId, make } from "./dom.js";
 import { keepChoice, readChoice } from "./preferences.js";
@@ -34,7 +34,7 @@ function open(dialog, onClose) {
   dialog.showModal();
 }
 
-const KEYS = [
+const SHORTCUTS = [
   [["Enter"], "send"],
   [["Shift", "Enter"], "a new line"],
   [["↑"], "in an empty field: edit your last question"],
@@ -50,18 +50,18 @@ const KEYS = [
   [["?"], "this list"],
 ];
 
-/** Show which keys do what. */
+/** Show the keyboard shortcuts. */
 export function showShortcuts() {
   const id = freshId();
   const list = make("dl.keys");
-  for (const [keys, what] of KEYS) {
+  for (const [keys, what] of SHORTCUTS) {
     list.append(make("dt", {}, .../** @type {string[]} */ (keys).map((key) => make("kbd", {}, key))), make("dd", {}, String(what)));
   }
   const box = /** @type {HTMLInputElement} */ (make("input", {
     type: "checkbox", checked: readChoice("keys") === "on", onchange: () => keepChoice("keys", box.checked ? "on" : "off"),
   }));
   const dialog = /** @type {HTMLDialogElement} */ (make("dialog", { "aria-labelledby": id },
-    make("h2", { id }, "Keys"), list, make("label.check", {}, box, "Keys of one letter, outside of fields"),
+    make("h2", { id }, "Keyboard shortcuts"), list, make("label.check", {}, box, "Shortcuts of one letter, outside of fields"),
     make("div.row", {}, button("plainbutton", "Close", () => dialog.close("")))));
   open(dialog, () => {});
 }

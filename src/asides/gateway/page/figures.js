@@ -1,7 +1,8 @@
 // @ts-check
 // Numbers as words: seconds, tokens, money.
 
-const whole = new Intl.NumberFormat("en");
+/** Writes whole numbers. */
+export const whole = new Intl.NumberFormat("en");
 
 /** @param {number} count @param {string} one @param {string} [many] */
 export function count(count, one, many = `${one}s`) {
@@ -21,13 +22,11 @@ export function formatExactly(seconds) {
   return seconds < 60 ? `${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : formatSeconds(seconds);
 }
 
-/** @param {number | {amount: number, currency: string}} cost a number is dollars */
+/** @param {number} cost in US dollars */
 export function formatCost(cost) {
-  const { amount, currency } = typeof cost === "number" ? { amount: cost, currency: "USD" } : cost;
-  const sign = currency === "USD" ? "$" : `${currency} `;
-  if (amount === 0) return `${sign}0`;
-  if (amount < 0.0001) return `under ${sign}0.0001`;
-  return `${sign}${amount.toFixed(amount < 0.01 ? 4 : amount < 1 ? 3 : 2)}`;
+  if (cost === 0) return "$0";
+  if (cost < 0.0001) return "under $0.0001";
+  return `$${cost.toFixed(cost < 0.01 ? 4 : cost < 1 ? 3 : 2)}`;
 }
 
 /** The share of a number in another, "61 %"; "": there is none. @param {number} part @param {number} all */

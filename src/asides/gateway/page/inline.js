@@ -26,7 +26,7 @@ export function renderInline(text, open = false) {
 }
 
 /** An address that may be a link: http and https only. @param {string} address @returns {string | null} */
-export function safeAddress(address) {
+function safeAddress(address) {
   if (!/^https?:\/\//i.test(address)) return null;
   try {
     const url = new URL(address);

@@ -30,13 +30,13 @@ const FILTERS = [
 
 /**
  * Show the inspector.
- * @param {HTMLElement} root @param {Api} api @param {Shell} [shell]
+ * @param {HTMLElement} root @param {Api} api @param {Shell} [shell] @param {string} [id] the request to open
  * @returns {() => void} what ends it
  */
-export function mountInspector(root, api, shell) {
+export function mountInspector(root, api, shell, id = "") {
   const inspector = new Inspector(api, shell);
   root.append(inspector.element);
-  inspector.begin();
+  inspector.begin(id);
   return () => {
     inspector.end();
     inspector.element.remove();
@@ -78,7 +78,7 @@ class Inspector {
     this.scroller = make("div.scroll", {}, this.empty, this.list.element);
     this.element = make("div.inspector", {},
       make("header.topbar", {},
-        button("quiet.menu", "Menu", () => this.shell?.toggleDrawer(), { "aria-label": "Menu: conversations" }),
+        button("quiet.menu", "Menu", () => this.shell?.toggleDrawer(), { "aria-label": "Menu: the conversations" }),
         make("h1", {}, "Requests"),
         make("div.segments", { role: "group", "aria-label": "Which requests" }, ...this.filters),
         makeLegend(), this.capture),
@@ -87,11 +87,11 @@ class Inspector {
     this.detail.clear();
   }
 
-  begin() {
+  /** @param {string} id "": none is chosen */
+  begin(id) {
     document.addEventListener("keydown", this.onKey);
     this.timer = window.setInterval(() => this.tick(), TICK);
-    const [, , id = ""] = location.hash.split("/");
-    if (id) this.open(decodeURIComponent(id), { keepsAddress: true });
+    this.open(id, { keepsAddress: true });
     void this.follow();
   }
 
@@ -234,12 +234,12 @@ class Inspector {
     if (this.empty.dataset.told === told) return;
     this.empty.dataset.told = told;
     if (isFiltered) {
-      this.empty.replaceChildren(make("h2", {}, "None of these"), make("p", {}, "Other requests are there."), button("plainbutton", "Show all", () => this.use("all")));
+      this.empty.replaceChildren(make("h2", {}, "No request matches"), make("p", {}, "There are others."), button("plainbutton", "Show all", () => this.use("all")));
       return;
     }
     const { origin } = location;
     this.empty.replaceChildren(
-      make("h2", {}, "Nothing has asked yet"),
+      make("h2", {}, "No requests yet"),
       make("p", {}, "Point a client at this gateway, and its requests show up here as they happen: what came in, what went back and why, what went out."),
       make("dl.facts", {},
         make("dt", {}, "OpenAI"), make("dd", {}, make("code", {}, `OPENAI_BASE_URL=${origin}/v1`)),

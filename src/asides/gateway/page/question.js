@@ -6,7 +6,7 @@ import { button, make } from "./dom.js";
 import { renderMarkdown } from "./markdown.js";
 
 /** What the gateway asks in our name to continue an answer. It is drawn as a line, since nobody wrote it. */
-export const GO_ON = "Please go on exactly where you stopped.";
+const GO_ON = "Please go on exactly where you stopped.";
 
 /**
  * @typedef {object} QuestionActs

@@ -13,7 +13,7 @@ import { isOpen } from "./request_words.js";
  * @param {Pick<Summary, "spans">} request @param {number} now its seconds so far
  * @returns {{state: State, seconds: number}[]}
  */
-export function listStretches({ spans }, now) {
+function listStretches({ spans }, now) {
   return spans.map(([state, since], place) => {
     const until = place + 1 < spans.length ? spans[place + 1][1] : now;
     return { state, seconds: Math.max(0, until - since) };

@@ -2,7 +2,7 @@
 // One request: its time to scale, what came in, what went back and why, what went out, and what it used.
 
 import { button, copyButton, freshId, make, reachable } from "./dom.js";
-import { count, formatCost, formatExactly, formatShare } from "./figures.js";
+import { count, formatCost, formatExactly, formatShare, whole } from "./figures.js";
 import { addStretches, Bar, swatch } from "./request_bar.js";
 import { chip } from "./request_list.js";
 import { isOpen, nameAction, nameCaller, nameDialect, nameEvent, nameSource, nameTarget, nameThing, PAGE, shortModel, STATES } from "./request_words.js";
@@ -13,7 +13,6 @@ import { isOpen, nameAction, nameCaller, nameDialect, nameEvent, nameSource, nam
 
 /** The last messages whose decisions are shown at once. */
 const SHOWN_MESSAGES = 12;
-const whole = new Intl.NumberFormat("en");
 
 export class RequestDetail {
   /** @param {{onClose: () => void, readNow: (request: Detail) => number}} acts */

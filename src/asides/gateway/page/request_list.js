@@ -2,7 +2,7 @@
 // The list of requests: a table that changes in place, drawn as far as it is seen.
 
 import { make, put } from "./dom.js";
-import { count, formatExactly } from "./figures.js";
+import { count, formatExactly, whole } from "./figures.js";
 import { Bar } from "./request_bar.js";
 import { isOpen, listMarks, nameCaller, nameDialect, nameTarget, PAGE, shortModel, STATES } from "./request_words.js";
 
@@ -12,7 +12,6 @@ import { isOpen, listMarks, nameCaller, nameDialect, nameTarget, PAGE, shortMode
 const STEP = 100;
 const COLUMNS = ["time", "client → provider", "first thought · answer", "waiting, thinking, answering", "tokens", "what happened"];
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const whole = new Intl.NumberFormat("en");
 
 export class RequestList {
   /** @param {{onOpen: (id: string) => void, readNow: (request: Summary) => number}} acts */

@@ -7,7 +7,7 @@ import { readChoice, turnTheme } from "./preferences.js";
 
 /** @typedef {import("./shapes.js").Entry} Entry */
 
-const PAGE = 60;
+const MOST_ENTRIES = 60;
 const THEMES = /** @type {Record<string, string>} */ ({ auto: "Theme: system", light: "Theme: light", dark: "Theme: dark" });
 
 export class Side {
@@ -35,7 +35,7 @@ export class Side {
       make("a.new", { href: "#/" }, "New conversation", make("kbd", { "aria-hidden": "true" }, "n")),
       this.search, this.list,
       make("div.foot", {}, this.requests,
-        make("div.row", {}, theme, button("quiet", "Keys", onShortcuts),
+        make("div.row", {}, theme, button("quiet", "Shortcuts", onShortcuts),
           shell.session.needs_key && button("quiet", "Forget the key", onForget),
           make("small.num", {}, shell.session.version)),
         this.count));
@@ -57,7 +57,7 @@ export class Side {
   async load(more = false) {
     this.asked += 1;
     const mine = this.asked;
-    const query = new URLSearchParams({ limit: String(PAGE) });
+    const query = new URLSearchParams({ limit: String(MOST_ENTRIES) });
     if (this.search.value.trim()) query.set("search", this.search.value.trim());
     if (more && this.next !== null) query.set("before", String(this.next));
     try {

@@ -31,7 +31,7 @@ def answer_compaction(caller: Caller) -> Flow[RelayOutcome]:
     """Compact a conversation. One target is asked: the next one of a route would know nothing of its items."""
     served = find_dialect(caller.dialect).read(caller.request.body, caller.endpoint.path)
     served = msgspec.structs.replace(served, stream=False)
-    own = read_request_options(served.prompt.extra.pop(FIELD, None), caller.config)
+    own = read_request_options(served.prompt.extra.pop(FIELD, None), caller.config, caller.builder.visibility)
     state = CallerState(caller)
     items = list_input_items(caller.request.body, "compacted")
     previous = served.prompt.state.previous_response_id

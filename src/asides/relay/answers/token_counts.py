@@ -34,7 +34,7 @@ def count_tokens(caller: Caller) -> Flow[RelayOutcome]:
     form = COUNT_FORMS[caller.dialect]
     served = form.read(caller.request.body, caller.endpoint.names)
     caller.show_asked(served)
-    own = read_request_options(served.prompt.extra.pop(FIELD, None), caller.config)
+    own = read_request_options(served.prompt.extra.pop(FIELD, None), caller.config, caller.builder.visibility)
     call = msgspec.structs.replace(find_calls(caller, served, own).call, fallbacks=())
     state = CallerState(caller)
     served = yield from state.restore(served, [call.target])
