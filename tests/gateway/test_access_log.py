@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import logging
@@ -211,3 +212,49 @@ def test_a_stream_that_is_closed_costs_nothing(monkeypatch: pytest.MonkeyPatch) 
     start_log("text")
     AccessLog().end(_make_info(), _make_end())
     flush_log()
+
+
+def test_lines_of_many_requests_are_written_together_and_before_what_is_logged_later(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writes: list[str] = []
+    write = sys.stderr.write
+
+    def note(text: str) -> int:
+        writes.append(text)
+        return write(text)
+
+    monkeypatch.setattr(sys.stderr, "write", note)
+    start_log("text")
+
+    async def end_requests() -> None:
+        for number in range(20):
+            AccessLog().end(_make_info(id=f"req_{number}"), _make_end())
+        logging.getLogger("asides.gateway").warning("afterwards")
+        AccessLog().end(_make_info(id="req_last"), _make_end())
+        await asyncio.sleep(0.3)
+
+    asyncio.run(end_requests())
+    lines = capsys.readouterr().err.splitlines()
+    shown = [line.partition("id=")[2].partition(" ")[0] or line.split()[-1] for line in lines]
+    assert sorted(shown) == sorted([*(f"req_{number}" for number in range(20)), "afterwards", "req_last"])
+    assert shown.index("req_19") < shown.index("afterwards")
+    assert len(writes) < 15
+    assert all(len(text) < 4096 for text in writes), "a pipe takes each in one piece"
+
+
+def test_a_handler_of_others_gets_each_request_though_a_log_is_written() -> None:
+    records: list[logging.LogRecord] = []
+
+    class Keeping(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            records.append(record)
+
+    handler = Keeping()
+    start_log("text")
+    logging.getLogger("asides.access").addHandler(handler)
+    try:
+        AccessLog().end(_make_info(), _make_end())
+    finally:
+        logging.getLogger("asides.access").removeHandler(handler)
+    assert records[0].access["id"] == "req_1"  # type: ignore[attr-defined]

@@ -98,6 +98,15 @@ def test_hanging_up_reloads_and_a_terminal_that_is_gone_ends_it(tmp_path: Path) 
                 child.kill()
 
 
+def test_the_collector_spares_what_a_process_has_for_good() -> None:
+    code = (
+        "import gc\nfrom asides.gateway.run_gateway import _spare_the_collector\nbefore = gc.get_threshold()\n"
+        "_spare_the_collector()\nassert gc.get_freeze_count() > 1000 and gc.isenabled()\n"
+        "assert gc.get_threshold()[0] > before[0] and gc.get_threshold()[1:] == before[1:]"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_uvloop_is_used_where_it_is_installed() -> None:
     pytest.importorskip("uvloop")
     factory = find_loop_factory()

@@ -40,6 +40,19 @@ def test_without_the_page_there_is_neither_page_nor_api() -> None:
         assert ask(gateway, "GET", "/healthz").status == 200
 
 
+@pytest.mark.parametrize("keys", [(), (KEY,)])
+def test_a_usual_path_is_answered_like_any_other_spelling_of_it(keys: tuple[str, ...]) -> None:
+    body = chat()
+    with Stage(Say(text="42")) as stage, gateway_before(stage, keys=keys) as gateway:
+        for headers in ((), (("authorization", f"Bearer {KEY}"),), (("origin", "https://stranger.example"),)):
+            usual = ask(gateway, "POST", "/v1/chat/completions", body, headers)
+            other = ask(gateway, "POST", "/v1/%63hat/completions", body, headers)
+            assert usual.status == ask(gateway, "POST", "//v1/chat/completions", body, headers).status
+            assert "nosniff" in usual.headers["x-content-type-options"]
+            assert usual.headers.keys() >= other.headers.keys() - {"x-asides-notice"}
+        assert ask(gateway, "GET", "/v1/chat/completions", headers=[("authorization", f"Bearer {KEY}")]).status == 405
+
+
 # --- who may ask ------------------------------------------------------------------------------------------------------
 
 _API = ("session", "models", "conversations", "requests", "requests/events")

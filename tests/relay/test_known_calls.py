@@ -11,6 +11,7 @@ from asides.flows.call import Call
 from asides.options import Options
 from asides.providers.credentials import Secret
 from asides.relay.known_calls import KnownCalls
+from asides.relay.routes import Route
 from asides.values.messages import Prompt, user
 from asides.values.tools import Tool
 
@@ -75,3 +76,33 @@ def test_it_does_not_grow_without_end() -> None:
     for number in range(1000):
         known.build(f"host:{number}", 1, ask(), False, 0.0, build)
     assert len(known._calls) <= 256
+
+
+def test_a_route_is_looked_for_again_after_a_second_and_for_each_dialect() -> None:
+    known, asked = KnownCalls(), list[str]()
+
+    def find(name: str) -> Route:
+        asked.append(name)
+        return Route((f"host:{name}",))
+
+    for model, dialect, now in (
+        ("a", "openai_chat", 0.0),
+        ("a", "openai_chat", 0.9),
+        ("a", "anthropic", 0.9),
+        ("a", "openai_chat", 1.1),
+        ("b" * 201, "openai_chat", 1.1),
+        ("b" * 201, "openai_chat", 1.1),
+    ):
+        assert known.find_route(model, dialect, now, lambda name=model: find(name)).targets == (f"host:{model}",)  # type: ignore[misc]
+    assert [name[0] for name in asked] == ["a", "a", "a", "b", "b"]
+
+
+def test_a_fact_is_kept_for_targets_of_kept_calls_alone() -> None:
+    known = KnownCalls()
+    call = known.build("host:m", 1, ask(), False, 0.0, Counted(ask()))
+    stranger = msgspec.structs.replace(call.target, base_url="http://127.0.0.1:8/v1")
+    found: list[str] = []
+    for _ in range(2):
+        for target in (call.target, stranger):
+            known.find_fact(target, "address", lambda target=target: found.append(target.base_url))  # type: ignore[misc]
+    assert found == [call.target.base_url, stranger.base_url, stranger.base_url]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
 import msgspec
@@ -90,9 +90,15 @@ def list_providers(rows: Sequence[Provider] = ()) -> tuple[Provider, ...]:
 
 def normalise_name(name: str) -> str:
     """The name of a provider as names are compared: without case and without the marks that people leave out."""
+    return _normalise(name) if len(name) <= _USUAL_NAME else _normalise.__wrapped__(name)
+
+
+@lru_cache(maxsize=2048)
+def _normalise(name: str) -> str:
     return name.strip().lower().translate(_LEFT_OUT)
 
 
+_USUAL_NAME = 64
 _LEFT_OUT = {ord(mark): None for mark in "-_. "}
 
 

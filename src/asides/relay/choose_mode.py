@@ -6,7 +6,7 @@ the plain dialect. Not here: how each is done (forward, translate).
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import msgspec
 
@@ -16,6 +16,7 @@ from asides.history.check import check_request
 from asides.providers.provider import Target
 from asides.providers.quirks import Quirks
 from asides.providers.table import is_maker
+from asides.relay.known_calls import KnownCalls
 from asides.relay.relay_request import RelayMode
 from asides.relay.state.sealed_summary import takes_compactions
 from asides.values.errors import ConfigError
@@ -56,11 +57,12 @@ def choose_mode(
     asked: str = "",
     compacts: bool = False,
     has_compaction: bool = False,
+    known: KnownCalls | None = None,
 ) -> Mode:
     """Decide for one target. `caller`: the caller's dialect. `has_options`: options of ours change the request.
     `has_state`: it holds envelopes of ours, or the vault has state that it lacks. `asked`: the model that the request
     names, where that is another one. `compacts`: it asks for a compaction. `has_compaction`: it holds one that only the
-    provider which made it can read.
+    provider which made it can read. `known`: remembers what follows from the target alone.
     """
     target = call.target
     if compacts and not takes_compactions(target):
@@ -86,7 +88,7 @@ def choose_mode(
         return _translate("thinking may stand in the answer")
     if of_maker:
         return Mode("forward", "the maker of this dialect")
-    if not _is_plain(target):
+    if not (_is_plain(target) if known is None else known.find_fact(target, "plain", partial(_is_plain, target))):
         return _translate(f"{target.provider.name} differs from the plain dialect")
     return Mode("forward", f"{target.provider.name} takes the plain dialect")
 

@@ -7,6 +7,7 @@ what a name means (routes), and building calls (target_calls).
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -39,7 +40,7 @@ def find_calls(caller: Caller, asked: ServedRequest, own: dict[str, Any]) -> Fou
     config = caller.config
     route: Route | None = None
     try:
-        route = find_route(asked.model, caller.builder, config.home, caller.dialect)
+        route = _find_route(caller, asked.model)
         return _build(caller, asked, own, route)
     except (MissingKey, UnknownModel) as problem:
         names_provider = route is not None and not route.is_bare
@@ -54,6 +55,13 @@ def find_calls(caller: Caller, asked: ServedRequest, own: dict[str, Any]) -> Fou
     detail = "no provider with a key here has this model, so the fallback model was asked"
     caller.notices.append(Notice("model_replaced", detail, "model", asked.model, config.fallback_model))
     return found
+
+
+def _find_route(caller: Caller, model: str) -> Route:
+    find = partial(find_route, model, caller.builder, caller.config.home, caller.dialect)
+    if caller.known_calls is None or caller.now is None:
+        return find()
+    return caller.known_calls.find_route(model, caller.dialect, caller.now, find)
 
 
 def _build(caller: Caller, asked: ServedRequest, own: dict[str, Any], route: Route) -> FoundCalls:

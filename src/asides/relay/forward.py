@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -60,6 +60,8 @@ _OF_PROVIDER_ACCOUNT = ("organization", "project", "account", "cookie", "-key")
 # What a header may be called and may hold (RFC 9110). A line break in one would begin another.
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_USUAL_NAME = 64
+"""The longest name of a header about which a decision is kept."""
 # Parameters of the query that have a meaning. Keys, above all, have none here.
 _QUERY = frozenset({"alt", "beta", "$alt", "prettyPrint", "fields"})
 # Those of requests about a stored response.
@@ -87,7 +89,7 @@ def build_forward_request(call: Call, caller: Caller, stream: bool, drop: tuple[
     # The address, the row's headers and the place of the key are those of any request to this target.
     known = caller.known_calls
     make = partial(_make_template, target, stream)
-    template = make() if known is None else known.find_template(target, stream, make)
+    template = make() if known is None else known.find_fact(target, ("template", stream), make)
     headers = {**template.headers}
     ours = {name.lower(): name for name in headers}
     for name, value in select_request_headers(caller.request.headers, trusted=caller.config.trusts_callers).items():
@@ -105,12 +107,20 @@ def select_request_headers(headers: Mapping[str, str], *, trusted: bool) -> dict
     return {
         name: value
         for name, value in headers.items()
-        if name not in _DROPPED_HEADERS
-        and not name.startswith(_DROPPED_PREFIXES)
-        and (trusted or (name not in _OF_ACCOUNT and _CREDENTIAL.search(name) is None))
-        and _NAME.fullmatch(name)
+        if (_may_leave(name, trusted) if len(name) <= _USUAL_NAME else _may_leave.__wrapped__(name, trusted))
         and _VALUE.fullmatch(value)
     }
+
+
+@lru_cache(maxsize=512)
+def _may_leave(name: str, trusted: bool) -> bool:
+    """Whether a header of a caller goes to the provider, by its name."""
+    return (
+        name not in _DROPPED_HEADERS
+        and not name.startswith(_DROPPED_PREFIXES)
+        and (trusted or (name not in _OF_ACCOUNT and _CREDENTIAL.search(name) is None))
+        and _NAME.fullmatch(name) is not None
+    )
 
 
 def select_response_headers(headers: Mapping[str, str], redact: Redact = str) -> dict[str, str]:
@@ -124,6 +134,8 @@ def select_response_headers(headers: Mapping[str, str], redact: Redact = str) ->
 
 def _merge_query(url: str, query: Mapping[str, str]) -> str:
     """The address with the parameters of the caller that have a meaning, and `alt` only if the caller has it."""
+    if not query and "?" not in url:
+        return url
     parts = urlsplit(url)
     own = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name != "alt"]
     given = [(name, value) for name, value in query.items() if name in _QUERY]
@@ -362,12 +374,13 @@ class ForwardExchange:
         events += reader.finish()
         self._caller.show_events(events)
         yield from self._claim_reply(events)
-        if reader.decoder.failure is None:
-            yield from self._keep()
+        whole = reader.reply() if reader.decoder.failure is None else None
+        if whole is not None and self._record is not None:
+            yield from self._record(whole)
         warned = [event.notice for event in events if isinstance(event, Warned)]
         start = self._caller.start(self.status, headers, [*self._notices, *warned])
         yield Emit([*start, *pieces])
-        return reader.reply()
+        return reader.reply() if whole is None else whole
 
     def _claim_reply(self, events: list[Event]) -> Flow[None]:
         """Say whose reply this is, once: its provider may store it, and the id is all that one needs to read it."""

@@ -7,14 +7,14 @@ A call is built anew after a second, so that a key or a variable that has change
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from asides.dialects.dialect import HttpRequest
 from asides.flows.call import NO_STATE, Call
 from asides.providers.credentials import KeySource
 from asides.providers.provider import Target
+from asides.relay.routes import Route
 from asides.values.messages import Prompt
 
 Key = TypeVar("Key", bound=Hashable)
@@ -22,6 +22,7 @@ Value = TypeVar("Value")
 
 _MOST = 256
 _SECONDS = 1.0
+_LONGEST_NAME = 200
 
 
 class KnownCalls:
@@ -31,7 +32,8 @@ class KnownCalls:
 
     def __init__(self) -> None:
         self._calls: dict[Hashable, tuple[Call, float]] = {}
-        self._templates: dict[tuple[int, bool], tuple[Target, HttpRequest]] = {}
+        self._routes: dict[Hashable, tuple[Route, float]] = {}
+        self._facts: dict[Hashable, tuple[Target, Any]] = {}
 
     def build(
         self, model: str, place: Hashable, prompt: Prompt, stream: bool, now: float, build: Callable[[], Call]
@@ -51,17 +53,29 @@ class KnownCalls:
             _store(self._calls, key, (call, now))
         return call
 
-    def find_template(self, target: Target, stream: bool, make: Callable[[], HttpRequest]) -> HttpRequest:
-        """The request of which a forwarded one to this target takes its address and headers. `make` makes it."""
-        key = (id(target), stream)
-        known = self._templates.get(key)
+    def find_route(self, model: str, dialect: str, now: float, find: Callable[[], Route]) -> Route:
+        """The route of a model as callers of a dialect name it. `find` finds it."""
+        known = self._routes.get(key := (model, dialect))
+        if known is not None and now - known[1] < _SECONDS:
+            return known[0]
+        route = find()
+        if len(model) <= _LONGEST_NAME:
+            _store(self._routes, key, (route, now))
+        return route
+
+    def find_fact(self, target: Target, name: Hashable, find: Callable[[], Value]) -> Value:
+        """What follows from a target alone, such as the request of which a forwarded one takes its address and headers.
+        `name`: of the fact. `find` finds it.
+        """
+        known = self._facts.get(key := (id(target), name))
         if known is not None and known[0] is target:
-            return known[1]
-        template = make()
+            fact: Value = known[1]
+            return fact
+        fact = find()
         if any(call.target is target for call, _ in list(self._calls.values())):
             # Of a call that is kept, so that its address is one of the settings.
-            _store(self._templates, key, (target, template))
-        return template
+            _store(self._facts, key, (target, fact))
+        return fact
 
 
 def _is_plain(prompt: Prompt) -> bool:

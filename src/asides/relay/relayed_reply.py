@@ -215,6 +215,7 @@ class RelayedReply:
             asked=asked,
             compacts=self._compacts,
             has_compaction=self._has_compaction,
+            known=caller.known_calls,
         )
 
     def _start(

@@ -72,6 +72,8 @@ def read_facts(messages: Sequence[Message]) -> list[MessageFacts]:
 
 def find_traits(messages: Sequence[Message]) -> int:
     """Return the traits of all these messages together; few messages differ in theirs."""
+    if len(messages) == 1:
+        return _find_facts(messages[0]).traits
     return reduce(or_, {facts.traits for facts in read_facts(messages)}, 0)
 
 

@@ -148,7 +148,7 @@ def make_turn_record(
     `history` is what the caller sent before it. `caller_ids` are the ids of calls as the caller gets them, by the
     provider's ids. `reference` is the one that envelopes of the reply name.
     """
-    if not reply.complete:
+    if not reply.complete or (not reference and _is_plain_text(reply)):
         return None
     state = collect_state(reply, rows, caller_ids or {})
     if not _is_worth_keeping(state) and not reference:
@@ -189,6 +189,13 @@ def collect_state(reply: Reply, rows: Sequence[Provider], caller_ids: Mapping[st
     stored = reply.id if reply.stored and reply.id else ""
     text = digest_text(part.text for part in reply.parts if isinstance(part, Text))
     return TurnState(tuple(parts), reply.origin, reply.prefix, reply.learned, reply.effort, stored, text)
+
+
+def _is_plain_text(reply: Reply) -> bool:
+    """Whether a reply is text alone, and nothing was learned from it: then nothing is worth keeping."""
+    if reply.prefix or reply.learned:
+        return False
+    return all(type(part) is Text and not part.seals for part in reply.parts)
 
 
 def _is_worth_keeping(state: TurnState) -> bool:
