@@ -145,7 +145,7 @@ def inspect(script: Script, *, settings: Settings | None = None, **gateway: Any)
     """A gateway in front of a stage that plays this script."""
     with Stage(script) as stage:
         options = Options(base_url=stage.url, api_key=PROVIDER_KEY)
-        given: dict[str, Any] = {"port": 0, "drain_seconds": 2.0, **gateway}
-        made = GatewaySettings(**given)
+        values: dict[str, Any] = {"port": 0, "drain_seconds": 2.0, **gateway}
+        made = GatewaySettings(**values)
         with Gateway(made, settings or load_settings(environ={}, files=[]), options=options) as running:
             yield Inspected(running, stage)

@@ -356,7 +356,7 @@ def test_comments_come_while_the_model_is_silent(strict: Any) -> None:
         events = page.ask(conversation, "?")
     listed = [name for name, _ in events]
     assert listed[0] == "started"
-    assert 2 <= listed.count("ping") <= 20
+    assert listed.count("ping") >= 2
     assert join(events, "text") == "Late."
 
 
