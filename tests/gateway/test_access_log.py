@@ -243,7 +243,7 @@ def test_lines_of_many_requests_are_written_together_and_before_what_is_logged_l
     assert all(len(text) < 4096 for text in writes), "a pipe takes each in one piece"
 
 
-def test_a_handler_of_others_gets_each_request_though_a_log_is_written() -> None:
+def test_a_handler_of_others_gets_each_request_though_a_log_is_written(capsys: pytest.CaptureFixture[str]) -> None:
     records: list[logging.LogRecord] = []
 
     class Keeping(logging.Handler):
@@ -257,4 +257,6 @@ def test_a_handler_of_others_gets_each_request_though_a_log_is_written() -> None
         AccessLog().end(_make_info(), _make_end())
     finally:
         logging.getLogger("asides.access").removeHandler(handler)
+    flush_log()
+    assert "id=req_1" in capsys.readouterr().err
     assert records[0].access["id"] == "req_1"  # type: ignore[attr-defined]
