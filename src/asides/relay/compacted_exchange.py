@@ -128,7 +128,10 @@ class CompactedExchange:
             summary = reply.require_answer().text.strip()
         except NoAnswer as problem:
             # What a model says instead of a summary must not become the client's memory.
-            failure = ProtocolError(f"the conversation was not compacted: {problem}")
+            message = f"the conversation was not compacted: {problem}"
+            # What a filter stops, it stops again.
+            is_filtered = reply.outcome == "filtered"
+            failure = RelayRefusal(message, code="content_filter") if is_filtered else ProtocolError(message)
             failure.partial = reply
             raise failure from None
         sealed = seal_summary(summary, self._state.keys, self._item_id, has_store=self._state.has_store)
