@@ -28,7 +28,7 @@ _TEST_PACKAGES = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis")
 # Packages of extras: without them, modules that need them cannot be imported.
 _OF_EXTRAS = (
     *("mcp", "rich", "genai_prices", "botocore", "google", "azure", "xllamacpp", "pytest"),
-    *("anthropic", "cryptography", "httpx", "httpx2", "langchain_core", "openai"),
+    *("anthropic", "cryptography", "httpx", "httpx2", "langchain_core", "openai", "prometheus_client"),
 )
 
 _LAZY = """
