@@ -14,14 +14,14 @@ import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.flows.call import Call
-from asides.flows.exchange import Exchange
 from asides.flows.steps import Emit, Flow, Open
 from asides.history.summary import build_summary_request, has_words
-from asides.relay.error_response import ErrorResponse, RelayRefusal, write_stream_error
-from asides.relay.relay_config import STREAM_HEADERS, Caller
+from asides.relay.error_response import RelayRefusal
+from asides.relay.relay_config import Caller
 from asides.relay.state.caller_state import CallerState
 from asides.relay.state.relay_keys import can_encrypt
 from asides.relay.state.sealed_summary import KIND, make_item_id, seal_summary, split_trigger
+from asides.relay.translate.translated_exchange import WrittenExchange
 from asides.values.errors import NoAnswer, ProtocolError, TransportError
 from asides.values.events import Event, PartArrived, ReplyEnded, ReplyStarted, StopReason, UsageReported
 from asides.values.messages import Message
@@ -34,7 +34,7 @@ Store = Callable[[Reply, Any], Flow[None]]
 """Stores the response, with its writer, for `previous_response_id`."""
 
 
-class CompactedExchange:
+class CompactedExchange(WrittenExchange):
     """A request for a summary to one target in progress."""
 
     def __init__(
@@ -55,10 +55,8 @@ class CompactedExchange:
                 "asides[relay].",
                 status=501,
             )
-        self._caller = caller
         self._served = served
         self._state = state
-        self._writer = writer
         self._store = store
         messages = drop_leading_system(split_trigger(served.prompt.messages)[0])
         if not has_words(messages):
@@ -69,25 +67,9 @@ class CompactedExchange:
         self._prompt = prompt
         detail = f"{call.target.provider.name} wrote a summary, which the relay has sealed"
         all_notices = (*notices, *call.notices, Notice("compaction_summarised", detail, "input"))
-        self._call = msgspec.structs.replace(call, prompt=prompt, notices=all_notices, expected=None)
-        self._exchange = Exchange(self._call)
+        summary_call = msgspec.structs.replace(call, prompt=prompt, notices=all_notices, expected=None)
+        super().__init__(caller, summary_call, writer)
         self._item_id = make_item_id()
-        self.status = 0
-        """The status that the caller got."""
-
-    @property
-    def partial(self) -> Reply | None:
-        """The reply so far."""
-        return self._exchange.partial
-
-    @property
-    def emitted(self) -> bool:
-        """Whether the caller got the head of the response."""
-        return self._caller.started
-
-    def write_last_error(self, response: ErrorResponse) -> bytes:
-        """The error that ends a stream which has begun."""
-        return write_stream_error(self._writer, response)
 
     def steps(self, began: float | None = None) -> Flow[Reply]:
         """The flow: it emits the head of the response, signs of work, and at the end the item."""
@@ -151,11 +133,9 @@ class CompactedExchange:
         if self._caller.started:
             yield Emit([written])
             return
-        self.status = 200
         partial = reply or self.partial
-        more = STREAM_HEADERS if self._served.stream else {}
-        headers = {"content-type": self._writer.content_type, **more}
-        yield Emit([*self._caller.start(200, headers, () if partial is None else partial.warnings), written])
+        notices = () if partial is None else partial.warnings
+        yield Emit([*self._write_head(notices, stream=self._served.stream), written])
 
 
 def drop_leading_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -43,7 +43,7 @@ from asides.relay.state.caller_state import CallerState
 from asides.relay.state.clean_history import holds_envelopes
 from asides.relay.state.response_owners import make_owner_record, read_owner
 from asides.relay.state.sealed_summary import has_foreign_compaction, split_trigger, takes_compactions
-from asides.relay.translate.translated_exchange import TranslatedExchange, open_writer
+from asides.relay.translate.translated_exchange import TranslatedExchange, WrittenExchange, open_writer
 from asides.values.errors import ConfigError
 from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
@@ -101,7 +101,7 @@ class RelayedReply:
         `is_cut`: nobody has said it.
         """
         exchange, caller = self._exchange, self._caller
-        if isinstance(exchange, (TranslatedExchange, CompactedExchange)):
+        if isinstance(exchange, WrittenExchange):
             return exchange.write_last_error(response)
         # After an early head, nothing else has told of the error.
         is_cut = is_cut or (caller.opened_early and not caller.started)

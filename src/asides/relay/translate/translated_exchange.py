@@ -5,7 +5,7 @@ Not here: what a request can keep in another dialect (translate_fields), and the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -21,6 +21,7 @@ from asides.relay.answers.stored_responses import can_store, store_response
 from asides.relay.endpoints import MakeWriter
 from asides.relay.error_response import ErrorResponse, write_stream_error
 from asides.relay.relay_config import STREAM_HEADERS, Caller
+from asides.relay.relay_request import ResponseStart
 from asides.relay.state.caller_state import CallerState
 from asides.relay.translate.call_ids import CallerIds
 from asides.relay.translate.translate_fields import find_tool_map, fit_prompt
@@ -34,47 +35,14 @@ from asides.values.visibility import Visibility
 _INSTRUCTED = ("schema_instructed", "output_instructed")
 
 
-class TranslatedExchange:
-    """A translated request to one target in progress."""
+class WrittenExchange:
+    """An exchange whose reply is written in the caller's dialect: what a translated and a compacted one share."""
 
-    def __init__(
-        self,
-        call: Call,
-        caller: Caller,
-        served: ServedRequest,
-        state: CallerState,
-        make_writer: MakeWriter,
-        notices: tuple[Notice, ...] = (),
-        *,
-        visibility: Visibility,
-    ) -> None:
-        """`served`: the request, with the state of earlier turns. `notices`: those of targets that failed before."""
+    def __init__(self, caller: Caller, call: Call, writer: Any) -> None:
         self._caller = caller
-        self._served = served
-        self._state = state
-        asked = msgspec.structs.replace(served, prompt=call.prompt)
-        prompt, changes = fit_prompt(asked, caller.dialect, call.target)
-        all_notices = (*notices, *call.notices, *changes)
-        self._call = msgspec.structs.replace(call, prompt=prompt, notices=all_notices, expected=None)
-        self._exchange = Exchange(self._call)
-        # The reply repeats which response it continues, though the provider is not told of it.
-        with_state = msgspec.structs.replace(asked.prompt, state=served.prompt.state)
-        repeated = msgspec.structs.replace(asked, prompt=with_state)
-        self._writer: Any = open_writer(repeated, caller.dialect, call.target, make_writer)
-        if hasattr(self._writer, "use_thinking_field"):
-            field = caller.config.thinking_field
-            # Hosts with details write the text beside them under this name.
-            self._writer.use_thinking_field("reasoning" if field == "reasoning_details" else field)
-        self._ids = CallerIds()
-        self._carrier = state.make_carrier()
-        self._visibility = visibility
-        sees_all = all(visibility.allows(caller.config.sink, kind) for kind in ("raw", "summary"))
-        self._hides = not sees_all
-        self._json_only = JsonOnly() if any(notice.code in _INSTRUCTED for notice in changes) else None
-        self.is_between_events = True
-        """Whether something may follow what the caller has: always whole events, until the last one."""
-        self._known: Reply | None = None
-        """The reply up to the current batch, once it was asked for."""
+        self._call = call
+        self._exchange = Exchange(call)
+        self._writer = writer
         self.status = 0
         """The status that the caller got."""
 
@@ -91,6 +59,54 @@ class TranslatedExchange:
     def write_last_error(self, response: ErrorResponse) -> bytes:
         """The error that ends a stream which has begun."""
         return write_stream_error(self._writer, response)
+
+    def _write_head(self, notices: Iterable[Notice], *, stream: bool) -> list[ResponseStart]:
+        """The head of a good response, if it has not left yet."""
+        self.status = 200
+        more = STREAM_HEADERS if stream else {}
+        return self._caller.start(200, {"content-type": self._writer.content_type, **more}, notices)
+
+
+class TranslatedExchange(WrittenExchange):
+    """A translated request to one target in progress."""
+
+    def __init__(
+        self,
+        call: Call,
+        caller: Caller,
+        served: ServedRequest,
+        state: CallerState,
+        make_writer: MakeWriter,
+        notices: tuple[Notice, ...] = (),
+        *,
+        visibility: Visibility,
+    ) -> None:
+        """`served`: the request, with the state of earlier turns. `notices`: those of targets that failed before."""
+        self._served = served
+        self._state = state
+        asked = msgspec.structs.replace(served, prompt=call.prompt)
+        prompt, changes = fit_prompt(asked, caller.dialect, call.target)
+        all_notices = (*notices, *call.notices, *changes)
+        # The reply repeats which response it continues, though the provider is not told of it.
+        with_state = msgspec.structs.replace(asked.prompt, state=served.prompt.state)
+        repeated = msgspec.structs.replace(asked, prompt=with_state)
+        writer = open_writer(repeated, caller.dialect, call.target, make_writer)
+        fitted = msgspec.structs.replace(call, prompt=prompt, notices=all_notices, expected=None)
+        super().__init__(caller, fitted, writer)
+        if hasattr(self._writer, "use_thinking_field"):
+            field = caller.config.thinking_field
+            # Hosts with details write the text beside them under this name.
+            self._writer.use_thinking_field("reasoning" if field == "reasoning_details" else field)
+        self._ids = CallerIds()
+        self._carrier = state.make_carrier()
+        self._visibility = visibility
+        sees_all = all(visibility.allows(caller.config.sink, kind) for kind in ("raw", "summary"))
+        self._hides = not sees_all
+        self._json_only = JsonOnly() if any(notice.code in _INSTRUCTED for notice in changes) else None
+        self.is_between_events = True
+        """Whether something may follow what the caller has: always whole events, until the last one."""
+        self._known: Reply | None = None
+        """The reply up to the current batch, once it was asked for."""
 
     def steps(self, began: float | None = None) -> Flow[Reply]:
         """The flow: it emits the head of the response and its bytes."""
@@ -165,15 +181,13 @@ class TranslatedExchange:
         return events if self._json_only is None else self._json_only.fit(events)
 
     def _start(self, events: Sequence[Event]) -> list[Any]:
-        self.status = 200
         if (partial := self._look()) is not None:
             notices = [*partial.warnings]
         else:
             notices = [event.notice for event in events if isinstance(event, Warned)]
         notices += getattr(self._writer, "notices", ())
         notices += self._carrier.notices
-        more = STREAM_HEADERS if self._served.stream else {}
-        return self._caller.start(200, {"content-type": self._writer.content_type, **more}, notices)
+        return [*self._write_head(notices, stream=self._served.stream)]
 
     def _end(self, end: ReplyEnded) -> ReplyEnded:
         """The end without the word of another dialect: one of ours may mean less by the same word."""
