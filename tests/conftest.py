@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import secrets
 import signal
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,9 @@ from typing import Any
 
 import hypothesis
 import pytest
+
+from asides.database.migrate import migrate
+from tests.servers import PostgresServer, RedisServer
 
 # A shell starts what runs in the background with Ctrl-C ignored, and children would inherit that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -59,7 +63,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 _TESTS = Path(__file__).resolve().parent
-_ONLY_IF_ASKED = ("thorough", "docs", "clients", "browser")
+_ONLY_IF_ASKED = ("thorough", "docs", "clients", "browser", "ray")
 """Markers of tests that run only with -m; all but the first also where their file or folder is named."""
 
 
@@ -130,3 +134,44 @@ def _nobodys_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
         # Tests may run on the machine of a cloud, whose credentials nobody means.
         patch.setattr("asides.providers.cloud_hints._FIRMWARE", str(home))
         yield home
+
+
+# --- servers ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A running PostgreSQL server, for tests that share it."""
+    server = PostgresServer()
+    try:
+        server.start()
+        migrate(server.create_database("template"))
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """The URL of a database of the test's own, with all tables, which are empty."""
+    name = f"test_{secrets.token_hex(6)}"
+    yield postgres_server.create_database(name, template="template")
+    postgres_server.drop_database(name)
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """A running Redis server, for tests that share it."""
+    server = RedisServer()
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def redis_url(redis_server: RedisServer) -> str:
+    """The URL of an empty Redis database. No other test uses it at the same time."""
+    redis_server.empty()
+    return redis_server.url

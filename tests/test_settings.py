@@ -122,6 +122,8 @@ def test_every_setting_has_a_variable(here: Path) -> None:
         "ASIDES_GATEWAY_PING_SECONDS": "5",
         "ASIDES_GATEWAY_DRAIN_SECONDS": "0",
         "ASIDES_GATEWAY_LOG": "off",
+        "ASIDES_GATEWAY_REDIS": "redis://127.0.0.1",
+        "ASIDES_STORE": "postgresql://127.0.0.1/asides",
     }
     assert {f"ASIDES_{name.replace('.', '_').upper()}" for name in SETTINGS} == set(environ)
     settings = load_settings(environ)

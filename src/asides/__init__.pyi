@@ -21,10 +21,10 @@ from asides.conversations.async_ import AsyncConversation as AsyncConversation
 from asides.conversations.async_ import AsyncConversationStream as AsyncConversationStream
 from asides.conversations.store import Store as Store
 from asides.conversations.store import StoreConflict as StoreConflict
-from asides.conversations.store import StoreError as StoreError
 from asides.conversations.store.sqlite import SqliteStore as SqliteStore
 from asides.conversations.sync import Conversation as Conversation
 from asides.conversations.sync import ConversationStream as ConversationStream
+from asides.database import StoreError as StoreError
 from asides.dialects import register_dialect as register_dialect
 from asides.flows.many import Progress as Progress
 from asides.flows.offline import Explanation as Explanation

@@ -89,6 +89,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Write readable thinking into saved conversations."""
     keep_conversations: Literal["last", "all", "none"] = "last"
     """What the command line saves of questions without a name: the last one, for `-c`, all of them, or none."""
+    store: str | None = None
+    """The PostgreSQL database that instances share, as postgresql://user@host/name: conversations, reasoning state,
+    keys and batches. None: SQLite files on this machine."""
     keep_input_history: bool = True
     """Save what is typed into `asides chat`, for the arrow keys of later chats."""
     render_markdown: bool = True

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 import asides
-from asides.conversations.store import StoreConflict, StoreError
+from asides.conversations.store import StoreConflict
 from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
+from asides.database import StoreError
 from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, assistant, user

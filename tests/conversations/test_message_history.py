@@ -12,9 +12,10 @@ import pytest
 
 import asides
 from asides.conversations.async_ import AsyncConversation
-from asides.conversations.store import StoreConflict, StoreError
+from asides.conversations.store import StoreConflict
 from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
+from asides.database import StoreError
 from asides.settings import load_settings
 from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from asides.conversations.store import StoreConflict, StoreError
+from asides.conversations.store import StoreConflict
 from asides.conversations.store.conversation_names import STORE_FILE
+from asides.database import StoreError
 from asides.gateway.page_requests import describe_error, find_status, name_error
 from asides.gateway.page_store import PageStore
 from asides.values.errors import AsidesError, ConfigError, ConnectionLost, MissingKey, RateLimited, UnknownModel

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from asides.conversations.store import StoreConflict, StoreError
+from asides.conversations.store import StoreConflict
 from asides.conversations.store.conversation_names import STORE_FILE
 from asides.conversations.store.sqlite import SqliteStore
+from asides.database import StoreError
 from asides.gateway.page_store import PageStore
 from asides.gateway.page_tables import PageConversation, PageSettings
 from asides.values.messages import Message, user

@@ -443,7 +443,7 @@ def test_a_killed_process_loses_no_question_and_the_next_one_goes_on(stage: Open
         found = store.find("", conversation)
         assert found is not None
         assert not store.hold(found, "another", 1)
-        store._file.run(
+        store._file.transact(
             "BEGIN IMMEDIATE", lambda connection: connection.execute("UPDATE page_conversations SET held_until = 0")
         )
     with serve(tmp_path, env=environ) as served:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import asides
-from asides.conversations.store import StoreError
+from asides.database import StoreError
 from asides.testing.stage import OpenStage, Say
 from asides.values.messages import Message
 from asides.values.parts import ToolCall

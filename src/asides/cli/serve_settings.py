@@ -53,7 +53,7 @@ class ServeSettings:
             environ, trusts=lambda path, content: is_trusted(environ, path, content), gateway=self._flags
         )
         gateway = build_settings(
-            settings.gateway, find_gateway_keys(settings, environ), _find_folder(settings, environ)
+            settings.gateway, find_gateway_keys(settings, environ), _find_folder(settings, environ), settings.store
         )
         check_settings(gateway)
         self._settings = settings

@@ -25,8 +25,9 @@ from asides.conversations.message_history import (
     replace_text,
 )
 from asides.conversations.serialise import read_file, read_json, split_system, write_file, write_json
-from asides.conversations.store import Store, StoreError
+from asides.conversations.store import Store
 from asides.conversations.turn import Turn
+from asides.database import StoreError
 from asides.flows.build_call import CallBuilder, attach_files, fill_prompt
 from asides.flows.fallback import raise_for_no_model
 from asides.history.import_export import MessageFormat, export_messages, import_messages

@@ -38,6 +38,10 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether /metrics needs no key where other paths need one."""
     folder: Path | None = None
     """Where the vault and the conversations of the page are kept; None: in memory, as long as the process lives."""
+    store: str | None = None
+    """The URL of the PostgreSQL database that instances share; None: files in the folder."""
+    redis: str | None = None
+    """The URL of the Redis server that instances share; None: each process counts for itself."""
     state_mode: StateMode = "store"
     """Where reasoning state is kept. Without a folder, "store" is "memory"."""
     thinking_field: ThinkingField = "reasoning_content"
@@ -64,11 +68,13 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 # What a running gateway cannot change, and the names of [gateway] that differ.
-_FIXED = ("host", "port", "workers", "folder", "state_mode", "page", "max_body", "log")
+_FIXED = ("host", "port", "workers", "folder", "store", "redis", "state_mode", "page", "max_body", "log")
 _NAMES = {"state_mode": "state", "max_body": "max_body_mb"}
 
 
-def build_settings(table: GatewayTable, keys: tuple[str, ...], folder: Path | None) -> GatewaySettings:
+def build_settings(
+    table: GatewayTable, keys: tuple[str, ...], folder: Path | None, store: str | None = None
+) -> GatewaySettings:
     """The settings of a gateway, of [gateway] and of what it does not hold."""
     return GatewaySettings(
         host=table.host,
@@ -78,6 +84,8 @@ def build_settings(table: GatewayTable, keys: tuple[str, ...], folder: Path | No
         allowed_origins=table.allowed_origins,
         open_metrics=table.open_metrics,
         folder=folder,
+        store=store,
+        redis=table.redis,
         state_mode=table.state,
         thinking_field=table.thinking_field,
         page=table.page,

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import msgspec
 from aiohttp import web
 
-from asides.conversations.store import StoreConflict, StoreError
+from asides.conversations.store import StoreConflict
+from asides.database import StoreError
 from asides.gateway.authenticate import SAFE_HEADERS, Authenticator, Refusal
 from asides.gateway.gateway_settings import MEGABYTE, GatewaySettings
 from asides.gateway.read_body import read_body

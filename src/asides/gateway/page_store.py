@@ -16,7 +16,7 @@ import msgspec
 from asides.conversations.store import ConversationHeading, ConversationInfo, StoreConflict, tables
 from asides.conversations.store.conversation_names import STORE_FILE, make_name
 from asides.conversations.store.sqlite import MEMORY, SqliteStore
-from asides.conversations.store.sqlite_file import READ, WRITE, SqliteFile
+from asides.database.sqlite_file import READ, WRITE, SqliteFile
 from asides.gateway import page_tables
 from asides.gateway.page_tables import PageConversation, PageSettings
 from asides.values.errors import ConfigError
@@ -61,11 +61,11 @@ class PageStore(SqliteStore):
             identifier = page_tables.adopt(connection, name, tenant, settings)
             return _expect(page_tables.find(connection, tenant, identifier))
 
-        return self._file.run(WRITE, work)
+        return self._file.transact(WRITE, work)
 
     def find(self, tenant: str, identifier: str) -> PageConversation | None:
         """The conversation with this id; None if there is none, or if it is another tenant's."""
-        return self._file.run(READ, lambda connection: page_tables.find(connection, tenant, identifier))
+        return self._file.transact(READ, lambda connection: page_tables.find(connection, tenant, identifier))
 
     def change(self, tenant: str, identifier: str, **changes: str | int | None) -> PageConversation | None:
         """Change settings of a conversation, by their names; None if it is not this tenant's."""
@@ -83,7 +83,7 @@ class PageStore(SqliteStore):
                 tables.append(connection, found.name, (), heading, None, time.time())
             return page_tables.find(connection, tenant, identifier)
 
-        return self._file.run(WRITE, work)
+        return self._file.transact(WRITE, work)
 
     def remove(self, tenant: str, identifier: str) -> bool:
         """Delete a conversation, also from the disk. Returns whether it was this tenant's."""
@@ -92,7 +92,7 @@ class PageStore(SqliteStore):
             found = page_tables.find(connection, tenant, identifier)
             return found is not None and tables.delete(connection, found.name)
 
-        removed = self._file.run(WRITE, work)
+        removed = self._file.transact(WRITE, work)
         if removed:
             self._file.empty_log()
         return removed
@@ -106,7 +106,7 @@ class PageStore(SqliteStore):
             page_tables.copy_notes(connection, source.key, name)
             return _expect(page_tables.find(connection, tenant, identifier))
 
-        return self._file.run(WRITE, work)
+        return self._file.transact(WRITE, work)
 
     def append(
         self,
@@ -130,20 +130,20 @@ class PageStore(SqliteStore):
                 )
             return tables.append(connection, name, messages, heading, spent, time.time())
 
-        return self._file.run(WRITE, work)
+        return self._file.transact(WRITE, work)
 
     # --- one turn -----------------------------------------------------------------------------------------------------
 
     def hold(self, conversation: PageConversation, holder: str, seconds: float) -> bool:
         """Hold a conversation for one turn of any process; False while another turn holds it."""
         now = time.time()
-        return self._file.run(
+        return self._file.transact(
             WRITE, lambda connection: page_tables.hold(connection, conversation.key, holder, now, now + seconds)
         )
 
     def release(self, conversation: PageConversation, holder: str) -> None:
         """Release a conversation that this turn holds."""
-        self._file.run(WRITE, lambda connection: page_tables.release(connection, conversation.key, holder))
+        self._file.transact(WRITE, lambda connection: page_tables.release(connection, conversation.key, holder))
 
     def write_notes(self, conversation: PageConversation, notes: Mapping[int, bytes | None]) -> None:
         """Note something about messages, by their places; None: forget what was noted."""
@@ -152,7 +152,7 @@ class PageStore(SqliteStore):
             for place, note in notes.items():
                 page_tables.write_note(connection, conversation.key, place, note)
 
-        self._file.run(WRITE, work)
+        self._file.transact(WRITE, work)
 
     # --- lists --------------------------------------------------------------------------------------------------------
 
@@ -160,7 +160,7 @@ class PageStore(SqliteStore):
         self, tenant: str, search: str = "", before: int | None = None, limit: int = 50
     ) -> list[PageConversation]:
         """The conversations of a tenant, the latest changed first."""
-        found = self._file.run(
+        found = self._file.transact(
             READ, lambda connection: page_tables.list_page(connection, tenant, search, before, limit)
         )
         new = [conversation.name for conversation in found if not conversation.id]
@@ -173,11 +173,11 @@ class PageStore(SqliteStore):
                 page_tables.adopt_missing(connection, name, tenant)
             return page_tables.list_page(connection, tenant, search, before, limit)
 
-        return self._file.run(WRITE, work)
+        return self._file.transact(WRITE, work)
 
     def read_messages(self, conversation: PageConversation, before: int | None, limit: int) -> list[StoredMessage]:
         """The last messages before a place, in their order."""
-        rows = self._file.run(
+        rows = self._file.transact(
             READ,
             lambda connection: page_tables.read_messages(connection, conversation.key, before, limit),
         )

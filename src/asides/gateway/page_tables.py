@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from asides.conversations.store import StoreError, tables
+from asides.conversations.store import tables
 from asides.conversations.store.conversation_names import is_unnamed
+from asides.database import StoreError
 from asides.history.document import read_message
 from asides.values.errors import ConfigError
 from asides.values.messages import Message

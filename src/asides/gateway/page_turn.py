@@ -16,7 +16,7 @@ import msgspec
 from aiohttp import web
 
 from asides.conversations.async_ import AsyncConversation, AsyncConversationStream, run_to_end
-from asides.conversations.store import StoreError
+from asides.database import StoreError
 from asides.gateway.gateway_settings import GatewaySettings
 from asides.gateway.page_events import PING, EventWriter, write_event
 from asides.gateway.page_messages import Note, make_note, show_message

@@ -30,6 +30,9 @@ class GatewayTable(msgspec.Struct, frozen=True, kw_only=True):
     """Where reasoning state and conversations are kept; None: the state folder of the command line."""
     state: Literal["off", "carry-only", "memory", "store"] = "store"
     """Where reasoning state is kept."""
+    redis: str | None = None
+    """The Redis or Valkey server that instances share, as redis://host: the windows of limits, and revoked keys. None:
+    each process counts for itself."""
     page: bool = True
     """Serve the page."""
     thinking_field: Literal["reasoning_content", "reasoning", "thinking", "reasoning_details"] = "reasoning_content"

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from asides.conversations.store import ConversationHeading, Store, StoreConflict, StoreError
+from asides.conversations.store import ConversationHeading, Store, StoreConflict
 from asides.conversations.store.sqlite import SqliteStore
+from asides.database import StoreError
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, StoredResponse, assistant, user
 from asides.values.parts import File, Image, ServerTool, Text, ToolCall, ToolResult, UnknownPart

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from asides.conversations.store import ConversationHeading, ConversationInfo, StoreConflict, StoreError, tables
+from asides.conversations.store import ConversationHeading, ConversationInfo, StoreConflict, tables
+from asides.database import StoreError
 from asides.values.messages import assistant, user
 from asides.values.usage import Usage
 

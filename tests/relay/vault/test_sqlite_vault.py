@@ -20,8 +20,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.conversations.store import StoreError
 from asides.conversations.store.sqlite import SqliteStore
+from asides.database import StoreError
 from asides.flows.steps import ReadRecords, StoredRecord, WriteRecord
 from asides.providers.find import find_target
 from asides.relay.vault.open_vault import open_vault

@@ -10,13 +10,9 @@ from typing import Protocol
 
 import msgspec
 
-from asides.values.errors import ConfigError
+from asides.database import StoreError
 from asides.values.messages import Message
 from asides.values.usage import Usage
-
-
-class StoreError(ConfigError):
-    """The store cannot be used, or cannot store the given values. Its content is unchanged."""
 
 
 class StoreConflict(StoreError):

@@ -10,8 +10,9 @@ import time
 from collections.abc import Sequence
 from typing import Self
 
-from asides.conversations.store import ConversationHeading, ConversationInfo, ConversationSnapshot, StoreError, tables
-from asides.conversations.store.sqlite_file import MEMORY, READ, WRITE, SqliteFile
+from asides.conversations.store import ConversationHeading, ConversationInfo, ConversationSnapshot, tables
+from asides.database import StoreError
+from asides.database.sqlite_file import MEMORY, READ, WRITE, SqliteFile
 from asides.values.messages import Message
 from asides.values.usage import Usage
 
@@ -40,7 +41,7 @@ class SqliteStore:
         spent: Usage | None = None,
     ) -> ConversationInfo:
         """Add messages at the end, together and in this order, while others may be writing too."""
-        return self._file.run(
+        return self._file.transact(
             WRITE,
             lambda connection: tables.append(connection, _check_name(name), messages, heading, spent, time.time()),
         )
@@ -55,7 +56,7 @@ class SqliteStore:
         spent: Usage | None = None,
     ) -> ConversationInfo:
         """Replace all messages. Raises `StoreConflict` if another process changed them."""
-        return self._file.run(
+        return self._file.transact(
             WRITE,
             lambda connection: tables.replace(
                 connection, _check_name(name), messages, expected, heading, spent, time.time()
@@ -64,32 +65,32 @@ class SqliteStore:
 
     def delete(self, name: str) -> bool:
         """Delete a conversation. Returns whether it was in the store."""
-        deleted = self._file.run(WRITE, lambda connection: tables.delete(connection, name))
+        deleted = self._file.transact(WRITE, lambda connection: tables.delete(connection, name))
         if deleted:
             self._file.empty_log()
         return deleted
 
     def rename(self, name: str, new: str) -> bool:
         """Give a conversation another name. Returns whether it was in the store."""
-        return self._file.run(WRITE, lambda connection: tables.rename(connection, name, _check_name(new)))
+        return self._file.transact(WRITE, lambda connection: tables.rename(connection, name, _check_name(new)))
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def load(self, name: str, start: int = 0) -> ConversationSnapshot | None:
         """The conversation with its messages from index `start` on; None when it is not in the store."""
-        return self._file.run(READ, lambda connection: tables.load(connection, name, start))
+        return self._file.transact(READ, lambda connection: tables.load(connection, name, start))
 
     def load_first(self, name: str) -> Message | None:
         """The first message of a conversation; None when there is none."""
-        return self._file.run(READ, lambda connection: tables.load_first(connection, name))
+        return self._file.transact(READ, lambda connection: tables.load_first(connection, name))
 
     def about(self, name: str) -> ConversationInfo | None:
         """The facts about a conversation; None when it is not in the store."""
-        return self._file.run(READ, lambda connection: tables.about(connection, name))
+        return self._file.transact(READ, lambda connection: tables.about(connection, name))
 
     def names(self) -> tuple[str, ...]:
         """The names of all conversations, the latest changed first."""
-        return self._file.run(READ, tables.names)
+        return self._file.transact(READ, tables.names)
 
     # --- closing ------------------------------------------------------------------------------------------------------
 

@@ -10,13 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from asides.conversations.store import (
-    ConversationHeading,
-    ConversationInfo,
-    ConversationSnapshot,
-    StoreConflict,
-    StoreError,
-)
+from asides.conversations.store import ConversationHeading, ConversationInfo, ConversationSnapshot, StoreConflict
+from asides.database import StoreError
 from asides.history.document import read_message, write_message
 from asides.values.errors import ConfigError
 from asides.values.messages import Message

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from asides.conversations.store import StoreError
+from asides.database import StoreError
 from asides.providers.key_file import check_privacy
 from asides.relay.state.relay_keys import KEY_VARIABLE, MASTER_BYTES, RelayKeys, can_encrypt
 from asides.relay.state.turn_state import StateMode

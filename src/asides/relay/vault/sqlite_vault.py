@@ -1,6 +1,6 @@
 """`SqliteVault`: the records of a relay in one SQLite file, for many threads and processes.
 
-Not here: connections, waiting and errors of SQLite (conversations/store/sqlite_file).
+Not here: connections, waiting and errors of SQLite (database/sqlite_file).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self
 
-from asides.conversations.store import StoreError
-from asides.conversations.store.sqlite_file import READ, WRITE, SqliteFile
+from asides.database import StoreError
+from asides.database.sqlite_file import READ, WRITE, SqliteFile
 from asides.flows.steps import StoredRecord
 from asides.relay.vault import VaultLimits
 from asides.relay.vault.memory_vault import measure_record
@@ -102,11 +102,13 @@ class SqliteVault:
     def read(self, tenant: str, keys: Sequence[str]) -> Sequence[StoredRecord]:
         """The records of the tenant that have one of these keys, each once. Reading prolongs their life."""
         now = self._clock()
-        found = self._file.run(READ, lambda connection: _read(connection, tenant, keys, now - self._limits.seconds))
+        found = self._file.transact(
+            READ, lambda connection: _read(connection, tenant, keys, now - self._limits.seconds)
+        )
         # A record that was used lately is not marked again: then a read is no write.
         faded = [number for number, used, _ in found if used < now - self._limits.seconds / 50]
         if faded:
-            self._file.run(WRITE, lambda connection: _touch(connection, faded, now))
+            self._file.transact(WRITE, lambda connection: _touch(connection, faded, now))
         return tuple(record for _, _, record in found)
 
     def write(self, tenant: str, record: StoredRecord) -> None:
@@ -134,7 +136,7 @@ class SqliteVault:
                 _write(connection, each.tenant, each.record, self._clock(), self._limits)
 
         try:
-            self._file.run(WRITE, write)
+            self._file.transact(WRITE, write)
         except Exception as problem:  # noqa: BLE001 - raised where the record is from
             if len(together) > 1 and not isinstance(problem, StoreError):
                 for each in together:
@@ -148,14 +150,14 @@ class SqliteVault:
 
     def delete(self, tenant: str, keys: Sequence[str]) -> int:
         """Delete the records of the tenant that have one of these keys; returns how many there were."""
-        deleted = self._file.run(WRITE, lambda connection: _delete(connection, tenant, keys))
+        deleted = self._file.transact(WRITE, lambda connection: _delete(connection, tenant, keys))
         if deleted:
             self._file.empty_log()
         return deleted
 
     def delete_tenant(self, tenant: str) -> int:
         """Delete all records of a tenant; returns how many there were."""
-        deleted = self._file.run(WRITE, lambda connection: _delete_tenant(connection, tenant))
+        deleted = self._file.transact(WRITE, lambda connection: _delete_tenant(connection, tenant))
         if deleted:
             self._file.empty_log()
         return deleted

@@ -12,8 +12,8 @@ from typing import Literal
 
 import pytest
 
-from asides.conversations.store import StoreError
-from asides.conversations.store.sqlite_file import READ, WRITE, SqliteFile
+from asides.database import StoreError
+from asides.database.sqlite_file import READ, WRITE, SqliteFile
 
 
 class Tables:
@@ -49,22 +49,22 @@ def test_tables_are_created_once_when_they_are_first_needed(tmp_path: Path, plac
     file = tables.open(tmp_path / "a.db" if place == "file" else place)
     assert tables.created == 0
     assert list(tmp_path.iterdir()) == []
-    file.run(WRITE, lambda connection: insert(connection, 1))
-    assert file.run(READ, list_numbers) == [1]
+    file.transact(WRITE, lambda connection: insert(connection, 1))
+    assert file.transact(READ, list_numbers) == [1]
     assert tables.created == 1
     file.close()
     if place == "file":
-        assert tables.open(tmp_path / "a.db").run(READ, list_numbers) == [1]
+        assert tables.open(tmp_path / "a.db").transact(READ, list_numbers) == [1]
         assert tables.created == 1
 
 
 def test_a_transaction_that_fails_leaves_nothing(tmp_path: Path) -> None:
     file = Tables().open(tmp_path / "a.db")
     with pytest.raises(StoreError, match="failed"):
-        file.run(WRITE, lambda connection: insert(connection, 1, 2, 2))
+        file.transact(WRITE, lambda connection: insert(connection, 1, 2, 2))
     with pytest.raises(KeyboardInterrupt):
-        file.run(WRITE, insert_and_interrupt)
-    assert file.run(READ, list_numbers) == []
+        file.transact(WRITE, insert_and_interrupt)
+    assert file.transact(READ, list_numbers) == []
     file.close()
 
 
@@ -76,21 +76,21 @@ def insert_and_interrupt(connection: sqlite3.Connection) -> None:
 @pytest.mark.parametrize(("word", "level"), [("FULL", 2), ("NORMAL", 1)])
 def test_what_survives_is_as_it_was_asked_for(tmp_path: Path, word: Literal["FULL", "NORMAL"], level: int) -> None:
     file = Tables().open(tmp_path / "a.db", word)
-    assert file.run(READ, lambda connection: connection.execute("PRAGMA synchronous").fetchone()) == (level,)
-    assert file.run(READ, lambda connection: connection.execute("PRAGMA journal_mode").fetchone()) == ("wal",)
+    assert file.transact(READ, lambda connection: connection.execute("PRAGMA synchronous").fetchone()) == (level,)
+    assert file.transact(READ, lambda connection: connection.execute("PRAGMA journal_mode").fetchone()) == ("wal",)
     file.close()
 
 
 def test_another_writer_is_waited_for_and_then_reported(tmp_path: Path) -> None:
     file = Tables().open(tmp_path / "a.db")
-    file.run(WRITE, lambda connection: insert(connection, 1))
+    file.transact(WRITE, lambda connection: insert(connection, 1))
     with closing(sqlite3.connect(tmp_path / "a.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreError, match=r"busy with other writers for 0\.1 seconds"):
-            file.run(WRITE, lambda connection: insert(connection, 2))
+            file.transact(WRITE, lambda connection: insert(connection, 2))
         other.execute("ROLLBACK")
-    file.run(WRITE, lambda connection: insert(connection, 2))
-    assert file.run(READ, list_numbers) == [1, 2]
+    file.transact(WRITE, lambda connection: insert(connection, 2))
+    assert file.transact(READ, list_numbers) == [1, 2]
     file.close()
 
 
@@ -99,13 +99,13 @@ def test_a_file_of_another_kind_is_refused_before_anything_is_written(tmp_path: 
         connection.execute("PRAGMA user_version = 7")
     tables = Tables()
     with pytest.raises(StoreError, match="newer"):
-        tables.open(tmp_path / "a.db").run(WRITE, lambda connection: insert(connection, 1))
+        tables.open(tmp_path / "a.db").transact(WRITE, lambda connection: insert(connection, 1))
     assert tables.created == 0
 
 
 def test_the_log_is_emptied(tmp_path: Path) -> None:
     file = Tables().open(tmp_path / "a.db")
-    file.run(WRITE, lambda connection: insert(connection, 1))
+    file.transact(WRITE, lambda connection: insert(connection, 1))
     assert (tmp_path / "a.db-wal").stat().st_size > 0
     file.empty_log()
     assert (tmp_path / "a.db-wal").stat().st_size == 0

