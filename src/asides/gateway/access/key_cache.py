@@ -12,6 +12,7 @@ import hmac
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from asides.database import Database, StoreError
 from asides.gateway.access import KeyRecord
@@ -147,9 +148,7 @@ class KeyCache:
         try:
             if self.is_down or self.has_keys is None or now - self._full_at >= _FULL_SECONDS:
                 known = await self._database.run_async(has_keys, writes=False)
-                records = (
-                    await self._database.run_async(lambda: list_keys(valid_at=now), writes=False) if known else []
-                )
+                records = await self._database.run_async(lambda: list_keys(valid_at=now), writes=False) if known else []
                 self._note_success()
                 self._replace(records, known)
             elif not self.has_keys:
@@ -179,10 +178,8 @@ class KeyCache:
         """Note the use of keys, and end lookups."""
         for task in list(self._lookups.values()):
             task.cancel()
-        try:
+        with suppress(StoreError):  # It costs no more than the time of the last use.
             await self._write_use()
-        except StoreError:
-            pass  # It costs no more than the time of the last use.
 
     def _drop(self, key_ids: set[str]) -> None:
         for digest in [digest for digest, record in self._records.items() if record.id in key_ids]:
