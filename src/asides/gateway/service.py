@@ -5,10 +5,13 @@ Not here: HTTP (web_app, relay_handler), and processes (run_gateway).
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 
 from asides.flows.build_call import CallBuilder
 from asides.gateway.authenticate import Authenticator
+from asides.gateway.gateway_database import open_database, prepare_database
 from asides.gateway.gateway_settings import GatewaySettings, check_address
 from asides.gateway.watcher import RequestWatcher
 from asides.options import Options
@@ -49,6 +52,9 @@ class Service:
         """The requests under way."""
         self._options = options or Options()
         self.transport: AsyncTransport = AiohttpTransport() if transport is None else transport
+        self.database = open_database(settings)
+        """What instances share, or a file of this gateway: keys, budgets, summaries of requests."""
+        self._preparing: asyncio.Task[None] | None = None
         self.vault = _open_vault(settings)
         self.watchers: list[RequestWatcher] = []
         """Who is told of requests. Add them before the first request."""
@@ -92,10 +98,21 @@ class Service:
         visibility = msgspec.structs.replace(settings.visibility, gateway=("raw", "summary"))
         return msgspec.structs.replace(settings, visibility=visibility)
 
+    async def start(self) -> None:
+        """Create the tables of a shared store. If it does not answer, requests are answered without it until it does.
+
+        Raises StoreError if it answers, and cannot be used.
+        """
+        if self.settings.store is not None:
+            self._preparing = await prepare_database(self.settings.store)
+
     async def close(self) -> None:
         """Close the connections to providers, and the stores."""
+        if self._preparing is not None:
+            self._preparing.cancel()
         await self.transport.close()
         self.vault.close()
+        await self.database.close_async()
 
 
 def _open_vault(settings: GatewaySettings) -> OpenedVault:
