@@ -11,8 +11,9 @@ import msgspec
 
 from asides.flows.build_call import CallBuilder
 from asides.gateway.authenticate import Authenticator
-from asides.gateway.gateway_database import open_database, prepare_database
+from asides.gateway.gateway_database import open_gateway_database
 from asides.gateway.gateway_settings import GatewaySettings, check_address
+from asides.gateway.prepare_store import prepare_store
 from asides.gateway.watcher import RequestWatcher
 from asides.options import Options
 from asides.relay.observer import RelayObserver
@@ -52,7 +53,7 @@ class Service:
         """The requests under way."""
         self._options = options or Options()
         self.transport: AsyncTransport = AiohttpTransport() if transport is None else transport
-        self.database = open_database(settings)
+        self.database = open_gateway_database(settings.store, settings.folder)
         """What instances share, or a file of this gateway: keys, budgets, summaries of requests."""
         self._preparing: asyncio.Task[None] | None = None
         self.vault = _open_vault(settings)
@@ -104,7 +105,7 @@ class Service:
         Raises StoreError if it answers, and cannot be used.
         """
         if self.settings.store is not None:
-            self._preparing = await prepare_database(self.settings.store)
+            self._preparing = await prepare_store(self.settings.store)
 
     async def close(self) -> None:
         """Close the connections to providers, and the stores."""
