@@ -12,6 +12,10 @@ from pathlib import Path
 
 import msgspec
 
+from asides.database import StoreError, StoreUnavailable
+from asides.gateway.access.key_cache import GRACE_SECONDS
+from asides.gateway.access.key_store import has_keys
+from asides.gateway.gateway_database import GATEWAY_FILE, open_gateway_database
 from asides.gateway.gateway_keys import HOW_TO_MAKE, VARIABLE, check_keys
 from asides.relay.relay_config import ThinkingField
 from asides.relay.state.turn_state import StateMode
@@ -58,6 +62,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """How long the body of a request may take to arrive."""
     stall_seconds: float = 300.0
     """A client that takes nothing of its reply for so long is left."""
+    key_grace_seconds: float = GRACE_SECONDS
+    """How long keys of the database go on while it does not answer."""
     max_body: int = 64 * MEGABYTE
     max_requests: int = 2000
     """The requests under way at once. One more gets 503."""
@@ -107,7 +113,8 @@ def check_settings(settings: GatewaySettings) -> None:
             "port has an option of its own."
         )
     check_keys(settings.keys)
-    check_address(settings)
+    if not any(settings.keys) and not is_loopback(host):
+        check_address(settings, has_records=_may_have_records(settings))
     if settings.state_mode == "memory" and settings.workers > 1:
         raise ConfigError(
             "reasoning state in memory is known to one process, and several answer: the next turn would miss it. To "
@@ -115,14 +122,33 @@ def check_settings(settings: GatewaySettings) -> None:
         )
 
 
-def check_address(settings: GatewaySettings) -> None:
-    """Raise a ConfigError for a gateway that anyone could use: one that other machines reach, without a key."""
-    if not any(settings.keys) and not is_loopback(settings.host):
+def check_address(settings: GatewaySettings, *, has_records: bool) -> None:
+    """Raise a ConfigError for a gateway that other machines reach, if it has no key that a client could send.
+    `has_records`: whether its database has keys, or may have some.
+    """
+    if not any(settings.keys) and not has_records and not is_loopback(settings.host):
         raise ConfigError(
             f"{settings.host} can be reached from other machines, and whoever reaches it would use your accounts: it "
-            f"needs a key. To do: {HOW_TO_MAKE}, set it as {VARIABLE} or name its file with --key-file, and give it to "
-            "your clients as their API key; or leave --host out, for this machine alone."
+            f"needs a key. To do: run `asides gateway key create --name NAME` where the gateway keeps its data "
+            f"(--folder, or the store of the settings); or {HOW_TO_MAKE} and set it as {VARIABLE}, or name its file "
+            "with --key-file. Give the key to your clients as their API key. Or leave --host out, for this machine "
+            "alone."
         )
+
+
+def _may_have_records(settings: GatewaySettings) -> bool:
+    """Whether the database of the gateway has keys, or does not answer now."""
+    if settings.store is None and (settings.folder is None or not (settings.folder / GATEWAY_FILE).exists()):
+        return False
+    database = open_gateway_database(settings.store, settings.folder)
+    try:
+        return database.run(has_keys, writes=False)
+    except StoreUnavailable:
+        return True
+    except StoreError:
+        return False  # There are no tables yet.
+    finally:
+        database.close()
 
 
 def is_loopback(host: str) -> bool:

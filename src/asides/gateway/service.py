@@ -46,9 +46,13 @@ class Service:
     ) -> None:
         """`call_settings`: routes, aliases, rows and defaults; None: those of asides.toml and the environment.
         `options`: of every call, such as `base_url`."""
-        check_address(settings)
+        self.database = open_gateway_database(settings.store, settings.folder)
+        """Keys, budgets and summaries of requests."""
+        self.keys = KeyCache(self.database, grace_seconds=settings.key_grace_seconds)
+        self.keys.load()
+        check_address(settings, has_records=self.keys.has_keys is not False)
         self.settings = settings
-        self.authenticator = Authenticator(settings)
+        self.authenticator = Authenticator(settings, self.keys)
         self.open_requests = 0
         """The requests under way."""
         self._options = options or Options()
@@ -65,7 +69,7 @@ class Service:
         """Use these settings for the requests that begin from now on. `settings`: None for those it has."""
         if settings is not None:
             self.settings = settings
-            self.authenticator = Authenticator(settings)
+            self.authenticator = Authenticator(settings, self.keys)
         self.builder = CallBuilder(self._options, settings=self._show_thinking(call_settings))
         config = RelayConfig(
             sink="gateway",
