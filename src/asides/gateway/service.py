@@ -47,7 +47,7 @@ class Service:
         """`call_settings`: routes, aliases, rows and defaults; None: those of asides.toml and the environment.
         `options`: of every call, such as `base_url`."""
         self.database = open_gateway_database(settings.store, settings.folder)
-        """Keys, budgets and summaries of requests."""
+        """What instances share, or a file of this gateway: keys, budgets and summaries of requests."""
         self.keys = KeyCache(self.database, grace_seconds=settings.key_grace_seconds)
         self.keys.load()
         check_address(settings, has_records=self.keys.has_keys is not False)
@@ -57,8 +57,6 @@ class Service:
         """The requests under way."""
         self._options = options or Options()
         self.transport: AsyncTransport = AiohttpTransport() if transport is None else transport
-        self.database = open_gateway_database(settings.store, settings.folder)
-        """What instances share, or a file of this gateway: keys, budgets, summaries of requests."""
         self._preparing: asyncio.Task[None] | None = None
         self.vault = _open_vault(settings)
         self.watchers: list[RequestWatcher] = []

@@ -147,9 +147,7 @@ class KeyCache:
         try:
             if self.is_down or self.has_keys is None or now - self._full_at >= _FULL_SECONDS:
                 known = await self._database.run_async(has_keys, writes=False)
-                records = (
-                    await self._database.run_async(lambda: list_keys(valid_at=now), writes=False) if known else []
-                )
+                records = await self._database.run_async(lambda: list_keys(valid_at=now), writes=False) if known else []
                 self._note_success()
                 self._replace(records, known)
             elif not self.has_keys:
