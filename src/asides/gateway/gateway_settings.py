@@ -15,7 +15,7 @@ import msgspec
 from asides.database import StoreError, StoreUnavailable
 from asides.gateway.access.key_cache import GRACE_SECONDS
 from asides.gateway.access.key_store import has_keys
-from asides.gateway.gateway_database import GATEWAY_FILE, open_gateway_database
+from asides.gateway.gateway_database import GATEWAY_FILE, open_database
 from asides.gateway.gateway_keys import HOW_TO_MAKE, VARIABLE, check_keys
 from asides.relay.relay_config import ThinkingField
 from asides.relay.state.turn_state import StateMode
@@ -74,7 +74,19 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 # What a running gateway cannot change, and the names of [gateway] that differ.
-_FIXED = ("host", "port", "workers", "folder", "store", "redis", "state_mode", "page", "max_body", "log")
+_FIXED = (
+    "host",
+    "port",
+    "workers",
+    "folder",
+    "store",
+    "redis",
+    "state_mode",
+    "key_grace_seconds",
+    "page",
+    "max_body",
+    "log",
+)
 _NAMES = {"state_mode": "state", "max_body": "max_body_mb"}
 
 
@@ -100,6 +112,7 @@ def build_settings(
         drain_seconds=table.drain_seconds,
         max_body=int(table.max_body_mb * MEGABYTE),
         max_requests=table.max_requests,
+        key_grace_seconds=table.key_grace_seconds,
         log=table.log,
     )
 
@@ -113,8 +126,7 @@ def check_settings(settings: GatewaySettings) -> None:
             "port has an option of its own."
         )
     check_keys(settings.keys)
-    if not any(settings.keys) and not is_loopback(host):
-        check_address(settings, has_records=_may_have_records(settings))
+    check_address(settings)
     if settings.state_mode == "memory" and settings.workers > 1:
         raise ConfigError(
             "reasoning state in memory is known to one process, and several answer: the next turn would miss it. To "
@@ -122,11 +134,9 @@ def check_settings(settings: GatewaySettings) -> None:
         )
 
 
-def check_address(settings: GatewaySettings, *, has_records: bool) -> None:
-    """Raise a ConfigError for a gateway that other machines reach, if it has no key that a client could send.
-    `has_records`: whether its database has keys, or may have some.
-    """
-    if not any(settings.keys) and not has_records and not is_loopback(settings.host):
+def check_address(settings: GatewaySettings) -> None:
+    """Raise a ConfigError for a gateway that other machines reach, if it has no key that a client could send."""
+    if not any(settings.keys) and not is_loopback(settings.host) and not _may_have_records(settings):
         raise ConfigError(
             f"{settings.host} can be reached from other machines, and whoever reaches it would use your accounts: it "
             f"needs a key. To do: run `asides gateway key create --name NAME` where the gateway keeps its data "
@@ -140,7 +150,7 @@ def _may_have_records(settings: GatewaySettings) -> bool:
     """Whether the database of the gateway has keys, or does not answer now."""
     if settings.store is None and (settings.folder is None or not (settings.folder / GATEWAY_FILE).exists()):
         return False
-    database = open_gateway_database(settings.store, settings.folder)
+    database = open_database(settings)
     try:
         return database.run(has_keys, writes=False)
     except StoreUnavailable:

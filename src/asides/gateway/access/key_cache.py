@@ -12,6 +12,7 @@ import hmac
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from asides.database import Database, StoreError
 from asides.gateway.access import KeyRecord
@@ -177,10 +178,8 @@ class KeyCache:
         """Note the use of keys, and end lookups."""
         for task in list(self._lookups.values()):
             task.cancel()
-        try:
+        with suppress(StoreError):  # It costs no more than the time of the last use.
             await self._write_use()
-        except StoreError:
-            pass  # It costs no more than the time of the last use.
 
     def _drop(self, key_ids: set[str]) -> None:
         for digest in [digest for digest, record in self._records.items() if record.id in key_ids]:

