@@ -43,6 +43,7 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "relay": ("flows",),
     "relay.vault": ("relay", "conversations.store"),
     "transports": ("relay",),
+    "telemetry": ("transports",),
     "client": ("transports",),
     "aio": ("transports",),
     "compat": ("client",),
@@ -55,11 +56,11 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "anthropic": ("integrations",),
     "langchain": ("integrations",),
     "ui": ("integrations",),
-    "gateway": ("conversations", "relay.vault"),
+    "gateway": ("conversations", "relay.vault", "telemetry"),
     "local": ("client", "aio"),
     "testing.stage": ("client", "aio"),
     "testing": ("testing.stage",),
-    "cli": ("conversations", "agents", "agents.mcp", "testing.stage", "local", "relay.vault", "gateway", "front"),
+    "cli": ("conversations", "agents", "agents.mcp", "testing.stage", "local", "relay.vault", "gateway", "telemetry", "front"),
     "__main__": ("cli",),
 }
 
