@@ -57,10 +57,22 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "langchain": ("integrations",),
     "ui": ("integrations",),
     "gateway": ("conversations", "relay.vault", "telemetry"),
+    "batch": ("client", "aio", "database"),
     "local": ("client", "aio"),
     "testing.stage": ("client", "aio"),
     "testing": ("testing.stage",),
-    "cli": ("conversations", "agents", "agents.mcp", "testing.stage", "local", "relay.vault", "gateway", "telemetry", "front"),
+    "cli": (
+        "conversations",
+        "agents",
+        "agents.mcp",
+        "testing.stage",
+        "local",
+        "relay.vault",
+        "gateway",
+        "batch",
+        "telemetry",
+        "front",
+    ),
     "__main__": ("cli",),
 }
 
