@@ -143,7 +143,7 @@ class PlayedBatch:
         if not self.problems:
             self.results += [RowResult(row.id, kind) for row in self.rows[len(self.results) :]]
             # The vendors promise no order.
-            random.Random(len(self.rows)).shuffle(self.results)  # noqa: S311 - no secret
+            random.Random(len(self.rows)).shuffle(self.results)
         self.ended_at = time.time()
 
     def __repr__(self) -> str:

@@ -1,5 +1,4 @@
-"""Batches of contents (`models/…:batchGenerateContent`, `batches/…`), as Gemini has them, with requests in the body or in
-an uploaded file.
+"""Batches of contents (`models/…:batchGenerateContent`, `batches/…`), as Gemini has them: in the body or in a file.
 
 A batch is an operation: its state and its output are in `metadata`. A batch that has expired or was cancelled has no
 output. Facts from ai.google.dev/gemini-api/docs/batch-api, ai.google.dev/api/batch-api, and the client google-genai

@@ -166,7 +166,9 @@ def _read_rows(content: bytes, endpoint: str, most: int) -> tuple[list[BatchRow]
             problems.append(_describe_problem(number, *row))
             continue
         if row.id in seen:
-            problems.append(_describe_problem(number, "duplicate_custom_id", f"The custom_id '{row.id}' is used twice."))
+            problems.append(
+                _describe_problem(number, "duplicate_custom_id", f"The custom_id '{row.id}' is used twice.")
+            )
         seen.add(row.id)
         models.add(msgspec.json.decode(row.body).get("model"))
         if len(models) > 1:
