@@ -56,10 +56,11 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "langchain": ("integrations",),
     "ui": ("integrations",),
     "gateway": ("conversations", "relay.vault"),
+    "batch": ("client", "aio", "database"),
     "local": ("client", "aio"),
     "testing.stage": ("client", "aio"),
     "testing": ("testing.stage",),
-    "cli": ("conversations", "agents", "agents.mcp", "testing.stage", "local", "relay.vault", "gateway", "front"),
+    "cli": ("conversations", "agents", "agents.mcp", "testing.stage", "local", "relay.vault", "gateway", "batch", "front"),
     "__main__": ("cli",),
 }
 
