@@ -25,7 +25,7 @@ class SqliteDatabase(SqliteFile):
 
     def run(self, work: Callable[[], Queries[_Result]], *, writes: bool = True, durable: bool = True) -> _Result:  # noqa: ARG002
         """Run work as one transaction."""
-        return self.transact(WRITE if writes else READ, lambda connection: _carry_out(connection, work()))
+        return self.transact(WRITE if writes else READ, lambda connection: carry_out(connection, work()))
 
     async def run_async(
         self, work: Callable[[], Queries[_Result]], *, writes: bool = True, durable: bool = True
@@ -38,7 +38,8 @@ class SqliteDatabase(SqliteFile):
         self.close()
 
 
-def _carry_out(connection: sqlite3.Connection, work: Queries[_Result]) -> _Result:
+def carry_out(connection: sqlite3.Connection, work: Queries[_Result]) -> _Result:
+    """Run work in the transaction of a connection."""
     try:
         query = next(work)
         while True:
