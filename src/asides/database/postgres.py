@@ -10,7 +10,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
@@ -223,9 +223,9 @@ def _carry_out(connection: Connection[Any], work: Queries[_Result], attempts: _A
             attempts.is_ending = True
             work.send(_fetch(connection.execute(*_read_query(query))))
             raise RuntimeError("a query that is all is followed by none.")
-        with connection.pipeline():
+        with connection.pipeline() as pipeline:
             connection.execute(_choose_begin(attempts.writes))
-            result = _execute(connection, query)
+            result = _execute(connection, query, pipeline.sync)
         while True:
             query = work.send(result)
             result = _execute(connection, query)
@@ -250,9 +250,9 @@ async def _carry_out_async(connection: AsyncConnection[Any], work: Queries[_Resu
             cursor = await connection.execute(*_read_query(query))
             work.send(QueryResult(await cursor.fetchall() if cursor.description else [], cursor.rowcount))
             raise RuntimeError("a query that is all is followed by none.")
-        async with connection.pipeline():
+        async with connection.pipeline() as pipeline:
             await connection.execute(_choose_begin(attempts.writes))
-            result = await _execute_async(connection, query)
+            result = await _execute_async(connection, query, pipeline.sync)
         while True:
             query = work.send(result)
             result = await _execute_async(connection, query)
@@ -272,17 +272,27 @@ def _choose_begin(writes: bool) -> LiteralString:
     return "BEGIN" if writes else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
-def _execute(connection: Connection[Any], query: Query | QueryMany) -> QueryResult:
+def _execute(
+    connection: Connection[Any], query: Query | QueryMany, wait: Callable[[], None] | None = None
+) -> QueryResult:
+    """`wait`: for the results of a pipeline, whose cursors say before that they have none."""
     if isinstance(query, Query):
-        return _fetch(connection.execute(*_read_query(query)))
+        found = connection.execute(*_read_query(query))
+        if wait is not None:
+            wait()
+        return _fetch(found)
     cursor = connection.cursor()
     cursor.executemany(_translate(query.postgres or query.sql), query.rows)
     return QueryResult([], cursor.rowcount)
 
 
-async def _execute_async(connection: AsyncConnection[Any], query: Query | QueryMany) -> QueryResult:
+async def _execute_async(
+    connection: AsyncConnection[Any], query: Query | QueryMany, wait: Callable[[], Awaitable[None]] | None = None
+) -> QueryResult:
     if isinstance(query, Query):
         cursor = await connection.execute(*_read_query(query))
+        if wait is not None:
+            await wait()
         return QueryResult(await cursor.fetchall() if cursor.description else [], cursor.rowcount)
     cursor = connection.cursor()
     await cursor.executemany(_translate(query.postgres or query.sql), query.rows)

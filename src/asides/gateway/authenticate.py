@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
+from asides.gateway.access import KeyRecord
 from asides.gateway.gateway_settings import GatewaySettings, is_loopback
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class Identity(msgspec.Struct, frozen=True):
     """Whose state it is: a digest of the key; "" where none is needed."""
     allowed_origin: str = ""
     """The page of another site that asks, and may read the answer; "" for any other client."""
+    key: KeyRecord | None = None
+    """The record of the key, with its limits; None for a key that has none."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
