@@ -56,10 +56,21 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "langchain": ("integrations",),
     "ui": ("integrations",),
     "gateway": ("conversations", "relay.vault"),
+    "maintenance": ("gateway",),
     "local": ("client", "aio"),
     "testing.stage": ("client", "aio"),
     "testing": ("testing.stage",),
-    "cli": ("conversations", "agents", "agents.mcp", "testing.stage", "local", "relay.vault", "gateway", "front"),
+    "cli": (
+        "conversations",
+        "agents",
+        "agents.mcp",
+        "testing.stage",
+        "local",
+        "relay.vault",
+        "gateway",
+        "maintenance",
+        "front",
+    ),
     "__main__": ("cli",),
 }
 

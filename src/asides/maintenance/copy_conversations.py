@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -65,7 +66,7 @@ class _Source:
     def read_pieces(self, key: int) -> Iterator[list[tuple[int, bytes]]]:
         """The messages, in their order, some at a time."""
         place = -1
-        while piece := self.database.run(lambda: _read_piece(key, place), writes=False):
+        while piece := self.database.run(partial(_read_piece, key, place), writes=False):
             place = piece[-1][0]
             yield piece
 
@@ -278,7 +279,7 @@ def _columns(has_pages: bool) -> str:
 
 def _list_heads(after: int, has_pages: bool) -> Queries[list[Head]]:
     result = yield Query(
-        f"SELECT {_columns(has_pages)} WHERE stored.id > ? ORDER BY stored.id LIMIT {_BATCH}",  # noqa: S608
+        f"SELECT {_columns(has_pages)} WHERE stored.id > ? ORDER BY stored.id LIMIT {_BATCH}",
         (after,),
         is_all=True,
     )
@@ -286,7 +287,7 @@ def _list_heads(after: int, has_pages: bool) -> Queries[list[Head]]:
 
 
 def _find_by(has_pages: bool, condition: str, value: object) -> Queries[Head | None]:
-    result = yield Query(f"SELECT {_columns(has_pages)} WHERE {condition}", (value,))  # noqa: S608
+    result = yield Query(f"SELECT {_columns(has_pages)} WHERE {condition}", (value,))
     return None if result.first is None else _read_head(result.first)
 
 
@@ -299,9 +300,8 @@ def _read_head(row: tuple[Any, ...]) -> Head:
 def _read_piece(key: int, after: int) -> Queries[list[tuple[int, bytes]]]:
     """The next messages, as many as fit into a piece; one at least."""
     sizes = yield Query(
-        "SELECT place, length(message) FROM messages WHERE conversation = ? AND place > ? ORDER BY place "
-        f"LIMIT {_PIECE_ROWS}",
-        (key, after),
+        "SELECT place, length(message) FROM messages WHERE conversation = ? AND place > ? ORDER BY place LIMIT ?",
+        (key, after, _PIECE_ROWS),
     )
     last, total = after, 0
     for place, size in sizes.rows:

@@ -143,9 +143,7 @@ def _find(tables: TableNames, places: Sequence[Place], columns: Sequence[str]) -
     return {record.place: record for record in (yield from _add_keys(tables, rows, columns))}
 
 
-def _add_keys(
-    tables: TableNames, rows: Sequence[tuple[Any, ...]], columns: Sequence[str]
-) -> Queries[list[_Record]]:
+def _add_keys(tables: TableNames, rows: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> Queries[list[_Record]]:
     keys: dict[int, list[str]] = {row[0]: [] for row in rows}
     if keys:
         marks = ", ".join("?" * len(keys))
@@ -153,7 +151,9 @@ def _add_keys(
         for number, key in result.rows:
             keys[number].append(key)
     return [
-        _Record(row[0], (bytes(row[1]), row[2]), dict(zip(columns, map(_plain, row[3:]), strict=True)), tuple(keys[row[0]]))
+        _Record(
+            row[0], (bytes(row[1]), row[2]), dict(zip(columns, map(_plain, row[3:]), strict=True)), tuple(keys[row[0]])
+        )
         for row in rows
     ]
 

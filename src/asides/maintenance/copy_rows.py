@@ -1,8 +1,8 @@
 """Copy the rows of tables that are found by columns of their own: keys, spending, summaries, ledgers. `copy_rows` and
 `verify_rows`.
 
-Not here: tables whose rows point at each other by numbers (copy_conversations, copy_records), and which tables there are
-(copy_stores).
+Not here: tables whose rows point at each other by numbers (copy_conversations, copy_records), and which tables
+there are (copy_stores).
 """
 
 from __future__ import annotations

@@ -26,7 +26,9 @@ TABLES: dict[str, tuple[CopiedTable, ...]] = {
 """The tables of each area that are copied row by row, those first that others point at."""
 
 
-def copy_stores(source: Stores, target: Stores, tell: Callable[[str, CopyReport], None], *, replace: bool) -> list[CopyReport]:
+def copy_stores(
+    source: Stores, target: Stores, tell: Callable[[str, CopyReport], None], *, replace: bool
+) -> list[CopyReport]:
     """Copy all areas that the source has, then read both sides again. `tell` hears of each step's progress."""
     if _is_one_place(source, target):
         raise StoreError(f"{source.name} is the source and the target. To do: name two places.")

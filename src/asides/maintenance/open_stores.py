@@ -1,7 +1,8 @@
 """The databases of a store, by their areas: `open_stores(place)`. A place is the URL of a PostgreSQL database, or a
 folder with the SQLite files of a state folder, or one such file.
 
-What is read is opened for reading only, so that it cannot change. Not here: what is in them (copy_stores, check_stores).
+What is read is opened for reading only, so that it cannot change. Not here: what is in them (copy_stores,
+check_stores).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import msgspec
 from asides.conversations.store.conversation_names import STORE_FILE
 from asides.database import Database, Queries, Query, StoreError
 from asides.database.sqlite_database import SqliteDatabase, carry_out
+from asides.gateway.gateway_database import GATEWAY_FILE
 
 if TYPE_CHECKING:
     import sqlite3
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 VAULT_FILE = "vault.db"
-GATEWAY_FILE = "gateway.db"
 LEDGER = "ledger"
 FILES = {"conversations": STORE_FILE, "vault": VAULT_FILE, "gateway": GATEWAY_FILE}
 """The file of each area, in a folder."""
@@ -101,10 +102,7 @@ def _list_files(place: str, ledger: Path | None) -> dict[str, Path]:
     path = Path(place).expanduser()
     if "\0" in place:
         raise StoreError("there is a NUL in the name of the store. To do: name another path.")
-    if path.is_file():
-        files = {_find_area(path): path}
-    else:
-        files = {area: path / name for area, name in FILES.items()}
+    files = {_find_area(path): path} if path.is_file() else {area: path / name for area, name in FILES.items()}
     return {**files, **({} if ledger is None else {LEDGER: ledger})}
 
 
@@ -141,6 +139,12 @@ def _create(area: str, path: Path) -> None:
 
         with SqliteVault(path) as vault:
             vault.read("", ("",))
+    elif area == "gateway":
+        from asides.gateway.gateway_database import open_gateway_file
+
+        database = open_gateway_file(path)
+        database.run(list_file_tables, writes=False)
+        database.close()
 
 
 class CreatedFile(SqliteDatabase):
