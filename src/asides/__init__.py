@@ -34,6 +34,7 @@ _NAMES_BY_MODULE = {
     "asides.providers.find": "find_provider list_providers",
     "asides.providers.provider": "Capabilities ModelRule ModelVariant Provider Quirks ReplayRule",
     "asides.settings": "Settings load_settings",
+    "asides.telemetry.instrument": "instrument uninstrument",
     "asides.transports.answers": "Answers AsyncAnswers",
     "asides.transports.run_stream": "AsyncRunStream RunStream",
     "asides.values.errors": (

@@ -52,6 +52,8 @@ from asides.providers.provider import Quirks as Quirks
 from asides.providers.provider import ReplayRule as ReplayRule
 from asides.settings import Settings as Settings
 from asides.settings import load_settings as load_settings
+from asides.telemetry.instrument import instrument as instrument
+from asides.telemetry.instrument import uninstrument as uninstrument
 from asides.transports.answers import Answers as Answers
 from asides.transports.answers import AsyncAnswers as AsyncAnswers
 from asides.transports.run_stream import AsyncRunStream as AsyncRunStream
@@ -281,6 +283,7 @@ __all__ = [
     "explain",
     "find_provider",
     "fold",
+    "instrument",
     "list_providers",
     "load_settings",
     "probe",
@@ -292,5 +295,6 @@ __all__ = [
     "system",
     "tool",
     "ui",
+    "uninstrument",
     "user",
 ]

@@ -5,19 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
+import stat
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from asides.database import Queries, Query, StoreError, StoreUnavailable
+from asides.database.migrate import Migration
 from asides.gateway import gateway_database
 from asides.gateway.gateway_database import GATEWAY_FILE, open_database, prepare_database
 from asides.gateway.gateway_settings import GatewaySettings
 from tests.servers import PostgresServer, find_free_port
 
-FIRST = "CREATE TABLE one (number INTEGER); CREATE INDEX one_number ON one (number)"
-SECOND = "CREATE TABLE two (number INTEGER)"
+FIRST = Migration(
+    3, "gateway_one", "-- A comment; with a mark.\nCREATE TABLE one (number bigint);\nCREATE INDEX i ON one (number);"
+)
+SECOND = Migration(4, "gateway_two", "CREATE TABLE two (number bigint);")
 
 
 def count(table: str) -> Queries[int]:
@@ -27,20 +32,58 @@ def count(table: str) -> Queries[int]:
 @pytest.mark.parametrize("is_file", [True, False])
 def test_tables_of_the_file_come_step_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_file: bool) -> None:
     settings = GatewaySettings(folder=tmp_path if is_file else None)
-    monkeypatch.setattr(gateway_database, "STEPS", {3: FIRST})
+    monkeypatch.setattr(gateway_database, "list_steps", lambda: (FIRST,))
     database = open_database(settings)
     assert list(tmp_path.iterdir()) == []
     assert database.run(lambda: count("one")) == 0
     if is_file:
         database.close()
-        monkeypatch.setattr(gateway_database, "STEPS", {3: FIRST, 4: SECOND})
+        monkeypatch.setattr(gateway_database, "list_steps", lambda: (FIRST, SECOND))
         database = open_database(settings)
         assert [database.run(lambda: count("one")), database.run(lambda: count("two"))] == [0, 0]
         # A version that knows fewer steps goes on with it.
-        monkeypatch.setattr(gateway_database, "STEPS", {3: FIRST})
+        monkeypatch.setattr(gateway_database, "list_steps", lambda: (FIRST,))
         assert open_database(settings).run(lambda: count("one")) == 0
     assert not database.is_shared
     database.close()
+
+
+def list_columns(path: Path) -> dict[str, list[str]]:
+    with closing(sqlite3.connect(path)) as connection:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {table: [row[1] for row in connection.execute(f"PRAGMA table_info({table})")] for table in tables}
+
+
+def test_the_file_has_the_columns_of_postgresql_and_is_private(tmp_path: Path, postgres_url: str) -> None:
+    open_database(GatewaySettings(folder=tmp_path)).run(lambda: count("gateway_keys"), writes=False)
+    assert stat.S_IMODE((tmp_path / GATEWAY_FILE).stat().st_mode) == 0o600
+    server = open_database(GatewaySettings(store=postgres_url))
+
+    def list_there() -> Queries[dict[str, list[str]]]:
+        found: dict[str, list[str]] = {}
+        result = yield Query(
+            "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'asides' AND "
+            "position('gateway_' in table_name) = 1 ORDER BY table_name, ordinal_position"
+        )
+        for table, column in result.rows:
+            found.setdefault(table, []).append(column)
+        return found
+
+    try:
+        columns = server.run(list_there, writes=False)
+    finally:
+        server.close()
+    own = list_columns(tmp_path / GATEWAY_FILE)
+    assert columns == {table: names for table, names in own.items() if table.startswith("gateway_")}
+    assert "gateway_reservations" in columns
+
+
+def test_many_open_a_new_file_at_once(tmp_path: Path) -> None:
+    def count_keys(_: int) -> int:
+        return open_database(GatewaySettings(folder=tmp_path)).run(lambda: count("gateway_keys"), writes=False)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(count_keys, range(16))) == [0] * 16
 
 
 def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:

@@ -10,15 +10,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from functools import cache
 from typing import TYPE_CHECKING
 
 from asides.database import Database, StoreError, StoreUnavailable
+from asides.database.migrate import Migration, list_migrations
 from asides.database.sqlite_database import SqliteDatabase
 from asides.database.sqlite_file import MEMORY
-from asides.gateway.gateway_settings import GatewaySettings
 
 if TYPE_CHECKING:
     import sqlite3
+
+    from asides.gateway.gateway_settings import GatewaySettings
 
 _log = logging.getLogger("asides.gateway")
 
@@ -30,9 +33,9 @@ _START_SECONDS = 5.0
 """How long a gateway waits at its start for the tables. Then it answers without them, and they come later."""
 _SECONDS_BETWEEN_ATTEMPTS = 1.0
 
-STEPS: dict[int, str] = {}
-"""The tables of the SQLite file, by the numbers of their steps in database/migrations. A step only adds, and each is
-carried out once, whole or not at all. Statements are parted by semicolons."""
+PREFIX = "gateway"
+"""The names of the migrations whose tables are in the SQLite file too begin with this. So SQLite has to understand
+them: no IDENTITY, no sequence, no function that one of the engines lacks, and no semicolon but between statements."""
 
 
 def open_database(settings: GatewaySettings) -> Database:
@@ -59,16 +62,28 @@ def _has_tables(connection: sqlite3.Connection, path: str) -> bool:
 
 def _create(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-    connection.execute("CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY)")
-    for number in _list_missing(connection):
-        for statement in STEPS[number].split(";"):
+    connection.execute("CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL)")
+    for step in _list_missing(connection):
+        for statement in _split(step.sql):
             connection.execute(statement)
-        connection.execute("INSERT INTO migrations (number) VALUES (?)", (number,))
+        connection.execute("INSERT INTO migrations (number, name) VALUES (?, ?)", (step.number, step.name))
 
 
-def _list_missing(connection: sqlite3.Connection) -> list[int]:
+def _list_missing(connection: sqlite3.Connection) -> list[Migration]:
     done = {number for (number,) in connection.execute("SELECT number FROM migrations")}
-    return sorted(STEPS.keys() - done)
+    return [step for step in list_steps() if step.number not in done]
+
+
+@cache
+def list_steps() -> tuple[Migration, ...]:
+    """The steps of the SQLite file, in order: each only adds, and is carried out once, whole or not at all."""
+    return tuple(step for step in list_migrations() if step.name.startswith(PREFIX))
+
+
+def _split(sql: str) -> list[str]:
+    """The statements of a migration, without its comments."""
+    lines = [line for line in sql.splitlines() if not line.lstrip().startswith("--")]
+    return [statement for statement in "\n".join(lines).split(";") if statement.strip()]
 
 
 # --- PostgreSQL -------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import asyncio
 import msgspec
 
 from asides.flows.build_call import CallBuilder
+from asides.gateway.access.key_cache import KeyCache
 from asides.gateway.authenticate import Authenticator
 from asides.gateway.gateway_database import open_database, prepare_database
 from asides.gateway.gateway_settings import GatewaySettings, check_address
@@ -47,24 +48,30 @@ class Service:
         `options`: of every call, such as `base_url`."""
         check_address(settings)
         self.settings = settings
-        self.authenticator = Authenticator(settings)
+        self.database = open_database(settings)
+        """What instances share, or a file of this gateway: keys, budgets, summaries of requests."""
+        self.keys = KeyCache(self.database, grace_seconds=settings.key_grace_seconds)
+        if settings.store is None:
+            self.keys.load()
+        self.authenticator = Authenticator(settings, self.keys)
         self.open_requests = 0
         """The requests under way."""
         self._options = options or Options()
         self.transport: AsyncTransport = AiohttpTransport() if transport is None else transport
-        self.database = open_database(settings)
-        """What instances share, or a file of this gateway: keys, budgets, summaries of requests."""
-        self._preparing: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self.vault = _open_vault(settings)
         self.watchers: list[RequestWatcher] = []
         """Who is told of requests. Add them before the first request."""
         self.use(call_settings)
+        # Whether clients need a key decides about what they may see.
+        self.keys.on_change = lambda: self.use(self._call_settings)
 
     def use(self, call_settings: Settings | None, settings: GatewaySettings | None = None) -> None:
         """Use these settings for the requests that begin from now on. `settings`: None for those it has."""
+        self._call_settings = call_settings
         if settings is not None:
             self.settings = settings
-            self.authenticator = Authenticator(settings)
+            self.authenticator = Authenticator(settings, self.keys)
         self.builder = CallBuilder(self._options, settings=self._show_thinking(call_settings))
         config = RelayConfig(
             sink="gateway",
@@ -99,17 +106,22 @@ class Service:
         return msgspec.structs.replace(settings, visibility=visibility)
 
     async def start(self) -> None:
-        """Create the tables of a shared store. If it does not answer, requests are answered without it until it does.
+        """Create the tables of a shared store, and read the keys. If it does not answer, requests are answered without
+        it until it does.
 
         Raises StoreError if it answers, and cannot be used.
         """
         if self.settings.store is not None:
-            self._preparing = await prepare_database(self.settings.store)
+            preparing = await prepare_database(self.settings.store)
+            self._tasks += [] if preparing is None else [preparing]
+            await self.keys.refresh()
+        self._tasks.append(asyncio.create_task(self.keys.run()))
 
     async def close(self) -> None:
         """Close the connections to providers, and the stores."""
-        if self._preparing is not None:
-            self._preparing.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await self.keys.close()
         await self.transport.close()
         self.vault.close()
         await self.database.close_async()
