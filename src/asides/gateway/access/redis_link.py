@@ -20,6 +20,7 @@ from asides.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from redis import Redis
+    from redis.asyncio import Redis as AsyncRedis
     from redis.asyncio.connection import AbstractConnection
 
 _log = logging.getLogger("asides.gateway")
@@ -45,6 +46,19 @@ _CODES = {
     "BUSY": "it is busy with a script of somebody",
 }
 """What the first word of an error of the server means. Inside a script it stands anywhere in the text."""
+_KINDS = {
+    "AuthenticationError": "WRONGPASS",
+    "AuthorizationError": "WRONGPASS",
+    "NoPermissionError": "NOPERM",
+    "ReadOnlyError": "READONLY",
+    "OutOfMemoryError": "OOM",
+    "BusyLoadingError": "LOADING",
+    "MasterDownError": "MASTERDOWN",
+    "MovedError": "MOVED",
+    "AskError": "MOVED",
+    "ClusterDownError": "CLUSTERDOWN",
+}
+"""The errors that redis-py has classes for: their texts lack the first word."""
 _CODE = re.compile(rf"\b({'|'.join(_CODES)})\b")
 
 
@@ -87,7 +101,7 @@ class RedisLink:
 
     def __init__(self, url: str) -> None:
         check_redis_url(url)
-        self._url = url
+        self.url = url
         self.name = describe_redis(url)
         """The server, without user and password."""
         self.is_up = True
@@ -96,6 +110,7 @@ class RedisLink:
         self._orders: list[_Order] = []
         self._sending: asyncio.Task[None] | None = None
         self._probing: asyncio.Task[None] | None = None
+        self._is_back = asyncio.Event()
         self._told: set[str] = set()
         """The errors that are no outage: they belong to one key or one script, as if somebody else used its name."""
 
@@ -157,7 +172,7 @@ class RedisLink:
             if order.answer.done():
                 continue  # Whoever wanted it has left.
             if isinstance(answer, ResponseError):
-                order.answer.set_exception(self._take_error(answer))
+                order.answer.set_exception(self.take_error(answer))
             else:
                 order.answer.set_result(answer)
 
@@ -165,7 +180,7 @@ class RedisLink:
         await self._disconnect()
         from redis.asyncio import ConnectionPool
 
-        pool = ConnectionPool.from_url(self._url, **_list_settings(COMMAND_SECONDS, is_async=True))
+        pool = ConnectionPool.from_url(self.url, **_list_settings(COMMAND_SECONDS, is_async=True))
         connection: AbstractConnection = pool.make_connection()  # type: ignore[no-untyped-call]
         try:
             await connection.connect()  # type: ignore[no-untyped-call]
@@ -182,11 +197,11 @@ class RedisLink:
 
     # --- errors -------------------------------------------------------------------------------------------------------
 
-    def _take_error(self, problem: Exception) -> RedisDown:
+    def take_error(self, problem: Exception) -> RedisDown:
         """What is raised for an error that the server answered. It is told once."""
         reason = describe_problem(problem)
         if is_outage(problem):
-            self._note_down(reason)
+            self.note_down(reason)
         elif reason not in self._told:
             self._told.add(reason)
             _log.warning("Redis at %s does not do what it is asked: %s. It is not told again.", self.name, reason)
@@ -199,17 +214,19 @@ class RedisLink:
         orders, self._orders = self._orders, []
         reason = describe_problem(problem)
         if isinstance(problem, Exception):
-            self._note_down(reason)
+            self.note_down(reason)
         for order in (*batch, *orders):
             if not order.answer.done():
                 order.answer.set_exception(RedisDown(reason))
 
     # --- outages ------------------------------------------------------------------------------------------------------
 
-    def _note_down(self, reason: str) -> None:
+    def note_down(self, reason: str) -> None:
+        """The server does not answer: nobody waits for it until it does."""
         if not self.is_up:
             return
         self.is_up = False
+        self._is_back.clear()
         _log.warning(
             "Redis at %s fails: %s. Until it is back, each process counts the limits of keys for itself, and a revoked "
             "key is refused when the keys are read again.",
@@ -227,8 +244,14 @@ class RedisLink:
             except RedisDown:
                 continue
             self.is_up = True
+            self._is_back.set()
             _log.warning("Redis at %s is back: the limits of keys are shared again.", self.name)
             return
+
+    async def wait_until_up(self) -> None:
+        """Wait for the end of an outage."""
+        while not self.is_up:
+            await self._is_back.wait()
 
     async def close(self) -> None:
         """Close the connection. Whoever still waits gets RedisDown."""
@@ -272,6 +295,14 @@ def open_redis(url: str, seconds: float) -> Redis:
     return client
 
 
+def open_async_redis(url: str, seconds: float) -> AsyncRedis:
+    """A client for an event loop, for what is no script."""
+    from redis.asyncio import Redis as AsyncRedis
+
+    client: AsyncRedis = AsyncRedis.from_url(url, **_list_settings(seconds, is_async=True))
+    return client
+
+
 def _list_settings(seconds: float, *, is_async: bool) -> dict[str, Any]:
     from redis.asyncio.retry import Retry as AsyncRetry
     from redis.backoff import NoBackoff
@@ -295,31 +326,30 @@ def is_outage(problem: BaseException) -> bool:
     """Whether any other command would fail too."""
     from redis.exceptions import ResponseError
 
-    is_alone = isinstance(problem, ResponseError) and _CODE.search(str(problem)) is None
-    return not is_alone or is_refused(problem)
+    return not isinstance(problem, ResponseError) or _find_code(problem) not in ("", "NOPERM")
 
 
-def is_refused(problem: BaseException) -> bool:
-    """Whether the server does not let us in."""
-    from redis.exceptions import AuthenticationError, AuthorizationError
-
-    return isinstance(problem, (AuthenticationError, AuthorizationError))
+def _find_code(problem: BaseException) -> str:
+    """The first word of an error of the server, if it is one that we know."""
+    for kind in type(problem).__mro__:
+        if kind.__name__ in _KINDS:
+            return _KINDS[kind.__name__]
+    found = _CODE.search(str(problem))
+    return "" if found is None else found[0]
 
 
 def describe_problem(problem: BaseException) -> str:
     """Why a command failed, without the words of the server, which may repeat what it was sent."""
+    from redis.exceptions import RedisError, ResponseError
     from redis.exceptions import TimeoutError as RedisTimeout
 
-    if (found := _CODE.search(str(problem))) is not None:
-        return _CODES[found[0]]
-    if is_refused(problem):
-        return _CODES["WRONGPASS"]
+    if isinstance(problem, RedisError) and (code := _find_code(problem)):
+        return _CODES[code]
     if isinstance(problem, (TimeoutError, RedisTimeout)):
         return "it did not answer in time"
     if isinstance(problem, ssl.SSLError) or isinstance(problem.__cause__, ssl.SSLError):
-        return "its TLS certificate or its TLS is refused"
-    kind = type(problem).__name__
-    return "it cannot be reached" if kind == "ConnectionError" or isinstance(problem, OSError) else kind
+        return "its TLS or its certificate is refused"
+    return type(problem).__name__ if isinstance(problem, ResponseError) else "it cannot be reached"
 
 
 def check_redis_url(url: str) -> None:
