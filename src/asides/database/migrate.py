@@ -22,6 +22,7 @@ import msgspec
 
 from asides.database import Queries, StoreError, StoreUnavailable
 from asides.database.postgres import SCHEMA, PostgresDatabase, describe_url
+from asides.database.postgres_url import list_parameters, read_url
 
 if TYPE_CHECKING:
     import psycopg
@@ -120,18 +121,32 @@ class MigratedPostgres(PostgresDatabase):
         super().__init__(url, **settings)
         self._preparing = threading.Lock()
 
-    def run(self, work: Callable[[], Queries[_Result]], *, writes: bool = True, durable: bool = True) -> _Result:
+    def run(
+        self,
+        work: Callable[[], Queries[_Result]],
+        *,
+        writes: bool = True,
+        durable: bool = True,
+        repeatable: bool = False,
+        patience: float | None = None,
+    ) -> _Result:
         """Run work as one transaction."""
         self.prepare()
-        return super().run(work, writes=writes, durable=durable)
+        return super().run(work, writes=writes, durable=durable, repeatable=repeatable, patience=patience)
 
     async def run_async(
-        self, work: Callable[[], Queries[_Result]], *, writes: bool = True, durable: bool = True
+        self,
+        work: Callable[[], Queries[_Result]],
+        *,
+        writes: bool = True,
+        durable: bool = True,
+        repeatable: bool = False,
+        patience: float | None = None,
     ) -> _Result:
         """The same in an event loop."""
         if not self._is_ready:
             await asyncio.to_thread(self.prepare)
-        return await super().run_async(work, writes=writes, durable=durable)
+        return await super().run_async(work, writes=writes, durable=durable, repeatable=repeatable, patience=patience)
 
     def prepare(self) -> None:
         """Migrate it, unless that is done."""
@@ -140,9 +155,9 @@ class MigratedPostgres(PostgresDatabase):
         with self._preparing:
             if self._is_ready:
                 return
-            self._check_down()
+            self.check_works()
             try:
-                migrate(self._url)
+                migrate(self.url)
             except StoreUnavailable:
                 self.note_down()
                 raise
@@ -200,9 +215,8 @@ def _connect(url: str) -> Generator[Connection, None, None]:
     import psycopg
 
     try:
-        with psycopg.connect(
-            url, autocommit=True, connect_timeout=_CONNECT_SECONDS, application_name="asides"
-        ) as connection:
+        read = read_url(url)
+        with psycopg.connect(read.conninfo, **list_parameters(read, _CONNECT_SECONDS)) as connection:
             yield connection
     except psycopg.Error as problem:
         raise _to_store_error(problem, url) from None

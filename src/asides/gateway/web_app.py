@@ -45,11 +45,15 @@ def make_app(service: Service) -> web.Application:
             return await handler(request)
         return await _check_caller(request, handler, service)
 
+    async def start(_: web.Application) -> None:
+        await service.start()
+
     async def close(_: web.Application) -> None:
         await service.close()
 
     app = web.Application(client_max_size=service.settings.max_body, middlewares=[check_caller])
     app[SERVICE] = service
+    app.on_startup.append(start)
     app.on_cleanup.append(close)
     app.on_response_prepare.append(_add_safe_headers)
     add_health(app, service)

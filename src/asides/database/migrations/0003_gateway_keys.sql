@@ -16,6 +16,7 @@ CREATE TABLE gateway_keys (
     used         double precision
 );
 CREATE UNIQUE INDEX gateway_key_names ON gateway_keys (name) WHERE revoked IS NULL;
+CREATE INDEX gateway_keys_revoked ON gateway_keys (revoked);
 CREATE TABLE gateway_spending (
     key      text   NOT NULL REFERENCES gateway_keys (id) ON DELETE CASCADE,
     day      text   NOT NULL,

@@ -69,6 +69,12 @@ class Taken(msgspec.Struct, frozen=True):
     """The requests that fit now, after this one; None: they are not limited."""
     tokens_left: int | None = None
     """The tokens that fit now, after those of this request; None: they are not limited."""
+    tokens: int = 0
+    """The tokens that it was counted with: at most the limit."""
+    at: int = 0
+    """When it was counted by this process, in milliseconds of its own clock."""
+    shared_at: int | None = None
+    """When it was counted in Redis, in milliseconds of that clock; None if it was not."""
 
 
 class RateWindows(Protocol):
@@ -82,8 +88,8 @@ class RateWindows(Protocol):
         """
         ...
 
-    async def correct(self, key_id: str, tokens: int) -> None:
-        """Add the tokens that a request used beyond those it was counted with; below 0 it used fewer."""
+    async def correct(self, key_id: str, taken: Taken, used: int) -> None:
+        """Count a request that was taken with the tokens that it used, in place of those that it was counted with."""
         ...
 
     async def close(self) -> None:
