@@ -18,6 +18,7 @@ _NAMES_BY_MODULE = {
     "asides.client": "Client Stream ask ask_many probe stream",
     "asides.conversations.async_": "AsyncConversation AsyncConversationStream",
     "asides.conversations.store": "Store StoreConflict",
+    "asides.conversations.store.postgres_store": "PostgresStore",
     "asides.conversations.store.sqlite": "SqliteStore",
     "asides.conversations.sync": "Conversation ConversationStream",
     "asides.database": "StoreError StoreUnavailable",
@@ -33,6 +34,7 @@ _NAMES_BY_MODULE = {
     "asides.providers.find": "find_provider list_providers",
     "asides.providers.provider": "Capabilities ModelRule ModelVariant Provider Quirks ReplayRule",
     "asides.settings": "Settings load_settings",
+    "asides.telemetry.instrument": "instrument uninstrument",
     "asides.transports.answers": "Answers AsyncAnswers",
     "asides.transports.run_stream": "AsyncRunStream RunStream",
     "asides.values.errors": (

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -189,3 +190,40 @@ def advance(flow: Flow[Whole], value: Any = None, error: BaseException | None = 
         return flow.send(value) if error is None else flow.throw(error)
     except StopIteration as stop:
         return Done(stop.value)
+
+
+# --- tracing ----------------------------------------------------------------------------------------------------------
+
+
+class FlowTracer(Protocol):
+    """Sees flows while they run, for telemetry. What it returns takes the place of the flow, and does the same."""
+
+    def trace_exchange(self, call: Call, exchange: Any, flow: Flow[Whole]) -> Flow[Whole]:
+        """One request to one model, with its retries and repairs. `exchange.partial` is the reply so far."""
+        ...
+
+    def trace_flow(self, state: Any, flow: Flow[Whole]) -> Flow[Whole]:
+        """A whole flow: a call with fallbacks, a run of an agent, a relayed request. `state` is that of its driver."""
+        ...
+
+
+class Tracing:
+    """Who traces flows."""
+
+    tracer: ClassVar[FlowTracer | None] = None
+    """None: nobody, and nothing is paid for it. `asides.instrument` sets it."""
+
+
+_Steps = TypeVar("_Steps", bound=Callable[..., Flow[Any]])
+
+
+def traced(steps: _Steps) -> _Steps:
+    """Let the tracer see the flow of an exchange, a method that returns it. The exchange has its call in `_call`."""
+
+    @wraps(steps)
+    def begin(exchange: Any, began: float | None = None) -> Flow[Any]:
+        flow: Flow[Any] = steps(exchange, began)
+        tracer = Tracing.tracer
+        return flow if tracer is None else tracer.trace_exchange(exchange._call, exchange, flow)
+
+    return begin  # type: ignore[return-value]

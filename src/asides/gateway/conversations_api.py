@@ -129,7 +129,7 @@ class ConversationsApi:
                 "version": __version__,
                 "workers": settings.workers,
                 "needs_key": bool(settings.keys),
-                "store": "memory" if self.store.is_memory else "sqlite",
+                "store": self.store.kind,
                 "default_model": await asyncio.to_thread(find_default_model, self._service.builder),
                 "efforts": ALL_EFFORTS,
                 "keeps_thinking": self._service.builder.settings.keep_thinking,

@@ -22,7 +22,7 @@ from asides.dialects.http_body import build_headers, choose_credential_header, j
 from asides.flows.call import BareCall, Call, CallLike, read_policy
 from asides.flows.exchange import ResponseReader
 from asides.flows.retry import ERROR_BODY_LIMIT, clean_error, decode_error, fetch_key, wait_before_next
-from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep, UseCall
+from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep, UseCall, traced
 from asides.options import CallOptions
 from asides.providers.credentials import KeySource, collect_secrets, find_key
 from asides.providers.find import find_host, find_row
@@ -49,7 +49,8 @@ _DROPPED_HEADERS = frozenset(
 )
 # Credentials under any other name: of a proxy between, of another service, of a company's login.
 _CREDENTIAL = re.compile(r"(?<!idempotency-)key|token|secret|auth|passw|cred|jwt|bearer")
-_DROPPED_PREFIXES = ("x-forwarded-", "sec-", "cf-", "x-asides-", "x-amz-", "proxy-", "cdn-", "x-envoy-", "traceparent")
+_OF_TRACES = ("traceparent", "tracestate", "baggage", "b3", "x-b3-", "uber-", "x-cloud-trace", "x-datadog-", "sentry-")
+_DROPPED_PREFIXES = ("x-forwarded-", "sec-", "cf-", "x-asides-", "x-amz-", "proxy-", "cdn-", "x-envoy-", *_OF_TRACES)
 _OF_ACCOUNT = ("openai-organization", "openai-project", "chatgpt-account-id")
 # Headers of the provider that the caller gets: what names, limits and explains a request, and nothing of the account.
 _RETURNED = (
@@ -258,6 +259,7 @@ class ForwardExchange:
         is_over = self._reader is not None and getattr(self._reader.decoder, "done", False)
         return not is_over and (self._splitter is None or self._splitter.is_between)
 
+    @traced
     def steps(self, began: float | None = None) -> Flow[Reply]:
         """The flow: it emits the head and the bytes of the response. Its errors leave after their response did, if no
         other target follows.

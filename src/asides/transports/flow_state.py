@@ -15,7 +15,7 @@ from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, CallLike
 from asides.flows.exchange import Exchange
 from asides.flows.retry import clean_error
-from asides.flows.steps import Flow, Whole
+from asides.flows.steps import Flow, Tracing, Whole
 from asides.options import Timeout
 from asides.providers.credentials import AwsCredentials, KeySource, Secret
 from asides.transports.transport_errors import get_host, total_timeout
@@ -78,7 +78,8 @@ class FlowState(Generic[Whole]):
     def begin(self) -> Flow[Whole]:
         """Return the flow to drive, and start the clock of the whole call."""
         self.allow(self.call.policy.timeout.total)
-        return self._flow()
+        flow, tracer = self._flow(), Tracing.tracer
+        return flow if tracer is None else tracer.trace_flow(self, flow)
 
     def allow(self, seconds: float | None) -> None:
         """Limit everything that follows to this many seconds from now; None: no limit."""
