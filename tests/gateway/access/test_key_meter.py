@@ -206,15 +206,16 @@ class Away:
     """A database that is away when it is told to be."""
 
     is_shared = False
+    problem = None
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.is_away = False
 
-    async def run_async(self, work: Any, *, writes: bool = True, durable: bool = True) -> Any:
+    async def run_async(self, work: Any, **how: Any) -> Any:
         if self.is_away:
             raise StoreUnavailable("it is away.")
-        return self._database.run(work, writes=writes, durable=durable)
+        return self._database.run(work, **how)
 
 
 def step(cost: str | None, tokens: int = 10) -> ReserveUse:
