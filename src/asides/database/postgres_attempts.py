@@ -27,7 +27,6 @@ class Attempts:
     def __init__(self, name: str, outage: Outage, patience: float, *, writes: bool, repeatable: bool) -> None:
         self._name = name
         self._outage = outage
-        self._patience = patience
         self.began = time.monotonic()
         self.deadline = self.began + patience
         self.writes = writes
@@ -70,8 +69,8 @@ class Attempts:
             raise self._outage.build_error() from None
         elif isinstance(problem, errors.QueryCanceled):
             raise StoreUnavailable(
-                f"the database {self._name} took longer than {self._patience:g} s. To do: try again, and look for what "
-                "keeps it busy."
+                f"the database {self._name} did not end a statement in time. To do: try again, and look for what keeps "
+                "it busy."
             ) from None
         elif isinstance(problem, _LACKS_TABLES):
             raise StoreUnavailable(
