@@ -646,3 +646,24 @@ def test_a_row_that_is_no_table_is_named(here: Path) -> None:
 def test_entries_name_every_setting_once() -> None:
     entries: list[tuple[str, Any, str]] = list(Settings().entries())
     assert [name for name, _, _ in entries] == list(SETTINGS)
+
+
+# --- passwords --------------------------------------------------------------------------------------------------------
+
+
+def test_passwords_of_servers_are_not_shown(here: Path) -> None:
+    environ = {
+        "ASIDES_STORE": "postgresql://me:canary@db.example/asides?password=canary&sslmode=require",
+        "ASIDES_GATEWAY_REDIS": "rediss://:canary@cache.example",
+    }
+    settings = load_settings(environ)
+    assert settings.store == environ["ASIDES_STORE"]
+    assert settings.gateway.redis == environ["ASIDES_GATEWAY_REDIS"]
+    shown = {name: value for name, value, _ in settings.entries()}
+    assert shown["store"] == "postgresql://me:***@db.example/asides?password=***&sslmode=require"
+    assert shown["gateway.redis"] == "rediss://:***@cache.example"
+    for text in (repr(settings), repr(settings.gateway), str(settings)):
+        assert "canary" not in text
+    assert "store='postgresql://me:***@db.example" in repr(settings)
+    assert "redis='rediss://:***@cache.example'" in repr(settings)
+    assert "store=None" in repr(load_settings(NOTHING))

@@ -45,6 +45,8 @@ _OTHER_VARIABLES = frozenset(
     {FILE_VARIABLE, STAGE_VARIABLE, "ASIDES_DEBUG", "ASIDES_GATEWAY_KEY", "ASIDES_RELAY_KEY", "ASIDES_STATE"}
 )
 """Variables of ours that are no settings."""
+_URLS = ("store", "gateway.redis")
+"""Settings that may hold a password."""
 _ROWS = "providers"
 _NAMES = ("aliases", "templates", "routes")
 _TABLES = (_ROWS, *_NAMES, MCP_TABLES)
@@ -141,9 +143,24 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def entries(self) -> Iterator[tuple[str, Any, str]]:
         """Every setting as (name, value, origin), for display."""
         for name in SETTINGS:
-            first, _, second = name.partition(".")
-            value = getattr(self, first)
-            yield name, getattr(value, second) if second else value, self.origin(name)
+            yield name, self.show(name), self.origin(name)
+
+    def show(self, name: str) -> Any:
+        """The value of a setting, for display: without the password of a URL."""
+        first, _, second = name.partition(".")
+        value = getattr(self, first)
+        value = getattr(value, second) if second else value
+        if name in _URLS and value is not None:
+            from asides.values.mask_url import mask_url
+
+            return mask_url(value)
+        return value
+
+    def __repr__(self) -> str:
+        if self.store is None:
+            return super().__repr__()
+        shown = msgspec.structs.replace(self, store=None)
+        return super(Settings, shown).__repr__().replace("store=None", f"store={self.show('store')!r}", 1)
 
     def resolve_model(self, model: str) -> str:
         """The model that an alias names; any other name as it is."""

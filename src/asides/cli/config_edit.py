@@ -58,15 +58,15 @@ def get_setting(name: str, terminal: Terminal, *, as_json: bool) -> None:
 
 def _look_up(settings: Settings, name: str) -> tuple[Any, str]:
     if name in SETTINGS:
-        first, _, second = name.partition(".")
-        value = getattr(settings, first)
-        return (getattr(value, second) if second else value), settings.origin(name)
+        return settings.show(name), settings.origin(name)
     first, *rest = parse_name(name)
     if first == "providers":
         raise ConfigError("rows may hold secrets, so they are not printed here. To do: run `asides providers NAME`.")
     if first == MCP_TABLES:
         raise ConfigError("MCP servers may hold secrets, so they are not printed. To do: look into the settings file.")
     group: Any = msgspec.to_builtins(getattr(settings, first)) if first in settings.__struct_fields__ else None
+    if first in GROUPS and isinstance(group, dict):
+        group = {key: settings.show(f"{first}.{key}") for key in group}
     for part in rest:
         group = group.get(part) if isinstance(group, dict) else None
     if group is None:

@@ -61,3 +61,11 @@ class GatewayTable(msgspec.Struct, frozen=True, kw_only=True):
     """Providers that are told of traces, as patterns of hosts. Those on this machine always are."""
     log: LogFormat = "text"
     """The format of the log."""
+
+    def __repr__(self) -> str:
+        if self.redis is None:
+            return super().__repr__()
+        from asides.values.mask_url import mask_url
+
+        shown = msgspec.structs.replace(self, redis=None)
+        return super(GatewayTable, shown).__repr__().replace("redis=None", f"redis={mask_url(self.redis)!r}", 1)
