@@ -6,6 +6,7 @@ Not here: one turn (page_turn), what is stored (page_store), and who may ask (au
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Annotated, Any
 
 import msgspec
@@ -172,9 +173,10 @@ class ConversationsApi:
         found = await self._find(request)
         messages = await asyncio.to_thread(self.store.read_messages, found, before, limit)
         more = messages[0].place if messages and messages[0].place > 0 else None
-        return answer_json(
-            {**_show(found), "length": found.length, "messages": self._show_messages(messages), "next": more}
-        )
+        # Known before the messages were read: if no turn is under way, they are all there.
+        is_answering = found.held_until is not None and found.held_until > time.time()
+        about = {**_show(found), "length": found.length, "answering": is_answering}
+        return answer_json({**about, "messages": self._show_messages(messages), "next": more})
 
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Change the title, the model or the thinking of a conversation."""
