@@ -108,7 +108,9 @@ def add_routes(app: web.Application, service: Service) -> None:
     add_paths(app, PREFIX, paths)
 
     async def close(_: web.Application) -> None:
-        await asyncio.to_thread(api.store.close)
+        if service.settings.store is None:
+            # A shared database is the service's to close.
+            await asyncio.to_thread(api.store.close)
 
     app.on_cleanup.append(close)
 
@@ -118,7 +120,7 @@ class ConversationsApi:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self.store = PageStore(service.settings.folder)
+        self.store = PageStore(service.settings.folder if service.settings.store is None else service.database)
 
     # --- the gateway --------------------------------------------------------------------------------------------------
 
