@@ -83,7 +83,8 @@ async def handle_relayed(request: web.Request, service: Service) -> web.StreamRe
                 refusal = problem
         dialect = find_dialect_of(method, path, query, headers)
         client, address = read_client(headers), request.remote or ""
-        info = RequestInfo(name, method, path, dialect, client, identity.tenant, started, at, relayed, address)
+        key = "" if identity.key is None else identity.key.id
+        info = RequestInfo(name, method, path, dialect, client, identity.tenant, started, at, relayed, address, key)
         answer = _Answer(request, service, info, identity)
         if relayed is None or refusal is not None:
             return await answer.refuse(refusal or RelayRefusal(_FAULT, status=500))

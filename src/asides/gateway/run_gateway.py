@@ -24,6 +24,7 @@ from asides.gateway.health import DRAINING
 from asides.gateway.listen import close_sockets, name_address, open_sockets
 from asides.gateway.metrics import Metrics, add_metrics, remove_folder
 from asides.gateway.reload_settings import LoadedSettings, Reloader, SettingsSource
+from asides.gateway.request_summaries import open_summaries
 from asides.gateway.service import Service
 from asides.gateway.web_app import make_app, make_runner
 
@@ -86,12 +87,15 @@ class _Process:
         service = Service(self._loaded.gateway, self._loaded.calls)
         metrics = Metrics(service)
         service.watchers += [metrics, *([AccessLog()] if service.settings.log != "off" else [])]
+        summaries = open_summaries(service)
+        metrics.count_summaries(summaries)
         app = make_app(service)
         add_metrics(app, metrics)
         runner = make_runner(app)
         await runner.setup()
         reloader = None if self._source is None else Reloader(service, self._source, count=metrics.count_reload)
         reloading = None if reloader is None else asyncio.create_task(reloader.run())
+        summaries.start()
         try:
             self._listen_to_signals(reloader)
             for each in self._sockets:
@@ -106,6 +110,7 @@ class _Process:
         finally:
             if reloading is not None:
                 reloading.cancel()
+            await summaries.close()
             await runner.cleanup()
         flush_log()
         return 0
