@@ -91,6 +91,37 @@ class PostgresServer:
         self._process.wait(30)
         self._process = None
 
+    def suspend(self) -> None:
+        """Stop all of its processes as they are: connections stay open, and nobody answers."""
+        self._signal_all(signal.SIGSTOP)
+
+    def start_again(self) -> None:
+        """Let it go on if it was suspended; start it if it was stopped."""
+        if self._process is None:
+            self.start()
+        else:
+            self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number: int) -> None:
+        if self._process is None:
+            return
+        parent = self._process.pid
+        children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+        for pid in (parent, *map(int, children)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def count_sessions(self, words: str, database: str = "%") -> int:
+        """The sessions of clients whose statement has these words, but for the one that asks."""
+        import psycopg
+
+        query = (
+            "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() "
+            "AND query LIKE %s AND datname LIKE %s"
+        )
+        with psycopg.connect(self.make_url("postgres"), autocommit=True) as connection:
+            return int((connection.execute(query, (f"%{words}%", database)).fetchone() or (0,))[0])
+
     def remove(self) -> None:
         """Stop it, and delete its folder."""
         self.stop("immediate")
