@@ -123,6 +123,7 @@ def test_every_setting_has_a_variable(here: Path) -> None:
         "ASIDES_GATEWAY_DRAIN_SECONDS": "0",
         "ASIDES_GATEWAY_LOG": "off",
         "ASIDES_GATEWAY_REDIS": "redis://127.0.0.1",
+        "ASIDES_GATEWAY_KEY_GRACE_SECONDS": "60",
         "ASIDES_STORE": "postgresql://127.0.0.1/asides",
     }
     assert {f"ASIDES_{name.replace('.', '_').upper()}" for name in SETTINGS} == set(environ)
@@ -174,6 +175,7 @@ def test_every_setting_has_a_variable(here: Path) -> None:
         "gateway.drain_seconds": 0.0,
         "gateway.log": "off",
         "gateway.redis": "redis://127.0.0.1",
+        "gateway.key_grace_seconds": 60.0,
         "store": "postgresql://127.0.0.1/asides",
     }
     assert {origin.split()[0] for _, _, origin in settings.entries()} == {"environment"}
@@ -521,6 +523,7 @@ _GATEWAY = {
     "drain_seconds": "1",
     "log": '"off"',
     "redis": '"redis://evil.example"',
+    "key_grace_seconds": "1",
 }
 
 

@@ -18,6 +18,7 @@ _NAMES_BY_MODULE = {
     "asides.client": "Client Stream ask ask_many probe stream",
     "asides.conversations.async_": "AsyncConversation AsyncConversationStream",
     "asides.conversations.store": "Store StoreConflict",
+    "asides.conversations.store.postgres_store": "PostgresStore",
     "asides.conversations.store.sqlite": "SqliteStore",
     "asides.conversations.sync": "Conversation ConversationStream",
     "asides.database": "StoreError StoreUnavailable",

@@ -21,6 +21,7 @@ from asides.conversations.async_ import AsyncConversation as AsyncConversation
 from asides.conversations.async_ import AsyncConversationStream as AsyncConversationStream
 from asides.conversations.store import Store as Store
 from asides.conversations.store import StoreConflict as StoreConflict
+from asides.conversations.store.postgres_store import PostgresStore as PostgresStore
 from asides.conversations.store.sqlite import SqliteStore as SqliteStore
 from asides.conversations.sync import Conversation as Conversation
 from asides.conversations.sync import ConversationStream as ConversationStream
@@ -200,6 +201,7 @@ __all__ = [
     "Overloaded",
     "PartArrived",
     "PartialJson",
+    "PostgresStore",
     "ProbeFinding",
     "ProbeReport",
     "ProbeStep",

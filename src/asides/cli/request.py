@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from asides.cli.inputs import clean_text, read_json_object, read_schema
-from asides.cli.render import Display, ThinkingVisibility
+from asides.cli.render import Display
 from asides.cli.terminal import Stopwatch, Terminal, describe_elapsed, describe_usage
 from asides.cli.trust import is_trusted, read_settings
+from asides.flows.reply_fields import ThinkingVisibility
 from asides.options import Options
 from asides.providers.find import find_provider, find_target, list_providers
 from asides.providers.key_file import locate_key

@@ -33,6 +33,8 @@ class GatewayTable(msgspec.Struct, frozen=True, kw_only=True):
     redis: str | None = None
     """The Redis or Valkey server that instances share, as redis://host: the windows of limits, and revoked keys. None:
     each process counts for itself."""
+    key_grace_seconds: Annotated[float, msgspec.Meta(ge=0)] = 3600.0
+    """How long keys of the database go on while it does not answer."""
     page: bool = True
     """Serve the page."""
     thinking_field: Literal["reasoning_content", "reasoning", "thinking", "reasoning_details"] = "reasoning_content"
