@@ -135,7 +135,7 @@ async def test_a_server_that_refuses_the_tables_stops_a_start(postgres_server: P
     url = postgres_server.create_database("guarded")
     postgres_server._command("CREATE ROLE guest LOGIN")
     try:
-        with pytest.raises(StoreError, match="cannot be created"):
+        with pytest.raises(StoreError, match="may not create"):
             await prepare_database(url.replace("asides@", "guest@"))
     finally:
         postgres_server.drop_database("guarded")

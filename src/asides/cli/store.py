@@ -23,7 +23,7 @@ from asides.database.postgres import describe_url
 from asides.maintenance.check_stores import AreaCheck, check_stores
 from asides.maintenance.copy_report import CopyReport
 from asides.maintenance.copy_stores import copy_stores
-from asides.maintenance.open_stores import is_server, open_stores, open_target
+from asides.maintenance.open_stores import LEDGER, is_server, open_stores, open_target
 from asides.values.errors import ConfigError
 
 _SECONDS_BETWEEN_LINES = 2.0
@@ -165,6 +165,8 @@ def _copy(words: list[str], arguments: Namespace, terminal: Terminal) -> int:
     to = words[1] if len(words) > 1 else _find_setting(terminal)
     if to is None:
         raise ConfigError("where to? To do: write `asides store copy FROM TO`, or set ASIDES_STORE.")
+    if arguments.ledger is not None and is_server(words[0]) == is_server(to):
+        raise ConfigError("a ledger is copied from a file to PostgreSQL or back. To do: name a URL on one side.")
     if is_server(to):
         # Its tables are what everything else is copied into.
         migrate(to)
@@ -191,11 +193,11 @@ class _Progress:
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
-        self._told = time.monotonic()
+        self._printed = time.monotonic()
 
     def __call__(self, step: str, report: CopyReport) -> None:
-        if time.monotonic() - self._told > _SECONDS_BETWEEN_LINES:
-            self._told = time.monotonic()
+        if time.monotonic() - self._printed > _SECONDS_BETWEEN_LINES:
+            self._printed = time.monotonic()
             count = report.total if step == "copied" else report.checked
             self._terminal.print_info(f"{report.area}: {count} {step}")
 
@@ -222,6 +224,8 @@ def _describe(report: CopyReport) -> list[str]:
 def _conclude(reports: list[CopyReport], *, replace: bool) -> str:
     if all(report.is_whole for report in reports):
         return "everything is there"
+    if any(report.area == LEDGER and report.left for report in reports):
+        return "not everything is there: a folder has no place for batches. To do: name a file with --ledger"
     if any(report.different for report in reports) and not replace:
         return "not everything is there. To do: --replace overwrites what is different; without it, nothing is lost"
     return "not everything is there: it may have changed while it was copied. To do: run it again for the rest"

@@ -35,6 +35,8 @@ MOST_CONNECTIONS = 10
 """Those of one process. A server allows a hundred by default."""
 _FEW_CONNECTIONS = 4
 """Of them, those for work that need not be durable: it is short."""
+_CLOSE_SECONDS = 1.0
+"""How long closing waits for a connection that is being opened."""
 
 
 class PostgresDatabase:
@@ -144,7 +146,7 @@ class PostgresDatabase:
         with self._lock:
             pools, self._pools = list(self._pools.values()), {}
         for pool in pools:
-            pool.close()
+            pool.close(timeout=_CLOSE_SECONDS)
 
     # --- event loops --------------------------------------------------------------------------------------------------
 
@@ -198,7 +200,7 @@ class PostgresDatabase:
     async def close_async(self) -> None:
         """Close the connections of this event loop, and of threads."""
         for pool in self._async_pools.pop(asyncio.get_running_loop(), {}).values():
-            await pool.close()
+            await pool.close(timeout=_CLOSE_SECONDS)
         await asyncio.to_thread(self.close)
 
     def __repr__(self) -> str:

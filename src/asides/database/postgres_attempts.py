@@ -27,7 +27,6 @@ class Attempts:
     def __init__(self, name: str, outage: Outage, patience: float, *, writes: bool, repeatable: bool) -> None:
         self._name = name
         self._outage = outage
-        self._patience = patience
         self.began = time.monotonic()
         self.deadline = self.began + patience
         self.writes = writes
@@ -46,7 +45,13 @@ class Attempts:
         self._count += 1
         if isinstance(problem, UnicodeEncodeError):
             raise StoreError(
-                "the store cannot take half a character (a lone surrogate). To do: look for one in the names."
+                "the store cannot take half a character (a lone surrogate). To do: look for one in the names, the "
+                "model and the system prompt."
+            ) from None
+        if isinstance(problem, psycopg.DataError) and problem.sqlstate is None:
+            raise StoreError(
+                "PostgreSQL cannot take a NUL character (U+0000) in a text. To do: look for one in the names, the "
+                "title, the model and the system prompt."
             ) from None
         if isinstance(problem, psycopg_pool.PoolClosed):
             raise StoreUnavailable(f"the database {self._name} was closed. To do: open it again.") from None
@@ -64,8 +69,8 @@ class Attempts:
             raise self._outage.build_error() from None
         elif isinstance(problem, errors.QueryCanceled):
             raise StoreUnavailable(
-                f"the database {self._name} took longer than {self._patience:g} s. To do: try again, and look for what "
-                "keeps it busy."
+                f"the database {self._name} did not end a statement in time. To do: try again, and look for what keeps "
+                "it busy."
             ) from None
         elif isinstance(problem, _LACKS_TABLES):
             raise StoreUnavailable(

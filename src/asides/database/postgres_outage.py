@@ -9,15 +9,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from asides.database import StoreUnavailable
 from asides.database.postgres_deadlines import Deadlines
 from asides.database.postgres_url import PostgresUrl, list_parameters
-
-if TYPE_CHECKING:
-    import psycopg
 
 _log = logging.getLogger("asides.database")
 _PROBE_SECONDS = 2.0
@@ -28,13 +23,13 @@ _SECONDS_BETWEEN_PROBES = (0.2, 1.0)
 SILENT = "does not answer"
 READ_ONLY = "takes no changes: it is read-only"
 _REASONS = (
+    ("too many", "has no connection left"),
+    ("connection slots", "has no connection left"),
     ("authentication", "refuses the user or the password"),
     ("role ", "refuses the user or the password"),
     ("no password supplied", "refuses the user or the password"),
     ("pg_hba.conf", "refuses the user or the password"),
     ("database ", "has no database of this name"),
-    ("too many", "has no connection left"),
-    ("connection slots", "has no connection left"),
     ("starting up", "is starting"),
     ("shutting down", "is ending"),
 )
@@ -128,8 +123,7 @@ class Outage:
 
         deadlines = Deadlines()
         try:
-            parameters = list_parameters(self._url, _PROBE_SECONDS) | {"connect_timeout": int(_PROBE_SECONDS)}
-            with psycopg.connect(self._url.conninfo, **parameters) as connection:
+            with psycopg.connect(self._url.conninfo, **list_parameters(self._url, _PROBE_SECONDS)) as connection:
                 with deadlines.watch(connection, time.monotonic() + _PROBE_SECONDS):
                     row = connection.execute("SELECT current_setting('transaction_read_only')").fetchone()
                 return READ_ONLY if row == ("on",) else None

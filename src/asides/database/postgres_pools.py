@@ -20,12 +20,9 @@ from asides.database.postgres_url import PostgresUrl, list_parameters
 
 SCHEMA = "asides"
 """The schema of all tables."""
-POOL_NAME = "asides"
+POOL_NAME = "asides-store"
 _SLICE_SECONDS = 0.1
 """How often whoever waits for a connection looks whether the server is out."""
-
-AsyncPool = AsyncConnectionPool[AsyncConnection[Any]]
-ThreadPool = ConnectionPool[Connection[Any]]
 
 
 class StoreConnection(Connection[Any]):
@@ -66,15 +63,17 @@ class AsyncStoreConnection(AsyncConnection[Any]):
         return connection
 
 
+AsyncPool = AsyncConnectionPool[AsyncStoreConnection]
+ThreadPool = ConnectionPool[StoreConnection]
+
+
 class _OurPools(logging.Filter):
-    """Keeps what the pools of psycopg tell of ours out of the log: it names users, and an outage is told once, by us."""
+    """Keeps what the pools of psycopg tell of ours out of the log: it names users, and we tell an outage once."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         arguments = record.args if isinstance(record.args, tuple) else (record.args,)
         for argument in arguments:
-            if argument == POOL_NAME or isinstance(argument, (StoreConnection, AsyncStoreConnection)):
-                return False
-            if f"'{POOL_NAME}'" in repr(argument)[:200]:
+            if isinstance(argument, (StoreConnection, AsyncStoreConnection)) or POOL_NAME in repr(argument)[:200]:
                 return False
         return True
 
@@ -153,7 +152,6 @@ def take(pool: ThreadPool, outage: Outage, deadline: float) -> StoreConnection:
         except psycopg_pool.PoolTimeout:
             _check_wait(outage, began, deadline)
             continue
-        assert isinstance(connection, StoreConnection)
         if not _is_stale(connection, outage):
             return connection
         connection.close()
@@ -169,7 +167,6 @@ async def take_async(pool: AsyncPool, outage: Outage, deadline: float) -> AsyncS
         except psycopg_pool.PoolTimeout:
             _check_wait(outage, began, deadline)
             continue
-        assert isinstance(connection, AsyncStoreConnection)
         if not _is_stale(connection, outage):
             return connection
         await connection.close()

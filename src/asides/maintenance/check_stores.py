@@ -27,7 +27,7 @@ _MESSAGES = 50
 """How many are read at once: some hold pictures."""
 _MOST_NAMED = 10
 _RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE")
-_TABLES = {
+_TABLES: dict[str, tuple[str, ...]] = {
     "conversations": ("conversations", "messages", "page_conversations", "page_notes"),
     "gateway": ("gateway_keys", "gateway_spending", "gateway_reservations", "gateway_requests"),
 }

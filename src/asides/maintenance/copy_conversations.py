@@ -48,7 +48,7 @@ class _Changed(Exception):
     """The conversation changed while it was read."""
 
 
-class _Source:
+class ConversationReader:
     """Where conversations come from."""
 
     def __init__(self, database: Database) -> None:
@@ -104,7 +104,7 @@ def has_pages(database: Database) -> bool:
 def copy_conversations(source: Database, target: Database, report: CopyReport, tell: Tell, *, replace: bool) -> None:
     """Copy what the target lacks. What is another one there stays as it is, unless `replace`."""
     _raise_clock(source, target)
-    from_, to = _Source(source), _Source(target)
+    from_, to = ConversationReader(source), ConversationReader(target)
     after = -1
     while heads := from_.list_heads(after):
         after = heads[-1].key
@@ -115,7 +115,7 @@ def copy_conversations(source: Database, target: Database, report: CopyReport, t
 
 def verify_conversations(source: Database, target: Database, report: CopyReport, tell: Tell) -> None:
     """Read both sides again, and count what is not equal."""
-    from_, to = _Source(source), _Source(target)
+    from_, to = ConversationReader(source), ConversationReader(target)
     after = -1
     while heads := from_.list_heads(after):
         after = heads[-1].key
@@ -133,7 +133,7 @@ def verify_conversations(source: Database, target: Database, report: CopyReport,
 # --- one conversation -------------------------------------------------------------------------------------------------
 
 
-def _copy_one(source: _Source, target: _Source, head: Head, *, replace: bool) -> Outcome:
+def _copy_one(source: ConversationReader, target: ConversationReader, head: Head, *, replace: bool) -> Outcome:
     for _ in range(_MOST_ATTEMPTS):
         try:
             return _try_copy(source, target, head, replace=replace)
@@ -150,7 +150,7 @@ def _copy_one(source: _Source, target: _Source, head: Head, *, replace: bool) ->
     return "left"
 
 
-def _try_copy(source: _Source, target: _Source, head: Head, *, replace: bool) -> Outcome:
+def _try_copy(source: ConversationReader, target: ConversationReader, head: Head, *, replace: bool) -> Outcome:
     found = _find_counterpart(target, head)
     if found is None:
         target.database.run(lambda: _insert(source, head))
@@ -165,7 +165,7 @@ def _try_copy(source: _Source, target: _Source, head: Head, *, replace: bool) ->
     return "updated"
 
 
-def _find_counterpart(target: _Source, head: Head) -> Head | None:
+def _find_counterpart(target: ConversationReader, head: Head) -> Head | None:
     """The same conversation there: the one with its id on the page, which outlives a new name, or with its name."""
 
     def work() -> Queries[Head | None]:
@@ -178,13 +178,13 @@ def _find_counterpart(target: _Source, head: Head) -> Head | None:
     return target.database.run(work, writes=False)
 
 
-def _is_same(source: _Source, target: _Source, head: Head, found: Head) -> bool:
+def _is_same(source: ConversationReader, target: ConversationReader, head: Head, found: Head) -> bool:
     if (head.name, head.columns, head.page) != (found.name, found.columns, found.page):
         return False
     return source.digest(head.key)[0] == target.digest(found.key)[0]
 
 
-def _can_compare(source: _Source, target: _Source, head: Head, found: Head) -> bool:
+def _can_compare(source: ConversationReader, target: ConversationReader, head: Head, found: Head) -> bool:
     try:
         return _is_same(source, target, head, found)
     except StoreUnavailable:
@@ -193,14 +193,14 @@ def _can_compare(source: _Source, target: _Source, head: Head, found: Head) -> b
         return False
 
 
-def _is_beginning(source: _Source, target: _Source, head: Head, found: Head) -> bool:
+def _is_beginning(source: ConversationReader, target: ConversationReader, head: Head, found: Head) -> bool:
     """Whether the target has an earlier state of the same conversation, so that nothing of it would be lost."""
     if found.length >= head.length or found.columns[4] != head.columns[4]:
         return False
     return source.digest(head.key, (found.length,))[1].get(found.length) == target.digest(found.key)[1][found.length]
 
 
-def _insert(source: _Source, head: Head) -> Queries[None]:
+def _insert(source: ConversationReader, head: Head) -> Queries[None]:
     result = yield Query(
         f"INSERT INTO conversations (name, version, rewritten, {_HEAD}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "  # noqa: S608
         "RETURNING id",
@@ -209,7 +209,7 @@ def _insert(source: _Source, head: Head) -> Queries[None]:
     yield from _fill(source, head, int(result.rows[0][0]))
 
 
-def _update(source: _Source, target: _Source, head: Head, found: Head) -> Queries[None]:
+def _update(source: ConversationReader, target: ConversationReader, head: Head, found: Head) -> Queries[None]:
     for table in ("messages", "page_notes", "page_conversations"):
         yield Query(f"DELETE FROM {table} WHERE conversation = ?", (found.key,))  # noqa: S608
     if not target.database.is_shared:
@@ -224,7 +224,7 @@ def _update(source: _Source, target: _Source, head: Head, found: Head) -> Querie
     yield from _fill(source, head, found.key)
 
 
-def _fill(source: _Source, head: Head, key: int) -> Queries[None]:
+def _fill(source: ConversationReader, head: Head, key: int) -> Queries[None]:
     """Write what belongs to a conversation. It is read meanwhile: nothing counts if it changes."""
     count = 0
     for piece in source.read_pieces(head.key):

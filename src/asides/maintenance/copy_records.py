@@ -26,7 +26,9 @@ Place: TypeAlias = tuple[bytes, str]
 """A tenant and the id of a record: what they are found by in every database."""
 
 
-class _Record(msgspec.Struct, frozen=True):
+class CopiedRecord(msgspec.Struct, frozen=True):
+    """A record, as it is copied."""
+
     number: int
     place: Place
     columns: dict[str, Any]
@@ -38,7 +40,7 @@ class _Record(msgspec.Struct, frozen=True):
         return hashlib.blake2b(repr((self.place, kept, sorted(self.keys))).encode(), digest_size=16).digest()
 
 
-class _Vault:
+class VaultReader:
     """The tables of one side."""
 
     def __init__(self, database: Database) -> None:
@@ -46,18 +48,18 @@ class _Vault:
         self.tables = name_vault_tables(database)
         self.columns = [name for name in list_columns(database, self.tables.records) if name not in _OWN]
 
-    def list_batch(self, after: int, columns: Sequence[str]) -> list[_Record]:
+    def list_batch(self, after: int, columns: Sequence[str]) -> list[CopiedRecord]:
         """The next records, as many as fit into a batch; one at least."""
         return self.database.run(lambda: _list_batch(self.tables, after, columns), writes=False)
 
-    def find(self, places: Sequence[Place], columns: Sequence[str]) -> dict[Place, _Record]:
+    def find(self, places: Sequence[Place], columns: Sequence[str]) -> dict[Place, CopiedRecord]:
         """Those records that are there."""
         return self.database.run(lambda: _find(self.tables, places, columns), writes=False)
 
 
 def copy_records(source: Database, target: Database, report: CopyReport, tell: Tell, *, replace: bool) -> None:
     """Copy what the target lacks. What is another one there stays as it is, unless `replace`."""
-    from_, to = _Vault(source), _Vault(target)
+    from_, to = VaultReader(source), VaultReader(target)
     columns = [name for name in from_.columns if name in to.columns]
     after = -1
     while batch := from_.list_batch(after, columns):
@@ -78,7 +80,7 @@ def copy_records(source: Database, target: Database, report: CopyReport, tell: T
 
 def verify_records(source: Database, target: Database, report: CopyReport, tell: Tell) -> None:
     """Read both sides again, and count what is not equal."""
-    from_, to = _Vault(source), _Vault(target)
+    from_, to = VaultReader(source), VaultReader(target)
     columns = [name for name in from_.columns if name in to.columns]
     after = -1
     while batch := from_.list_batch(after, columns):
@@ -98,7 +100,7 @@ def verify_records(source: Database, target: Database, report: CopyReport, tell:
     report.others = max(target.run(count, writes=False) - report.checked - report.missing, 0)
 
 
-def _is_same(record: _Record, other: _Record) -> bool:
+def _is_same(record: CopiedRecord, other: CopiedRecord) -> bool:
     return record.digest() == other.digest()
 
 
@@ -113,7 +115,7 @@ def _select(tables: TableNames, columns: Sequence[str]) -> str:
     )
 
 
-def _list_batch(tables: TableNames, after: int, columns: Sequence[str]) -> Queries[list[_Record]]:
+def _list_batch(tables: TableNames, after: int, columns: Sequence[str]) -> Queries[list[CopiedRecord]]:
     sizes = yield Query(
         f"SELECT number, length(payload) FROM {tables.records} WHERE number > ? ORDER BY number LIMIT {_BATCH_ROWS}",  # noqa: S608
         (after,),
@@ -131,7 +133,7 @@ def _list_batch(tables: TableNames, after: int, columns: Sequence[str]) -> Queri
     return (yield from _add_keys(tables, result.rows, columns))
 
 
-def _find(tables: TableNames, places: Sequence[Place], columns: Sequence[str]) -> Queries[dict[Place, _Record]]:
+def _find(tables: TableNames, places: Sequence[Place], columns: Sequence[str]) -> Queries[dict[Place, CopiedRecord]]:
     marks = ", ".join("?" * len(places))
     wanted = set(places)
     result = yield Query(
@@ -143,7 +145,9 @@ def _find(tables: TableNames, places: Sequence[Place], columns: Sequence[str]) -
     return {record.place: record for record in (yield from _add_keys(tables, rows, columns))}
 
 
-def _add_keys(tables: TableNames, rows: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> Queries[list[_Record]]:
+def _add_keys(
+    tables: TableNames, rows: Sequence[tuple[Any, ...]], columns: Sequence[str]
+) -> Queries[list[CopiedRecord]]:
     keys: dict[int, list[str]] = {row[0]: [] for row in rows}
     if keys:
         marks = ", ".join("?" * len(keys))
@@ -151,7 +155,7 @@ def _add_keys(tables: TableNames, rows: Sequence[tuple[Any, ...]], columns: Sequ
         for number, key in result.rows:
             keys[number].append(key)
     return [
-        _Record(
+        CopiedRecord(
             row[0], (bytes(row[1]), row[2]), dict(zip(columns, map(_plain, row[3:]), strict=True)), tuple(keys[row[0]])
         )
         for row in rows
@@ -163,7 +167,7 @@ def _plain(value: Any) -> Any:
 
 
 def _write(
-    tables: TableNames, records: Sequence[_Record], removed: Sequence[int], columns: Sequence[str]
+    tables: TableNames, records: Sequence[CopiedRecord], removed: Sequence[int], columns: Sequence[str]
 ) -> Queries[None]:
     """Write records. One that another process wrote meanwhile stays."""
     names = sorted({record.place[0] for record in records})

@@ -28,6 +28,10 @@ class CopiedTable(msgspec.Struct, frozen=True):
     """The columns by which a row is found."""
     grows: tuple[str, ...] = ()
     """Columns whose values only grow: the greater one is the later one, whichever side it is on."""
+    later: str | None = None
+    """A column that says which of two rows is the later one: that one is kept, as a whole."""
+    order: tuple[str, ...] = ()
+    """The values of this column, the latest last, where they are words. Others come before all of them."""
 
 
 def copy_rows(
@@ -80,9 +84,18 @@ def verify_rows(source: Database, target: Database, table: CopiedTable, report: 
 def _compare(table: CopiedTable, row: Row, other: Row | None) -> Literal["copied", "updated", "same", "different"]:
     if other is None:
         return "copied"
+    if table.later is not None and (ours := _rank(table, row)) != (theirs := _rank(table, other)):
+        return "updated" if ours > theirs else "same"
     if any(row[name] != other[name] for name in row if name not in table.grows):
         return "different"
     return "updated" if _merge(table, row, other) != other else "same"
+
+
+def _rank(table: CopiedTable, row: Row) -> Any:
+    value = row[table.later or ""]
+    if not table.order:
+        return value
+    return table.order.index(value) if value in table.order else -1
 
 
 def _merge(table: CopiedTable, row: Row, other: Row | None) -> Row:

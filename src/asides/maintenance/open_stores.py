@@ -108,7 +108,8 @@ def _list_files(place: str, ledger: Path | None) -> dict[str, Path]:
 
 def _find_area(path: Path) -> str:
     """Which area a file is of, by its tables."""
-    tables = ReadOnlyFile(path).run(list_file_tables)
+    with closing(ReadOnlyFile(path)) as file:
+        tables = file.run(list_file_tables)
     for area, table in (("conversations", "conversations"), ("vault", "records"), ("vault", "vault_records")):
         if table in tables:
             return area
@@ -140,11 +141,19 @@ def _create(area: str, path: Path) -> None:
         with SqliteVault(path) as vault:
             vault.read("", ("",))
     elif area == "gateway":
-        from asides.gateway.gateway_database import open_gateway_file
+        from asides.gateway.gateway_database import open_database
+        from asides.gateway.gateway_settings import GatewaySettings
 
-        database = open_gateway_file(path)
-        database.run(list_file_tables, writes=False)
-        database.close()
+        _use_once(open_database(GatewaySettings(folder=path.parent)))
+    else:
+        from asides.batch.ledger_tables import open_ledger_database
+
+        _use_once(open_ledger_database(str(path)))
+
+
+def _use_once(database: Database) -> None:
+    database.run(list_file_tables, writes=False)
+    database.close()
 
 
 class CreatedFile(SqliteDatabase):
@@ -164,21 +173,28 @@ class CreatedFile(SqliteDatabase):
 
 
 class ReadOnlyFile:
-    """A SQLite file as a `Database` that cannot be changed: not even by another journal mode, or by new tables."""
+    """A SQLite file as a `Database` that cannot be changed: not even by another journal mode, or by new tables. For one
+    thread."""
 
     is_shared = False
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._connection: sqlite3.Connection | None = None
 
     def run(self, work: Callable[[], Queries[_Result]], *, writes: bool = False, durable: bool = True) -> _Result:  # noqa: ARG002
         """Run work, which may only read."""
         import sqlite3
 
         try:
-            with closing(_connect(self.path)) as connection:
-                connection.execute("BEGIN")
-                return carry_out(connection, work())
+            if self._connection is None:
+                self._connection = _connect(self.path)
+            self._connection.execute("BEGIN")
+            try:
+                return carry_out(self._connection, work())
+            finally:
+                # A reader that stays would keep the log of the writers from being emptied.
+                self._connection.execute("ROLLBACK")
         except sqlite3.OperationalError as problem:
             raise StoreError(
                 f"the store {self.path} cannot be read: {problem}. To do: allow reading of the file and its folder."
@@ -196,10 +212,14 @@ class ReadOnlyFile:
         return self.run(work, writes=writes, durable=durable)
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Close the file."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     async def close_async(self) -> None:
-        """Nothing stays open."""
+        """Close the file."""
+        self.close()
 
     def __repr__(self) -> str:
         return f"ReadOnlyFile({str(self.path)!r})"
