@@ -57,6 +57,8 @@ class BatchCore:
         settings: Settings | None,
         providers: Sequence[Provider],
         on_progress: OnStatus | None,
+        on_note: Callable[[str], object] | None,
+        replace: bool,
         fill_prompt: FillPrompt | None,
         options: Options,
     ) -> None:
@@ -70,6 +72,8 @@ class BatchCore:
         self.via: Via = via
         self.given_run = run
         self.on_progress = on_progress
+        self.on_note = on_note
+        self.replace = replace
         self.fill_prompt = fill_prompt
         self.settings = load_settings() if settings is None else settings
         self.providers = tuple(providers)
@@ -187,6 +191,9 @@ class BatchCore:
         if plan.models and self.given_run.max_cost is not None:
             Scale(plan, self.builder, needs_price=True).weigh(b'{"prompt":"?"}')
         has_ledger = self.has_ledger
+        before = self.database.run(self.ledger.find, writes=False) if has_ledger else None
+        if before is not None and before.done and not self.replace:
+            _check_same_plan(decode_plan(before.plan).plan, plan, self.output)
         with self.open_rows() as source:
             digest = source.take_digest()
             path = source.path if isinstance(self.rows, (str, os.PathLike)) else None
@@ -204,6 +211,11 @@ class BatchCore:
             record = self.database.run(lambda: self.ledger.begin(wanted, has_ended))
             if record.state == "loading":
                 record = load_rows(source, plan, self.database, self.ledger)
+                if before is not None and before.places and self.on_note is not None:
+                    self.on_note(
+                        f"the rows or the options are not those of the last run: {record.done} of {record.requests} "
+                        "requests have an answer already"
+                    )
         return record, own
 
     def _resume(self) -> tuple[BatchRecord, Options]:
@@ -230,13 +242,29 @@ class BatchCore:
         """How far the batch is, whoever runs it. Raises a ConfigError if there is none."""
         record = self._find()
         claimed = self.database.run(self.ledger.count_claimed, writes=False)
-        return build_status(record, time.time(), claimed)
+        failure = self.database.run(self.ledger.find_failure, writes=False) if record.failed else None
+        return build_status(record, time.time(), claimed, failure)
 
     def cancel(self) -> BatchStatus:
         """Stop it, whoever runs it."""
         self._find()
         self.database.run(self.ledger.cancel)
         return self.read_status()
+
+
+def _check_same_plan(before: BatchPlan, now: BatchPlan, output: Path) -> None:
+    """Raise a ConfigError if answers would be replaced by those of another model, or of other options."""
+    if before.digest == now.digest:
+        return
+    changed = sorted(
+        name for name in {*before.options, *now.options} if before.options.get(name) != now.options.get(name)
+    )
+    if before.models != now.models:
+        changed.insert(0, "the model")
+    raise ConfigError(
+        f"the output {output} has answers that were asked for with other settings ({', '.join(changed) or 'the model'})"
+        ". To do: name another output; or ask all again with replace, which keeps the old answers in the ledger only."
+    )
 
 
 def read_max_cost(given: float | str | Decimal | None) -> Decimal | None:

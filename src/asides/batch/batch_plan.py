@@ -19,6 +19,7 @@ import msgspec
 from asides.batch.batch_rows import Question, encode_canonical, read_row
 from asides.flows.call import Call
 from asides.options import ModelLike, Options, reject_unknown
+from asides.providers.provider import Target
 from asides.values.errors import ConfigError, UnknownModel
 from asides.values.json_form import to_json_value
 from asides.values.messages import OutputSchema
@@ -75,14 +76,17 @@ class BatchPlan(msgspec.Struct, frozen=True, dict=True):
         """Build the call of a row. `own`: the options of this process, such as its key. Raises before it is sent."""
         models = self.find_models(question)
         options: dict[str, Any] = {**self.options, **own, **question.options}
-        if not self.models or _name_provider(builder, models[0]) != _name_provider(builder, self.models[0]):
+        if models != self.models and self._name_provider(builder, models) != self._name_provider(builder, self.models):
             options = {name: value for name, value in options.items() if name not in _OF_ONE_PROVIDER}
         model = models[0] if len(models) == 1 else models
         return builder.build(model, question.prompt, cast("Options", options), stream=False, needs_key=needs_key)
 
+    def find_target(self, builder: CallBuilder, model: str) -> Target:
+        """The target of one of its models, or of a row's."""
+        return builder.find_known(model, self.options.get("base_url")).found
 
-def _name_provider(builder: CallBuilder, model: str) -> str:
-    return builder.find_known(model).found.provider.name
+    def _name_provider(self, builder: CallBuilder, models: tuple[str, ...]) -> str:
+        return self.find_target(builder, models[0]).provider.name if models else ""
 
 
 def read_plan(model: ModelLike | None, options: Options, builder: CallBuilder) -> tuple[BatchPlan, Options]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -40,6 +41,8 @@ class BatchStatus(msgspec.Struct, frozen=True):
     """Requests a second, since the run began."""
     seconds_left: float | None
     """None when it cannot be told."""
+    first_error: str | None = None
+    """The error of the first request that failed."""
     is_out_of_money: bool = False
     """Whether the run ended because the next request might have cost more than `max_cost` leaves."""
 
@@ -49,7 +52,9 @@ class BatchStatus(msgspec.Struct, frozen=True):
         return self.state == "finished" and not self.failed
 
 
-def build_status(record: BatchRecord, now: float, claimed: int | None = None) -> BatchStatus:
+def build_status(
+    record: BatchRecord, now: float, claimed: int | None = None, failure: bytes | None = None
+) -> BatchStatus:
     """The status of a batch as the ledger has it."""
     elapsed = (record.updated if record.updated > record.began else now) - record.began
     rate = (record.done - record.began_at) / elapsed if elapsed > 0 else 0.0
@@ -79,4 +84,13 @@ def build_status(record: BatchRecord, now: float, claimed: int | None = None) ->
         record.unpriced,
         max(rate, 0.0),
         record.left / rate if rate > 0 and record.left else (0.0 if not record.left else None),
+        None if failure is None else _read_error(failure),
     )
+
+
+def _read_error(failure: bytes) -> str:
+    fields: dict[str, Any] = json.loads(failure)
+    error: dict[str, Any] = fields.get("error") or {}
+    if error:
+        return f"{error.get('type')}: {error.get('message')}"
+    return f"no answer, the reply was {fields.get('outcome')}"

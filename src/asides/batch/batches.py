@@ -51,6 +51,8 @@ class _AnyBatch:
         settings: Settings | None = None,
         providers: Sequence[Provider] = (),
         on_progress: OnStatus | None = None,
+        on_note: Callable[[str], object] | None = None,
+        replace: bool = False,
         fill_prompt: Callable[[str], str] | None = None,
         **options: Unpack[BatchOptions],
     ) -> None:
@@ -76,6 +78,8 @@ class _AnyBatch:
             settings=settings,
             providers=providers,
             on_progress=on_progress,
+            on_note=on_note,
+            replace=replace,
             fill_prompt=fill_prompt,
             options=shared,
         )
@@ -89,8 +93,8 @@ class Batch(_AnyBatch):
 
     What was answered is in a ledger beside the output (`ledger`: another file, or a postgresql:// URL). However a run
     ends, the next one asks only what has no answer. `rpm`, `tpm`: requests and tokens a minute. `max_cost`: a limit in
-    dollars, never passed. `schema`: the form of the answers. Iterate for the results, in order. Other options are those
-    of `ask`.
+    dollars, never passed. `replace`: ask again what was asked of another model. `schema`: the form of the answers.
+    Iterate for the results, in order. Other options are those of `ask`.
     """
 
     def run(self) -> BatchStatus:
@@ -134,10 +138,12 @@ class AsyncBatch(_AnyBatch):
         """Go on with the rows, the model and the options of the ledger. The rows need not be given."""
         return await self._core.run(resumes=True)
 
-    def stop(self) -> None:
-        """Ask nothing more in this process. `run` returns when what is under way has ended."""
-        if self._core.job is not None:
-            self._core.job.stop.set()
+    def stop(self) -> bool:
+        """Ask nothing more in this process. `run` returns when what is under way has ended. False: nothing is."""
+        job = self._core.job
+        if job is not None:
+            job.stop.set()
+        return job is not None
 
     async def check(self) -> BatchCheck:
         """Read all rows and estimate what they take. Nothing is sent, and no ledger is made."""

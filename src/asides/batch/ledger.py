@@ -165,6 +165,12 @@ class Ledger:
         """The requests that are being asked now, by anybody."""
         return (yield from self._count(("claimed", "sent")))
 
+    def find_failure(self) -> Queries[bytes | None]:
+        """The result of the first request that failed; None if none did."""
+        query = "SELECT result FROM batch_requests WHERE batch = ? AND state = 'failed' ORDER BY number LIMIT 1"
+        row = (yield Query(query, (self.name,), is_all=True)).first
+        return None if row is None else bytes(row[0] or b"{}")
+
     # --- the rows -----------------------------------------------------------------------------------------------------
 
     def load(self, rows: Sequence[LoadedRow]) -> Queries[None]:

@@ -75,7 +75,7 @@ class Scale:
         return max(known) if len(known) == len(limits) else None
 
     def _find_target(self, model: str) -> Target:
-        return self._builder.find_known(model).found
+        return self._plan.find_target(self._builder, model)
 
     def _find_price(self, model: str, tokens: int, output: int) -> int | None:
         target = self._find_target(model)
