@@ -16,7 +16,7 @@ import hypothesis
 import pytest
 
 from asides.database.migrate import migrate
-from tests.servers import PostgresServer, RedisServer
+from tests.servers import NotInstalled, PostgresServer, RedisServer
 
 # A shell starts what runs in the background with Ctrl-C ignored, and children would inherit that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -142,7 +142,10 @@ def _nobodys_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """A running PostgreSQL server, for tests that share it."""
-    server = PostgresServer()
+    try:
+        server = PostgresServer()
+    except NotInstalled as problem:
+        pytest.skip(str(problem))
     try:
         server.start()
         migrate(server.create_database("template"))
@@ -159,11 +162,23 @@ def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
     postgres_server.drop_database(name)
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def store_place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where an empty store of the test's own is, once in a file and once on a server: see tests/stores.py."""
+    if request.param == "sqlite":
+        return str(tmp_path / "conversations.db")
+    url: str = request.getfixturevalue("postgres_url")
+    return url
+
+
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[RedisServer]:
     """A running Redis server, for tests that share it."""
     server = RedisServer()
-    server.start()
+    try:
+        server.start()
+    except NotInstalled as problem:
+        pytest.skip(str(problem))
     try:
         yield server
     finally:

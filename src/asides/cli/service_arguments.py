@@ -1,5 +1,5 @@
 """Declares the arguments of the commands that look after histories, keys and servers: doctor, clean, keys, probe,
-stage, serve and connect.
+stage, serve, connect and store.
 
 Not here: those of the other commands (arguments), and the parsing (parse_arguments).
 """
@@ -213,6 +213,34 @@ def declare_connect(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object with all of it")
     parser.add_argument("-q", "--quiet", action="store_true", help="print only what the shell or the file gets")
     parser.epilog = 'In bash and zsh: eval "$(asides connect claude)". No key is written unless --key gives one.'
+
+
+def declare_store(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `asides store`."""
+    parser.add_argument(
+        "action",
+        choices=("migrate", "check", "copy"),
+        help="migrate [URL]: create and upgrade the tables of a PostgreSQL database; check [PLACE]: say what is there, "
+        "and what is wrong with it; copy FROM [TO]: copy everything from one place to another, from where it was left",
+    )
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="PLACE",
+        help="a PostgreSQL database, as postgresql://user@host/name, or a folder with SQLite files, or one of them; "
+        "default: the setting store, else the folder of saved conversations",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="migrate: print the steps that are missing, do none")
+    parser.add_argument(
+        "--replace", action="store_true", help="copy: overwrite what is different there; without it, that stays"
+    )
+    parser.add_argument("--ledger", metavar="FILE", help="copy: the ledger of a batch too, from or to this SQLite file")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("-q", "--quiet", action="store_true", help="do not say how far it is")
+    parser.epilog = (
+        "Exit code of check: 0 if all is sound, 1 if not; of copy: 0 if everything is there, 9 if not. A password "
+        "belongs into ASIDES_STORE, PGPASSWORD or ~/.pgpass: others can read command lines."
+    )
 
 
 def parse_port(text: str) -> int:

@@ -69,15 +69,36 @@ class Database(Protocol):
         """Whether other machines may use it too."""
         ...
 
-    def run(self, work: Callable[[], Queries[_Result]], *, writes: bool = True, durable: bool = True) -> _Result:
+    @property
+    def problem(self) -> str | None:
+        """What the server does not do now, as in "does not answer"; None if it works as far as is known."""
+        ...
+
+    def run(
+        self,
+        work: Callable[[], Queries[_Result]],
+        *,
+        writes: bool = True,
+        durable: bool = True,
+        repeatable: bool = False,
+        patience: float | None = None,
+    ) -> _Result:
         """Run work as one transaction. It may be begun again, so it is given as a function.
 
         `durable`: whether a change must survive a loss of power; if not, it still survives the end of this process.
+        `repeatable`: whether work that was done may be done again without harm; then it is, if nobody knows whether it
+        was. `patience`: the seconds that it may take in all; None: those of the database.
         """
         ...
 
     async def run_async(
-        self, work: Callable[[], Queries[_Result]], *, writes: bool = True, durable: bool = True
+        self,
+        work: Callable[[], Queries[_Result]],
+        *,
+        writes: bool = True,
+        durable: bool = True,
+        repeatable: bool = False,
+        patience: float | None = None,
     ) -> _Result:
         """The same in an event loop."""
         ...

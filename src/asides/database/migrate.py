@@ -1,26 +1,44 @@
-"""Create and upgrade the tables in PostgreSQL: `migrate(url)`. The steps are numbered files in migrations/.
+"""Create, upgrade and check the tables in PostgreSQL: `migrate(url)`, `check(url)`, `MigratedPostgres`.
 
-One process migrates at a time, under an advisory lock; the others wait. A step only adds, so that instances of the
-version before go on while the next one starts. Not here: SQLite files, which carry their own tables.
+The steps are numbered files in migrations/. One process migrates at a time, under an advisory lock; the others wait. A
+step only adds, so that instances of the version before go on while the next one starts; one that cannot do so names in
+its first line the oldest code that still works with it: `-- oldest: 12`, by the last step that this code knows. Not
+here: SQLite files, which carry their own tables.
 """
 
 from __future__ import annotations
 
+import asyncio
+import re
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
-from asides.database import StoreError, StoreUnavailable
-from asides.database.postgres import SCHEMA, describe_url
+from asides.database import Queries, StoreError, StoreUnavailable
+from asides.database.postgres import SCHEMA, PostgresDatabase, describe_url
+from asides.database.postgres_url import list_parameters, read_url
 
 if TYPE_CHECKING:
+    import psycopg
     from psycopg import Connection
 
-_DONE = "SELECT number FROM asides.migrations"
-_NOTE = "INSERT INTO asides.migrations (number, name) VALUES (%s, %s)"
+_Result = TypeVar("_Result")
+
+PATIENCE = 60.0
+"""The seconds to wait for another process that migrates."""
+_CONNECT_SECONDS = 5
+_SECONDS_BETWEEN_ATTEMPTS = 0.1
+_TABLE = f"{SCHEMA}.migrations"
 _LOCK = 0x61736964
 """The number of the advisory lock: "asid"."""
+_OLDEST = re.compile(r"-- oldest: (\d+)\s")
+_REASON = re.compile(r"FATAL:\s+(.+)")
 
 
 class Migration(msgspec.Struct, frozen=True):
@@ -29,53 +47,211 @@ class Migration(msgspec.Struct, frozen=True):
     number: int
     name: str
     sql: str
+    oldest: int = 0
+    """The last step that the oldest code knows which still works after this one."""
 
 
-def list_migrations() -> list[Migration]:
+class TablesState(msgspec.Struct, frozen=True):
+    """Which steps a database has."""
+
+    missing: tuple[Migration, ...]
+    """Those that this version knows and the database has not."""
+    newer: tuple[str, ...]
+    """The names of those of a newer version, which this one can live with."""
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this version can work with the tables as they are."""
+        return not self.missing
+
+
+@cache
+def list_migrations() -> tuple[Migration, ...]:
     """All steps that this version knows, in order."""
     found: list[Migration] = []
     for file in resources.files("asides.database").joinpath("migrations").iterdir():
         number, _, name = file.name.removesuffix(".sql").partition("_")
         if file.name.endswith(".sql"):
-            found.append(Migration(int(number), name, file.read_text(encoding="utf-8")))
-    return sorted(found, key=lambda migration: migration.number)
+            sql = file.read_text(encoding="utf-8")
+            oldest = _OLDEST.match(sql)
+            found.append(Migration(int(number), name, sql, int(oldest[1]) if oldest else 0))
+    return tuple(sorted(found, key=lambda migration: migration.number))
 
 
-def migrate(url: str) -> list[Migration]:
-    """Carry out the steps that the database lacks, each whole or not at all. Returns them."""
+def check(url: str) -> TablesState:
+    """Which steps a database has. Raises StoreUnavailable if it does not answer, and StoreError if its tables are of a
+    newer asides that this one cannot work with, or of another program. Changes nothing.
+    """
+    with _connect(url) as connection:
+        return _read_state(connection, url)
+
+
+def migrate(url: str, *, patience: float = PATIENCE) -> list[Migration]:
+    """Carry out the steps that the database lacks, all of them or none. Returns them. Raises what `check` raises.
+
+    `patience` is the seconds to wait for another process that does the same.
+    """
+    with _connect(url) as connection:
+        if _read_state(connection, url).is_current:
+            # Whoever may not create tables can use them nevertheless.
+            return []
+        with connection.transaction():
+            _lock(connection, url, patience)
+            _check_encoding(connection, url)
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+            connection.execute(
+                f"CREATE TABLE IF NOT EXISTS {_TABLE} (number integer PRIMARY KEY, name text NOT NULL, "
+                "oldest integer NOT NULL DEFAULT 0, done timestamptz NOT NULL DEFAULT now())"
+            )
+            missing = _read_state(connection, url).missing
+            connection.execute(f"SET LOCAL search_path = {SCHEMA}")
+            for step in missing:
+                connection.execute(cast("Any", step.sql))
+                note = cast("Any", f"INSERT INTO {_TABLE} (number, name, oldest) VALUES (%s, %s, %s)")  # noqa: S608
+                connection.execute(note, (step.number, step.name, step.oldest))
+        return list(missing)
+
+
+class MigratedPostgres(PostgresDatabase):
+    """A database that is migrated when it is first needed. One that was down then is migrated when it is back."""
+
+    _is_ready = False
+
+    def __init__(self, url: str, **settings: Any) -> None:
+        super().__init__(url, **settings)
+        self._preparing = threading.Lock()
+
+    def run(
+        self,
+        work: Callable[[], Queries[_Result]],
+        *,
+        writes: bool = True,
+        durable: bool = True,
+        repeatable: bool = False,
+        patience: float | None = None,
+    ) -> _Result:
+        """Run work as one transaction."""
+        self.prepare()
+        return super().run(work, writes=writes, durable=durable, repeatable=repeatable, patience=patience)
+
+    async def run_async(
+        self,
+        work: Callable[[], Queries[_Result]],
+        *,
+        writes: bool = True,
+        durable: bool = True,
+        repeatable: bool = False,
+        patience: float | None = None,
+    ) -> _Result:
+        """The same in an event loop."""
+        if not self._is_ready:
+            await asyncio.to_thread(self.prepare)
+        return await super().run_async(work, writes=writes, durable=durable, repeatable=repeatable, patience=patience)
+
+    def prepare(self) -> None:
+        """Migrate it, unless that is done."""
+        if self._is_ready:
+            return
+        with self._preparing:
+            if self._is_ready:
+                return
+            self.check_works()
+            try:
+                migrate(self.url)
+            except StoreUnavailable:
+                self.note_down()
+                raise
+            self._is_ready = True
+
+
+# --- one connection ---------------------------------------------------------------------------------------------------
+
+
+def _read_state(connection: Connection, url: str) -> TablesState:
+    (exists,) = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (_TABLE,)).fetchone() or (False,)
+    if not exists:
+        return TablesState(list_migrations(), ())
+    rows = connection.execute(f"SELECT number, name, oldest FROM {_TABLE}").fetchall()  # noqa: S608
+    done: dict[int, tuple[str, int]] = {number: (name, oldest) for number, name, oldest in rows}
+    known = {migration.number for migration in list_migrations()}
+    newer = {number: step for number, step in sorted(done.items()) if number not in known}
+    for number, (name, oldest) in newer.items():
+        if oldest > max(known):
+            raise StoreError(
+                f"the tables of {describe_url(url)} are of a newer asides: its step {number:04}_{name} needs a version "
+                f"that knows step {oldest:04}, and this one knows up to {max(known):04}. To do: upgrade asides, or use "
+                "another database."
+            )
+    missing = tuple(migration for migration in list_migrations() if migration.number not in done)
+    return TablesState(missing, tuple(f"{number:04}_{name}" for number, (name, _) in newer.items()))
+
+
+def _lock(connection: Connection, url: str, patience: float) -> None:
+    """Wait until no other process migrates. The lock ends with the transaction."""
+    deadline = time.monotonic() + patience
+    while connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (_LOCK,)).fetchone() != (True,):
+        if time.monotonic() >= deadline:
+            raise StoreError(
+                f"another process has been changing the tables of {describe_url(url)} for {patience:g} seconds. To do: "
+                "wait for it and try again, or look in pg_stat_activity for what it waits for."
+            )
+        time.sleep(_SECONDS_BETWEEN_ATTEMPTS)
+    # A table that others use is changed between their transactions, and not behind one that never ends.
+    milliseconds = max(1, int(patience * 1000))
+    connection.execute(cast("Any", f"SET LOCAL lock_timeout = {milliseconds}"))
+
+
+def _check_encoding(connection: Connection, url: str) -> None:
+    (encoding,) = connection.execute("SHOW server_encoding").fetchone() or ("",)
+    if encoding != "UTF8":
+        raise StoreError(
+            f"the database {describe_url(url)} has the encoding {encoding}, which cannot hold every text. To do: "
+            "create another one with ENCODING 'UTF8' TEMPLATE template0."
+        )
+
+
+@contextmanager
+def _connect(url: str) -> Generator[Connection, None, None]:
     import psycopg
 
     try:
-        with psycopg.connect(url, autocommit=True, connect_timeout=10, application_name="asides") as connection:
-            connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
-            _prepare(connection)
-            done = {number for (number,) in connection.execute(_DONE).fetchall()}
-            missing = [migration for migration in list_migrations() if migration.number not in done]
-            for migration in missing:
-                with connection.transaction():
-                    connection.execute(f"SET LOCAL search_path = {SCHEMA}")
-                    connection.execute(cast("Any", migration.sql))
-                    connection.execute(
-                        _NOTE,
-                        (migration.number, migration.name),
-                    )
-            return missing
-    except psycopg.OperationalError:
-        raise StoreUnavailable(
-            f"the database {describe_url(url)} does not answer. To do: start it, or check its address, name, user and "
-            "password."
-        ) from None
+        read = read_url(url)
+        with psycopg.connect(read.conninfo, **list_parameters(read, _CONNECT_SECONDS)) as connection:
+            yield connection
     except psycopg.Error as problem:
-        raise StoreError(
-            f"the tables of {describe_url(url)} cannot be created: {type(problem).__name__} ({problem.sqlstate}). To "
-            "do: check that the user may create a schema and tables there."
-        ) from None
+        raise _to_store_error(problem, url) from None
 
 
-def _prepare(connection: Connection) -> None:
-    with connection.transaction():
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-        connection.execute(
-            f"CREATE TABLE IF NOT EXISTS {SCHEMA}.migrations (number integer PRIMARY KEY, name text NOT NULL, "
-            "done timestamptz NOT NULL DEFAULT now())"
-        )
+def _to_store_error(problem: psycopg.Error, url: str) -> StoreError:
+    import psycopg
+    from psycopg import errors
+
+    name = describe_url(url)
+    match problem:
+        case errors.LockNotAvailable():
+            text = f"the tables of {name} are in use by a transaction that does not end. To do: end it, and try again."
+        case errors.InsufficientPrivilege():
+            text = (
+                f"the user may not create or use the tables of {name}. To do: let one who may create a schema there "
+                "run `asides store migrate`, and grant this user the use of the schema, its tables and its sequences."
+            )
+        case errors.ReadOnlySqlTransaction():
+            text = f"the database {name} can only be read. To do: use the primary server, not a standby."
+        case errors.DuplicateTable() | errors.DuplicateObject() | errors.UndefinedColumn():
+            text = (
+                f"the schema {SCHEMA} of {name} has tables of another program. To do: use another database, or rename "
+                "that schema."
+            )
+        case psycopg.OperationalError() if problem.sqlstate is None or problem.sqlstate.startswith(("08", "57P")):
+            reason = _REASON.search(str(problem))
+            return StoreUnavailable(
+                f"the database {name} does not answer. To do: start it, or check its address, name, user and password."
+                if reason is None
+                else f"the database {name} refuses the connection: {reason[1].strip()}. To do: check its name, the "
+                "user and the password."
+            )
+        case psycopg.ProgrammingError() if problem.sqlstate is None:
+            text = "this is no address of PostgreSQL. To do: write it as postgresql://user@host:5432/database."
+        case _:
+            text = f"the tables of {name} cannot be created: {type(problem).__name__} ({problem.sqlstate})."
+    return StoreError(text)

@@ -1,6 +1,8 @@
-"""`PostgresDatabase`: work on a PostgreSQL server, for threads and for event loops, each with a pool of connections.
+"""`PostgresDatabase`: work on a PostgreSQL server, for threads and for event loops, each with pools of connections.
 
-Not here: the tables (migrate), and the SQL (wherever something is stored).
+A server that does not answer keeps nobody waiting for longer than the work's patience, and after the first one nobody
+at all, until it answers again. Not here: the tables (migrate), the SQL (wherever something is stored), and the parts of
+this: postgres_pools, postgres_work, postgres_attempts, postgres_outage, postgres_deadlines, postgres_url.
 """
 
 from __future__ import annotations
@@ -11,313 +13,198 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from functools import lru_cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from asides.database import Queries, Query, QueryMany, QueryResult, StoreError, StoreUnavailable
+from asides.database import Queries
+from asides.database.postgres_deadlines import Deadlines, cut
+from asides.database.postgres_outage import Outage
+from asides.database.postgres_url import describe_url, is_postgres_url, read_url
 from asides.values.errors import ConfigError
 
 if TYPE_CHECKING:
-    from psycopg import AsyncConnection, Connection, Cursor
-    from psycopg_pool import AsyncConnectionPool, ConnectionPool
+    from asides.database.postgres_pools import AsyncPool, ThreadPool
+
+__all__ = ["SCHEMA", "PostgresDatabase", "describe_url", "is_postgres_url"]
 
 _Result = TypeVar("_Result")
 
 SCHEMA = "asides"
 """The schema of all tables."""
 MOST_CONNECTIONS = 10
-_MOST_ATTEMPTS = 5
-_DOWN_SECONDS = 1.0
-"""After a server did not answer, for how long nobody waits for it again."""
+"""Those of one process. A server allows a hundred by default."""
+_FEW_CONNECTIONS = 4
+"""Of them, those for work that need not be durable: it is short."""
+_CLOSE_SECONDS = 1.0
+"""How long closing waits for a connection that is being opened."""
 
 
 class PostgresDatabase:
     """A server, connected to when it is first needed. `url`: postgresql://user@host/name, as libpq reads it.
 
-    `patience` is the seconds to wait for a connection, and for an answer. Tables are those of `migrate`.
+    `pgbouncer=true` in its query: a pooler stands before it, in transaction mode. `patience` is the seconds that work
+    may take unless it says otherwise. Tables are those of `migrate`.
     """
 
     def __init__(self, url: str, *, patience: float = 5.0, most_connections: int = MOST_CONNECTIONS) -> None:
         _check_package()
-        self._url = url
-        self.name = describe_url(url)
-        """The server and the database, without user and password."""
+        self.url = url
+        """With the password: not for anyone's eyes."""
+        self._url = read_url(url)
         self._patience = patience
-        self._most = most_connections
-        self._lock = threading.Lock()
+        few = max(1, min(_FEW_CONNECTIONS, most_connections // 2))
+        self._most = {False: few, True: max(1, most_connections - few)}
+        self._inherited: list[Any] = []
+        self._pools: dict[bool, ThreadPool] = {}
+        self._async_pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[bool, AsyncPool]]
+        self._async_pools = weakref.WeakKeyDictionary()
+        self._prepare_process()
+
+    def _prepare_process(self) -> None:
+        """After a fork, connections, locks and threads are those of the parent."""
+        self._inherited += [self._pools, self._async_pools]
+        self._pools, self._async_pools = {}, weakref.WeakKeyDictionary()
+        self._lock, self._deadlines, self._outage = threading.Lock(), Deadlines(), Outage(self._url)
         self._process = os.getpid()
-        self._pools: dict[bool, ConnectionPool[Connection[Any]]] = {}
-        self._async_pools: weakref.WeakKeyDictionary[
-            asyncio.AbstractEventLoop, dict[bool, AsyncConnectionPool[AsyncConnection[Any]]]
-        ] = weakref.WeakKeyDictionary()
-        self._down_until = 0.0
+
+    @property
+    def name(self) -> str:
+        """The server and the database, without user and password."""
+        return self._url.name
 
     @property
     def is_shared(self) -> bool:
         """Other machines may use it too."""
         return True
 
+    @property
+    def problem(self) -> str | None:
+        """What the server does not do now, as in "does not answer"; None if it works as far as we know."""
+        return self._outage.problem
+
+    def check_works(self) -> None:
+        """Raise StoreUnavailable if it is known that the server does not answer."""
+        self._outage.check(writes=False)
+
+    def note_down(self) -> None:
+        """Note that the server does not answer: nobody waits for it until it does."""
+        self._outage.note_down()
+
     # --- threads ------------------------------------------------------------------------------------------------------
 
-    def run(self, work: Callable[[], Queries[_Result]], *, writes: bool = True, durable: bool = True) -> _Result:
-        """Run work as one transaction."""
-        attempts = _Attempts(self, writes=writes)
+    def run(
+        self,
+        work: Callable[[], Queries[_Result]],
+        *,
+        writes: bool = True,
+        durable: bool = True,
+        repeatable: bool = False,
+        patience: float | None = None,
+    ) -> _Result:
+        """Run work as one transaction. See `Database`."""
+        from asides.database.postgres_attempts import Attempts
+        from asides.database.postgres_pools import take, write_settings
+        from asides.database.postgres_work import carry_out
+
+        if self._process != os.getpid():
+            self._prepare_process()
+        patience = self._patience if patience is None else patience
+        settings = write_settings(patience, durable, is_local=True) if self._url.has_pooler else None
+        attempts = Attempts(self.name, self._outage, patience, writes=writes, repeatable=repeatable)
         while True:
+            self._outage.check(writes=writes)
+            pool = self._find_pool(durable)
             try:
-                with self._find_pool(durable).connection() as connection:
-                    return _carry_out(connection, work(), attempts)
+                connection = take(pool, self._outage, attempts.deadline)
+                try:
+                    with self._deadlines.watch(connection, attempts.deadline):
+                        return carry_out(connection, work(), attempts, settings)
+                finally:
+                    pool.putconn(connection)
             except Exception as problem:  # noqa: BLE001 - sorted there
                 attempts.take(problem)
-            attempts.pause()
+            time.sleep(attempts.pause)
 
-    def _find_pool(self, durable: bool) -> ConnectionPool[Connection[Any]]:
-        from psycopg_pool import ConnectionPool
+    def _find_pool(self, durable: bool) -> ThreadPool:
+        from asides.database.postgres_pools import make_thread_pool
 
-        self._check_down()
-        with self._lock:
-            if self._process != os.getpid():
-                # After a fork the connections belong to the parent.
-                self._pools, self._process = {}, os.getpid()
-            pool = self._pools.get(durable)
-            if pool is None:
-                pool = self._pools[durable] = ConnectionPool(
-                    self._url, kwargs=_list_parameters(self._patience, durable), **self._pool_settings
-                )
-                pool.open()
+        pool = self._pools.get(durable)
+        if pool is None:
+            with self._lock:
+                pool = self._pools.get(durable)
+                if pool is None:
+                    pool = make_thread_pool(self._url, self._outage, self._patience, self._most[durable], durable)
+                    pool.open()
+                    self._pools[durable] = pool
         return pool
 
     def close(self) -> None:
         """Close the connections of threads. A later call opens new ones."""
+        if self._process != os.getpid():
+            self._prepare_process()
+        self._outage.close()
         with self._lock:
             pools, self._pools = list(self._pools.values()), {}
         for pool in pools:
-            pool.close()
+            pool.close(timeout=_CLOSE_SECONDS)
 
     # --- event loops --------------------------------------------------------------------------------------------------
 
     async def run_async(
-        self, work: Callable[[], Queries[_Result]], *, writes: bool = True, durable: bool = True
+        self,
+        work: Callable[[], Queries[_Result]],
+        *,
+        writes: bool = True,
+        durable: bool = True,
+        repeatable: bool = False,
+        patience: float | None = None,
     ) -> _Result:
         """The same in an event loop."""
-        attempts = _Attempts(self, writes=writes)
+        from asides.database.postgres_attempts import Attempts
+        from asides.database.postgres_pools import take_async, write_settings
+        from asides.database.postgres_work import carry_out_async
+
+        if self._process != os.getpid():
+            self._prepare_process()
+        patience = self._patience if patience is None else patience
+        settings = write_settings(patience, durable, is_local=True) if self._url.has_pooler else None
+        attempts = Attempts(self.name, self._outage, patience, writes=writes, repeatable=repeatable)
+        loop = asyncio.get_running_loop()
         while True:
+            self._outage.check(writes=writes)
+            pool = await self._find_async_pool(loop, durable)
             try:
-                pool = await self._find_async_pool(durable)
-                async with pool.connection() as connection:
-                    return await _carry_out_async(connection, work(), attempts)
+                connection = await take_async(pool, self._outage, attempts.deadline)
+                watch = loop.call_later(max(attempts.deadline - time.monotonic(), 0.0), cut, connection)
+                try:
+                    return await carry_out_async(connection, work(), attempts, settings)
+                finally:
+                    watch.cancel()
+                    await pool.putconn(connection)
             except Exception as problem:  # noqa: BLE001 - sorted there
                 attempts.take(problem)
-            await asyncio.sleep(attempts.seconds)
+            await asyncio.sleep(attempts.pause)
 
-    async def _find_async_pool(self, durable: bool) -> AsyncConnectionPool[AsyncConnection[Any]]:
-        from psycopg_pool import AsyncConnectionPool
-
-        self._check_down()
-        pools = self._async_pools.setdefault(asyncio.get_running_loop(), {})
-        pool = pools.get(durable)
+    async def _find_async_pool(self, loop: asyncio.AbstractEventLoop, durable: bool) -> AsyncPool:
+        pools = self._async_pools.get(loop)
+        pool = None if pools is None else pools.get(durable)
         if pool is None:
-            pool = pools[durable] = AsyncConnectionPool(
-                self._url, kwargs=_list_parameters(self._patience, durable), **self._pool_settings
-            )
+            from asides.database.postgres_pools import make_async_pool
+
+            pool = make_async_pool(self._url, self._outage, self._patience, self._most[durable], durable)
+            # Noted before it is open, so that a second task waits for no second one; opening waits for nothing.
+            self._async_pools.setdefault(loop, {})[durable] = pool
             await pool.open()
         return pool
 
     async def close_async(self) -> None:
         """Close the connections of this event loop, and of threads."""
         for pool in self._async_pools.pop(asyncio.get_running_loop(), {}).values():
-            await pool.close()
+            await pool.close(timeout=_CLOSE_SECONDS)
         await asyncio.to_thread(self.close)
-
-    # --- both ---------------------------------------------------------------------------------------------------------
-
-    @property
-    def _pool_settings(self) -> dict[str, Any]:
-        return {
-            "min_size": 0,
-            "max_size": self._most,
-            "timeout": self._patience,
-            "reconnect_timeout": self._patience,
-            "open": False,
-            "name": "asides",
-        }
-
-    def _check_down(self) -> None:
-        if time.monotonic() < self._down_until:
-            raise self.build_down_error()
-
-    def note_down(self) -> None:
-        """Note that the server does not answer: for a moment, nobody waits for it."""
-        self._down_until = time.monotonic() + _DOWN_SECONDS
-
-    def build_down_error(self) -> StoreUnavailable:
-        """The error of a server that does not answer."""
-        return StoreUnavailable(
-            f"the database {self.name} does not answer. To do: start it, or check its address, name, user and password."
-        )
 
     def __repr__(self) -> str:
         return f"PostgresDatabase({self.name!r})"
-
-
-class _Attempts:
-    """The attempts to run one work: which errors are worth another one, and which are told how."""
-
-    def __init__(self, database: PostgresDatabase, *, writes: bool) -> None:
-        self._database = database
-        self.writes = writes
-        self._count = 0
-        self.is_ending = False
-        """Whether the end of the transaction was asked for: then nobody knows whether it counts."""
-
-    @property
-    def seconds(self) -> float:
-        return 0.002 * float(2**self._count)
-
-    def pause(self) -> None:
-        time.sleep(self.seconds)
-
-    def take(self, problem: Exception) -> None:
-        """Return if the work is worth another attempt; else raise what to tell."""
-        import psycopg
-        import psycopg_pool
-        from psycopg import errors
-
-        self._count += 1
-        if isinstance(problem, (psycopg_pool.PoolTimeout, psycopg_pool.PoolClosed)):
-            self._database.note_down()
-            raise self._database.build_down_error() from None
-        if isinstance(problem, UnicodeEncodeError):
-            raise StoreError(
-                "the store cannot take half a character (a lone surrogate). To do: look for one in the names."
-            ) from None
-        if not isinstance(problem, psycopg.Error):
-            raise problem
-        if isinstance(problem, (errors.SerializationFailure, errors.DeadlockDetected)):
-            if self._count < _MOST_ATTEMPTS:
-                return
-        elif (isinstance(problem, psycopg.OperationalError) and problem.sqlstate is None) or isinstance(
-            problem, (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow)
-        ):
-            # A connection that is broken, perhaps since long ago.
-            if self._count < _MOST_ATTEMPTS and not (self.is_ending and self.writes):
-                return
-            self._database.note_down()
-            raise self._database.build_down_error() from None
-        elif isinstance(problem, (errors.UndefinedTable, errors.InvalidSchemaName)):
-            raise StoreError(
-                f"the database {self._database.name} lacks tables of asides. To do: run `asides store migrate`."
-            ) from None
-        raise StoreError(
-            f"the database {self._database.name} failed: {type(problem).__name__} ({problem.sqlstate}). To do: check "
-            "its log."
-        ) from None
-
-
-def _carry_out(connection: Connection[Any], work: Queries[_Result], attempts: _Attempts) -> _Result:
-    attempts.is_ending = False
-    try:
-        query = next(work)
-        if isinstance(query, Query) and query.is_all:
-            attempts.is_ending = True
-            work.send(_fetch(connection.execute(*_read_query(query))))
-            raise RuntimeError("a query that is all is followed by none.")
-        with connection.pipeline():
-            connection.execute(_choose_begin(attempts.writes))
-            result = _execute(connection, query)
-        while True:
-            query = work.send(result)
-            result = _execute(connection, query)
-    except StopIteration as end:
-        if connection.info.transaction_status:
-            attempts.is_ending = True
-            connection.execute("COMMIT")
-        value: _Result = end.value
-        return value
-    except BaseException:
-        if not connection.closed and connection.info.transaction_status:
-            connection.execute("ROLLBACK")
-        raise
-
-
-async def _carry_out_async(connection: AsyncConnection[Any], work: Queries[_Result], attempts: _Attempts) -> _Result:
-    attempts.is_ending = False
-    try:
-        query = next(work)
-        if isinstance(query, Query) and query.is_all:
-            attempts.is_ending = True
-            cursor = await connection.execute(*_read_query(query))
-            work.send(QueryResult(await cursor.fetchall() if cursor.description else [], cursor.rowcount))
-            raise RuntimeError("a query that is all is followed by none.")
-        async with connection.pipeline():
-            await connection.execute(_choose_begin(attempts.writes))
-            result = await _execute_async(connection, query)
-        while True:
-            query = work.send(result)
-            result = await _execute_async(connection, query)
-    except StopIteration as end:
-        if connection.info.transaction_status:
-            attempts.is_ending = True
-            await connection.execute("COMMIT")
-        value: _Result = end.value
-        return value
-    except BaseException:
-        if not connection.closed and connection.info.transaction_status:
-            await connection.execute("ROLLBACK")
-        raise
-
-
-def _choose_begin(writes: bool) -> LiteralString:
-    return "BEGIN" if writes else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-
-
-def _execute(connection: Connection[Any], query: Query | QueryMany) -> QueryResult:
-    if isinstance(query, Query):
-        return _fetch(connection.execute(*_read_query(query)))
-    cursor = connection.cursor()
-    cursor.executemany(_translate(query.postgres or query.sql), query.rows)
-    return QueryResult([], cursor.rowcount)
-
-
-async def _execute_async(connection: AsyncConnection[Any], query: Query | QueryMany) -> QueryResult:
-    if isinstance(query, Query):
-        cursor = await connection.execute(*_read_query(query))
-        return QueryResult(await cursor.fetchall() if cursor.description else [], cursor.rowcount)
-    cursor = connection.cursor()
-    await cursor.executemany(_translate(query.postgres or query.sql), query.rows)
-    return QueryResult([], cursor.rowcount)
-
-
-def _fetch(cursor: Cursor[Any]) -> QueryResult:
-    return QueryResult(cursor.fetchall() if cursor.description else [], cursor.rowcount)
-
-
-def _read_query(query: Query) -> tuple[LiteralString, tuple[Any, ...]]:
-    return _translate(query.postgres or query.sql), query.values
-
-
-@lru_cache(maxsize=512)
-def _translate(sql: str) -> LiteralString:
-    """The statement as psycopg takes it. Ours have no question mark but those for values."""
-    translated: Any = sql.replace("%", "%%").replace("?", "%s")
-    return translated  # type: ignore[no-any-return]
-
-
-def _list_parameters(patience: float, durable: bool) -> dict[str, Any]:
-    options = f"-c search_path={SCHEMA} -c statement_timeout={int(patience * 1000)}"
-    return {
-        "autocommit": True,
-        "connect_timeout": max(2, int(patience)),
-        "application_name": "asides",
-        "options": options if durable else f"{options} -c synchronous_commit=off",
-    }
-
-
-def describe_url(url: str) -> str:
-    """The server and the database of a URL, without user and password."""
-    parts = urlsplit(url)
-    return f"{parts.hostname or 'localhost'}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
 
 def _check_package() -> None:

@@ -23,22 +23,43 @@ class SqliteDatabase(SqliteFile):
         """Other machines have other files."""
         return False
 
-    def run(self, work: Callable[[], Queries[_Result]], *, writes: bool = True, durable: bool = True) -> _Result:  # noqa: ARG002
-        """Run work as one transaction."""
-        return self.transact(WRITE if writes else READ, lambda connection: _carry_out(connection, work()))
+    @property
+    def problem(self) -> None:
+        """A file has no server."""
+
+    def run(
+        self,
+        work: Callable[[], Queries[_Result]],
+        *,
+        writes: bool = True,
+        durable: bool = True,  # noqa: ARG002
+        repeatable: bool = False,  # noqa: ARG002
+        patience: float | None = None,  # noqa: ARG002
+    ) -> _Result:
+        """Run work as one transaction. How long it waits for other writers is a property of the file too."""
+        return self.transact(WRITE if writes else READ, lambda connection: carry_out(connection, work()))
 
     async def run_async(
-        self, work: Callable[[], Queries[_Result]], *, writes: bool = True, durable: bool = True
+        self,
+        work: Callable[[], Queries[_Result]],
+        *,
+        writes: bool = True,
+        durable: bool = True,
+        repeatable: bool = False,
+        patience: float | None = None,
     ) -> _Result:
         """The same in an event loop: it may wait for the disk, so it gets a thread."""
-        return await asyncio.to_thread(self.run, work, writes=writes, durable=durable)
+        return await asyncio.to_thread(
+            self.run, work, writes=writes, durable=durable, repeatable=repeatable, patience=patience
+        )
 
     async def close_async(self) -> None:
         """Close the file."""
         self.close()
 
 
-def _carry_out(connection: sqlite3.Connection, work: Queries[_Result]) -> _Result:
+def carry_out(connection: sqlite3.Connection, work: Queries[_Result]) -> _Result:
+    """Run work in the transaction of a connection."""
     try:
         query = next(work)
         while True:

@@ -7,7 +7,6 @@ answered (relay_handler, web_app).
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
@@ -15,6 +14,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
+from asides.gateway.access import KeyRecord
+from asides.gateway.access.key_cache import KeyCache
+from asides.gateway.access.key_store import KEY_FORM, digest_key
 from asides.gateway.gateway_settings import GatewaySettings, is_loopback
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ class Identity(msgspec.Struct, frozen=True):
     """Whose state it is: a digest of the key; "" where none is needed."""
     allowed_origin: str = ""
     """The page of another site that asks, and may read the answer; "" for any other client."""
+    key: KeyRecord | None = None
+    """The record of the key, with its limits; None for a key that has none."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -52,14 +56,37 @@ Identified: TypeAlias = Identity | Refusal
 class Authenticator:
     """Decides who may ask. It keeps digests of keys, and no key."""
 
-    def __init__(self, settings: GatewaySettings) -> None:
+    def __init__(self, settings: GatewaySettings, records: KeyCache | None = None) -> None:
+        """`records`: the keys of the database; None: only those of the settings count."""
         keys = [key for key in settings.keys if key]
-        self.needs_key = bool(settings.keys)
-        self._digests = [_digest(key) for key in keys]
+        self._records = records
+        self._has_static = bool(settings.keys)
+        self._is_closed = not is_loopback(settings.host)
+        self._digests = [digest_key(key) for key in keys]
         self._tenants = [derive_tenant(key) for key in keys]
         self._hosts = frozenset(name.lower().strip("[]") for name in (settings.host, *settings.allowed_hosts))
-        self._checks_host = bool(settings.allowed_hosts) or not self.needs_key
+        self._names_hosts = bool(settings.allowed_hosts)
         self._origins = frozenset(origin.lower().rstrip("/") for origin in settings.allowed_origins)
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether a client has to send a key. So it is once a key was made, though all are revoked by now; and while
+        nobody knows whether one was.
+        """
+        records = self._records
+        return self._has_static or self._is_closed or (records is not None and records.has_keys is not False)
+
+    async def admit(
+        self, headers: Headers, query: str = "", *, is_open: bool = False, is_preflight: bool = False
+    ) -> Identified:
+        """The same as `identify`, with keys that only the database knows yet: each is looked for once."""
+        found = self.identify(headers, query, is_open=is_open, is_preflight=is_preflight)
+        if not isinstance(found, Refusal) or found.status not in (401, 503) or self._records is None:
+            return found
+        for key in _list_keys(headers, query):
+            if KEY_FORM.fullmatch(key) and self._records.can_look_up(digest := digest_key(key)):
+                await self._records.look_up(digest)
+        return self.identify(headers, query, is_open=is_open, is_preflight=is_preflight)
 
     def identify(
         self, headers: Headers, query: str = "", *, is_open: bool = False, is_preflight: bool = False
@@ -72,15 +99,15 @@ class Authenticator:
             return refusal
         if not self.needs_key or is_open or (is_preflight and origin):
             return Identity("", origin)
-        tenant = self._find_tenant(_list_keys(headers, query))
-        if tenant is None:
-            return _NO_KEY
-        return Identity(tenant, origin)
+        found = self._find_owner(_list_keys(headers, query))
+        if isinstance(found, str):
+            return Identity(found, origin)
+        return found if isinstance(found, Refusal) else Identity(derive_record_tenant(found), origin, found)
 
     def check_browser(self, headers: Headers) -> tuple[Refusal | None, str]:
         """Refuse what a page of a stranger made a browser send. Returns also the page of another site that may ask."""
         host = headers.get("Host", "")
-        if self._checks_host and host and not self._knows_host(host):
+        if (self._names_hosts or not self.needs_key) and host and not self._knows_host(host):
             return _refuse_host(host), ""
         origin = headers.get("Origin", "")
         if not origin:
@@ -98,14 +125,23 @@ class Authenticator:
         name = _read_host(host)
         return name in self._hosts or name in _OF_CONTAINERS or is_loopback(name)
 
-    def _find_tenant(self, keys: Iterable[str]) -> str | None:
-        """The tenant of the first key that is known. Every comparison takes the same time, whatever it finds."""
-        found: str | None = None
+    def _find_owner(self, keys: Iterable[str]) -> str | KeyRecord | Refusal:
+        """The tenant or the record of the first key that is known. Every comparison takes the same time, whatever it
+        finds.
+        """
+        found: str | KeyRecord | None = None
+        is_unsure = False
         for key in keys:
-            digest = _digest(key)
+            digest = digest_key(key)
             for known, tenant in zip(self._digests, self._tenants, strict=True):
                 if hmac.compare_digest(digest, known) and found is None:
                     found = tenant
+            if self._records is not None and KEY_FORM.fullmatch(key):
+                record = self._records.find(digest)
+                found = record if found is None else found
+                is_unsure = is_unsure or self._records.is_unsure(digest)
+        if found is None:
+            return _UNSURE if is_unsure else _NO_KEY
         return found
 
     def __repr__(self) -> str:
@@ -118,6 +154,12 @@ class Authenticator:
 def derive_tenant(key: str) -> str:
     """The tenant of a key: a digest, from which the key cannot be read."""
     return hmac.digest(b"asides tenant", key.encode(errors="surrogatepass"), "sha256").hex()[:32]
+
+
+def derive_record_tenant(record: KeyRecord) -> str:
+    """The tenant of a key with a record: its own, or the one that it shares with others."""
+    own = f"name {record.tenant}" if record.tenant else f"id {record.id}"
+    return hmac.digest(b"asides tenant of a record", own.encode(errors="surrogatepass"), "sha256").hex()[:32]
 
 
 def remove_key(query: str) -> str:
@@ -152,16 +194,18 @@ def _list_keys(headers: Headers, query: str) -> Iterator[str]:
         yield from (value[:_LONGEST_KEY] for name, value in given if name.lower() == KEY_PARAMETER)
 
 
-def _digest(key: str) -> bytes:
-    return hashlib.sha256(key.encode(errors="surrogatepass")).digest()
-
-
 _NO_KEY = Refusal(
     401,
     "invalid_api_key",
     "this gateway needs one of its own keys, and the request has none that it knows. To do: send the key of the "
     "gateway where you would send the provider's.",
     {"www-authenticate": "Bearer"},
+)
+_UNSURE = Refusal(
+    503,
+    "keys_unavailable",
+    "the gateway cannot look for this key now: its database does not answer. To do: try again in a moment.",
+    {"retry-after": "5"},
 )
 
 

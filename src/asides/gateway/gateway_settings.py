@@ -12,6 +12,10 @@ from pathlib import Path
 
 import msgspec
 
+from asides.database import StoreError, StoreUnavailable
+from asides.gateway.access.key_cache import GRACE_SECONDS
+from asides.gateway.access.key_store import has_keys
+from asides.gateway.gateway_database import GATEWAY_FILE, open_database
 from asides.gateway.gateway_keys import HOW_TO_MAKE, VARIABLE, check_keys
 from asides.relay.relay_config import ThinkingField
 from asides.relay.state.turn_state import StateMode
@@ -58,9 +62,17 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """How long the body of a request may take to arrive."""
     stall_seconds: float = 300.0
     """A client that takes nothing of its reply for so long is left."""
+    key_grace_seconds: float = GRACE_SECONDS
+    """How long keys of the database go on while it does not answer."""
     max_body: int = 64 * MEGABYTE
     max_requests: int = 2000
     """The requests under way at once. One more gets 503."""
+    telemetry: bool = True
+    """Whether spans and metrics are sent, where a variable of OpenTelemetry names a collector."""
+    telemetry_content: bool = False
+    """Whether prompts, answers and calls are in spans."""
+    trace_hosts: tuple[str, ...] = ()
+    """Patterns of the hosts that get a `traceparent`, besides those on this machine."""
     log: LogFormat = "text"
 
     def __repr__(self) -> str:
@@ -68,7 +80,11 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 # What a running gateway cannot change, and the names of [gateway] that differ.
-_FIXED = ("host", "port", "workers", "folder", "store", "redis", "state_mode", "page", "max_body", "log")
+_FIXED = (
+    *("host", "port", "workers", "folder", "store", "redis", "state_mode", "key_grace_seconds"),
+    *("page", "max_body", "log"),
+    *("telemetry", "telemetry_content", "trace_hosts"),
+)
 _NAMES = {"state_mode": "state", "max_body": "max_body_mb"}
 
 
@@ -94,6 +110,10 @@ def build_settings(
         drain_seconds=table.drain_seconds,
         max_body=int(table.max_body_mb * MEGABYTE),
         max_requests=table.max_requests,
+        key_grace_seconds=table.key_grace_seconds,
+        telemetry=table.telemetry,
+        telemetry_content=table.telemetry_content,
+        trace_hosts=table.trace_hosts,
         log=table.log,
     )
 
@@ -116,13 +136,30 @@ def check_settings(settings: GatewaySettings) -> None:
 
 
 def check_address(settings: GatewaySettings) -> None:
-    """Raise a ConfigError for a gateway that anyone could use: one that other machines reach, without a key."""
-    if not any(settings.keys) and not is_loopback(settings.host):
+    """Raise a ConfigError for a gateway that other machines reach, if it has no key that a client could send."""
+    if not any(settings.keys) and not is_loopback(settings.host) and not _may_have_records(settings):
         raise ConfigError(
             f"{settings.host} can be reached from other machines, and whoever reaches it would use your accounts: it "
-            f"needs a key. To do: {HOW_TO_MAKE}, set it as {VARIABLE} or name its file with --key-file, and give it to "
-            "your clients as their API key; or leave --host out, for this machine alone."
+            f"needs a key. To do: run `asides gateway key create --name NAME` where the gateway keeps its data "
+            f"(--folder, or the store of the settings); or {HOW_TO_MAKE} and set it as {VARIABLE}, or name its file "
+            "with --key-file. Give the key to your clients as their API key. Or leave --host out, for this machine "
+            "alone."
         )
+
+
+def _may_have_records(settings: GatewaySettings) -> bool:
+    """Whether the database of the gateway has keys, or does not answer now."""
+    if settings.store is None and (settings.folder is None or not (settings.folder / GATEWAY_FILE).exists()):
+        return False
+    database = open_database(settings)
+    try:
+        return database.run(has_keys, writes=False)
+    except StoreUnavailable:
+        return True
+    except StoreError:
+        return False  # There are no tables yet.
+    finally:
+        database.close()
 
 
 def is_loopback(host: str) -> bool:

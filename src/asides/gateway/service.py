@@ -5,10 +5,17 @@ Not here: HTTP (web_app, relay_handler), and processes (run_gateway).
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 
 from asides.flows.build_call import CallBuilder
+from asides.gateway.access.key_cache import KeyCache
+from asides.gateway.access.rate_windows import open_windows
+from asides.gateway.access.redis_link import RedisLink
+from asides.gateway.access.revocations import listen
 from asides.gateway.authenticate import Authenticator
+from asides.gateway.gateway_database import open_database, prepare_database
 from asides.gateway.gateway_settings import GatewaySettings, check_address
 from asides.gateway.watcher import RequestWatcher
 from asides.options import Options
@@ -44,21 +51,33 @@ class Service:
         `options`: of every call, such as `base_url`."""
         check_address(settings)
         self.settings = settings
-        self.authenticator = Authenticator(settings)
+        self.database = open_database(settings)
+        """What instances share, or a file of this gateway: keys, budgets, summaries of requests."""
+        self.keys = KeyCache(self.database, grace_seconds=settings.key_grace_seconds)
+        if settings.store is None:
+            self.keys.load()
+        self.redis = None if settings.redis is None else RedisLink(settings.redis)
+        self.windows = open_windows(self.redis)
+        """The requests and tokens of keys over the last minute."""
+        self.authenticator = Authenticator(settings, self.keys)
         self.open_requests = 0
         """The requests under way."""
         self._options = options or Options()
         self.transport: AsyncTransport = AiohttpTransport() if transport is None else transport
+        self._tasks: list[asyncio.Task[None]] = []
         self.vault = _open_vault(settings)
         self.watchers: list[RequestWatcher] = []
         """Who is told of requests. Add them before the first request."""
         self.use(call_settings)
+        # Whether clients need a key decides about what they may see.
+        self.keys.on_change = lambda: self.use(self._call_settings)
 
     def use(self, call_settings: Settings | None, settings: GatewaySettings | None = None) -> None:
         """Use these settings for the requests that begin from now on. `settings`: None for those it has."""
+        self._call_settings = call_settings
         if settings is not None:
             self.settings = settings
-            self.authenticator = Authenticator(settings)
+            self.authenticator = Authenticator(settings, self.keys)
         self.builder = CallBuilder(self._options, settings=self._show_thinking(call_settings))
         config = RelayConfig(
             sink="gateway",
@@ -92,10 +111,30 @@ class Service:
         visibility = msgspec.structs.replace(settings.visibility, gateway=("raw", "summary"))
         return msgspec.structs.replace(settings, visibility=visibility)
 
+    async def start(self) -> None:
+        """Create the tables of a shared store, and read the keys. If it does not answer, requests are answered without
+        it until it does.
+
+        Raises StoreError if it answers, and cannot be used.
+        """
+        if self.settings.store is not None:
+            preparing = await prepare_database(self.settings.store)
+            self._tasks += [] if preparing is None else [preparing]
+            await self.keys.refresh()
+        self._tasks.append(asyncio.create_task(self.keys.run()))
+        has_others = self.settings.store is not None or self.settings.workers > 1
+        listening = listen(self.redis, self.keys.on_revoked, has_others=has_others)
+        self._tasks += [] if listening is None else [listening]
+
     async def close(self) -> None:
         """Close the connections to providers, and the stores."""
+        for task in self._tasks:
+            task.cancel()
+        await self.windows.close()
+        await self.keys.close()
         await self.transport.close()
         self.vault.close()
+        await self.database.close_async()
 
 
 def _open_vault(settings: GatewaySettings) -> OpenedVault:

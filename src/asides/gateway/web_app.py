@@ -45,11 +45,15 @@ def make_app(service: Service) -> web.Application:
             return await handler(request)
         return await _check_caller(request, handler, service)
 
+    async def start(_: web.Application) -> None:
+        await service.start()
+
     async def close(_: web.Application) -> None:
         await service.close()
 
     app = web.Application(client_max_size=service.settings.max_body, middlewares=[check_caller])
     app[SERVICE] = service
+    app.on_startup.append(start)
     app.on_cleanup.append(close)
     app.on_response_prepare.append(_add_safe_headers)
     add_health(app, service)
@@ -85,7 +89,7 @@ async def _check_caller(request: web.Request, handler: Handler, service: Service
         return await handler(request)
     asks_first = is_preflight(request.method, request.headers)
     is_open = route in _OPEN or (route == METRICS_PATH and service.settings.open_metrics)
-    found = service.authenticator.identify(
+    found = await service.authenticator.admit(
         request.headers, request.rel_url.raw_query_string, is_open=is_open, is_preflight=asks_first
     )
     if isinstance(found, Refusal):

@@ -1,0 +1,102 @@
+"""The attempts to run one work on PostgreSQL: which errors are worth another one, and what the others are told as.
+
+Not here: the work (postgres_work), and a server that is out (postgres_outage).
+"""
+
+from __future__ import annotations
+
+import time
+
+import psycopg
+import psycopg_pool
+from psycopg import errors
+
+from asides.database import StoreError, StoreUnavailable
+from asides.database.postgres_outage import Outage
+
+_MOST_ATTEMPTS = 5
+_TURNED_AWAY = (errors.SerializationFailure, errors.DeadlockDetected)
+"""Another transaction was in the way: nothing was changed."""
+_LOST = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.IdleSessionTimeout)
+_LACKS_TABLES = (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName)
+
+
+class Attempts:
+    """The attempts to run one work until a deadline."""
+
+    def __init__(self, name: str, outage: Outage, patience: float, *, writes: bool, repeatable: bool) -> None:
+        self._name = name
+        self._outage = outage
+        self.began = time.monotonic()
+        self.deadline = self.began + patience
+        self.writes = writes
+        self._repeatable = repeatable or not writes
+        self._count = 0
+        self.is_ending = False
+        """Whether the end of the transaction was asked for: then nobody knows whether it counts."""
+
+    @property
+    def pause(self) -> float:
+        """The seconds to wait before the next attempt."""
+        return 0.002 * float(2**self._count)
+
+    def take(self, problem: Exception) -> None:
+        """Return if the work is worth another attempt; else raise what to tell."""
+        self._count += 1
+        if isinstance(problem, UnicodeEncodeError):
+            raise StoreError(
+                "the store cannot take half a character (a lone surrogate). To do: look for one in the names, the "
+                "model and the system prompt."
+            ) from None
+        if isinstance(problem, psycopg.DataError) and problem.sqlstate is None:
+            raise StoreError(
+                "PostgreSQL cannot take a NUL character (U+0000) in a text. To do: look for one in the names, the "
+                "title, the model and the system prompt."
+            ) from None
+        if isinstance(problem, psycopg_pool.PoolClosed):
+            raise StoreUnavailable(f"the database {self._name} was closed. To do: open it again.") from None
+        if not isinstance(problem, psycopg.Error):
+            raise problem
+        has_time = self._count < _MOST_ATTEMPTS and time.monotonic() < self.deadline
+        if isinstance(problem, _TURNED_AWAY):
+            if has_time:
+                return
+        elif _is_lost(problem):
+            self._take_lost(has_time)
+            return
+        elif isinstance(problem, errors.ReadOnlySqlTransaction):
+            self._outage.note_read_only()
+            raise self._outage.build_error() from None
+        elif isinstance(problem, errors.QueryCanceled):
+            raise StoreUnavailable(
+                f"the database {self._name} did not end a statement in time. To do: try again, and look for what keeps "
+                "it busy."
+            ) from None
+        elif isinstance(problem, _LACKS_TABLES):
+            raise StoreUnavailable(
+                f"the database {self._name} lacks tables of asides. To do: run `asides store migrate`."
+            ) from None
+        raise StoreError(
+            f"the database {self._name} failed: {type(problem).__name__} ({problem.sqlstate}). To do: check its log."
+        ) from None
+
+    def _take_lost(self, has_time: bool) -> None:
+        """The connection ended under the work, or was cut at its deadline."""
+        is_unknown = self.is_ending and not self._repeatable
+        if has_time and not is_unknown:
+            return
+        self._outage.note_down()
+        if is_unknown and self._outage.problem is not None:
+            raise StoreUnavailable(
+                f"the database {self._name} went away while it stored a change, and may or may not have stored it. To "
+                "do: look whether it has, and try again."
+            ) from None
+        raise self._outage.build_error() from None
+
+
+def _is_lost(problem: psycopg.Error) -> bool:
+    """Whether the connection is gone."""
+    return isinstance(problem, _LOST) or (
+        isinstance(problem, (psycopg.OperationalError, psycopg.InterfaceError))
+        and (problem.sqlstate is None or problem.sqlstate.startswith("08"))
+    )

@@ -1,0 +1,78 @@
+"""The URL of a PostgreSQL database: what is said of it in errors, and what of it is meant for us alone.
+
+`pgbouncer=true` in its query says that a pooler stands before the server and lends a connection for one transaction
+only. libpq does not know the word, so it is taken out. Not here: connections (postgres_pools).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from asides.values.errors import ConfigError
+
+_POOLER = "pgbouncer"
+_SCHEMES = ("postgresql", "postgres")
+_TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+
+
+class PostgresUrl(NamedTuple):
+    """A URL as libpq reads it, and what it says about the way there."""
+
+    conninfo: str
+    has_pooler: bool
+    """Whether a connection keeps nothing from one transaction to the next."""
+    name: str
+    """The server and the database, without user and password."""
+
+    def __repr__(self) -> str:
+        return f"PostgresUrl({self.name!r})"
+
+
+def is_postgres_url(place: object) -> bool:
+    """Whether a place to store things in is a PostgreSQL database, and no file."""
+    return isinstance(place, str) and place.partition("://")[0] in _SCHEMES and "://" in place
+
+
+def read_url(url: str) -> PostgresUrl:
+    """Read a URL. Raises ConfigError, without a password, for one that cannot be one."""
+    try:
+        parts = urlsplit(url)
+        name = describe_url(url)
+        pairs = parse_qsl(parts.query, keep_blank_values=True)
+    except ValueError:
+        raise ConfigError(
+            "the URL of the store cannot be read. To do: write it as postgresql://user@host:5432/name, and a mark in a "
+            "password as a percent code, such as %40 for @."
+        ) from None
+    if not is_postgres_url(url):
+        raise ConfigError(f"the store {name} is no PostgreSQL database. To do: write postgresql://user@host/name.")
+    said = [value.lower() for key, value in pairs if key == _POOLER]
+    if any(value not in _TRUE + _FALSE for value in said):
+        raise ConfigError(f"{_POOLER}= of the store {name} is neither true nor false. To do: write one of them.")
+    if said:
+        rest = urlencode([(key, value) for key, value in pairs if key != _POOLER], safe="/:,")
+        url = urlunsplit(parts._replace(query=rest))
+    return PostgresUrl(url, bool(said) and said[-1] in _TRUE, name)
+
+
+def describe_url(url: str) -> str:
+    """The server and the database of a URL, without user and password."""
+    parts = urlsplit(url)
+    hosts = parts.netloc.rpartition("@")[2]
+    return f"{hosts or 'localhost'}{parts.path}"
+
+
+def list_parameters(url: PostgresUrl, patience: float) -> dict[str, Any]:
+    """What every connection is opened with."""
+    parameters: dict[str, Any] = {
+        "autocommit": True,
+        "connect_timeout": max(2, int(patience)),
+        "application_name": "asides",
+    }
+    if url.has_pooler:
+        parameters["prepare_threshold"] = None
+    if "keepalives" not in url.conninfo:
+        # What stands between forgets connections that are silent for some minutes.
+        parameters["keepalives_idle"] = 60
+    return parameters

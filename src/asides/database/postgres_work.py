@@ -1,0 +1,150 @@
+"""Carry out work on one connection to PostgreSQL, as one transaction: for threads and for event loops.
+
+Where connections keep nothing between transactions, each one begins with its settings, in the same round trip. Not
+here: which connection it is, and what becomes of errors (postgres, postgres_attempts).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
+
+from asides.database import Queries, Query, QueryMany, QueryResult
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
+
+    from asides.database.postgres_attempts import Attempts
+
+_Result = TypeVar("_Result")
+
+
+def carry_out(
+    connection: Connection[Any], work: Queries[_Result], attempts: Attempts, settings: LiteralString | None
+) -> _Result:
+    """Carry out work in a thread. `settings`: a statement that holds for its transaction."""
+    attempts.is_ending = False
+    try:
+        query = next(work)
+        if isinstance(query, Query) and query.is_all:
+            attempts.is_ending = True
+            work.send(_execute_alone(connection, query, settings))
+            raise RuntimeError("a query that is all is followed by none.")
+        with connection.pipeline():
+            connection.execute(_choose_begin(attempts.writes))
+            if settings is not None:
+                connection.execute(settings)
+            first = _begin(connection, query)
+        # What is sent in one go has its results when it has ended.
+        result = _fetch(first)
+        while True:
+            query = work.send(result)
+            result = _execute(connection, query)
+    except StopIteration as end:
+        if connection.info.transaction_status:
+            attempts.is_ending = True
+            connection.execute("COMMIT")
+        value: _Result = end.value
+        return value
+    except BaseException:
+        if not connection.closed and connection.info.transaction_status:
+            connection.execute("ROLLBACK")
+        raise
+
+
+async def carry_out_async(
+    connection: AsyncConnection[Any], work: Queries[_Result], attempts: Attempts, settings: LiteralString | None
+) -> _Result:
+    """The same in an event loop."""
+    attempts.is_ending = False
+    try:
+        query = next(work)
+        if isinstance(query, Query) and query.is_all:
+            attempts.is_ending = True
+            work.send(await _execute_alone_async(connection, query, settings))
+            raise RuntimeError("a query that is all is followed by none.")
+        async with connection.pipeline():
+            await connection.execute(_choose_begin(attempts.writes))
+            if settings is not None:
+                await connection.execute(settings)
+            first = await _begin_async(connection, query)
+        result = await _fetch_async(first)
+        while True:
+            query = work.send(result)
+            result = await _execute_async(connection, query)
+    except StopIteration as end:
+        if connection.info.transaction_status:
+            attempts.is_ending = True
+            await connection.execute("COMMIT")
+        value: _Result = end.value
+        return value
+    except BaseException:
+        if not connection.closed and connection.info.transaction_status:
+            await connection.execute("ROLLBACK")
+        raise
+
+
+def _choose_begin(writes: bool) -> LiteralString:
+    return "BEGIN" if writes else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+def _execute_alone(connection: Connection[Any], query: Query, settings: LiteralString | None) -> QueryResult:
+    if settings is None:
+        return _execute(connection, query)
+    with connection.pipeline():
+        # What is sent in one go is one transaction.
+        connection.execute(settings)
+        cursor = _begin(connection, query)
+    return _fetch(cursor)
+
+
+async def _execute_alone_async(
+    connection: AsyncConnection[Any], query: Query, settings: LiteralString | None
+) -> QueryResult:
+    if settings is None:
+        return await _execute_async(connection, query)
+    async with connection.pipeline():
+        await connection.execute(settings)
+        cursor = await _begin_async(connection, query)
+    return await _fetch_async(cursor)
+
+
+def _execute(connection: Connection[Any], query: Query | QueryMany) -> QueryResult:
+    return _fetch(_begin(connection, query))
+
+
+async def _execute_async(connection: AsyncConnection[Any], query: Query | QueryMany) -> QueryResult:
+    return await _fetch_async(await _begin_async(connection, query))
+
+
+def _begin(connection: Connection[Any], query: Query | QueryMany) -> Cursor[Any]:
+    cursor = connection.cursor()
+    statement = _translate(query.postgres or query.sql)
+    if isinstance(query, Query):
+        return cursor.execute(statement, query.values)
+    cursor.executemany(statement, query.rows)
+    return cursor
+
+
+async def _begin_async(connection: AsyncConnection[Any], query: Query | QueryMany) -> AsyncCursor[Any]:
+    cursor = connection.cursor()
+    statement = _translate(query.postgres or query.sql)
+    if isinstance(query, Query):
+        return await cursor.execute(statement, query.values)
+    await cursor.executemany(statement, query.rows)
+    return cursor
+
+
+def _fetch(cursor: Cursor[Any]) -> QueryResult:
+    return QueryResult(cursor.fetchall() if cursor.description else [], cursor.rowcount)
+
+
+async def _fetch_async(cursor: AsyncCursor[Any]) -> QueryResult:
+    return QueryResult(await cursor.fetchall() if cursor.description else [], cursor.rowcount)
+
+
+@lru_cache(maxsize=512)
+def _translate(sql: str) -> LiteralString:
+    """The statement as psycopg takes it. Ours have no question mark but those for values."""
+    translated: Any = sql.replace("%", "%%").replace("?", "%s")
+    return translated  # type: ignore[no-any-return]

@@ -1,0 +1,97 @@
+"""Keys of a gateway with limits: what one may ask, how often, and for how much. The values that all of it shares.
+
+Not here: where keys are kept (key_store), what they spend (budget_store), how often they ask (rate_windows), and who
+asks (gateway/authenticate).
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Protocol
+
+import msgspec
+
+
+class KeyLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a key may do. None, or (): no limit of this kind."""
+
+    rpm: int | None = None
+    """Requests in a minute."""
+    tpm: int | None = None
+    """Tokens in a minute, sent and received."""
+    budget_day: Decimal | None = None
+    """US dollars in a day of UTC."""
+    budget_month: Decimal | None = None
+    """US dollars in a month of UTC."""
+    models: tuple[str, ...] = ()
+    """Patterns of the models it may ask: of names as a request has them, and of provider:model."""
+
+    @property
+    def has_rate(self) -> bool:
+        """Whether its requests or its tokens are counted by the minute."""
+        return self.rpm is not None or self.tpm is not None
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether its money is counted."""
+        return self.budget_day is not None or self.budget_month is not None
+
+
+class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A key as it is kept: without its secret. Times are seconds since 1970."""
+
+    id: str
+    """The part of the key that is no secret."""
+    digest: bytes
+    """The SHA-256 of the whole key."""
+    name: str
+    tenant: str = ""
+    """Whose state it shares; "": its own, which no other key sees."""
+    limits: KeyLimits = KeyLimits()
+    created: float = 0.0
+    expires: float | None = None
+    revoked: float | None = None
+    used: float | None = None
+    """When a request last had it, as far as that is recorded."""
+
+    def is_valid(self, now: float) -> bool:
+        """Whether it may be used at this time."""
+        return self.revoked is None and (self.expires is None or now < self.expires)
+
+    def __repr__(self) -> str:
+        return f"KeyRecord({self.id}, {self.name!r})"
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """A request that fits into the windows of its key, and is counted."""
+
+    requests_left: int | None = None
+    """The requests that fit now, after this one; None: they are not limited."""
+    tokens_left: int | None = None
+    """The tokens that fit now, after those of this request; None: they are not limited."""
+    tokens: int = 0
+    """The tokens that it was counted with: at most the limit."""
+    at: int = 0
+    """When it was counted by this process, in milliseconds of its own clock."""
+    shared_at: int | None = None
+    """When it was counted in Redis, in milliseconds of that clock; None if it was not."""
+
+
+class RateWindows(Protocol):
+    """Counts the requests and tokens of keys over the last minute. Used from one event loop. It never raises: a server
+    that does not answer costs no request, and each process counts for itself until it is back.
+    """
+
+    async def take(self, key_id: str, limits: KeyLimits, tokens: int) -> Taken | float:
+        """Count a request, with the tokens that it may use, if it fits. Returns the seconds until it may fit if it does
+        not, and counts nothing. `tokens` above `limits.tpm` fit only into an empty window.
+        """
+        ...
+
+    async def correct(self, key_id: str, taken: Taken, used: int) -> None:
+        """Count a request that was taken with the tokens that it used, in place of those that it was counted with."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connections."""
+        ...

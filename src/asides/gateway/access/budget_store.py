@@ -1,0 +1,161 @@
+"""What keys may still spend, in the database of a gateway: reserve before a provider is asked, settle when it is known.
+
+What is settled in a day or a month, and what requests under way have reserved, is never more than the budget. A
+reservation has a lease: that of a process which was killed ends, and the money is back. Each function is work for
+`Database.run`. Not here: what a request costs (relay/metered_use), and its lease while it lives (key_meter).
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from calendar import monthrange
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+import msgspec
+
+from asides.database import Queries, Query
+
+LEASE_SECONDS = 120.0
+"""How long a reservation counts without being renewed: as long as a killed process keeps money from others."""
+_KEPT_SECONDS = 3600.0
+"""How long a reservation is kept after its lease, so that a process which was only slow can still settle it."""
+
+
+class Reservation(msgspec.Struct, frozen=True):
+    """Money that a request under way may spend. In billionths of a US dollar."""
+
+    id: str
+    key: str
+    day: str
+    """The day of UTC that it was made on, and that it is settled on."""
+    amount: int
+
+
+class BudgetSpent(msgspec.Struct, frozen=True):
+    """A budget that a request does not fit into."""
+
+    period: Literal["day", "month"]
+    budget: int
+    left: int
+    """What neither is spent nor reserved, in billionths of a US dollar."""
+    resets: float
+    """When the next day or month begins, in seconds since 1970."""
+
+
+class Spending(msgspec.Struct, frozen=True):
+    """What a key has spent and reserved, in billionths of a US dollar."""
+
+    day: int = 0
+    month: int = 0
+    reserved: int = 0
+    """Of requests that are under way now, in this month."""
+
+
+def make_reservation(key_id: str, amount: int, now: float | None = None) -> Reservation:
+    """A reservation that is not made yet. Its id is its own, so that making it again changes nothing."""
+    return Reservation(secrets.token_hex(12), key_id, name_day(time.time() if now is None else now), amount)
+
+
+def name_day(now: float) -> str:
+    """The day of UTC."""
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")
+
+
+def find_reset(period: Literal["day", "month"], now: float) -> float:
+    """When the next day, or the next month, of UTC begins."""
+    today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    days = 1 if period == "day" else monthrange(today.year, today.month)[1] - today.day + 1
+    return (today + timedelta(days=days)).timestamp()
+
+
+# --- work on the database ---------------------------------------------------------------------------------------------
+
+_LOCK = "SELECT budget_day, budget_month FROM gateway_keys WHERE id = ? AND revoked IS NULL"
+_SUMS = """
+SELECT
+    (SELECT coalesce(sum(spent), 0) FROM gateway_spending WHERE key = ? AND day = ?),
+    (SELECT coalesce(sum(spent), 0) FROM gateway_spending WHERE key = ? AND day >= ? AND day <= ?),
+    (SELECT coalesce(sum(amount), 0) FROM gateway_reservations WHERE key = ? AND day = ? AND expires > ? AND id <> ?),
+    (SELECT coalesce(sum(amount), 0) FROM gateway_reservations
+        WHERE key = ? AND day >= ? AND day <= ? AND expires > ? AND id <> ?),
+    (SELECT count(*) FROM gateway_reservations WHERE key = ? AND expires <= ?)
+"""
+
+
+def reserve(reservation: Reservation, now: float, lease: float = LEASE_SECONDS) -> Queries[BudgetSpent | bool]:
+    """Make a reservation if it fits. True: it is made; False: the key is revoked or unknown.
+
+    The row of the key is locked first, so that those of one key come one after the other; other keys do not wait.
+    """
+    key, day = reservation.key, reservation.day
+    # Reading the sums is a statement of its own: it sees what those before it have written.
+    locked = yield Query(_LOCK, (key,), postgres=f"{_LOCK} FOR NO KEY UPDATE")
+    if locked.first is None:
+        return False
+    first, last, name = f"{day[:7]}-01", f"{day[:7]}-31", reservation.id
+    values = (key, day, key, first, last, key, day, now, name, key, first, last, now, name, key, now - _KEPT_SECONDS)
+    sums = (yield Query(_SUMS, values)).rows[0]
+    spent_day, spent_month, reserved_day, reserved_month, old = map(int, sums)
+    budgets = (
+        ("day", locked.first[0], spent_day + reserved_day),
+        ("month", locked.first[1], spent_month + reserved_month),
+    )
+    short: BudgetSpent | None = None
+    for period, budget, used in budgets:
+        if budget is not None and used + reservation.amount > budget:
+            # The month is said last: whoever waits for the day only would wait in vain.
+            short = BudgetSpent(period, budget, max(0, budget - used), find_reset(period, now))  # type: ignore[arg-type]
+    if short is not None:
+        return short
+    if old:
+        yield Query("DELETE FROM gateway_reservations WHERE key = ? AND expires <= ?", (key, now - _KEPT_SECONDS))
+    yield Query(
+        "INSERT INTO gateway_reservations (id, key, day, amount, expires) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (id) DO UPDATE SET expires = excluded.expires",
+        (name, key, day, reservation.amount, now + lease),
+    )
+    return True
+
+
+def renew(reservation_ids: list[str], now: float, lease: float = LEASE_SECONDS) -> Queries[None]:
+    """Prolong reservations of requests that are still under way."""
+    for name in sorted(reservation_ids):
+        yield Query("UPDATE gateway_reservations SET expires = ? WHERE id = ?", (now + lease, name))
+
+
+def settle(reservation: Reservation, spent: int) -> Queries[bool]:
+    """Replace a reservation with what was spent; 0 gives all of it back. False if that was done before: settling
+    again changes nothing.
+    """
+    gone = yield Query("DELETE FROM gateway_reservations WHERE id = ?", (reservation.id,))
+    if not gone.changed:
+        return False
+    if spent > 0:
+        yield Query(
+            "INSERT INTO gateway_spending (key, day, spent, requests) VALUES (?, ?, ?, 1) ON CONFLICT (key, day) "
+            "DO UPDATE SET spent = gateway_spending.spent + excluded.spent, requests = gateway_spending.requests + 1",
+            (reservation.key, reservation.day, spent),
+        )
+    return True
+
+
+def list_spending(now: float) -> Queries[dict[str, Spending]]:
+    """What each key has spent today and in this month, and what is reserved now. Keys without any are left out."""
+    day = name_day(now)
+    first, last = f"{day[:7]}-01", f"{day[:7]}-31"
+    spent = yield Query(
+        "SELECT key, sum(CASE WHEN day = ? THEN spent ELSE 0 END), sum(spent) FROM gateway_spending "
+        "WHERE day >= ? AND day <= ? GROUP BY key",
+        (day, first, last),
+    )
+    found = {key: Spending(int(today), int(month)) for key, today, month in spent.rows}
+    reserved = yield Query(
+        "SELECT key, sum(amount) FROM gateway_reservations WHERE day >= ? AND day <= ? AND expires > ? GROUP BY key",
+        (first, last, now),
+    )
+    for key, amount in reserved.rows:
+        before = found.get(key, Spending())
+        found[key] = msgspec.structs.replace(before, reserved=int(amount))
+    return found

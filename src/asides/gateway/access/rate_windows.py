@@ -1,0 +1,107 @@
+"""Windows of a minute for the limits of a key: the arithmetic that memory and Redis share, and `open_windows`.
+
+A window slides, and is kept as buckets of half a second. A bucket holds requests, tokens, and the time of its last
+request, and counts as a whole until that time is a minute old. So:
+
+- No minute, wherever it begins, sees more than the limit. The usual approximations let up to twice as much pass: two
+  buckets of a minute with a weight, where requests came in bursts, and GCRA, with bursts of the limit.
+- A request waits at most half a second longer than by an exact log; exactly as long where a bucket has one request.
+- A key takes at most 121 buckets, however high its limits are. A log takes an entry for each request.
+
+Tokens are reserved by an estimate, and corrected when the reply has ended: what was reserved too much is given back to
+its own bucket, and what was used beyond that counts from then on. An estimate above the limit itself reserves the whole
+limit: it waits for an empty window, not for ever. Not here: where windows are kept (memory_windows, redis_windows).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from asides.gateway.access import RateWindows
+    from asides.gateway.access.redis_link import RedisLink
+
+WINDOW_MS = 60_000
+BUCKET_MS = 500
+MOST_TOKENS = 10**12
+"""More than any limit; sums stay exact in the numbers of Lua."""
+
+
+class KeyWindow:
+    """The window of one key. Times are milliseconds of any one clock."""
+
+    __slots__ = ("_buckets",)
+
+    def __init__(self) -> None:
+        self._buckets: dict[int, list[int]] = {}
+        """Requests, tokens, and the time of the last request, by the number of the bucket."""
+
+    def take(self, now: int, rpm: int | None, tpm: int | None, tokens: int) -> tuple[int, int, int]:
+        """Take one request and its tokens. Returns the milliseconds to wait, 0 if they were taken; and what counts by
+        then: requests and tokens."""
+        self._drop_old(now)
+        buckets = self._buckets.values()
+        requests, counted = sum(bucket[0] for bucket in buckets), sum(bucket[1] for bucket in buckets)
+
+        def fits() -> bool:
+            return (rpm is None or requests < rpm) and (tpm is None or counted + tokens <= tpm)
+
+        if fits():
+            self.note(now, tokens)
+            return 0, requests + 1, counted + tokens
+        for bucket in sorted(buckets, key=lambda bucket: bucket[2]):
+            requests -= bucket[0]
+            counted -= bucket[1]
+            if fits():
+                return bucket[2] + WINDOW_MS - now, 0, 0
+        return WINDOW_MS, 0, 0  # A limit of 0.
+
+    def note(self, now: int, tokens: int, requests: int = 1) -> None:
+        """Count a request, whatever the limits are."""
+        bucket = self._buckets.setdefault(now // BUCKET_MS, [0, 0, now])
+        bucket[0] += requests
+        bucket[1] += tokens
+        bucket[2] = max(bucket[2], now)
+
+    def correct(self, now: int, at: int, taken: int, used: int) -> None:
+        """Correct the tokens that were taken at a time to those that were used."""
+        if used > taken:
+            self._drop_old(now)
+            self.note(now, used - taken, requests=0)
+        elif (bucket := self._buckets.get(at // BUCKET_MS)) is not None:
+            bucket[1] = max(bucket[1] + used - taken, 0)
+
+    def is_idle(self, now: int) -> bool:
+        """Whether nothing counts any more."""
+        self._drop_old(now)
+        return not self._buckets
+
+    def _drop_old(self, now: int) -> None:
+        current = now // BUCKET_MS
+        for number in [number for number, bucket in self._buckets.items() if bucket[2] + WINDOW_MS <= now]:
+            del self._buckets[number]
+        # A clock that went back: what it counted counts from now on, instead of for as long as it went back.
+        for number in [number for number in self._buckets if number > current]:
+            requests, tokens, _ = self._buckets.pop(number)
+            self.note(now, tokens, requests)
+
+
+def fit_tokens(tokens: int, tpm: int | None) -> int:
+    """The tokens that a request reserves: never more than the limit, nor fewer than none."""
+    return max(min(tokens, MOST_TOKENS if tpm is None else min(tpm, MOST_TOKENS)), 0)
+
+
+def count_left(limit: int | None, counted: int) -> int | None:
+    """What is left of a limit; None if there is none."""
+    return None if limit is None else max(limit - counted, 0)
+
+
+def open_windows(link: RedisLink | None) -> RateWindows:
+    """The windows of a gateway: those that instances share in Redis, or those of this process."""
+    if link is None:
+        from asides.gateway.access.memory_windows import MemoryWindows
+
+        return MemoryWindows()
+    from asides.gateway.access.redis_windows import RedisWindows
+
+    return RedisWindows(link)
