@@ -61,13 +61,6 @@ def wait_until_well(database: PostgresDatabase) -> None:
     assert database.problem is None
 
 
-def wait_until_left(server: PostgresServer) -> None:
-    until = time.monotonic() + 10
-    while server.count_sessions("") and time.monotonic() < until:
-        time.sleep(0.02)
-    assert server.count_sessions("") == 0
-
-
 def measure(work: Any) -> float:
     began = time.monotonic()
     with pytest.raises(StoreUnavailable, match="To do"):
@@ -280,15 +273,19 @@ def test_a_child_of_a_fork_has_connections_of_its_own(server: PostgresServer) ->
 
 
 def test_nothing_is_opened_before_it_is_needed_and_nothing_stays(server: PostgresServer) -> None:
-    wait_until_left(server)
+    url = server.create_database("unused", template="own")
     before = set(threading.enumerate())
-    database = PostgresDatabase(server.make_url("own"))
+    database = PostgresDatabase(url)
     assert set(threading.enumerate()) <= before
-    assert server.count_sessions("") == 0
+    assert server.count_sessions("", "unused") == 0
     database.run(count)
-    assert server.count_sessions("") == 1
+    assert server.count_sessions("", "unused") == 1
     database.close()
-    wait_until_left(server)
+    until = time.monotonic() + 10
+    while server.count_sessions("", "unused") and time.monotonic() < until:
+        time.sleep(0.02)
+    assert server.count_sessions("", "unused") == 0
+    server.drop_database("unused")
     assert not [thread.name for thread in threading.enumerate() if "asides-w" in thread.name]
 
 

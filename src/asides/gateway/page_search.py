@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from asides.database import Queries, Query
-from asides.gateway.page_tables import COLUMNS, FROM, NO_LIMIT, OWNED, PageConversation, read_row
+from asides.gateway.page_tables import COLUMNS, FROM, NO_LIMIT, OWNED, PageConversation, read_rows
 from asides.history.document import read_message
 from asides.values.errors import ConfigError
 
@@ -30,18 +30,14 @@ def search_page(tenant: str, search: str, before: int | None, limit: int) -> Que
     """The conversations of a tenant whose title, name or text has `search` in it, the latest changed first: those of
     which the last change is before this version.
     """
-    found: list[PageConversation] = []
+    found: list[tuple[Any, ...]] = []
     last = NO_LIMIT if before is None else before
     while True:
         rows, titled = yield from _list_conversations(tenant, search, last)
         said = yield from _find_said([row[0] for row in rows if row[0] not in titled], search)
-        for row in rows:
-            if row[0] in titled or row[0] in said:
-                found.append((yield from read_row(row)))
-                if len(found) == limit:
-                    return found
-        if len(rows) < _CONVERSATIONS_AT_ONCE:
-            return found
+        found += [row for row in rows if row[0] in titled or row[0] in said]
+        if len(found) >= limit or len(rows) < _CONVERSATIONS_AT_ONCE:
+            return (yield from read_rows(found[:limit]))
         last = rows[-1][8]
 
 

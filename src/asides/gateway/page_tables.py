@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -50,7 +51,7 @@ CREATE TABLE IF NOT EXISTS page_notes (
 """
 COLUMNS = """
     stored.id, page.id, stored.name, page.title, stored.model, page.model, page.target, page.thinking, stored.version,
-    stored.length, stored.created, stored.updated
+    stored.length, stored.created, stored.updated, page.held_until
 """
 FROM = "FROM conversations AS stored LEFT JOIN page_conversations AS page ON page.conversation = stored.id"
 # Conversations of the command line have no row here. They are of whoever runs it: the tenant without a key.
@@ -73,6 +74,8 @@ class PageConversation(msgspec.Struct, frozen=True):
     length: int
     created: float
     updated: float
+    held_until: float | None = None
+    """Until when a turn holds it, if it does not end before."""
 
 
 class PageSettings(msgspec.Struct, frozen=True):
@@ -109,7 +112,7 @@ def create(connection: Connection) -> None:
 def find(tenant: str, identifier: str) -> Queries[PageConversation | None]:
     """The conversation with this id, if it is this tenant's."""
     found = yield Query(f"SELECT {COLUMNS} {FROM} WHERE page.id = ? AND {OWNED}", (identifier, tenant))
-    return None if found.first is None else (yield from read_row(found.first))
+    return None if found.first is None else (yield from _read_row(found.first))
 
 
 def adopt(name: str, tenant: str, settings: PageSettings) -> Queries[str | None]:
@@ -180,10 +183,7 @@ def list_latest(tenant: str, before: int | None, limit: int) -> Queries[list[Pag
         f"SELECT {COLUMNS} {FROM} WHERE {OWNED} AND stored.version < ? ORDER BY stored.version DESC LIMIT ?",
         (tenant, NO_LIMIT if before is None else before, limit),
     )
-    listed: list[PageConversation] = []
-    for row in found.rows:
-        listed.append((yield from read_row(row)))
-    return listed
+    return (yield from read_rows(found.rows))
 
 
 # --- messages and notes -----------------------------------------------------------------------------------------------
@@ -245,9 +245,18 @@ def _digest(document: bytes) -> bytes:
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 
-def read_row(row: tuple[Any, ...]) -> Queries[PageConversation]:
-    """A row of `COLUMNS` as the page lists it."""
-    key, identifier, name, title, stored_model, model, target, thinking, version, length, created, updated = row
+def read_rows(rows: Iterable[tuple[Any, ...]]) -> Queries[list[PageConversation]]:
+    """Rows of `COLUMNS` as the page lists them."""
+    listed: list[PageConversation] = []
+    for row in rows:
+        conversation = yield from _read_row(row)
+        listed.append(conversation)
+    return listed
+
+
+def _read_row(row: tuple[Any, ...]) -> Queries[PageConversation]:
+    key, identifier, name, title, stored_model, model, target, thinking, version, length, *times = row
+    created, updated, held_until = times
     return PageConversation(
         key,
         identifier or "",
@@ -259,6 +268,7 @@ def read_row(row: tuple[Any, ...]) -> Queries[PageConversation]:
         length,
         created,
         updated,
+        held_until,
     )
 
 

@@ -59,7 +59,7 @@ async def handle_relayed(request: web.Request, service: Service) -> web.StreamRe
     method, path, query = request.method, url.raw_path, url.raw_query_string
     asks_first = is_preflight(method, request.headers)
     is_open = method == "HEAD" and path == "/"
-    identity = service.authenticator.identify(request.headers, query, is_open=is_open, is_preflight=asks_first)
+    identity = await service.authenticator.admit(request.headers, query, is_open=is_open, is_preflight=asks_first)
     headers = collect_headers(request)
     query = remove_key(query)
     refusal: RelayRefusal | None = None

@@ -20,12 +20,15 @@ from aiohttp import web
 
 from asides.gateway.access_log import AccessLog, flush_log
 from asides.gateway.drain import drain
+from asides.gateway.gateway_settings import GatewaySettings
 from asides.gateway.health import DRAINING
 from asides.gateway.listen import close_sockets, name_address, open_sockets
 from asides.gateway.metrics import Metrics, add_metrics, remove_folder
 from asides.gateway.reload_settings import LoadedSettings, Reloader, SettingsSource
 from asides.gateway.service import Service
+from asides.gateway.watcher import list_span_watchers
 from asides.gateway.web_app import make_app, make_runner
+from asides.telemetry.exporters import Telemetry, start_telemetry
 
 _log = logging.getLogger("asides.gateway")
 _BACKLOG = 1024
@@ -86,6 +89,8 @@ class _Process:
         service = Service(self._loaded.gateway, self._loaded.calls)
         metrics = Metrics(service)
         service.watchers += [metrics, *([AccessLog()] if service.settings.log != "off" else [])]
+        telemetry = start_gateway_telemetry(service.settings)
+        service.watchers += list_span_watchers()
         app = make_app(service)
         add_metrics(app, metrics)
         runner = make_runner(app)
@@ -107,6 +112,8 @@ class _Process:
             if reloading is not None:
                 reloading.cancel()
             await runner.cleanup()
+            if telemetry is not None:
+                await asyncio.to_thread(telemetry.close)
         flush_log()
         return 0
 
@@ -144,6 +151,18 @@ class _Process:
         if self._parent is not None and not os.read(self._parent, 1):
             remove_folder()
             _leave(1)
+
+
+def start_gateway_telemetry(settings: GatewaySettings) -> Telemetry | None:
+    """Turn telemetry on, if the settings and the variables of OpenTelemetry ask for it."""
+    if not settings.telemetry:
+        return None
+    return start_telemetry(
+        "asides-gateway",
+        content=settings.telemetry_content,
+        propagate=settings.trace_hosts,
+        tell=lambda text: _log.warning("%s", text),
+    )
 
 
 def _spare_the_collector() -> None:

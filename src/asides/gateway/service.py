@@ -11,6 +11,9 @@ import msgspec
 
 from asides.flows.build_call import CallBuilder
 from asides.gateway.access.key_cache import KeyCache
+from asides.gateway.access.rate_windows import open_windows
+from asides.gateway.access.redis_link import RedisLink
+from asides.gateway.access.revocations import listen
 from asides.gateway.authenticate import Authenticator
 from asides.gateway.gateway_database import open_database, prepare_database
 from asides.gateway.gateway_settings import GatewaySettings, check_address
@@ -53,6 +56,9 @@ class Service:
         self.keys = KeyCache(self.database, grace_seconds=settings.key_grace_seconds)
         if settings.store is None:
             self.keys.load()
+        self.redis = None if settings.redis is None else RedisLink(settings.redis)
+        self.windows = open_windows(self.redis)
+        """The requests and tokens of keys over the last minute."""
         self.authenticator = Authenticator(settings, self.keys)
         self.open_requests = 0
         """The requests under way."""
@@ -116,11 +122,15 @@ class Service:
             self._tasks += [] if preparing is None else [preparing]
             await self.keys.refresh()
         self._tasks.append(asyncio.create_task(self.keys.run()))
+        has_others = self.settings.store is not None or self.settings.workers > 1
+        listening = listen(self.redis, self.keys.on_revoked, has_others=has_others)
+        self._tasks += [] if listening is None else [listening]
 
     async def close(self) -> None:
         """Close the connections to providers, and the stores."""
         for task in self._tasks:
             task.cancel()
+        await self.windows.close()
         await self.keys.close()
         await self.transport.close()
         self.vault.close()

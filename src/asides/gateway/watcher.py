@@ -12,6 +12,7 @@ import msgspec
 
 from asides.relay.observer import RelayObserver
 from asides.relay.relay_request import RelayMode, RelayOutcome, RelayRequest
+from asides.telemetry.instrument import get_sources
 
 if TYPE_CHECKING:
     from asides.dialects.dialect import HttpRequest, ServedRequest
@@ -104,6 +105,15 @@ class ObserverGroup(RelayObserver):
     def see_events(self, events: Sequence[Event]) -> None:  # noqa: D102
         for each in self._observers:
             each.see_events(events)
+
+
+def list_span_watchers() -> list[RequestWatcher]:
+    """The watcher that makes spans of requests, if telemetry is on in this process."""
+    if (sources := get_sources()) is None:
+        return []
+    from asides.gateway.request_spans import RequestSpans  # It loads OpenTelemetry.
+
+    return [RequestSpans(*sources)]
 
 
 def begin_watching(watchers: Iterable[RequestWatcher], info: RequestInfo) -> RelayObserver | None:

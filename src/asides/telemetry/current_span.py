@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from contextvars import Token
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from ipaddress import ip_address
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
@@ -18,6 +17,7 @@ from opentelemetry.context import Context, attach, detach, get_current
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from asides.dialects.dialect import HttpRequest
+from asides.providers.credentials import is_loopback
 from asides.providers.provider import Target
 from asides.values.errors import ConfigError
 
@@ -70,10 +70,9 @@ class Propagation:
         """Whether the requests of a target carry the trace."""
         if self._word in ("all", "none"):
             return self._word == "all"
-        return bool(target.launches) or self._reaches_host(_find_host(target.base_url))
-
-    def _reaches_host(self, host: str) -> bool:
-        return _is_local(host) or any(fnmatchcase(host, pattern) for pattern in self._hosts)
+        if target.launches or is_loopback(target.base_url):
+            return True
+        return any(fnmatchcase(_find_host(target.base_url), pattern) for pattern in self._hosts)
 
     def inject(self, request: HttpRequest, context: Context) -> HttpRequest:
         """The request with the headers of a trace. Not with its baggage, which may hold anything."""
@@ -94,13 +93,3 @@ def _find_host(url: str) -> str:
         return urlsplit(url).hostname or ""
     except ValueError:
         return ""
-
-
-@lru_cache(maxsize=256)
-def _is_local(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

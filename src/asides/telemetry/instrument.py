@@ -6,19 +6,25 @@ Not here: exporters (exporters), which a program sets up as it likes, and the co
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from asides.flows.steps import Tracing
 from asides.values.errors import ConfigError
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import MeterProvider
-    from opentelemetry.trace import TracerProvider
+    from opentelemetry.metrics import Meter, MeterProvider
+    from opentelemetry.trace import Tracer, TracerProvider
 
     from asides.telemetry.current_span import Propagate
 
 SCOPE = "asides"
 """The name of the instrumentation."""
+
+
+class _Sources:
+    """Where spans and metrics come from, while telemetry is on."""
+
+    current: ClassVar[tuple[Tracer, Meter] | None] = None
 
 
 def instrument(
@@ -47,11 +53,17 @@ def instrument(
     tracer = trace.get_tracer(SCOPE, __version__, tracer_provider)
     meter = metrics.get_meter(SCOPE, __version__, meter_provider)
     Tracing.tracer = FlowSpans(tracer, ClientMetrics(meter), Propagation(propagate), content=content)
+    _Sources.current = tracer, meter
 
 
 def uninstrument() -> None:
     """Make no more spans and metrics. Those of flows under way end with them."""
-    Tracing.tracer = None
+    Tracing.tracer = _Sources.current = None
+
+
+def get_sources() -> tuple[Tracer, Meter] | None:
+    """What makes spans and metrics, for a gateway of this process; None while telemetry is off."""
+    return _Sources.current
 
 
 def is_installed() -> bool:

@@ -53,5 +53,11 @@ class GatewayTable(msgspec.Struct, frozen=True, kw_only=True):
     """After so much silence a stream gets a ping."""
     drain_seconds: Annotated[float, msgspec.Meta(ge=0)] = 30.0
     """How long replies under way may take to end after SIGTERM."""
+    telemetry: bool = True
+    """Send spans and metrics, where a variable of OpenTelemetry names a collector."""
+    telemetry_content: bool = False
+    """Write prompts, answers and calls into spans; thinking as far as `visibility.trace` allows."""
+    trace_hosts: tuple[str, ...] = ()
+    """Providers that are told of traces, as patterns of hosts. Those on this machine always are."""
     log: LogFormat = "text"
     """The format of the log."""
