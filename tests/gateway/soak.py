@@ -206,7 +206,7 @@ def proxy_running(folder: Path, ports: Sequence[int]) -> Generator[str]:
         text = text.replace(f"gateway-{number}:4242", f"127.0.0.1:{each}")
     place = folder / "nginx"
     place.mkdir(mode=0o755)
-    (place / "nginx.conf").write_text("daemon off;\n" + text.replace("/tmp/", f"{place}/"), encoding="utf-8")  # noqa: S108
+    (place / "nginx.conf").write_text("daemon off;\n" + text.replace("/tmp/", f"{place}/"), encoding="utf-8")
     with subprocess.Popen(
         [program, "-c", str(place / "nginx.conf"), "-p", str(place), "-e", "stderr"], stderr=subprocess.DEVNULL
     ) as process:
@@ -480,9 +480,7 @@ def soak(
                     log._requests.clear()
                     note(tally)
 
-                asyncio.run(
-                    lead_all(url, plan_talks(count, seed), tally, at_once=at_once, disturb=way, note=tell)
-                )
+                asyncio.run(lead_all(url, plan_talks(count, seed), tally, at_once=at_once, disturb=way, note=tell))
                 seconds = time.monotonic() - began
             logs = "".join(instance.log for instance in instances)
     return Soak(tally, model, refused, seconds, logs)
