@@ -141,11 +141,19 @@ def _create(area: str, path: Path) -> None:
         with SqliteVault(path) as vault:
             vault.read("", ("",))
     elif area == "gateway":
-        from asides.gateway.gateway_database import open_gateway_file
+        from asides.gateway.gateway_database import open_database
+        from asides.gateway.gateway_settings import GatewaySettings
 
-        database = open_gateway_file(path)
-        database.run(list_file_tables, writes=False)
-        database.close()
+        _use_once(open_database(GatewaySettings(folder=path.parent)))
+    else:
+        from asides.batch.ledger_tables import open_ledger_database
+
+        _use_once(open_ledger_database(str(path)))
+
+
+def _use_once(database: Database) -> None:
+    database.run(list_file_tables, writes=False)
+    database.close()
 
 
 class CreatedFile(SqliteDatabase):

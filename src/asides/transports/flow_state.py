@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from asides.agents.outputs.expected_output import ExpectedOutput, PartialOutput
     from asides.flows.fallback import ExchangeInOrder
     from asides.flows.recover import RecoveringExchange
-    from asides.transports.protocols import RecordStore
+    from asides.transports.protocols import RecordStore, UseMeter
 
 
 class FlowState(Generic[Whole]):
     """A running flow: its call, its result or failure, and its deadline."""
 
-    __slots__ = ("_deadline", "_failure", "_flow", "_total", "call", "output", "records", "whole")
+    __slots__ = ("_deadline", "_failure", "_flow", "_total", "call", "meter", "output", "records", "whole")
 
     def __init__(
         self,
@@ -51,6 +51,8 @@ class FlowState(Generic[Whole]):
             self.output = PartialOutput(expected, find_expected)
         self.records: RecordStore | None = None
         """The store of a relay."""
+        self.meter: UseMeter | None = None
+        """Counts what the caller of a relay uses; None: nobody does."""
         self.whole: Whole | None = None
         """The result, once the flow has returned."""
         self._failure: AsidesError | None = None

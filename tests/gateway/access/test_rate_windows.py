@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asides.gateway.access.memory_windows import MemoryWindows
 from asides.gateway.access.rate_windows import BUCKET_MS, WINDOW_MS, KeyWindow, count_left, fit_tokens, open_windows
+from asides.gateway.access.redis_link import RedisLink
 from asides.gateway.access.redis_windows import RedisWindows
-from asides.values.errors import ConfigError
 
 STEPS = st.lists(
     st.tuples(st.sampled_from((0, 1, 37, 499, 500, 900, 5_000, 20_000, 59_999, 60_000, 61_000)), st.integers(0, 60)),
@@ -134,6 +133,4 @@ def test_an_estimate_above_the_limit_takes_the_whole_limit() -> None:
 
 def test_windows_are_shared_if_there_is_a_server() -> None:
     assert isinstance(open_windows(None), MemoryWindows)
-    assert isinstance(open_windows("redis://127.0.0.1:1"), RedisWindows)
-    with pytest.raises(ConfigError, match=r"gateway\.redis"):
-        open_windows("http://127.0.0.1:1")
+    assert isinstance(open_windows(RedisLink("redis://127.0.0.1:1")), RedisWindows)

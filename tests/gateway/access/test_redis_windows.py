@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -182,10 +183,9 @@ def test_an_outage_under_load_is_counted_by_each_process_alone(own_server: Redis
 
     async def run() -> None:
         nonlocal slowest
-        instances = [
-            RedisWindows(RedisLink(own_server.url), count_failure=lambda n=n: count(n))  # type: ignore[misc]
-            for n in (0, 1)
-        ]
+        instances = [RedisWindows(RedisLink(own_server.url)) for _ in (0, 1)]
+        for number, windows in enumerate(instances):
+            windows.link.on_failure = partial(count, number)
         is_over = False
 
         async def ask(number: int) -> None:

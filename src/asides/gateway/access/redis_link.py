@@ -12,6 +12,7 @@ import hashlib
 import logging
 import re
 import ssl
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -106,6 +107,8 @@ class RedisLink:
         """The server, without user and password."""
         self.is_up = True
         """Whether it answered the last time; True before the first."""
+        self.on_failure: Callable[[], None] = lambda: None
+        """Called for every check of a limit that a process had to make alone."""
         self._connection: AbstractConnection | None = None
         self._orders: list[_Order] = []
         self._sending: asyncio.Task[None] | None = None

@@ -8,6 +8,7 @@ Without Redis the cache of keys finds out by itself, from the database. Not here
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import time
 from collections.abc import Callable
@@ -28,6 +29,8 @@ from asides.gateway.access.redis_link import (
 
 if TYPE_CHECKING:
     from redis.asyncio.client import PubSub
+
+_log = logging.getLogger("asides.gateway")
 
 CHANNEL = f"{PREFIX}revoked"
 REVOKED_KEY = f"{PREFIX}{{revoked}}"
@@ -68,6 +71,19 @@ def publish_revocation(redis_url: str, key_id: str) -> int:
     finally:
         with suppress(RedisError, OSError):
             client.close()
+
+
+def listen(link: RedisLink | None, on_revoked: Callable[[str], None], *, has_others: bool) -> asyncio.Task[None] | None:
+    """Listen for revoked keys in a task of its own; None without Redis. `has_others`: whether other processes serve the
+    same keys, so that whoever runs them should know what they do not share."""
+    if link is not None:
+        return asyncio.get_running_loop().create_task(Revocations(link, on_revoked).run())
+    if has_others:
+        _log.warning(
+            "there is no Redis: each process counts the limits of keys for itself, and a revoked key is refused when "
+            "the keys are read again, within seconds. To do: set gateway.redis, unless that is what you want."
+        )
+    return None
 
 
 class Revocations:
