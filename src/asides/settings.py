@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
@@ -35,6 +36,7 @@ from asides.settings_files import (
 from asides.values.error_words import suggest_name
 from asides.values.errors import ConfigError, InvalidThinking
 from asides.values.gateway_table import GatewayTable
+from asides.values.mask_url import MaskedStruct, show_value
 from asides.values.notices import Notice
 from asides.values.thinking import Thinking, read_thinking
 from asides.values.visibility import Visibility
@@ -45,8 +47,6 @@ _OTHER_VARIABLES = frozenset(
     {FILE_VARIABLE, STAGE_VARIABLE, "ASIDES_DEBUG", "ASIDES_GATEWAY_KEY", "ASIDES_RELAY_KEY", "ASIDES_STATE"}
 )
 """Variables of ours that are no settings."""
-_URLS = ("store", "gateway.redis")
-"""Settings that may hold a password."""
 _ROWS = "providers"
 _NAMES = ("aliases", "templates", "routes")
 _TABLES = (_ROWS, *_NAMES, MCP_TABLES)
@@ -75,7 +75,7 @@ class Timeouts(msgspec.Struct, frozen=True):
     total: Seconds | None = None
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class Settings(MaskedStruct, frozen=True, kw_only=True):
     """All settings, resolved. Each has a variable, ASIDES_ and its name in capitals, such as ASIDES_TIMEOUTS_IDLE."""
 
     model: str | None = None
@@ -141,26 +141,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return self.origins.get(name, "default")
 
     def entries(self) -> Iterator[tuple[str, Any, str]]:
-        """Every setting as (name, value, origin), for display."""
+        """Every setting as (name, value, origin), for display: without passwords."""
         for name in SETTINGS:
-            yield name, self.show(name), self.origin(name)
-
-    def show(self, name: str) -> Any:
-        """The value of a setting, for display: without the password of a URL."""
-        first, _, second = name.partition(".")
-        value = getattr(self, first)
-        value = getattr(value, second) if second else value
-        if name in _URLS and value is not None:
-            from asides.values.mask_url import mask_url
-
-            return mask_url(value)
-        return value
-
-    def __repr__(self) -> str:
-        if self.store is None:
-            return super().__repr__()
-        shown = msgspec.structs.replace(self, store=None)
-        return super(Settings, shown).__repr__().replace("store=None", f"store={self.show('store')!r}", 1)
+            yield name, show_value(attrgetter(name)(self)), self.origin(name)
 
     def resolve_model(self, model: str) -> str:
         """The model that an alias names; any other name as it is."""

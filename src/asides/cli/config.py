@@ -31,7 +31,7 @@ from asides.providers.key_file import locate_key
 from asides.settings import GROUPS, Settings, is_harmless
 from asides.settings_files import FILE_NAME, FILE_VARIABLE, find_config_folder
 from asides.values.errors import ConfigError
-from asides.values.mask_url import mask_url
+from asides.values.mask_url import show_value
 from asides.values.notices import escape_controls
 
 # How many words each action takes.
@@ -135,7 +135,7 @@ def _list_paths() -> list[tuple[str, str | None, bool]]:
 
 def _trust(arguments: Namespace, terminal: Terminal) -> int:
     file = read_file_here()
-    allowed = [f"{name} = {escape_controls(repr(_mask(value)))}" for name, value in _list_values(file.document)]
+    allowed = [f"{name} = {escape_controls(repr(show_value(value)))}" for name, value in _list_values(file.document)]
     terminal.print_info(f"{file.place} (SHA-256 {file.digest[:16]}…) could then set:")
     for line in allowed or ["nothing more than it sets already"]:
         terminal.print_info(f"  {line}")
@@ -145,10 +145,6 @@ def _trust(arguments: Namespace, terminal: Terminal) -> int:
     record = trust(os.environ, file)
     terminal.print_info(f"trusted until it changes; recorded in {record}. `asides config untrust` takes it back.")
     return Exit.DONE
-
-
-def _mask(value: Any) -> Any:
-    return mask_url(value) if isinstance(value, str) and "://" in value else value
 
 
 def _confirm(terminal: Terminal) -> bool:

@@ -9,12 +9,14 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+from asides.values.mask_url import MaskedStruct
+
 LogFormat: TypeAlias = Literal["text", "json", "off"]
 _LAST_PORT = 65535
 _MOST_WORKERS = 256
 
 
-class GatewayTable(msgspec.Struct, frozen=True, kw_only=True):
+class GatewayTable(MaskedStruct, frozen=True, kw_only=True):
     """The settings of `asides serve`. Its keys are never in here: only where they are."""
 
     host: str = "127.0.0.1"
@@ -63,11 +65,3 @@ class GatewayTable(msgspec.Struct, frozen=True, kw_only=True):
     """Providers that are told of traces, as patterns of hosts. Those on this machine always are."""
     log: LogFormat = "text"
     """The format of the log."""
-
-    def __repr__(self) -> str:
-        if self.redis is None:
-            return super().__repr__()
-        from asides.values.mask_url import mask_url
-
-        shown = msgspec.structs.replace(self, redis=None)
-        return super(GatewayTable, shown).__repr__().replace("redis=None", f"redis={mask_url(self.redis)!r}", 1)

@@ -1,4 +1,4 @@
-"""`mask_url`: the URL of a server as it may be shown, without its password.
+"""`mask_url`: the URL of a server as it may be shown, without its password; and structs that hold one.
 
 A URL that is written wrongly is masked all the more: what might be a password is never shown.
 """
@@ -6,7 +6,10 @@ A URL that is written wrongly is masked all the more: what might be a password i
 from __future__ import annotations
 
 import re
+from typing import Any
 from urllib.parse import unquote_plus
+
+import msgspec
 
 _MASK = "***"
 _SECRET = re.compile(r"pass(word|wd|phrase)|secret|token|^pwd$", re.IGNORECASE)
@@ -31,3 +34,16 @@ def mask_url(url: str) -> str:
 def _mask_pair(pair: str) -> str:
     name, equals, _ = pair.partition("=")
     return f"{name}={_MASK}" if equals and _SECRET.search(unquote_plus(name)) else pair
+
+
+def show_value(value: Any) -> Any:
+    """The value as it may be shown: a URL without its password, anything else as it is."""
+    return mask_url(value) if isinstance(value, str) and "://" in value else value
+
+
+class MaskedStruct(msgspec.Struct, frozen=True):
+    """A struct that may hold URLs with passwords, which its repr does not show."""
+
+    def __repr__(self) -> str:
+        fields = (f"{name}={show_value(getattr(self, name))!r}" for name in self.__struct_fields__)
+        return f"{type(self).__name__}({', '.join(fields)})"
