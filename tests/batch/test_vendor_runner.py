@@ -244,9 +244,7 @@ def test_a_provider_without_batches_is_refused_with_what_to_do(ledger: Database)
 
 
 @for_each_vendor
-def test_a_lost_answer_to_the_creation_creates_no_second_batch(
-    stage: OpenStage, database: Database, kind: str
-) -> None:
+def test_a_lost_answer_to_the_creation_creates_no_second_batch(stage: OpenStage, database: Database, kind: str) -> None:
     opened = stage(answer, batches=BatchScript(seconds=0.2, lost_creations=1, list_seconds=0.1))
     plan, own = plan_batch(MODELS[kind], opened.url)
     job = run_batch(database, load_questions(database, plan, ["one", "two"]), plan, own)
@@ -357,9 +355,7 @@ def test_cancelling_cancels_at_the_vendor_and_keeps_what_was_answered(
         assert_paid_once(opened)
 
 
-def test_a_batch_that_was_cancelled_elsewhere_is_not_paid_for_again_unasked(
-    stage: OpenStage, ledger: Database
-) -> None:
+def test_a_batch_that_was_cancelled_elsewhere_is_not_paid_for_again_unasked(stage: OpenStage, ledger: Database) -> None:
     opened = stage(answer, batches=BatchScript(seconds=1.0))
     plan, own = plan_batch(MODELS["messages"], opened.url)
 
@@ -397,9 +393,7 @@ def run_process(folder: Path, **given: Any) -> int:
 
 
 @pytest.mark.parametrize("kind", list(_CREATE))
-def test_a_process_that_is_killed_anywhere_pays_for_nothing_twice(
-    stage: OpenStage, tmp_path: Path, kind: str
-) -> None:
+def test_a_process_that_is_killed_anywhere_pays_for_nothing_twice(stage: OpenStage, tmp_path: Path, kind: str) -> None:
     """Killed before the creation, after it, while watching, while fetching and while writing; then run to the end."""
     opened = stage(answer, batches=BatchScript(seconds=0.1))
     plan, _ = plan_batch(MODELS[kind], opened.url)
