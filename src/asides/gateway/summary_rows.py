@@ -87,7 +87,7 @@ class EndedRequest(msgspec.Struct, frozen=True, gc=False):
     def collect(info: RequestInfo, end: RequestEnd, times: dict[str, float]) -> EndedRequest:
         """What is to be kept of a request. Fast: a request waits for it."""
         outcome = end.outcome
-        first = (info.id, info.at, info.key, info.tenant, info.client, info.dialect, info.method, info.path)
+        first = (info.id, info.at, info.key_id, info.tenant, info.client, info.dialect, info.method, info.path)
         last = (end.seconds, end.status, end.how, times)
         if outcome is None:
             return EndedRequest(*first, *last)
