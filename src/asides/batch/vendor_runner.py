@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 from collections.abc import Callable
 from functools import partial
@@ -23,6 +24,7 @@ from asides.batch.vendor_forms import VendorStatus
 from asides.batch.vendor_ledger import VendorBatch
 from asides.batch.vendor_requests import VendorTarget, send
 from asides.batch.write_vendor_results import fail_all, read_outcomes, write_results
+from asides.providers.batch_facts import BATCH_PRICE
 from asides.values.errors import AsidesError, NotFound, Overloaded, ProviderError, RateLimited, TransportError
 
 _log = logging.getLogger("asides")
@@ -62,8 +64,7 @@ def _fit_limits(limits: RunLimits) -> RunLimits:
 
 def _weigh(weigh: Callable[[bytes], Weight], request: bytes) -> Weight:
     weight = weigh(request)
-    # The vendors of these batches all have the same price: half (providers/batch_facts).
-    return msgspec.structs.replace(weight, bound=-(-weight.bound // 2))
+    return msgspec.structs.replace(weight, bound=math.ceil(weight.bound * BATCH_PRICE))
 
 
 class VendorRun:
