@@ -128,6 +128,10 @@ class BatchJob:
         """Let requests wait again whose owners have ended; returns how many are still claimed by somebody."""
         return await wait_for_store(lambda: self.database.run_async(lambda: self.ledger.return_ended(has_ended)))
 
+    async def count_sent(self) -> int:
+        """The requests that are in batches of a vendor."""
+        return await wait_for_store(lambda: self.database.run_async(self.ledger.count_sent, writes=False))
+
     def _note(self, record: BatchRecord) -> None:
         self.record = record
         if self._on_record is not None:

@@ -132,6 +132,12 @@ class _LiveRun:
         if is_out_of_money and not claimed:
             self._job.is_out_of_money = True
             return False
+        if not claimed and (sent := await self._job.count_sent()):
+            self._job.error = ConfigError(
+                f"{sent} requests are in batches of a vendor and are paid for. To do: run the batch with --via vendor "
+                '(via="vendor") to get their answers.'
+            )
+            return False
         self._look_at = self._loop.time() + (_LOOK_SECONDS if claimed else 0.0)
         return True
 
