@@ -77,7 +77,7 @@ THEMES = {
         "Conversations",
         "Histories that can always be sent. [Conversations](../conversations.md) is the guide, and [Repair a stuck "
         "conversation](../doctor.md) that of histories that cannot.",
-        ("asides.conversations.", "asides.history."),
+        ("asides.conversations.", "asides.database", "asides.history."),
     ),
     "errors": Theme(
         "Errors",

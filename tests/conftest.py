@@ -162,6 +162,15 @@ def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
     postgres_server.drop_database(name)
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def store_place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where an empty store of the test's own is, once in a file and once on a server: see tests/stores.py."""
+    if request.param == "sqlite":
+        return str(tmp_path / "conversations.db")
+    url: str = request.getfixturevalue("postgres_url")
+    return url
+
+
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[RedisServer]:
     """A running Redis server, for tests that share it."""

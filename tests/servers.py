@@ -148,10 +148,11 @@ class PostgresServer:
 
 
 class RedisServer:
-    """A Redis server that keeps nothing on disk."""
+    """A Redis server that keeps nothing on disk. `options`: of its command line."""
 
-    def __init__(self) -> None:
+    def __init__(self, *options: str) -> None:
         self.port = find_free_port()
+        self._options = options
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -162,6 +163,7 @@ class RedisServer:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         words = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+        words += self._options
         self._process = subprocess.Popen([find_redis(), *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         _wait_for_port(self.port, self._process)
 
@@ -171,6 +173,16 @@ class RedisServer:
 
         with redis.Redis.from_url(self.url) as client:
             client.flushall()
+
+    def hang(self) -> None:
+        """Let it keep its connections and answer nothing."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let it answer again."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
         """Kill it."""

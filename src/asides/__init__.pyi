@@ -11,6 +11,11 @@ from asides.agents.tools.function_tool import ToolLike as ToolLike
 from asides.agents.tools.function_tool import tool as tool
 from asides.aio import AsyncClient as AsyncClient
 from asides.aio import AsyncStream as AsyncStream
+from asides.batch.batch_status import BatchStatus as BatchStatus
+from asides.batch.batches import AsyncBatch as AsyncBatch
+from asides.batch.batches import Batch as Batch
+from asides.batch.check_rows import BatchCheck as BatchCheck
+from asides.batch.join_results import BatchResult as BatchResult
 from asides.client import Client as Client
 from asides.client import Stream as Stream
 from asides.client import ask as ask
@@ -21,6 +26,7 @@ from asides.conversations.async_ import AsyncConversation as AsyncConversation
 from asides.conversations.async_ import AsyncConversationStream as AsyncConversationStream
 from asides.conversations.store import Store as Store
 from asides.conversations.store import StoreConflict as StoreConflict
+from asides.conversations.store.postgres_store import PostgresStore as PostgresStore
 from asides.conversations.store.sqlite import SqliteStore as SqliteStore
 from asides.conversations.sync import Conversation as Conversation
 from asides.conversations.sync import ConversationStream as ConversationStream
@@ -51,6 +57,8 @@ from asides.providers.provider import Quirks as Quirks
 from asides.providers.provider import ReplayRule as ReplayRule
 from asides.settings import Settings as Settings
 from asides.settings import load_settings as load_settings
+from asides.telemetry.instrument import instrument as instrument
+from asides.telemetry.instrument import uninstrument as uninstrument
 from asides.transports.answers import Answers as Answers
 from asides.transports.answers import AsyncAnswers as AsyncAnswers
 from asides.transports.run_stream import AsyncRunStream as AsyncRunStream
@@ -154,6 +162,7 @@ __all__ = [
     "AsidesError",
     "AsyncAgent",
     "AsyncAnswers",
+    "AsyncBatch",
     "AsyncClient",
     "AsyncConversation",
     "AsyncConversationStream",
@@ -162,6 +171,10 @@ __all__ = [
     "AuthError",
     "BadArguments",
     "BadRequest",
+    "Batch",
+    "BatchCheck",
+    "BatchResult",
+    "BatchStatus",
     "Capabilities",
     "Client",
     "ConfigError",
@@ -198,6 +211,7 @@ __all__ = [
     "Overloaded",
     "PartArrived",
     "PartialJson",
+    "PostgresStore",
     "ProbeFinding",
     "ProbeReport",
     "ProbeStep",
@@ -279,6 +293,7 @@ __all__ = [
     "explain",
     "find_provider",
     "fold",
+    "instrument",
     "list_providers",
     "load_settings",
     "probe",
@@ -290,5 +305,6 @@ __all__ = [
     "system",
     "tool",
     "ui",
+    "uninstrument",
     "user",
 ]

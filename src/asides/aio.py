@@ -22,7 +22,7 @@ from asides.values.visibility import Visibility, read_visibility
 if TYPE_CHECKING:
     from asides.flows.call import Call
     from asides.flows.compact_history import CompactedHistory
-    from asides.flows.many import Batch, OnProgress
+    from asides.flows.many import OnProgress, OpenQuestions
     from asides.flows.probe.plan_probe import ProbeOptions
     from asides.flows.probe.probe_report import ProbeReport, ProbeStep
     from asides.transports.answers import AsyncAnswers
@@ -109,16 +109,16 @@ class AsyncClient:
         A prompt that fails costs no other prompt its reply. Prompts are taken as they can be asked, so a generator may
         have no end. `on_progress` gets a `Progress` after each. What is wrong with all of them is raised at once.
         """
-        from asides.flows.many import Batch, check_prompts
+        from asides.flows.many import OpenQuestions, check_prompts
 
-        return self._answer(model, prompts, options, Batch(concurrency, on_progress, check_prompts(prompts)))
+        return self._answer(model, prompts, options, OpenQuestions(concurrency, on_progress, check_prompts(prompts)))
 
     def _answer(
         self,
         model: ModelLike | None,
         prompts: Iterable[PromptLike] | AsyncIterable[PromptLike] | None,
         options: Options,
-        batch: Batch,
+        batch: OpenQuestions,
         *,
         ends_transport: bool = False,
     ) -> AsyncAnswers:
@@ -132,6 +132,10 @@ class AsyncClient:
             return AsyncAnswers(later, self._transport, batch, ends_transport=ends_transport)
         calls = prepare_calls(builder, model, prompts, options)
         return AsyncAnswers(calls, self._transport, batch, ends_transport=ends_transport)
+
+    async def answer(self, build: Callable[[CallBuilder], Call]) -> Reply[Any]:
+        """The whole reply to the call that `build` builds. A batch calls this."""
+        return await AsyncStream(build(self._call_builder), self._transport).drain()
 
     def run(self, begin: Callable[[CallBuilder], RunState[Output]]) -> AsyncRunStream[Output]:
         """The events of an agent's run through this client; `begin` creates the run. `AsyncAgent` calls this."""
@@ -223,9 +227,9 @@ def ask_many(
     **options: Unpack[Options],
 ) -> AsyncAnswers:
     """Ask many prompts, some at once, through a client that is closed with them: see `AsyncClient.ask_many`."""
-    from asides.flows.many import Batch, check_prompts
+    from asides.flows.many import OpenQuestions, check_prompts
 
-    batch = Batch(concurrency, on_progress, check_prompts(prompts))
+    batch = OpenQuestions(concurrency, on_progress, check_prompts(prompts))
     return _open_client()._answer(model, prompts, options, batch, ends_transport=True)
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import asides
+from asides.batch.batch_rows import Question, read_row
 from asides.cli.answer_rows import AnswerFile, encode_row, is_answered
-from asides.cli.question_rows import Question, read_row
 from asides.cli.terminal import Terminal, open_terminal
 
 

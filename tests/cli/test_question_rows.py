@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import asides
-from asides.cli.question_rows import count_questions, open_questions, read_row
+from asides.batch.batch_rows import read_row
+from asides.cli.question_rows import count_questions, open_questions
 
 
 def read(row: Any) -> Any:

@@ -13,6 +13,7 @@ import pytest
 import asides
 from asides.conversations.async_ import AsyncConversation
 from asides.conversations.store import StoreConflict
+from asides.conversations.store.database_store import DatabaseStore
 from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
 from asides.database import StoreError
@@ -25,24 +26,25 @@ from asides.values.thinking import Thought
 from asides.values.tools import Tool
 from asides.values.usage import Usage
 from tests.conversations.both_shells import KEY, PLAIN, Shell, both_shells, dialogue, each_model, options
+from tests.stores import open_place
 
 TOOL = Tool("look_up", "Look it up.", {"type": "object", "properties": {"n": {"type": "integer"}}})
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqliteStore]:
-    with SqliteStore(tmp_path / "store.db") as opened:
+def store(store_place: str) -> Iterator[DatabaseStore]:
+    with open_place(store_place) as opened:
         yield opened
 
 
-def kept(store: SqliteStore, name: str) -> list[tuple[str, str]]:
+def kept(store: DatabaseStore, name: str) -> list[tuple[str, str]]:
     found = store.load(name)
     return [] if found is None else dialogue(found.messages)
 
 
 @both_shells
 def test_a_turn_is_in_the_store_before_its_answer_is_handed_out(
-    shell: Shell, stage: OpenStage, store: SqliteStore
+    shell: Shell, stage: OpenStage, store: DatabaseStore
 ) -> None:
     theatre = stage(Say(thinking="plan", text="First."), Say(text="Second."))
     chat = shell.kind(PLAIN, system="Be brief.", store=store, name="talk", **options(PLAIN, theatre))
@@ -78,7 +80,7 @@ def test_readable_thinking_is_in_the_file_only_when_it_is_to_be_kept(
 
 
 def test_the_settings_say_whether_thinking_is_kept(
-    stage: OpenStage, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    stage: OpenStage, store: DatabaseStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     theatre = stage(Say(thinking="canary", text="42"))
     settings = load_settings({"ASIDES_KEEP_THINKING": "yes"}, files=[])
@@ -97,7 +99,7 @@ def test_the_settings_say_whether_thinking_is_kept(
 
 
 @both_shells
-def test_two_that_talk_in_turns_hear_each_other(shell: Shell, stage: OpenStage, store: SqliteStore) -> None:
+def test_two_that_talk_in_turns_hear_each_other(shell: Shell, stage: OpenStage, store: DatabaseStore) -> None:
     theatre = stage(lambda request: Say(text=f"answer {len(request.prompt.messages)}"))
     mine, theirs = (shell.kind(PLAIN, store=store, name="talk", **options(PLAIN, theatre)) for _ in range(2))
     shell.ask(mine, "one")
@@ -108,7 +110,7 @@ def test_two_that_talk_in_turns_hear_each_other(shell: Shell, stage: OpenStage, 
     assert mine.usage == Usage(12, 6, 0, None, 18)
 
 
-def test_what_others_said_meanwhile_stands_where_it_was_said(stage: OpenStage, store: SqliteStore) -> None:
+def test_what_others_said_meanwhile_stands_where_it_was_said(stage: OpenStage, store: DatabaseStore) -> None:
     theatre = stage(Say(text="slow words", piece=2))
     mine, theirs = (Conversation(PLAIN, store=store, name="talk", base_url=theatre.url) for _ in range(2))
     mine.ask("one")
@@ -127,7 +129,7 @@ def test_what_others_said_meanwhile_stands_where_it_was_said(stage: OpenStage, s
     assert [text for role, text in dialogue(mine) if role == "user"] == ["one", "three"]
 
 
-def test_changes_of_what_others_changed_are_refused(store: SqliteStore) -> None:
+def test_changes_of_what_others_changed_are_refused(store: DatabaseStore) -> None:
     mine = Conversation(PLAIN, store=store, name="talk", messages=["one", assistant("One.")])
     theirs = Conversation(PLAIN, store=store, name="talk")
     theirs.extend(["two", assistant("Two.")])
@@ -144,7 +146,7 @@ def test_changes_of_what_others_changed_are_refused(store: SqliteStore) -> None:
     assert not theirs.refresh()
 
 
-def test_one_that_others_deleted_says_so(stage: OpenStage, store: SqliteStore) -> None:
+def test_one_that_others_deleted_says_so(stage: OpenStage, store: DatabaseStore) -> None:
     theatre = stage(Say(text="hi"))
     chat = Conversation(PLAIN, store=store, name="talk", messages=["one", assistant("One.")], base_url=theatre.url)
     store.delete("talk")
@@ -155,7 +157,7 @@ def test_one_that_others_deleted_says_so(stage: OpenStage, store: SqliteStore) -
     assert len(kept(store, "other")) == 4
 
 
-def test_changes_are_kept_and_cost_stays_counted(stage: OpenStage, store: SqliteStore) -> None:
+def test_changes_are_kept_and_cost_stays_counted(stage: OpenStage, store: DatabaseStore) -> None:
     theatre = stage(Say(text="hi"))
     chat = Conversation(PLAIN, store=store, name="talk", base_url=theatre.url)
     chat.ask("one")
@@ -174,7 +176,7 @@ def test_changes_are_kept_and_cost_stays_counted(stage: OpenStage, store: Sqlite
     assert (other.model, other.system) == ("openai-compatible:other", "Be long.")
 
 
-def test_what_stands_above_it_is_changed_only_by_who_means_to(stage: OpenStage, store: SqliteStore) -> None:
+def test_what_stands_above_it_is_changed_only_by_who_means_to(stage: OpenStage, store: DatabaseStore) -> None:
     theatre = stage(Say(text="hi"))
     first = Conversation(PLAIN, system="Be brief.", store=store, name="talk", base_url=theatre.url)
     first.ask("one")
@@ -192,7 +194,7 @@ def test_what_stands_above_it_is_changed_only_by_who_means_to(stage: OpenStage, 
     assert store.names() == ("talk",)
 
 
-def test_a_fork_with_a_name_is_kept_under_it_and_one_without_is_not(store: SqliteStore) -> None:
+def test_a_fork_with_a_name_is_kept_under_it_and_one_without_is_not(store: DatabaseStore) -> None:
     chat = Conversation(PLAIN, store=store, name="talk", messages=["one", assistant("One.")])
     chat.fork().append("nowhere")
     branch = chat.fork(1, name="branch")
@@ -204,13 +206,13 @@ def test_a_fork_with_a_name_is_kept_under_it_and_one_without_is_not(store: Sqlit
         chat.fork(name="branch")
 
 
-def test_without_a_name_it_gets_one_of_its_own(store: SqliteStore) -> None:
+def test_without_a_name_it_gets_one_of_its_own(store: DatabaseStore) -> None:
     first, second = (Conversation(PLAIN, store=store, messages=["one"]) for _ in range(2))
     assert first.name != second.name
     assert set(store.names()) == {first.name, second.name}
 
 
-def test_messages_are_for_one_that_is_not_there_yet(store: SqliteStore) -> None:
+def test_messages_are_for_one_that_is_not_there_yet(store: DatabaseStore) -> None:
     Conversation(PLAIN, store=store, name="talk", messages=["one"])
     with pytest.raises(ConfigError, match="in the store already"):
         Conversation(PLAIN, store=store, name="talk", messages=["one"])
@@ -240,7 +242,7 @@ def test_an_answer_that_cannot_be_kept_is_not_lost_and_not_half_kept(
         assert dialogue(chat)[2:] == [("user", "two"), ("assistant", "Third.")]
 
 
-async def test_a_cancelled_task_has_its_turn_in_the_store(stage: OpenStage, store: SqliteStore) -> None:
+async def test_a_cancelled_task_has_its_turn_in_the_store(stage: OpenStage, store: DatabaseStore) -> None:
     theatre = stage(Say(text="one two three", piece=4, hang_after=600))
     chat = AsyncConversation(PLAIN, store=store, name="talk", **options(PLAIN, theatre))
     heard = asyncio.Event()
@@ -262,7 +264,7 @@ async def test_a_cancelled_task_has_its_turn_in_the_store(stage: OpenStage, stor
     assert kept(store, "talk") == dialogue(chat)
 
 
-def test_steps_of_an_agent_are_one_commit_each(store: SqliteStore) -> None:
+def test_steps_of_an_agent_are_one_commit_each(store: DatabaseStore) -> None:
     chat = Conversation(PLAIN, store=store, name="talk")
     chat.extend(["one", assistant("One.")], usage=Usage(1, 2))
     chat.extend([assistant("Two."), assistant("Three.")], usage=Usage(3, 4))

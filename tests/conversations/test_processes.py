@@ -8,13 +8,11 @@ import signal
 import subprocess
 import sys
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import asides
-from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
 from asides.testing.stage import OpenStage, Say
 from asides.values.messages import Message
@@ -22,6 +20,7 @@ from asides.values.parts import ToolResult
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
 from tests.conversations.both_shells import MODELS, PLAIN, Shell, both_shells, dialogue, options
+from tests.stores import list_import_folders, open_place
 
 TOOL = Tool("look_up", "Look it up.", {"type": "object", "properties": {"n": {"type": "integer"}}})
 
@@ -29,7 +28,7 @@ TOOL = Tool("look_up", "Look it up.", {"type": "object", "properties": {"n": {"t
 def start(program: str, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", program, *arguments],
-        env={**os.environ, "PYTHONPATH": str(Path(asides.__file__).parent.parent)},
+        env={**os.environ, "PYTHONPATH": list_import_folders()},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -39,10 +38,10 @@ def start(program: str, *arguments: str) -> subprocess.Popen[str]:
 GOES_ON = f"""if True:
     import json, sys
     from asides.conversations.sync import Conversation
-    from asides.conversations.store.sqlite import SqliteStore
+    from tests.stores import open_place
     from asides.values.tools import Tool
     tool = Tool("look_up", "Look it up.", {TOOL.parameters!r})
-    with SqliteStore(sys.argv[1]) as store:
+    with open_place(sys.argv[1]) as store:
         for name, given in json.loads(sys.argv[2]).items():
             chat = Conversation(store=store, name=name, tools=[tool], **given)
             print(name == chat.model, chat.ask().text)
@@ -50,10 +49,10 @@ GOES_ON = f"""if True:
 
 
 @both_shells
-def test_another_process_goes_on_where_this_one_stopped(shell: Shell, stage: OpenStage, tmp_path: Path) -> None:
+def test_another_process_goes_on_where_this_one_stopped(shell: Shell, stage: OpenStage, store_place: str) -> None:
     """In the middle of a loop of tools, where providers are strict about what comes back."""
     call = asides.ToolCall("call_1", "look_up", {"n": 1})
-    store = SqliteStore(tmp_path / "store.db")
+    store = open_place(store_place)
     chats: dict[str, Any] = {}
     given: dict[str, Any] = {}
     theatres: list[Any] = []
@@ -64,7 +63,7 @@ def test_another_process_goes_on_where_this_one_stopped(shell: Shell, stage: Ope
         chats[model] = chat = shell.kind(model, store=store, name=model, tools=[TOOL], **given[model])
         reply = shell.ask(chat, "look it up")
         chat.append(Message("tool", (ToolResult(reply.tool_calls[0].id, "42", "look_up"),)))
-    out, err = start(GOES_ON, str(tmp_path / "store.db"), json.dumps(given)).communicate()
+    out, err = start(GOES_ON, store_place, json.dumps(given)).communicate()
     assert err == ""
     assert out.splitlines() == ["True 42."] * len(MODELS)
     refused = {
@@ -81,16 +80,16 @@ def test_another_process_goes_on_where_this_one_stopped(shell: Shell, stage: Ope
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills")
 def test_a_process_that_is_killed_has_every_turn_that_it_was_given_an_answer_to(
-    stage: OpenStage, tmp_path: Path
+    stage: OpenStage, store_place: str
 ) -> None:
     numbers = count()
-    store = SqliteStore(tmp_path / "store.db")
+    store = open_place(store_place)
     theatre = stage(lambda _: Say(thinking="plan", text=f"answer {next(numbers)}"))
     program = """if True:
         import sys
         from asides.conversations.sync import Conversation
-        from asides.conversations.store.sqlite import SqliteStore
-        chat = Conversation(sys.argv[2], store=SqliteStore(sys.argv[1]), name="talk", base_url=sys.argv[3])
+        from tests.stores import open_place
+        chat = Conversation(sys.argv[2], store=open_place(sys.argv[1]), name="talk", base_url=sys.argv[3])
         while True:
             chat.ask("next?")
             sys.stdout.write(".")
@@ -98,7 +97,7 @@ def test_a_process_that_is_killed_has_every_turn_that_it_was_given_an_answer_to(
     """
     handed_out = 0
     for acknowledged in (1, 4, 7):
-        child = start(program, str(tmp_path / "store.db"), PLAIN, theatre.url)
+        child = start(program, store_place, PLAIN, theatre.url)
         assert child.stdout is not None
         handed_out += len(child.stdout.read(acknowledged))
         child.kill()

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from asides.conversations.store.sqlite import SqliteStore
 from asides.testing.stage import Say, Stage
 from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, TextDelta, ThinkingDelta, ToolCallDelta
 from asides.values.messages import Message
@@ -21,6 +20,7 @@ from asides.values.parts import ToolCall, ToolResult
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
 from tests.conversations.both_shells import KEY, MODELS, AsyncShell, SyncShell
+from tests.stores import is_server, open_place
 
 CANARY = "the canary sings"
 TOOL = Tool("look_up", "Look it up.", {"type": "object", "properties": {"n": {"type": "integer"}}})
@@ -71,14 +71,14 @@ class Actor:
 class RandomConversation:
     """A conversation that is changed at random."""
 
-    def __init__(self, chance: random.Random, stage: Stage, folder: Path) -> None:
+    def __init__(self, chance: random.Random, stage: Stage, folder: Path, place: str) -> None:
         self._chance = chance
         self._whom = chance.choice(WHOM)
         self.done: list[str] = []
         """What was done, for whoever has to find out why it failed."""
         self._stage = stage
         self._file = folder / "talk.json"
-        self._store = SqliteStore(folder / "store.db")
+        self._store = open_place(place)
         self._numbers = count()
         self.shell: Any = SyncShell() if chance.random() < 0.5 else AsyncShell()
         self.given: dict[str, Any] = {"base_url": stage.url, "api_key": KEY, "retries": 0, "tools": [TOOL]}
@@ -150,12 +150,12 @@ class RandomConversation:
         self.chat.trim_to(kept, count=len)
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_law_whatever_is_done_to_a_conversation_it_is_accepted(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(20))
+def test_law_whatever_is_done_to_a_conversation_it_is_accepted(seed: int, store_place: str) -> None:
     """Seeds and not hypothesis: where a stream is when it is left is a matter of time, too."""
-    chance = random.Random(seed)
+    chance = random.Random(f"{seed} {is_server(store_place)}")
     with Stage(Actor(seed)) as stage, TemporaryDirectory() as folder:
-        talk = RandomConversation(chance, stage, Path(folder))
+        talk = RandomConversation(chance, stage, Path(folder), store_place)
         try:
             for _ in range(chance.randint(4, 14)):
                 talk.step()

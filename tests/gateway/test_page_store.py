@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from asides.conversations.store import StoreConflict
 from asides.conversations.store.conversation_names import STORE_FILE
-from asides.conversations.store.sqlite import SqliteStore
-from asides.database import StoreError
+from asides.database import Queries, Query, StoreError
+from asides.database.sqlite_file import MEMORY
 from asides.gateway.page_store import PageStore
 from asides.gateway.page_tables import PageConversation, PageSettings
 from asides.values.messages import Message, user
+from tests.stores import get_database, is_server, open_page_place, open_place
 
 
-@pytest.fixture(params=["file", "memory"])
+@pytest.fixture(params=["file", "memory", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PageStore]:
-    opened = PageStore(tmp_path if request.param == "file" else None)
-    yield opened
-    opened.close()
+    match request.param:
+        case "postgres":
+            place = request.getfixturevalue("postgres_url")
+        case "file":
+            place = str(tmp_path / STORE_FILE)
+        case _:
+            place = MEMORY
+    with open_page_place(place) as opened:
+        yield opened
 
 
 def create(store: PageStore, tenant: str = "", *texts: str) -> PageConversation:
@@ -118,10 +129,10 @@ def test_a_name_that_is_used_again_has_no_owner_and_no_notes_of_before(store: Pa
     assert [each.note for each in store.read_messages(found, None, 9)] == [None]
 
 
-def test_a_file_of_the_command_line_gets_the_tables_and_keeps_all_that_it_had(tmp_path: Path) -> None:
-    with SqliteStore(tmp_path / STORE_FILE) as before:
+def test_a_store_of_the_command_line_gets_the_tables_and_keeps_all_that_it_had(store_place: str) -> None:
+    with open_place(store_place) as before:
         before.append("mine", [user("hello there")])
-        store = PageStore(tmp_path)
+        store = open_page_place(store_place)
         (found,) = store.list_page("")
         assert (found.title, found.length) == ("mine", 1)
         assert [each.id for each in store.list_page("")] == [found.id], "an id stays"
@@ -146,15 +157,103 @@ def test_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-def test_a_message_that_cannot_be_read_is_an_error_that_names_its_place(tmp_path: Path) -> None:
-    import sqlite3
+def damage() -> Queries[int]:
+    done = yield Query("UPDATE messages SET message = ? WHERE place = 1", (b"\0\xff",))
+    return done.changed
 
-    store = PageStore(tmp_path)
+
+def test_a_message_that_cannot_be_read_is_an_error_that_names_its_place(store: PageStore) -> None:
     made = create(store, "", "one", "two")
-    with sqlite3.connect(tmp_path / STORE_FILE) as connection:
-        connection.execute("UPDATE messages SET message = x'00' WHERE place = 1")
-    connection.close()
+    assert get_database(store).run(damage) == 1
     with pytest.raises(StoreError, match="message 1 "):
         store.read_messages(made, None, 9)
     assert store.list_page("", "o") != [], "others are found nevertheless"
-    store.close()
+
+
+# --- several at once --------------------------------------------------------------------------------------------------
+
+
+def test_a_conversation_that_is_deleted_is_nobodys_to_change(store: PageStore) -> None:
+    made = create(store, "one", "hello")
+    store.delete(made.name)
+    store.write_notes(made, {0: b"a"})
+    assert store.change("one", made.id, title="x") is None
+    assert not store.hold(made, "holder", 60)
+    with pytest.raises(StoreConflict, match="deleted"):
+        store.adopt_fork("one", made, "a fork that is gone")
+    # Another of the same name has another key.
+    store.replace(made.name, [user("hello")], expected=0)
+    store.write_notes(made, {0: b"a"})
+    assert store.change("one", made.id, title="x") is None
+
+
+def test_many_that_list_give_one_id(store_place: str) -> None:
+    with open_place(store_place) as before:
+        for number in range(20):
+            before.append(f"talk {number}", [user("hello")])
+    stores = [open_page_place(store_place) for _ in range(4)]
+    together = threading.Barrier(4)
+
+    def look(store: PageStore) -> list[tuple[str, str]]:
+        together.wait()
+        return [(each.name, each.id) for each in store.list_page("")]
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(look, stores))
+    assert len(found[0]) == 20
+    assert all(each == found[0] for each in found)
+    assert all(identifier for _, identifier in found[0])
+    for store in stores:
+        store.close()
+
+
+def test_of_many_that_hold_one_does(store_place: str) -> None:
+    stores = [open_page_place(store_place) for _ in range(4)]
+    made = create(stores[0])
+    together = threading.Barrier(4)
+
+    def hold(number: int) -> bool:
+        together.wait()
+        return stores[number].hold(made, str(number), 60)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(hold, range(4))) == [False, False, False, True]
+    for store in stores:
+        store.close()
+
+
+def test_what_is_changed_deleted_and_noted_at_once_ends_well(store_place: str) -> None:
+    """Each locks in the same order, so that none waits for ever; and what is deleted stays so."""
+    stores = [open_page_place(store_place) for _ in range(4)]
+    for _ in range(8):
+        made = create(stores[0], "", "one", "two")
+        together = threading.Barrier(4)
+
+        def change(store: PageStore, number: int, made: PageConversation = made, together: Any = together) -> None:
+            together.wait()
+            match number:
+                case 0:
+                    store.change("", made.id, model="fast", target="acme:s")
+                case 1:
+                    store.write_notes(made, {0: b"a", 1: b"b"})
+                case 2:
+                    with suppress(StoreConflict):
+                        store.append(made.name, [user("three")])
+                case _:
+                    assert store.remove("", made.id)
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(change, stores, range(4)))
+        assert stores[0].list_page("") == []
+    if is_server(store_place):
+        assert get_database(stores[0]).run(count_rows) == [0, 0, 0]
+    for store in stores:
+        store.close()
+
+
+def count_rows() -> Queries[list[int]]:
+    counts: list[int] = []
+    for table in ("messages", "page_conversations", "page_notes"):
+        found = yield Query(f"SELECT count(*) FROM {table}")
+        counts.append(found.rows[0][0])
+    return counts

@@ -12,6 +12,7 @@ import pytest
 from asides.conversations.store.conversation_names import STORE_FILE
 from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
+from asides.database import Queries, Query
 from asides.gateway import page_turn
 from asides.gateway.embedded import Gateway
 from asides.gateway.gateway_settings import GatewaySettings
@@ -25,6 +26,7 @@ from asides.values.parts import ToolCall
 from tests.gateway.page_client import PageClient, find, join, names, page_gateway, without_settings
 from tests.gateway.served import serve
 from tests.loopback import ReceivedRequest, serving
+from tests.stores import get_database
 from tests.strict_servers import openai_error, refusing
 
 _CANARY = "canary-of-a-thought"
@@ -426,6 +428,10 @@ def test_a_slow_reader_is_waited_for(tmp_path: Path) -> None:
 # --- processes --------------------------------------------------------------------------------------------------------
 
 
+def end_holds() -> Queries[None]:
+    yield Query("UPDATE page_conversations SET held_until = 0")
+
+
 def test_a_killed_process_loses_no_question_and_the_next_one_goes_on(stage: OpenStage, tmp_path: Path) -> None:
     opened = stage(Say(text="slow " * 200, thinking=_CANARY, piece=5, pause=0.02), Say(text="Here again."))
     environ = {"ASIDES_STAGE": opened.url}
@@ -443,9 +449,7 @@ def test_a_killed_process_loses_no_question_and_the_next_one_goes_on(stage: Open
         found = store.find("", conversation)
         assert found is not None
         assert not store.hold(found, "another", 1)
-        store._file.transact(
-            "BEGIN IMMEDIATE", lambda connection: connection.execute("UPDATE page_conversations SET held_until = 0")
-        )
+        get_database(store).run(end_holds)
     with serve(tmp_path, env=environ) as served:
         page = PageClient(served.url)
         assert texts(page, conversation) == [("user", "Are you there?", None)]

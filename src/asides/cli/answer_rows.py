@@ -15,16 +15,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
+from asides.batch.batch_rows import Question
 from asides.cli.inputs import describe_read_error
 from asides.cli.private_files import try_lock
-from asides.cli.question_rows import STDIN, Question
+from asides.cli.question_rows import STDIN
 from asides.cli.terminal import Terminal
+from asides.flows.reply_fields import is_answered
 from asides.values.errors import ConfigError
 from asides.values.json_form import to_json_value, write_json
 
 # Every row begins so, which tells a torn row from a file of somebody else.
 _START = b'{"index": '
-_WITHOUT_ANSWER = ("starved", "unterminated", None)
 
 
 def encode_row(question: Question, fields: dict[str, Any]) -> dict[str, Any]:
@@ -33,11 +34,6 @@ def encode_row(question: Question, fields: dict[str, Any]) -> dict[str, Any]:
     # The id of a row is that of its question: by it a run goes on. That of the reply has another name.
     row: dict[str, Any] = {**named, **{"response_id" if name == "id" else name: fields[name] for name in fields}}
     return {**row, "row": question.rest} if question.rest else row
-
-
-def is_answered(row: dict[str, Any]) -> bool:
-    """Whether a row has a final reply. One that failed, or that ended before an answer, is asked again."""
-    return row.get("error") is None and row.get("outcome") not in _WITHOUT_ANSWER
 
 
 class AnswerFile:

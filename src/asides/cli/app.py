@@ -12,7 +12,7 @@ import stat
 import sys
 import threading
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib import import_module
 from types import FrameType
 from typing import TextIO
@@ -94,7 +94,21 @@ def _run_command(name: str, arguments: list[str], terminal: Terminal, *, is_bare
         )
         return Exit.USAGE
     terminal.quiet = getattr(options, "quiet", False)
-    return int(import_module(command.module).run(options, terminal))
+    with _send_telemetry(name):
+        return int(import_module(command.module).run(options, terminal))
+
+
+# Commands that ask models in this process. `serve` sends its own.
+_ASKING = frozenset({"ask", "batch", "chat", "probe"})
+
+
+def _send_telemetry(name: str) -> AbstractContextManager[None]:
+    """Send telemetry of a command, if a variable of OpenTelemetry asks for it. Without one nothing of it is loaded."""
+    if name not in _ASKING or not any(variable.startswith("OTEL_") for variable in os.environ):
+        return nullcontext()
+    from asides.telemetry.exporters import sending
+
+    return sending("asides")
 
 
 # --- a bare question --------------------------------------------------------------------------------------------------

@@ -13,10 +13,7 @@ from typing import TYPE_CHECKING
 from asides.cli.exit_codes import Exit
 from asides.cli.inputs import open_tools, read_prompt
 from asides.cli.render import (
-    ThinkingVisibility,
-    encode_error,
     encode_failure,
-    encode_reply,
     encode_run,
     print_json,
     report_failure,
@@ -26,6 +23,7 @@ from asides.cli.request import CallConfig, LiveRequest, print_figures, read_call
 from asides.cli.saved_conversations import SavedConversation, find_conversation, keep_unnamed, show_name
 from asides.cli.terminal import Terminal
 from asides.client import Client
+from asides.flows.reply_fields import ThinkingVisibility, encode_error, encode_reply
 from asides.values.errors import AsidesError, ConfigError
 
 if TYPE_CHECKING:

@@ -45,6 +45,7 @@ _BY_NAME = {
     ("history", "words"): "conversation",
     ("keys", "name"): "provider",
     ("config", "words"): "setting",
+    ("store", "words"): "folder",
     "template": "template",
 }
 

@@ -9,10 +9,7 @@ from asides import dialects
 from asides.cli.inputs import open_chunks
 from asides.cli.render import (
     Display,
-    ThinkingVisibility,
-    encode_error,
     encode_failure,
-    encode_reply,
     print_json,
     report_failure,
     report_reply,
@@ -21,6 +18,7 @@ from asides.cli.request import ONE_PIECE
 from asides.cli.terminal import Stopwatch, Terminal, describe_usage
 from asides.cli.trust import read_settings
 from asides.flows.offline import decode, recognise_dialect
+from asides.flows.reply_fields import ThinkingVisibility, encode_error, encode_reply
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider
 from asides.settings import Settings

@@ -14,23 +14,22 @@ from decimal import Decimal
 from functools import partial
 from typing import cast
 
-from asides.cli.answer_rows import AnswerFile, encode_row, is_answered
+from asides.batch.batch_rows import Question
+from asides.cli.answer_rows import AnswerFile, encode_row
 from asides.cli.exit_codes import Exit
-from asides.cli.question_rows import Question, count_questions, open_questions
+from asides.cli.question_rows import count_questions, open_questions
 from asides.cli.render import (
     PRINTED_WITH_SETTINGS,
     describe_error,
     describe_notice,
-    encode_error,
-    encode_reply,
-    find_problem,
 )
 from asides.cli.request import CallConfig, read_call_config
 from asides.cli.terminal import LiveLine, Terminal, describe_figures
 from asides.client import Client
 from asides.flows.build_call import CallBuilder
 from asides.flows.call import Call
-from asides.flows.many import Answer, Batch, BuildCall, check_call
+from asides.flows.many import Answer, BuildCall, OpenQuestions, check_call
+from asides.flows.reply_fields import encode_answer, encode_failed, find_problem, is_answered
 from asides.options import Options
 from asides.values.errors import AsidesError, AuthError, ConfigError, NotFound
 from asides.values.notices import Notice
@@ -46,7 +45,7 @@ def run_each(arguments: Namespace, terminal: Terminal) -> int:
     """Ask every question and return the exit code. Ctrl-C leaves whole rows, and the same command goes on."""
     _check_arguments(arguments)
     config = read_call_config(arguments, terminal)
-    batch = Batch(_USUAL_CONCURRENCY if arguments.concurrency is None else arguments.concurrency)
+    batch = OpenQuestions(_USUAL_CONCURRENCY if arguments.concurrency is None else arguments.concurrency)
     with ExitStack() as stack:
         total = count_questions(arguments.each)
         client = stack.enter_context(Client(settings=config.settings))
@@ -135,7 +134,7 @@ class _Each:
 
     def _build(self, builder: CallBuilder, question: Question, taken: int) -> Call:
         config = self._config
-        if question.model is not None:
+        if question.model is not None and not question.is_vendor_form:
             # `--base-url` and `--api-key` hold for the provider that they were given for.
             config = config.with_model(question.model)
             self._asked[taken] = question, config
@@ -149,19 +148,14 @@ class _Each:
         """Write the row of one question. Raises the error that every question would get."""
         question, config = self._asked.pop(index)
         if isinstance(outcome, Reply):
-            fields = encode_reply(outcome, config.visibility)
-            thought = outcome.thinking
-            if not config.visibility.is_shown or (thought and not config.visibility.allows("user", thought.kind)):
-                fields.pop("thinking")
+            fields = encode_answer(outcome, config.visibility)
             self._usage = outcome.usage if self._usage is None else self._usage + outcome.usage
             self._timing = join_timings((self._timing, outcome.timing))
             self._cost = sum_costs((self._cost, outcome.cost))
-            if (problem := find_problem(outcome)) is not None:
-                fields |= {"outcome": None, "error": encode_error(problem)}
-                self._first_error = self._first_error or problem
+            self._first_error = self._first_error or find_problem(outcome)
             self._report_warnings(outcome)
         else:
-            fields = {"text": "", "outcome": None, "error": encode_error(outcome)}
+            fields = encode_failed(outcome)
             self._first_error = self._first_error or outcome
         self._answers.write(encode_row(question, fields))
         if is_answered(fields):

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from asides.cli.exit_codes import Exit, code_for_error, code_for_outcome
 from asides.cli.markdown import open_answer_writer
 from asides.cli.terminal import LiveLine, Stopwatch, Terminal
-from asides.values.errors import AsidesError, InvalidOutput, ProviderError, to_line
+from asides.flows.reply_fields import ThinkingVisibility, encode_reply, find_problem
+from asides.values.errors import AsidesError, to_line
 from asides.values.events import TextDelta, ThinkingDelta
 from asides.values.json_form import to_json_value
 from asides.values.notices import Notice, escape_controls
@@ -20,48 +21,13 @@ from asides.values.parts import ToolCall
 from asides.values.reply import Reply
 from asides.values.result import RunEvent, StepStarted, ToolFinished, ToolStarted
 from asides.values.thinking import Thought, ThoughtKind
-from asides.values.visibility import Sink
 
 if TYPE_CHECKING:
-    # These load the providers, which `separate` does not need.
-    from asides.settings import Settings
     from asides.values.result import Result
 
 NOTHING = "–"
 """An empty cell of a table."""
 _LONGEST_CALL = 160
-
-
-class ThinkingVisibility(NamedTuple):
-    """Whether the thinking of a model is shown: the user must request it, and the settings must allow the model."""
-
-    settings: Settings
-    model: str
-    """As provider:model."""
-
-    @property
-    def is_requested(self) -> bool:
-        """Whether `-t` or `show_reasoning_thinking` asks to show thinking."""
-        return self.settings.show_reasoning_thinking
-
-    @property
-    def is_allowed(self) -> bool:
-        """Whether `reasoning_allowed_models` names this model."""
-        return msgspec.structs.replace(self.settings, show_reasoning_thinking=True).shows_thinking(self.model)
-
-    def allows(self, sink: Sink, kind: ThoughtKind) -> bool:
-        """Whether thinking of this kind may go there: `reasoning_allowed_models` and `[visibility]` allow it."""
-        return self.is_allowed and self.settings.visibility.allows(sink, kind)
-
-    @property
-    def kinds(self) -> frozenset[ThoughtKind]:
-        """The kinds of thinking that are shown to the user."""
-        return frozenset(self.settings.visibility.user) if self.is_shown else frozenset()
-
-    @property
-    def is_shown(self) -> bool:
-        """Requested and allowed."""
-        return self.settings.shows_thinking(self.model)
 
 
 # --- while a reply arrives --------------------------------------------------------------------------------------------
@@ -200,22 +166,6 @@ def report_failure(reply: Reply, terminal: Terminal) -> Exit:
     return code
 
 
-def find_problem(reply: Reply) -> AsidesError | None:
-    """What is wrong with an answer that does not fit `--schema`; None if it fits, or if nothing was asked for."""
-    if reply.expected is None or reply.outcome != "answered":
-        return None
-    try:
-        reply.output  # noqa: B018 - reading it checks it
-    except InvalidOutput as error:
-        # The first lines say what is wrong, and where; the last ones are for the model.
-        lines = (error.feedback or "").splitlines()
-        place = to_line((lines[1:] or lines or [""])[0])
-        return InvalidOutput(f"the answer does not fit --schema ({place}). To do: ask again, or ask another model.")
-    except AsidesError as error:
-        return error
-    return None
-
-
 def _describe_hidden_thinking(reply: Reply) -> str | None:
     thought, tokens = reply.thinking, reply.usage.thinking
     if thought is not None and thought.kind != "hidden":
@@ -294,20 +244,6 @@ _OPTIONS = [
 # --- JSON -------------------------------------------------------------------------------------------------------------
 
 
-def encode_reply(reply: Reply, visibility: ThinkingVisibility) -> dict[str, Any]:
-    """A reply as JSON fields, without seals, and without thinking that the settings do not allow to show."""
-    thought = reply.thinking
-    is_allowed = thought is None or visibility.allows("app", thought.kind)
-    fields = reply.to_dict(thinking=is_allowed)
-    del fields["metadata"]  # the other fields have it all
-    if not is_allowed and thought is not None and thought.text:
-        detail = "reasoning_allowed_models does not name this model; its thinking is left out"
-        if visibility.is_allowed:
-            detail = f"[visibility] does not allow {thought.kind} thinking for app; it is left out"
-        fields["warnings"].append(Notice("thinking_withheld", detail).to_dict())
-    return fields
-
-
 def encode_run(result: Result[Any], visibility: ThinkingVisibility) -> dict[str, Any]:
     """A run with tools as JSON fields: those of its last reply, the usage of the whole run, and its steps."""
     steps = [
@@ -339,20 +275,6 @@ def encode_failure(
         # The figures are those of all steps.
         fields = {**so_far, **fields, **{name: so_far[name] for name in ("usage", "timing", "cost")}}
     return {**fields, "outcome": None, "error": error}
-
-
-def encode_error(error: AsidesError) -> dict[str, Any]:
-    """An error as JSON fields: its message, but not the body that the provider sent."""
-    fields: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
-    if isinstance(error, ProviderError):
-        fields |= {
-            "status": error.status,
-            "code": error.code,
-            "kind": error.kind,
-            "request_id": error.request_id,
-            "retry_after": error.retry_after,
-        }
-    return fields
 
 
 def print_json(terminal: Terminal, value: Any) -> None:

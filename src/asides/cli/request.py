@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from asides.cli.inputs import clean_text, read_json_object, read_schema
-from asides.cli.render import Display, ThinkingVisibility
+from asides.cli.render import Display
 from asides.cli.terminal import Stopwatch, Terminal, describe_elapsed, describe_usage
 from asides.cli.trust import is_trusted, read_settings
+from asides.flows.reply_fields import ThinkingVisibility
 from asides.options import Options
 from asides.providers.find import find_provider, find_target, list_providers
 from asides.providers.key_file import locate_key
@@ -134,7 +135,7 @@ def read_call_config(arguments: Namespace, terminal: Terminal) -> CallConfig:
     if arguments.api_key:
         warn_about_key(target.provider, terminal)
     fallbacks = [find_target(name, base_url=arguments.base_url, rows=settings.providers) for name in arguments.fallback]
-    return CallConfig(target, _read_options(arguments), settings, tuple(map(_name_model, fallbacks)))
+    return CallConfig(target, read_call_options(arguments), settings, tuple(map(_name_model, fallbacks)))
 
 
 def _name_model(target: Target) -> str:
@@ -163,7 +164,7 @@ def warn_about_key(provider: Provider, terminal: Terminal) -> None:
     )
 
 
-def _read_options(arguments: Namespace) -> Options:
+def read_call_options(arguments: Namespace) -> Options:
     """The options that were given; the settings supply the others."""
     options: Options = {}
     for name in _PLAIN_OPTIONS:

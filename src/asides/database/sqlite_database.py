@@ -37,7 +37,7 @@ class SqliteDatabase(SqliteFile):
         patience: float | None = None,  # noqa: ARG002
     ) -> _Result:
         """Run work as one transaction. How long it waits for other writers is a property of the file too."""
-        return self.transact(WRITE if writes else READ, lambda connection: _carry_out(connection, work()))
+        return self.transact(WRITE if writes else READ, lambda connection: carry_out(connection, work()))
 
     async def run_async(
         self,
@@ -58,7 +58,8 @@ class SqliteDatabase(SqliteFile):
         self.close()
 
 
-def _carry_out(connection: sqlite3.Connection, work: Queries[_Result]) -> _Result:
+def carry_out(connection: sqlite3.Connection, work: Queries[_Result]) -> _Result:
+    """Run work in the transaction of a connection."""
     try:
         query = next(work)
         while True:

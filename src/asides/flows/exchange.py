@@ -20,7 +20,7 @@ from asides.dialects.dialect import Decoder, Dialect
 from asides.dialects.document_decoder import explain_problem
 from asides.flows.call import Call, SentRequest, encode_request
 from asides.flows.retry import NO_HEAD, clean_error, fetch_key, receive_error, wait_before_next
-from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep
+from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep, traced
 from asides.options import ReplyLimits
 from asides.providers.credentials import KeySource, Secret, collect_secrets
 from asides.providers.learned_rules import MEMORY, recall
@@ -253,6 +253,7 @@ class Exchange:
         """The reply so far; None before it has started."""
         return None if self._reader is None else self._reader.partial
 
+    @traced
     def steps(self, began: float | None = None) -> Flow[Reply]:
         """The flow. Its errors carry the reply so far, and show no key and no prompt. `began`: when, if not now."""
         call = self._call

@@ -14,12 +14,16 @@ A flow is a generator of steps. The driver sends the result of each step back:
     ReadRecords     → records     that have one of the keys; None if there is no store, or it failed
     WriteRecord     → bool        whether the record is stored
     DeleteRecords   → int         how many were deleted; None as above
+    ReserveUse      → an error if the caller may not use so much, as a value; None if it may, or nobody counts
+    SettleUse       → None        what was reserved is replaced with what was used
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from decimal import Decimal
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -135,8 +139,39 @@ class DeleteRecords(msgspec.Struct, frozen=True):
     keys: tuple[str, ...]
 
 
+class Use(msgspec.Struct, frozen=True):
+    """What a request used, as far as that is known."""
+
+    tokens: int = 0
+    """Sent and received."""
+    cost: Decimal | None = Decimal()
+    """In US dollars; None if no price is known."""
+    is_estimate: bool = False
+    """Whether the provider reported neither tokens nor a cost, or the reply broke off."""
+
+
+class ReserveUse(msgspec.Struct, frozen=True):
+    """Reserve what a request may use, before its provider is asked. In place of what it has reserved before."""
+
+    model: str
+    """provider:model."""
+    tokens: int
+    """An estimate: what it will hardly exceed."""
+    cost: Decimal | None
+    """In US dollars: what it will not exceed; None if no price is known."""
+    find_used: Callable[[], Use]
+    """What it used so far: for a caller that leaves before `SettleUse`."""
+
+
+class SettleUse(msgspec.Struct, frozen=True):
+    """Replace what was reserved with what was used. It is done when the flow goes on."""
+
+    use: Use
+
+
 RecordStep: TypeAlias = ReadRecords | WriteRecord | DeleteRecords
-Step: TypeAlias = UseCall | Open | Read | Sleep | Emit | Now | Allow | FetchKey | RunTools | RecordStep
+UseStep: TypeAlias = ReserveUse | SettleUse
+Step: TypeAlias = UseCall | Open | Read | Sleep | Emit | Now | Allow | FetchKey | RunTools | RecordStep | UseStep
 Flow: TypeAlias = Generator[Step, Any, Whole]
 
 
@@ -155,3 +190,40 @@ def advance(flow: Flow[Whole], value: Any = None, error: BaseException | None = 
         return flow.send(value) if error is None else flow.throw(error)
     except StopIteration as stop:
         return Done(stop.value)
+
+
+# --- tracing ----------------------------------------------------------------------------------------------------------
+
+
+class FlowTracer(Protocol):
+    """Sees flows while they run, for telemetry. What it returns takes the place of the flow, and does the same."""
+
+    def trace_exchange(self, call: Call, exchange: Any, flow: Flow[Whole]) -> Flow[Whole]:
+        """One request to one model, with its retries and repairs. `exchange.partial` is the reply so far."""
+        ...
+
+    def trace_flow(self, state: Any, flow: Flow[Whole]) -> Flow[Whole]:
+        """A whole flow: a call with fallbacks, a run of an agent, a relayed request. `state` is that of its driver."""
+        ...
+
+
+class Tracing:
+    """Who traces flows."""
+
+    tracer: ClassVar[FlowTracer | None] = None
+    """None: nobody, and nothing is paid for it. `asides.instrument` sets it."""
+
+
+_Steps = TypeVar("_Steps", bound=Callable[..., Flow[Any]])
+
+
+def traced(steps: _Steps) -> _Steps:
+    """Let the tracer see the flow of an exchange, a method that returns it. The exchange has its call in `_call`."""
+
+    @wraps(steps)
+    def begin(exchange: Any, began: float | None = None) -> Flow[Any]:
+        flow: Flow[Any] = steps(exchange, began)
+        tracer = Tracing.tracer
+        return flow if tracer is None else tracer.trace_exchange(exchange._call, exchange, flow)
+
+    return begin  # type: ignore[return-value]

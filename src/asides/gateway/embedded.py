@@ -21,7 +21,7 @@ from asides.gateway.gateway_settings import GatewaySettings
 from asides.gateway.health import DRAINING
 from asides.gateway.listen import close_sockets, name_address, open_sockets
 from asides.gateway.service import Service
-from asides.gateway.watcher import RequestWatcher
+from asides.gateway.watcher import RequestWatcher, list_span_watchers
 from asides.gateway.web_app import make_app, make_runner
 from asides.options import Options
 from asides.settings import Settings
@@ -111,7 +111,7 @@ class Gateway:
     async def _serve(self, ready: Future[tuple[str, Callable[[], object]]]) -> None:
         settings = self._settings
         self._service = service = Service(settings, self._call_settings, options=self._options)
-        service.watchers.extend(self._watchers)
+        service.watchers.extend((*self._watchers, *list_span_watchers()))
         app = make_app(service)
         runner = make_runner(app)
         await runner.setup()

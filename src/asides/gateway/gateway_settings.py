@@ -46,6 +46,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """The URL of the PostgreSQL database that instances share; None: files in the folder."""
     redis: str | None = None
     """The URL of the Redis server that instances share; None: each process counts for itself."""
+    summary_days: int = 30
+    """How long the figures of each request are kept in the database, without content; 0: not at all."""
     state_mode: StateMode = "store"
     """Where reasoning state is kept. Without a folder, "store" is "memory"."""
     thinking_field: ThinkingField = "reasoning_content"
@@ -67,6 +69,12 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     max_body: int = 64 * MEGABYTE
     max_requests: int = 2000
     """The requests under way at once. One more gets 503."""
+    telemetry: bool = True
+    """Whether spans and metrics are sent, where a variable of OpenTelemetry names a collector."""
+    telemetry_content: bool = False
+    """Whether prompts, answers and calls are in spans."""
+    trace_hosts: tuple[str, ...] = ()
+    """Patterns of the hosts that get a `traceparent`, besides those on this machine."""
     log: LogFormat = "text"
 
     def __repr__(self) -> str:
@@ -75,17 +83,9 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
 
 # What a running gateway cannot change, and the names of [gateway] that differ.
 _FIXED = (
-    "host",
-    "port",
-    "workers",
-    "folder",
-    "store",
-    "redis",
-    "state_mode",
-    "key_grace_seconds",
-    "page",
-    "max_body",
-    "log",
+    *("host", "port", "workers", "folder", "store", "redis", "state_mode", "key_grace_seconds"),
+    *("page", "max_body", "log"),
+    *("telemetry", "telemetry_content", "trace_hosts"),
 )
 _NAMES = {"state_mode": "state", "max_body": "max_body_mb"}
 
@@ -113,6 +113,10 @@ def build_settings(
         max_body=int(table.max_body_mb * MEGABYTE),
         max_requests=table.max_requests,
         key_grace_seconds=table.key_grace_seconds,
+        summary_days=table.summary_days,
+        telemetry=table.telemetry,
+        telemetry_content=table.telemetry_content,
+        trace_hosts=table.trace_hosts,
         log=table.log,
     )
 

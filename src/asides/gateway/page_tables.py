@@ -1,7 +1,8 @@
-"""What the page keeps beside stored conversations, as tables in the same file, and all its SQL statements.
+"""What the page keeps beside stored conversations, as tables in the same database, and all its SQL statements.
 
 Whose a conversation is, its title and settings, and notes about its messages. They go with their conversation when any
-asides deletes it. The caller begins and ends the transactions. Not here: the messages (conversations/store/tables).
+asides deletes it. Each function is work, one transaction or a part of one. Not here: the messages
+(conversations/store/tables), searches (page_search), and the tables in PostgreSQL (database/migrations).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import msgspec
 
 from asides.conversations.store import tables
 from asides.conversations.store.conversation_names import is_unnamed
-from asides.database import StoreError
+from asides.database import Queries, Query, StoreError
 from asides.history.document import read_message
 from asides.values.errors import ConfigError
 from asides.values.messages import Message
@@ -48,13 +49,13 @@ CREATE TABLE IF NOT EXISTS page_notes (
     PRIMARY KEY (conversation, place)
 ) WITHOUT ROWID
 """
-_COLUMNS = """
+COLUMNS = """
     stored.id, page.id, stored.name, page.title, stored.model, page.model, page.target, page.thinking, stored.version,
-    stored.length, stored.created, stored.updated
+    stored.length, stored.created, stored.updated, page.held_until
 """
-_FROM = "FROM conversations AS stored LEFT JOIN page_conversations AS page ON page.conversation = stored.id"
+FROM = "FROM conversations AS stored LEFT JOIN page_conversations AS page ON page.conversation = stored.id"
 # Conversations of the command line have no row here. They are of whoever runs it: the tenant without a key.
-_OWNED = "coalesce(page.tenant, '') = ?"
+OWNED = "coalesce(page.tenant, '') = ?"
 
 
 class PageConversation(msgspec.Struct, frozen=True):
@@ -73,6 +74,8 @@ class PageConversation(msgspec.Struct, frozen=True):
     length: int
     created: float
     updated: float
+    held_until: float | None = None
+    """Until when a turn holds it, if it does not end before."""
 
 
 class PageSettings(msgspec.Struct, frozen=True):
@@ -106,133 +109,97 @@ def create(connection: Connection) -> None:
 # --- one conversation -------------------------------------------------------------------------------------------------
 
 
-def find(connection: Connection, tenant: str, identifier: str) -> PageConversation | None:
+def find(tenant: str, identifier: str) -> Queries[PageConversation | None]:
     """The conversation with this id, if it is this tenant's."""
-    row = connection.execute(
-        f"SELECT {_COLUMNS} {_FROM} WHERE page.id = ? AND {_OWNED}",
-        (identifier, tenant),
-    ).fetchone()
-    return None if row is None else _read_row(connection, row)
+    found = yield Query(f"SELECT {COLUMNS} {FROM} WHERE page.id = ? AND {OWNED}", (identifier, tenant))
+    return None if found.first is None else (yield from _read_row(found.first))
 
 
-def adopt(connection: Connection, name: str, tenant: str, settings: PageSettings) -> str:
-    """Give a stored conversation an owner, settings and an id, which is returned."""
+def adopt(name: str, tenant: str, settings: PageSettings) -> Queries[str | None]:
+    """Give a stored conversation an owner, settings and an id, which is returned; None where it is not there, or has an
+    owner.
+    """
     identifier = secrets.token_urlsafe(15)
-    connection.execute(
+    insert = (
         "INSERT INTO page_conversations (conversation, id, tenant, title, model, target, thinking) "
-        "SELECT id, ?, ?, ?, ?, ?, ? FROM conversations WHERE name = ?",
-        (identifier, tenant, *_write_settings(settings), name),
+        "SELECT id, ?, ?, ?, ?, ?, ? FROM conversations WHERE name = ?"
     )
-    return identifier
+    unless_known = "ON CONFLICT (conversation) DO NOTHING"
+    adopted = yield Query(
+        f"{insert} {unless_known}",
+        (identifier, tenant, *_write_settings(settings), name),
+        # Nobody deletes it meanwhile.
+        postgres=f"{insert} FOR KEY SHARE {unless_known}",
+    )
+    return identifier if adopted.changed else None
 
 
-def adopt_missing(connection: Connection, name: str, tenant: str) -> None:
-    """Give a stored conversation that has no owner one, and an id."""
-    known = connection.execute(
-        "SELECT 1 FROM page_conversations WHERE conversation = (SELECT id FROM conversations WHERE name = ?)", (name,)
-    ).fetchone()
-    if known is None:
-        adopt(connection, name, tenant, PageSettings())
+def lock(key: int) -> Queries[bool]:
+    """Let nobody else change or delete a conversation before this work ends; False if it is not there."""
+    sql = "SELECT id FROM conversations WHERE id = ?"
+    return (yield Query(sql, (key,), postgres=f"{sql} FOR NO KEY UPDATE")).first is not None
 
 
-def read_settings(connection: Connection, key: int) -> PageSettings:
+def read_settings(key: int) -> Queries[PageSettings]:
     """The settings of a conversation."""
-    row = connection.execute(
-        "SELECT title, model, target, thinking FROM page_conversations WHERE conversation = ?", (key,)
-    ).fetchone()
-    if row is None:
+    found = yield Query("SELECT title, model, target, thinking FROM page_conversations WHERE conversation = ?", (key,))
+    if found.first is None:
         return PageSettings()
-    title, model, target, thinking = row
+    title, model, target, thinking = found.first
     return PageSettings(title, model, target, _read_thinking(thinking))
 
 
-def write_settings(connection: Connection, key: int, settings: PageSettings) -> None:
+def write_settings(key: int, settings: PageSettings) -> Queries[None]:
     """Change the settings of a conversation."""
-    connection.execute(
+    yield Query(
         "UPDATE page_conversations SET title = ?, model = ?, target = ?, thinking = ? WHERE conversation = ?",
         (*_write_settings(settings), key),
     )
 
 
-def hold(connection: Connection, key: int, holder: str, now: float, until: float) -> bool:
+def hold(key: int, holder: str, now: float, until: float) -> Queries[bool]:
     """Hold a conversation for one turn; False while another one holds it. Again, to hold it for longer."""
-    changed = connection.execute(
+    changed = yield Query(
         "UPDATE page_conversations SET holder = ?, held_until = ? "
         "WHERE conversation = ? AND (holder IS NULL OR holder = ? OR held_until < ?)",
         (holder, until, key, holder, now),
+        is_all=True,
     )
-    return changed.rowcount > 0
+    return changed.changed > 0
 
 
-def release(connection: Connection, key: int, holder: str) -> None:
+def release(key: int, holder: str) -> Queries[None]:
     """Release a conversation that this holder holds."""
-    connection.execute(
+    yield Query(
         "UPDATE page_conversations SET holder = NULL, held_until = NULL WHERE conversation = ? AND holder = ?",
         (key, holder),
+        is_all=True,
     )
 
 
-# --- lists ------------------------------------------------------------------------------------------------------------
-
-
-def list_page(
-    connection: Connection, tenant: str, search: str, before: int | None, limit: int
-) -> list[PageConversation]:
-    """The conversations of a tenant, the latest changed first: those whose title, name or text has `search` in it, and
-    of which the last change is before this version.
-    """
-    statement = f"SELECT {_COLUMNS} {_FROM} WHERE {_OWNED} AND stored.version < ?"
-    arguments: list[Any] = [tenant, NO_LIMIT if before is None else before]
-    if search:
-        connection.create_function("has_text", 2, _has_text, deterministic=True)
-        likes = [_write_pattern(form) for form in _forms(search)]
-        said = " OR ".join(["CAST(message AS TEXT) LIKE ? ESCAPE '\\'"] * len(likes))
-        titled = " OR ".join(["page.title LIKE ? ESCAPE '\\' OR stored.name LIKE ? ESCAPE '\\'"] * len(likes))
-        statement += (
-            f" AND ({titled} OR EXISTS (SELECT 1 FROM messages WHERE conversation = stored.id "  # noqa: S608
-            f"AND ({said}) AND has_text(message, ?)))"
-        )
-        arguments += [each for like in likes for each in (like, like)]
-        # In the document of a message a text is written as JSON.
-        arguments += [_write_pattern(msgspec.json.encode(form).decode()[1:-1]) for form in _forms(search)]
-        arguments.append(search.casefold())
-    rows = connection.execute(f"{statement} ORDER BY stored.version DESC LIMIT ?", (*arguments, limit)).fetchall()
-    return [_read_row(connection, row) for row in rows]
-
-
-def _forms(search: str) -> list[str]:
-    return sorted({search, search.lower(), search.upper(), search.capitalize()})
-
-
-def _write_pattern(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return f"%{escaped}%"
-
-
-def _has_text(document: bytes, search: str) -> bool:
-    """Whether the text of a message, and not a seal, a thought or a name, has this in it."""
-    try:
-        message = read_message(document)[0]
-    except (ConfigError, TypeError):
-        return False
-    return message.role != "system" and search in message.text.casefold()
+def list_latest(tenant: str, before: int | None, limit: int) -> Queries[list[PageConversation]]:
+    """The conversations of a tenant, the latest changed first: those of which the last change is before a version."""
+    found = yield Query(
+        f"SELECT {COLUMNS} {FROM} WHERE {OWNED} AND stored.version < ? ORDER BY stored.version DESC LIMIT ?",
+        (tenant, NO_LIMIT if before is None else before, limit),
+    )
+    return (yield from read_rows(found.rows))
 
 
 # --- messages and notes -----------------------------------------------------------------------------------------------
 
 
-def read_messages(
-    connection: Connection, key: int, before: int | None, limit: int
-) -> list[tuple[int, Message, bytes | None]]:
+def read_messages(key: int, before: int | None, limit: int) -> Queries[list[tuple[int, Message, bytes | None]]]:
     """The last messages before a place, in their order, each with its place and its note."""
-    rows = connection.execute(
+    found = yield Query(
         "SELECT messages.place, message, digest, note FROM messages LEFT JOIN page_notes AS notes "
         "ON notes.conversation = messages.conversation AND notes.place = messages.place "
         "WHERE messages.conversation = ? AND messages.place < ? ORDER BY messages.place DESC LIMIT ?",
         (key, NO_LIMIT if before is None else before, limit),
-    ).fetchall()
+        is_all=True,
+    )
     read: list[tuple[int, Message, bytes | None]] = []
-    for place, document, digest, note in reversed(rows):
+    for place, document, digest, note in reversed(found.rows):
         try:
             message = read_message(document)[0]
         except (ConfigError, TypeError):
@@ -245,27 +212,28 @@ def read_messages(
     return read
 
 
-def write_note(connection: Connection, key: int, place: int, note: bytes | None) -> None:
-    """Note something about a message; nothing if it is not there. None: forget what was noted."""
+def write_note(key: int, place: int, note: bytes | None) -> Queries[None]:
+    """Note something about a message of a locked conversation; nothing if it is not there. None: forget what was
+    noted.
+    """
     if note is None:
-        connection.execute("DELETE FROM page_notes WHERE conversation = ? AND place = ?", (key, place))
+        yield Query("DELETE FROM page_notes WHERE conversation = ? AND place = ?", (key, place))
         return
-    row = connection.execute(
-        "SELECT message FROM messages WHERE conversation = ? AND place = ?", (key, place)
-    ).fetchone()
-    if row is not None:
-        connection.execute(
-            "INSERT OR REPLACE INTO page_notes (conversation, place, digest, note) VALUES (?, ?, ?, ?)",
-            (key, place, _digest(row[0]), note),
+    found = yield Query("SELECT message FROM messages WHERE conversation = ? AND place = ?", (key, place))
+    if found.first is not None:
+        yield Query(
+            "INSERT INTO page_notes (conversation, place, digest, note) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (conversation, place) DO UPDATE SET digest = excluded.digest, note = excluded.note",
+            (key, place, _digest(found.first[0]), note),
         )
 
 
-def copy_notes(connection: Connection, key: int, name: str) -> None:
+def copy_notes(key: int, name: str) -> Queries[None]:
     """Copy the notes of a conversation to its fork. Those about messages that the fork has not count no more."""
-    connection.execute(
-        "INSERT OR IGNORE INTO page_notes (conversation, place, digest, note) "
+    yield Query(
+        "INSERT INTO page_notes (conversation, place, digest, note) "
         "SELECT fork.id, place, digest, note FROM page_notes, conversations AS fork "
-        "WHERE page_notes.conversation = ? AND fork.name = ? AND place < fork.length",
+        "WHERE page_notes.conversation = ? AND fork.name = ? AND place < fork.length ON CONFLICT DO NOTHING",
         (key, name),
     )
 
@@ -277,29 +245,38 @@ def _digest(document: bytes) -> bytes:
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 
-def _read_row(connection: Connection, row: tuple[Any, ...]) -> PageConversation:
-    key, identifier, name, title, stored_model, model, target, thinking, version, length, created, updated = row
+def read_rows(rows: Iterable[tuple[Any, ...]]) -> Queries[list[PageConversation]]:
+    """Rows of `COLUMNS` as the page lists them."""
+    listed: list[PageConversation] = []
+    for row in rows:
+        conversation = yield from _read_row(row)
+        listed.append(conversation)
+    return listed
+
+
+def _read_row(row: tuple[Any, ...]) -> Queries[PageConversation]:
+    key, identifier, name, title, stored_model, model, target, thinking, version, length, *times = row
+    created, updated, held_until = times
     return PageConversation(
         key,
         identifier or "",
         name,
-        title or _find_title(connection, key, name),
+        title or (yield from _find_title(key, name)),
         model if model and target == stored_model else stored_model,
         _read_thinking(thinking),
         version,
         length,
         created,
         updated,
+        held_until,
     )
 
 
-def _find_title(connection: Connection, key: int, name: str) -> str:
+def _find_title(key: int, name: str) -> Queries[str]:
     if not is_unnamed(name):
         return name[:MOST_TITLE]
-    rows: Iterable[tuple[bytes]] = connection.execute(
-        "SELECT message FROM messages WHERE conversation = ? ORDER BY place LIMIT 4", (key,)
-    )
-    for (document,) in rows:
+    found = yield Query("SELECT message FROM messages WHERE conversation = ? ORDER BY place LIMIT 4", (key,))
+    for (document,) in found.rows:
         try:
             message = read_message(document)[0]
         except (ConfigError, TypeError):

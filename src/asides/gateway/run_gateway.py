@@ -20,12 +20,16 @@ from aiohttp import web
 
 from asides.gateway.access_log import AccessLog, flush_log
 from asides.gateway.drain import drain
+from asides.gateway.gateway_settings import GatewaySettings
 from asides.gateway.health import DRAINING
 from asides.gateway.listen import close_sockets, name_address, open_sockets
 from asides.gateway.metrics import Metrics, add_metrics, remove_folder
 from asides.gateway.reload_settings import LoadedSettings, Reloader, SettingsSource
+from asides.gateway.request_summaries import open_summaries
 from asides.gateway.service import Service
+from asides.gateway.watcher import list_span_watchers
 from asides.gateway.web_app import make_app, make_runner
+from asides.telemetry.exporters import Telemetry, start_telemetry
 
 _log = logging.getLogger("asides.gateway")
 _BACKLOG = 1024
@@ -86,12 +90,17 @@ class _Process:
         service = Service(self._loaded.gateway, self._loaded.calls)
         metrics = Metrics(service)
         service.watchers += [metrics, *([AccessLog()] if service.settings.log != "off" else [])]
+        summaries = open_summaries(service)
+        metrics.count_summaries(summaries)
+        telemetry = start_gateway_telemetry(service.settings)
+        service.watchers += list_span_watchers()
         app = make_app(service)
         add_metrics(app, metrics)
         runner = make_runner(app)
         await runner.setup()
         reloader = None if self._source is None else Reloader(service, self._source, count=metrics.count_reload)
         reloading = None if reloader is None else asyncio.create_task(reloader.run())
+        summaries.start()
         try:
             self._listen_to_signals(reloader)
             for each in self._sockets:
@@ -106,7 +115,10 @@ class _Process:
         finally:
             if reloading is not None:
                 reloading.cancel()
+            await summaries.close()
             await runner.cleanup()
+            if telemetry is not None:
+                await asyncio.to_thread(telemetry.close)
         flush_log()
         return 0
 
@@ -144,6 +156,18 @@ class _Process:
         if self._parent is not None and not os.read(self._parent, 1):
             remove_folder()
             _leave(1)
+
+
+def start_gateway_telemetry(settings: GatewaySettings) -> Telemetry | None:
+    """Turn telemetry on, if the settings and the variables of OpenTelemetry ask for it."""
+    if not settings.telemetry:
+        return None
+    return start_telemetry(
+        "asides-gateway",
+        content=settings.telemetry_content,
+        propagate=settings.trace_hosts,
+        tell=lambda text: _log.warning("%s", text),
+    )
 
 
 def _spare_the_collector() -> None:

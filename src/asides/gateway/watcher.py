@@ -12,6 +12,7 @@ import msgspec
 
 from asides.relay.observer import RelayObserver
 from asides.relay.relay_request import RelayMode, RelayOutcome, RelayRequest
+from asides.telemetry.instrument import get_sources
 
 if TYPE_CHECKING:
     from asides.dialects.dialect import HttpRequest, ServedRequest
@@ -42,6 +43,8 @@ class RequestInfo(msgspec.Struct, frozen=True):
     """The request itself, with its headers and its body; None if it was refused before its body was read."""
     address: str = ""
     """The IP address that it came from."""
+    key_id: str = ""
+    """The id of its key in the database; "" for a key of the settings, or none."""
 
     def __repr__(self) -> str:
         return f"RequestInfo({self.id}, {self.method}, {self.dialect})"
@@ -104,6 +107,15 @@ class ObserverGroup(RelayObserver):
     def see_events(self, events: Sequence[Event]) -> None:  # noqa: D102
         for each in self._observers:
             each.see_events(events)
+
+
+def list_span_watchers() -> list[RequestWatcher]:
+    """The watcher that makes spans of requests, if telemetry is on in this process."""
+    if (sources := get_sources()) is None:
+        return []
+    from asides.gateway.request_spans import RequestSpans  # It loads OpenTelemetry.
+
+    return [RequestSpans(*sources)]
 
 
 def begin_watching(watchers: Iterable[RequestWatcher], info: RequestInfo) -> RelayObserver | None:

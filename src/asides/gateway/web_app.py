@@ -89,7 +89,7 @@ async def _check_caller(request: web.Request, handler: Handler, service: Service
         return await handler(request)
     asks_first = is_preflight(request.method, request.headers)
     is_open = route in _OPEN or (route == METRICS_PATH and service.settings.open_metrics)
-    found = service.authenticator.identify(
+    found = await service.authenticator.admit(
         request.headers, request.rel_url.raw_query_string, is_open=is_open, is_preflight=asks_first
     )
     if isinstance(found, Refusal):

@@ -73,7 +73,9 @@ class CompactedExchange(WrittenExchange):
 
     def steps(self, began: float | None = None) -> Flow[Reply]:
         """The flow: it emits the head of the response, signs of work, and at the end the item."""
-        flow = self._caller.count_requests(self._exchange.steps(began))
+        caller = self._caller
+        yield from caller.reserve(self._call, None, lambda: self.partial)
+        flow = caller.count_requests(self._exchange.steps(began))
         value: Any = None
         error: BaseException | None = None
         try:
@@ -106,6 +108,7 @@ class CompactedExchange(WrittenExchange):
         return ReplyStarted(self._served.model, None, None, stored=self._store is not None)
 
     def _finish(self, reply: Reply) -> Flow[Reply]:
+        yield from self._caller.settle(reply)
         try:
             summary = reply.require_answer().text.strip()
         except NoAnswer as problem:

@@ -15,6 +15,7 @@ import msgspec
 from asides.dialects.dialect import ServedRequest
 from asides.flows.call import Call
 from asides.providers.table import WITHOUT_A_KEY
+from asides.relay.allowed_models import refuse_model
 from asides.relay.known_models import list_known_models
 from asides.relay.relay_config import Caller
 from asides.relay.request_options import RequestOptions, collect_options
@@ -43,6 +44,9 @@ def find_calls(caller: Caller, asked: ServedRequest, own: dict[str, Any]) -> Fou
         route = _find_route(caller, asked.model)
         return _build(caller, asked, own, route)
     except (MissingKey, UnknownModel) as problem:
+        if caller.allowed is not None and not caller.allowed.allows(asked.model, caller.dialect):
+            # What is not there is no business of whoever may not ask it.
+            raise refuse_model(asked.model) from None
         names_provider = route is not None and not route.is_bare
         if not config.fallback_model or names_provider:
             raise _explain(problem, asked.model, route, caller) from None
@@ -69,7 +73,13 @@ def _build(caller: Caller, asked: ServedRequest, own: dict[str, Any], route: Rou
     if caller.request.tenant:
         # What the settings say leads anywhere; what a stranger says, to no file of this machine.
         refuse_file(options.models[len(route.targets) :] if route.renames else options.models, caller.builder)
-    return FoundCalls(build_calls(caller, asked, options), options, route.renames)
+    if caller.allowed is not None:
+        caller.allowed.check_fields(asked.prompt.extra)
+        caller.allowed.check_fallbacks(options.models[len(route.targets) :], caller.builder)
+    call = build_calls(caller, asked, options)
+    if caller.allowed is not None:
+        call = caller.allowed.keep_allowed(asked.model, caller.dialect, call)
+    return FoundCalls(call, options, route.renames)
 
 
 def _explain(problem: ConfigError, model: str, route: Route | None, caller: Caller) -> ConfigError:

@@ -22,7 +22,7 @@ from asides.dialects.http_body import build_headers, choose_credential_header, j
 from asides.flows.call import BareCall, Call, CallLike, read_policy
 from asides.flows.exchange import ResponseReader
 from asides.flows.retry import ERROR_BODY_LIMIT, clean_error, decode_error, fetch_key, wait_before_next
-from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep, UseCall
+from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep, UseCall, traced
 from asides.options import CallOptions
 from asides.providers.credentials import KeySource, collect_secrets, find_key
 from asides.providers.find import find_host, find_row
@@ -49,7 +49,8 @@ _DROPPED_HEADERS = frozenset(
 )
 # Credentials under any other name: of a proxy between, of another service, of a company's login.
 _CREDENTIAL = re.compile(r"(?<!idempotency-)key|token|secret|auth|passw|cred|jwt|bearer")
-_DROPPED_PREFIXES = ("x-forwarded-", "sec-", "cf-", "x-asides-", "x-amz-", "proxy-", "cdn-", "x-envoy-", "traceparent")
+_OF_TRACES = ("traceparent", "tracestate", "baggage", "b3", "x-b3-", "uber-", "x-cloud-trace", "x-datadog-", "sentry-")
+_DROPPED_PREFIXES = ("x-forwarded-", "sec-", "cf-", "x-asides-", "x-amz-", "proxy-", "cdn-", "x-envoy-", *_OF_TRACES)
 _OF_ACCOUNT = ("openai-organization", "openai-project", "chatgpt-account-id")
 # Headers of the provider that the caller gets: what names, limits and explains a request, and nothing of the account.
 _RETURNED = (
@@ -72,6 +73,7 @@ _RESPONSE_ID = re.compile(r"[A-Za-z0-9_-]+")
 _MOST_ERROR_BYTES = 16 * 1024 * 1024
 _MOST_STORED_BYTES = 256 * 1024 * 1024
 _NAMES_MODEL_IN_PATH = ("gemini", "bedrock")
+_NO_HEAD = Head(0, {})
 
 Record = Callable[[Reply], Flow[None]]
 """Stores what has to be kept of a complete reply."""
@@ -167,6 +169,8 @@ def return_response(caller: Caller, call: CallLike, request: HttpRequest) -> Flo
         clean_error(odd, call.target, call.key)
         raise odd
     body = redact_bytes(b"".join(pieces), redact)
+    if caller.use is not None:
+        yield from caller.use.settle_body(body if head.status < 300 else None)
     start = caller.start(head.status, select_response_headers(head.headers, redact))
     yield Emit([*start, body] if body else [*start])
     return RelayOutcome(head.status, "forward", "asked where it is stored", call.target.provider.name)
@@ -255,6 +259,7 @@ class ForwardExchange:
         is_over = self._reader is not None and getattr(self._reader.decoder, "done", False)
         return not is_over and (self._splitter is None or self._splitter.is_between)
 
+    @traced
     def steps(self, began: float | None = None) -> Flow[Reply]:
         """The flow: it emits the head and the bytes of the response. Its errors leave after their response did, if no
         other target follows.
@@ -263,6 +268,7 @@ class ForwardExchange:
         try:
             if began is None:
                 began = yield Now()
+            yield from self._caller.reserve(call, self._served, lambda: self.partial)
             head = yield from self._open()
             if 200 <= head.status < 300:
                 return (yield from self._receive(head, began))
@@ -297,6 +303,7 @@ class ForwardExchange:
             pass  # The status says enough.
         target = self._call.target
         error = decode_error(find_dialect(target.dialect), head, body[:ERROR_BODY_LIMIT], target)
+        yield from self._caller.settle(None, has_failed=True)
         if self._is_last and 400 <= head.status < 600 and not self._caller.opened_early:
             self.status = head.status
             redact = build_redactor(collect_secrets(target, self._call.key))
@@ -322,7 +329,7 @@ class ForwardExchange:
         self.status = head.status
         headers = select_response_headers(head.headers)
         if not self._stream:
-            return (yield from self._receive_whole(headers))
+            return (yield from self._receive_whole(reader, headers))
         headers |= STREAM_HEADERS
         splitter = self._splitter = find_splitter(headers.get("content-type", ""))
         is_recorded = False
@@ -362,10 +369,7 @@ class ForwardExchange:
         """The head of a stream, which leaves with its first event. Until then another target may be asked."""
         return [*self._caller.start(self.status, headers, self._notices)]
 
-    def _receive_whole(self, headers: dict[str, str]) -> Flow[Reply]:
-        reader = self._reader
-        if reader is None:
-            raise AssertionError("a reader is made before the body is read")
+    def _receive_whole(self, reader: ResponseReader, headers: dict[str, str]) -> Flow[Reply]:
         pieces: list[bytes] = []
         events: list[Event] = []
         while data := (yield Read()):
@@ -377,6 +381,7 @@ class ForwardExchange:
         whole = reader.reply() if reader.decoder.failure is None else None
         if whole is not None and self._record is not None:
             yield from self._record(whole)
+        yield from self._caller.settle(whole or self.partial, has_failed=whole is None)
         warned = [event.notice for event in events if isinstance(event, Warned)]
         start = self._caller.start(self.status, headers, [*self._notices, *warned])
         yield Emit([*start, *pieces])
@@ -390,8 +395,7 @@ class ForwardExchange:
             yield from claim(started.id)
 
     def _keep(self) -> Flow[None]:
-        if self._record is not None and (reply := self.partial) is not None:
+        reply = self.partial
+        if self._record is not None and reply is not None:
             yield from self._record(reply)
-
-
-_NO_HEAD = Head(0, {})
+        yield from self._caller.settle(reply)

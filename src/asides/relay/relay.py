@@ -175,6 +175,7 @@ def _refuse_path(request: RelayRequest, problem: NoEndpoint) -> RelayRefusal:
 
 def _fail(caller: Caller, error: AsidesError, reply: RelayedReply | None = None) -> Flow[RelayOutcome]:
     """Tell the caller of an error: as a response, or inside the stream that has begun."""
+    yield from caller.settle(error.partial, has_failed=True)
     response = write_error_response(error, caller.dialect)
     mode = "own" if reply is None else reply.mode
     model = "" if reply is None else reply.model

@@ -15,7 +15,7 @@ import msgspec
 from asides.flows.steps import Flow, Open
 from asides.options import Options
 from asides.relay.endpoints import Endpoint, name_request_id_header
-from asides.relay.relay_request import RelayMode, RelayOutcome, RelayRequest, ResponseStart
+from asides.relay.relay_request import CallerLimits, RelayMode, RelayOutcome, RelayRequest, ResponseStart
 from asides.relay.state.relay_keys import RelayKeys
 from asides.relay.state.turn_state import StateMode
 from asides.values.errors import AsidesError
@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from asides.flows.build_call import CallBuilder
     from asides.flows.call import Call
     from asides.history.plan import Decision
+    from asides.relay.allowed_models import AllowedModels
     from asides.relay.known_calls import KnownCalls
+    from asides.relay.metered_use import MeteredUse
     from asides.relay.observer import RelayObserver
     from asides.relay.state.turn_state import RestoredTurn
     from asides.values.events import Event
+    from asides.values.reply import Reply
 
 _log = logging.getLogger("asides")
 
@@ -115,6 +118,12 @@ class Caller:
         """Whether the response has begun. After that no other target is asked."""
         self.opened_early = False
         """Whether the head has left before a provider answered: then its status is 200, whatever happens."""
+        self.allowed: AllowedModels | None = None
+        """The models that the caller may ask; None: all."""
+        self.use: MeteredUse | None = None
+        """What the request uses of the caller's limits; None: it has none."""
+        if request.limits is not None:
+            self._limit(request.limits)
         self.notices: list[Notice] = []
         """What there is to tell beside the notices of the reply."""
         self.attempts = 0
@@ -123,6 +132,14 @@ class Caller:
         """The earlier turns whose state was put back."""
         self.missed = 0
         """Those whose state was wanted and not found."""
+
+    def _limit(self, limits: CallerLimits) -> None:
+        # Callers in process have no limits.
+        from asides.relay.allowed_models import AllowedModels
+        from asides.relay.metered_use import MeteredUse
+
+        self.allowed = AllowedModels(limits.models) if limits.models else None
+        self.use = MeteredUse(limits) if limits.has_rate or limits.has_token_rate or limits.has_budget else None
 
     @property
     def dialect(self) -> str:
@@ -151,6 +168,8 @@ class Caller:
     def count_request(self, request: HttpRequest) -> None:
         """Count a request that leaves for a provider, and show it to the observer."""
         self.attempts += 1
+        if self.use is not None:
+            self.use.is_asked = True
         if self.observer is not None:
             self._show(self.observer.see_request, request)
 
@@ -172,6 +191,17 @@ class Caller:
             return end.value
         finally:
             flow.close()
+
+    def reserve(self, call: Call, served: ServedRequest | None, find_partial: Callable[[], Reply | None]) -> Flow[None]:
+        """Reserve what a call may use, if the caller has limits. Raises the error for the caller if it may not."""
+        if self.use is not None:
+            extra = {} if served is None else served.prompt.extra
+            yield from self.use.reserve(call, self.request.body, extra, find_partial)
+
+    def settle(self, reply: Reply | None, *, has_failed: bool = False) -> Flow[None]:
+        """Settle what a reply used. It is done before the caller gets its end."""
+        if self.use is not None:
+            yield from self.use.settle(reply, has_failed=has_failed)
 
     def count_turns(self, turns: Sequence[RestoredTurn]) -> None:
         """Count the earlier turns whose state was looked for, and show them to the observer."""

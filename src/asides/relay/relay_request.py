@@ -14,6 +14,19 @@ from asides.values.notices import Notice
 from asides.values.reply import Reply
 
 
+class CallerLimits(msgspec.Struct, frozen=True):
+    """What the caller of a request may do."""
+
+    models: tuple[str, ...] = ()
+    """Patterns of the models that it may ask: of names as a request has them, and of provider:model. (): all."""
+    has_rate: bool = False
+    """Whether its requests are counted."""
+    has_token_rate: bool = False
+    """Whether its tokens are counted."""
+    has_budget: bool = False
+    """Whether its money is counted: then no model is asked whose price is unknown."""
+
+
 class RelayRequest(msgspec.Struct, frozen=True):
     """The HTTP request of a caller."""
 
@@ -31,6 +44,8 @@ class RelayRequest(msgspec.Struct, frozen=True):
     """Whose state it is. Tenants never see each other's."""
     id: str = ""
     """How the response names the request, unless the provider has a name for it; "": a new id."""
+    limits: CallerLimits | None = None
+    """None: the caller may do everything."""
 
     def __repr__(self) -> str:
         return f"RelayRequest({self.method} {self.path}, {self.dialect}, <{len(self.body)} bytes>)"

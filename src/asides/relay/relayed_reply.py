@@ -121,6 +121,8 @@ class RelayedReply:
         own = read_request_options(given, caller.config, caller.builder.visibility)
         if served is not None and is_load_request(served, caller.dialect):
             return (yield from _answer_load(caller, served, make_writer))
+        if unreadable is not None and caller.request.limits is not None:
+            raise unreadable  # Nobody could say what it asks for, or what it may cost.
         asked = served or read_shallow(caller)
         self.asked = asked.model
         caller.show_asked(asked)

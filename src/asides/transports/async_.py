@@ -23,7 +23,9 @@ from asides.flows.steps import (
     Open,
     Read,
     ReadRecords,
+    ReserveUse,
     RunTools,
+    SettleUse,
     Sleep,
     Step,
     UseCall,
@@ -273,6 +275,11 @@ class AsyncDriver:
                         from asides.transports.record_steps import carry_out_async
 
                         value = await carry_out_async(step, state.records)
+                    elif isinstance(step, ReserveUse):
+                        value = None if state.meter is None else await state.meter.reserve(step)
+                    elif isinstance(step, SettleUse):
+                        if state.meter is not None:
+                            await state.meter.settle(step.use)
                     else:
                         value = time.monotonic()
                 except TransportError as problem:

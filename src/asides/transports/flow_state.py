@@ -15,7 +15,7 @@ from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, CallLike
 from asides.flows.exchange import Exchange
 from asides.flows.retry import clean_error
-from asides.flows.steps import Flow, Whole
+from asides.flows.steps import Flow, Tracing, Whole
 from asides.options import Timeout
 from asides.providers.credentials import AwsCredentials, KeySource, Secret
 from asides.transports.transport_errors import get_host, total_timeout
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from asides.agents.outputs.expected_output import ExpectedOutput, PartialOutput
     from asides.flows.fallback import ExchangeInOrder
     from asides.flows.recover import RecoveringExchange
-    from asides.transports.protocols import RecordStore
+    from asides.transports.protocols import RecordStore, UseMeter
 
 
 class FlowState(Generic[Whole]):
     """A running flow: its call, its result or failure, and its deadline."""
 
-    __slots__ = ("_deadline", "_failure", "_flow", "_total", "call", "output", "records", "whole")
+    __slots__ = ("_deadline", "_failure", "_flow", "_total", "call", "meter", "output", "records", "whole")
 
     def __init__(
         self,
@@ -51,6 +51,8 @@ class FlowState(Generic[Whole]):
             self.output = PartialOutput(expected, find_expected)
         self.records: RecordStore | None = None
         """The store of a relay."""
+        self.meter: UseMeter | None = None
+        """Counts what the caller of a relay uses; None: nobody does."""
         self.whole: Whole | None = None
         """The result, once the flow has returned."""
         self._failure: AsidesError | None = None
@@ -76,7 +78,8 @@ class FlowState(Generic[Whole]):
     def begin(self) -> Flow[Whole]:
         """Return the flow to drive, and start the clock of the whole call."""
         self.allow(self.call.policy.timeout.total)
-        return self._flow()
+        flow, tracer = self._flow(), Tracing.tracer
+        return flow if tracer is None else tracer.trace_flow(self, flow)
 
     def allow(self, seconds: float | None) -> None:
         """Limit everything that follows to this many seconds from now; None: no limit."""

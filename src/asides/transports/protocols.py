@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from asides.dialects.dialect import HttpRequest
-from asides.flows.steps import Head, StoredRecord
+from asides.flows.steps import Head, ReserveUse, StoredRecord, Use
 from asides.options import Timeout
+from asides.values.errors import AsidesError
 
 MOST_PATIENCE = 10
 """Reads with patience end after this many times of it, though something arrives now and then."""
@@ -115,4 +116,20 @@ class RecordStore(Protocol):
 
     async def delete_async(self, tenant: str, keys: Sequence[str]) -> int:
         """The same as `delete`, in an event loop."""
+        ...
+
+
+class UseMeter(Protocol):
+    """Counts what one relayed request uses, for whoever limits its caller. It belongs to the request's event loop."""
+
+    async def reserve(self, step: ReserveUse) -> AsidesError | None:
+        """Reserve it, in place of what is reserved. Returns the error for the caller if it may not use so much."""
+        ...
+
+    async def settle(self, use: Use) -> None:
+        """Replace what is reserved with what was used. Raises nothing: the reply is there."""
+        ...
+
+    def leave(self) -> None:
+        """The request has ended. What is still reserved is settled with what was used, behind its back."""
         ...

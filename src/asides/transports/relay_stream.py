@@ -14,7 +14,7 @@ from asides.flows.steps import Flow
 from asides.relay.relay_request import RelayOutcome, ResponseStart
 from asides.transports.async_ import AsyncDriver
 from asides.transports.flow_state import FlowState
-from asides.transports.protocols import AsyncTransport, RecordStore, Transport
+from asides.transports.protocols import AsyncTransport, RecordStore, Transport, UseMeter
 from asides.transports.sync import SyncDriver
 
 
@@ -79,8 +79,16 @@ class RelayStream:
 class AsyncRelayStream:
     """The same in an event loop. A cancelled task closes the connection to the provider."""
 
-    def __init__(self, exchange: Relayed, transport: AsyncTransport, records: RecordStore | None = None) -> None:
+    def __init__(
+        self,
+        exchange: Relayed,
+        transport: AsyncTransport,
+        records: RecordStore | None = None,
+        meter: UseMeter | None = None,
+    ) -> None:
+        """`meter`: counts what the caller uses; None: nobody does."""
         self._state = RelayState(exchange, records)
+        self._state.meter = meter
         self._driver = AsyncDriver(self._state, transport)
         self._batches = self._driver.batches()
         self._first: list[bytes] = []
@@ -110,6 +118,8 @@ class AsyncRelayStream:
             response.close()
         with suppress(RuntimeError):
             await self._batches.aclose()
+        if self._state.meter is not None:
+            self._state.meter.leave()
 
     @property
     def outcome(self) -> RelayOutcome | None:

@@ -23,7 +23,9 @@ from asides.flows.steps import (
     Open,
     Read,
     ReadRecords,
+    ReserveUse,
     RunTools,
+    SettleUse,
     Sleep,
     Step,
     UseCall,
@@ -228,6 +230,8 @@ class SyncDriver:
                         from asides.transports.record_steps import carry_out
 
                         value = carry_out(step, state.records)
+                    elif isinstance(step, (ReserveUse, SettleUse)):
+                        pass  # Callers with limits are those of a gateway, which has an event loop.
                     else:
                         value = time.monotonic()
                 except TransportError as problem:

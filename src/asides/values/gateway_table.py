@@ -35,6 +35,8 @@ class GatewayTable(msgspec.Struct, frozen=True, kw_only=True):
     each process counts for itself."""
     key_grace_seconds: Annotated[float, msgspec.Meta(ge=0)] = 3600.0
     """How long keys of the database go on while it does not answer."""
+    summary_days: Annotated[int, msgspec.Meta(ge=0, le=36_500)] = 30
+    """How long the figures of each request are kept in the database, without content; 0: not at all."""
     page: bool = True
     """Serve the page."""
     thinking_field: Literal["reasoning_content", "reasoning", "thinking", "reasoning_details"] = "reasoning_content"
@@ -53,5 +55,11 @@ class GatewayTable(msgspec.Struct, frozen=True, kw_only=True):
     """After so much silence a stream gets a ping."""
     drain_seconds: Annotated[float, msgspec.Meta(ge=0)] = 30.0
     """How long replies under way may take to end after SIGTERM."""
+    telemetry: bool = True
+    """Send spans and metrics, where a variable of OpenTelemetry names a collector."""
+    telemetry_content: bool = False
+    """Write prompts, answers and calls into spans; thinking as far as `visibility.trace` allows."""
+    trace_hosts: tuple[str, ...] = ()
+    """Providers that are told of traces, as patterns of hosts. Those on this machine always are."""
     log: LogFormat = "text"
     """The format of the log."""

@@ -1,6 +1,6 @@
 """Writers that are killed at random moments, again and again, and what is found afterwards. Run as a program:
 
-    python killed.py PATH ROUNDS SEED
+    python killed.py PLACE ROUNDS SEED
 
 Forks its writers, which a process without threads may do; prints what it found as JSON.
 """
@@ -15,8 +15,8 @@ import sys
 import time
 from typing import NoReturn
 
-from asides.conversations.store.sqlite import SqliteStore
 from asides.values.messages import assistant, user
+from tests.stores import open_place
 
 SHARED = "shared"
 WRITERS = 2
@@ -29,7 +29,7 @@ def turn(writer: str, number: int) -> list[str]:
 
 def write_until_killed(path: str, writer: str, acknowledgements: int) -> NoReturn:
     """Append numbered turns and acknowledge each, behind its commit and not before."""
-    store = SqliteStore(path)
+    store = open_place(path)
     number = 0
     while True:
         question, answer = turn(writer, number)
@@ -75,7 +75,7 @@ def main(path: str, rounds: int, seed: int) -> None:
     acknowledged: dict[str, int] = {}
     for number in range(rounds):
         acknowledged |= one_round(path, number, chance)
-        with SqliteStore(path) as store:
+        with open_place(path) as store:
             kept = store.load(SHARED)
         texts = [] if kept is None else [message.text for message in kept.messages]
         if kept is not None and kept.about.length != len(texts):

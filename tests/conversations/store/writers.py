@@ -1,6 +1,6 @@
 """A process of several threads that append turns to one conversation and to their own. Run as a program:
 
-python writers.py PATH PROCESS THREADS TURNS
+python writers.py PLACE PROCESS THREADS TURNS
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from asides.conversations.store.sqlite import SqliteStore
 from asides.values.messages import assistant, user
 from asides.values.usage import Usage
+from tests.stores import open_place
 
 SHARED = "shared"
 
@@ -22,7 +22,7 @@ def turn(writer: str, number: int) -> list[str]:
 
 def main(path: str, process: str, threads: int, turns: int) -> None:
     """Write, and end."""
-    store = SqliteStore(path)
+    store = open_place(path)
 
     def write(thread: int) -> None:
         writer = f"{process}.{thread}"

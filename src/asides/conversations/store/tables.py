@@ -1,17 +1,19 @@
-"""The tables of the SQLite store and all SQL statements. The caller begins and ends the transactions.
+"""The tables of conversations and all their SQL statements, for SQLite and PostgreSQL alike.
 
-Not here: connections, waiting, and errors of SQLite (sqlite).
+Each function is work, one transaction or a part of one. On PostgreSQL, whoever changes a conversation locks its row
+first, so that others wait. Not here: connections, waiting and errors (database), and the tables in PostgreSQL
+(database/migrations).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from asides.conversations.store import ConversationHeading, ConversationInfo, ConversationSnapshot, StoreConflict
-from asides.database import StoreError
+from asides.database import Queries, Query, QueryMany, StoreError
 from asides.history.document import read_message, write_message
 from asides.values.errors import ConfigError
 from asides.values.messages import Message
@@ -47,7 +49,7 @@ CREATE TABLE messages (
     UNIQUE (conversation, place)
 );
 """
-_ABOUT = "name, version, rewritten, length, system, model, usage, created, updated"
+_ABOUT = "id, name, version, rewritten, length, system, model, usage, created, updated"
 
 
 def has_tables(connection: sqlite3.Connection, path: str) -> bool:
@@ -79,33 +81,48 @@ def create(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 
+# --- changes ----------------------------------------------------------------------------------------------------------
+
+
 def append(
-    connection: sqlite3.Connection,
     name: str,
     messages: Sequence[Message],
     heading: ConversationHeading | None,
     spent: Usage | None,
     now: float,
-) -> ConversationInfo:
-    """Add messages at the end."""
-    before = about(connection, name) or _insert_conversation(connection, name, now)
-    _insert_messages(connection, name, before.length, messages)
-    return _update_conversation(connection, before, before.length + len(messages), heading, spent, now, rewrites=False)
+) -> Queries[ConversationInfo]:
+    """Add messages at the end. A missing conversation is created."""
+    return (yield from append_to((yield from _lock_or_create(name, now)), messages, heading, spent, now))
+
+
+def append_to(
+    conversation: LockedConversation,
+    messages: Sequence[Message],
+    heading: ConversationHeading | None,
+    spent: Usage | None,
+    now: float,
+) -> Queries[ConversationInfo]:
+    """Add messages at the end of a locked conversation."""
+    length = conversation.about.length
+    yield from _insert_messages(conversation, length, [write_message(message) for message in messages])
+    length += len(messages)
+    return (yield from _update_conversation(conversation, length, heading, spent, now, rewrites=False))
 
 
 def replace(
-    connection: sqlite3.Connection,
     name: str,
     messages: Sequence[Message],
     expected: int,
     heading: ConversationHeading | None,
     spent: Usage | None,
     now: float,
-) -> ConversationInfo:
+) -> Queries[ConversationInfo]:
     """Replace all messages, if the version is the expected one."""
-    before = about(connection, name)
-    found = 0 if before is None else before.version
-    if found != expected:
+    documents = [write_message(message) for message in messages]
+    # One that others create at this moment has version 0 until they are done, and another one then.
+    before = yield from (_lock_or_create(name, now) if expected == 0 else lock(name))
+    found = 0 if before is None else before.about.version
+    if before is None or found != expected:
         raise StoreConflict(
             f"the conversation {name!r} was changed by another process; nothing was written. To do: load it again and "
             "repeat the change.",
@@ -113,36 +130,100 @@ def replace(
             expected=expected,
             found=found or None,
         )
-    if before is None:
-        before = _insert_conversation(connection, name, now)
-    connection.execute(
-        "DELETE FROM messages WHERE conversation = (SELECT id FROM conversations WHERE name = ?)", (name,)
-    )
-    _insert_messages(connection, name, 0, messages)
-    return _update_conversation(connection, before, len(messages), heading, spent, now, rewrites=True)
+    yield Query("DELETE FROM messages WHERE conversation = ?", (before.id,))
+    yield from _insert_messages(before, 0, documents)
+    return (yield from _update_conversation(before, len(messages), heading, spent, now, rewrites=True))
 
 
-def delete(connection: sqlite3.Connection, name: str) -> bool:
+def delete(name: str) -> Queries[bool]:
     """Delete a conversation."""
-    return connection.execute("DELETE FROM conversations WHERE name = ?", (name,)).rowcount > 0
+    return (yield Query("DELETE FROM conversations WHERE name = ?", (name,))).changed > 0
 
 
-def rename(connection: sqlite3.Connection, name: str, new: str) -> bool:
+def rename(name: str, new: str, now: float) -> Queries[bool]:
     """Give a conversation another name; False when it is not in the store. Raises StoreError if the name is taken."""
-    if name != new and about(connection, new) is not None:
-        raise StoreError(f"there is a conversation {new!r} already. To do: choose another name, or delete that one.")
-    return connection.execute("UPDATE conversations SET name = ? WHERE name = ?", (new, name)).rowcount > 0
+    if name != new:
+        # A row of its own makes others wait who create one of this name at the same time.
+        if not (yield from _insert_conversation(new, now)):
+            raise StoreError(
+                f"there is a conversation {new!r} already. To do: choose another name, or delete that one."
+            )
+        yield Query("DELETE FROM conversations WHERE name = ?", (new,))
+    return (yield Query("UPDATE conversations SET name = ? WHERE name = ?", (new, name))).changed > 0
 
+
+class LockedConversation(NamedTuple):
+    """A conversation that nobody else changes before this work ends."""
+
+    id: int
+    about: ConversationInfo
+
+
+def lock(name: str) -> Queries[LockedConversation | None]:
+    """Let nobody else change a conversation before this work ends; None when it is not in the store."""
+    sql = f"SELECT {_ABOUT} FROM conversations WHERE name = ?"  # noqa: S608
+    row = (yield Query(sql, (name,), postgres=f"{sql} FOR NO KEY UPDATE")).first
+    return None if row is None else LockedConversation(row[0], _parse_about(row))
+
+
+def _lock_or_create(name: str, now: float) -> Queries[LockedConversation]:
+    while True:
+        if (found := (yield from lock(name))) is not None:
+            return found
+        # Where another process creates it at the same time, this waits for it. It may be deleted again by now.
+        yield from _insert_conversation(name, now)
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def about(name: str) -> Queries[ConversationInfo | None]:
+    """The facts about a conversation."""
+    return (yield from _find(name, is_all=True))
+
+
+def load(name: str, start: int) -> Queries[ConversationSnapshot | None]:
+    """A conversation with its messages from an index on."""
+    info = yield from _find(name)
+    if info is None:
+        return None
+    found = yield Query(
+        "SELECT place, message FROM messages JOIN conversations ON conversation = id WHERE name = ? AND place >= ? "
+        "ORDER BY place",
+        (name, start),
+    )
+    return ConversationSnapshot(info, tuple(_parse_rows(name, found.rows)))
+
+
+def load_first(name: str) -> Queries[Message | None]:
+    """The first message of a conversation."""
+    found = yield Query(
+        "SELECT place, message FROM messages JOIN conversations ON conversation = id WHERE name = ? "
+        "ORDER BY place LIMIT 1",
+        (name,),
+        is_all=True,
+    )
+    return next(iter(_parse_rows(name, found.rows)), None)
+
+
+def names() -> Queries[tuple[str, ...]]:
+    """The names of all conversations, the latest changed first."""
+    found = yield Query("SELECT name FROM conversations ORDER BY version DESC", is_all=True)
+    return tuple(name for (name,) in found.rows)
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
 
 _Columns: TypeAlias = tuple[str, int, int, int, str | None, str | None, float, float]
 
 
-def about(connection: sqlite3.Connection, name: str) -> ConversationInfo | None:
-    """The facts about a conversation."""
-    row = connection.execute(f"SELECT {_ABOUT} FROM conversations WHERE name = ?", (name,)).fetchone()  # noqa: S608
-    if row is None:
-        return None
-    name, version, rewritten, length, system, model, usage, created, updated = row
+def _find(name: str, *, is_all: bool = False) -> Queries[ConversationInfo | None]:
+    found = yield Query(f"SELECT {_ABOUT} FROM conversations WHERE name = ?", (name,), is_all=is_all)  # noqa: S608
+    return None if found.first is None else _parse_about(found.first)
+
+
+def _parse_about(row: tuple[Any, ...]) -> ConversationInfo:
+    _, name, version, rewritten, length, system, model, usage, created, updated = row
     try:
         spent = msgspec.json.decode(usage, type=Usage)
         # A damaged file, or another program, may have put anything into a column.
@@ -156,38 +237,7 @@ def about(connection: sqlite3.Connection, name: str) -> ConversationInfo | None:
     return ConversationInfo(name, version, rewritten, length, heading, spent, created, updated)
 
 
-def load(connection: sqlite3.Connection, name: str, start: int) -> ConversationSnapshot | None:
-    """A conversation with its messages from an index on."""
-    info = about(connection, name)
-    if info is None:
-        return None
-    rows = connection.execute(
-        "SELECT place, message FROM messages JOIN conversations ON conversation = id WHERE name = ? AND place >= ? "
-        "ORDER BY place",
-        (name, start),
-    )
-    return ConversationSnapshot(info, tuple(_parse_rows(name, rows)))
-
-
-def load_first(connection: sqlite3.Connection, name: str) -> Message | None:
-    """The first message of a conversation."""
-    rows = connection.execute(
-        "SELECT place, message FROM messages JOIN conversations ON conversation = id WHERE name = ? "
-        "ORDER BY place LIMIT 1",
-        (name,),
-    )
-    return next(iter(_parse_rows(name, rows)), None)
-
-
-def names(connection: sqlite3.Connection) -> tuple[str, ...]:
-    """The names of all conversations, the latest changed first."""
-    return tuple(row[0] for row in connection.execute("SELECT name FROM conversations ORDER BY version DESC"))
-
-
-# --- rows ---------------------------------------------------------------------------------------------------------
-
-
-def _parse_rows(name: str, rows: Iterable[tuple[int, bytes]]) -> list[Message]:
+def _parse_rows(name: str, rows: Iterable[tuple[Any, ...]]) -> list[Message]:
     messages: list[Message] = []
     for place, document in rows:
         try:
@@ -200,32 +250,35 @@ def _parse_rows(name: str, rows: Iterable[tuple[int, bytes]]) -> list[Message]:
     return messages
 
 
-def _insert_conversation(connection: sqlite3.Connection, name: str, now: float) -> ConversationInfo:
-    connection.execute(
-        f"INSERT INTO conversations ({_ABOUT}) VALUES (?, 0, 0, 0, NULL, NULL, ?, ?, ?)",  # noqa: S608
+def _insert_conversation(name: str, now: float) -> Queries[bool]:
+    """Create a conversation; False when there is one of this name."""
+    inserted = yield Query(
+        "INSERT INTO conversations (name, version, rewritten, length, usage, created, updated) "
+        "VALUES (?, 0, 0, 0, ?, ?, ?) ON CONFLICT (name) DO NOTHING",
         (name, msgspec.json.encode(Usage()), now, now),
     )
-    return ConversationInfo(name, 0, 0, 0, created=now, updated=now)
+    return inserted.changed > 0
 
 
-def _insert_messages(connection: sqlite3.Connection, name: str, start: int, messages: Sequence[Message]) -> None:
-    connection.executemany(
-        "INSERT INTO messages (conversation, place, message) SELECT id, ?, ? FROM conversations WHERE name = ?",
-        [(place, write_message(message), name) for place, message in enumerate(messages, start)],
-    )
+def _insert_messages(conversation: LockedConversation, start: int, documents: Sequence[bytes]) -> Queries[None]:
+    if documents:
+        yield QueryMany(
+            "INSERT INTO messages (conversation, place, message) VALUES (?, ?, ?)",
+            [(conversation.id, place, document) for place, document in enumerate(documents, start)],
+        )
 
 
 def _update_conversation(
-    connection: sqlite3.Connection,
-    before: ConversationInfo,
+    conversation: LockedConversation,
     length: int,
     heading: ConversationHeading | None,
     spent: Usage | None,
     now: float,
     *,
     rewrites: bool,
-) -> ConversationInfo:
-    version = _next_version(connection)
+) -> Queries[ConversationInfo]:
+    before = conversation.about
+    version = yield from _next_version()
     is_new = before.version == 0
     after = msgspec.structs.replace(
         before,
@@ -236,9 +289,9 @@ def _update_conversation(
         usage=before.usage if spent is None else before.usage + spent,
         updated=now,
     )
-    connection.execute(
+    yield Query(
         "UPDATE conversations SET version = ?, rewritten = ?, length = ?, system = ?, model = ?, usage = ?, "
-        "updated = ? WHERE name = ?",
+        "updated = ? WHERE id = ?",
         (
             after.version,
             after.rewritten,
@@ -247,16 +300,16 @@ def _update_conversation(
             after.heading.model,
             msgspec.json.encode(after.usage),
             now,
-            after.name,
+            conversation.id,
         ),
     )
     return after
 
 
-def _next_version(connection: sqlite3.Connection) -> int:
-    """The next version. One counter for the whole file, so that no version is used twice, even after a deletion."""
-    connection.execute("UPDATE clock SET ticks = ticks + 1")
-    row = connection.execute("SELECT ticks FROM clock").fetchone()
+def _next_version() -> Queries[int]:
+    """The next version. One counter for the whole store, so that no version is used twice, even after a deletion."""
+    counted = yield Query("UPDATE clock SET ticks = ticks + 1", postgres="SELECT nextval('versions')")
+    row = counted.first or (yield Query("SELECT ticks FROM clock")).first
     if row is None or not isinstance(row[0], int):
         raise StoreError("the store has lost count of its versions: it is damaged. To do: restore it from a backup.")
     return row[0]

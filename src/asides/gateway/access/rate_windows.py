@@ -15,11 +15,11 @@ limit: it waits for an empty window, not for ever. Not here: where windows are k
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from asides.gateway.access import RateWindows
+    from asides.gateway.access.redis_link import RedisLink
 
 WINDOW_MS = 60_000
 BUCKET_MS = 500
@@ -96,14 +96,12 @@ def count_left(limit: int | None, counted: int) -> int | None:
     return None if limit is None else max(limit - counted, 0)
 
 
-def open_windows(redis_url: str | None, *, count_failure: Callable[[], None] = lambda: None) -> RateWindows:
-    """The windows of a gateway: those that instances share in Redis, or those of this process. Raises ConfigError for a
-    URL that cannot be one. `count_failure` is called for every check that Redis did not answer."""
-    if redis_url is None:
+def open_windows(link: RedisLink | None) -> RateWindows:
+    """The windows of a gateway: those that instances share in Redis, or those of this process."""
+    if link is None:
         from asides.gateway.access.memory_windows import MemoryWindows
 
         return MemoryWindows()
-    from asides.gateway.access.redis_link import RedisLink
     from asides.gateway.access.redis_windows import RedisWindows
 
-    return RedisWindows(RedisLink(redis_url), count_failure=count_failure)
+    return RedisWindows(link)

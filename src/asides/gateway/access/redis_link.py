@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import re
+import ssl
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from asides.values.errors import ConfigError
@@ -20,28 +22,45 @@ from asides.values.errors import ConfigError
 if TYPE_CHECKING:
     from redis import Redis
     from redis.asyncio import Redis as AsyncRedis
+    from redis.asyncio.connection import AbstractConnection
 
 _log = logging.getLogger("asides.gateway")
 
 COMMAND_SECONDS = 0.25
 """How long anyone waits for an answer."""
 PROBE_SECONDS = 0.5
-_MOST_CONNECTIONS = 64
+_TURNS = 4
 PREFIX = "asides:"
 """The beginning of all our keys. What stands in braces in them decides about the node of a cluster."""
 _SCHEMES = ("redis", "rediss", "unix")
-_REASONS = {
-    "AuthenticationError": "it refuses the user or the password of the URL",
-    "AuthenticationWrongNumberOfArgsError": "it refuses the user or the password of the URL",
-    "NoPermissionError": "its user may not do what is needed: EVALSHA, EVAL, and the keys and channels asides:*",
-    "ReadOnlyError": "it is a replica that only reads",
-    "OutOfMemoryError": "it has no memory left",
-    "BusyLoadingError": "it is still loading its data",
-    "TimeoutError": f"it did not answer within {COMMAND_SECONDS:g} s",
-    "ConnectionError": "it cannot be reached",
-    "MovedError": "it is one node of a cluster, and the key belongs to another one",
-    "ClusterDownError": "its cluster is down",
+_CODES = {
+    "WRONGPASS": "it refuses the user or the password of the URL",
+    "NOAUTH": "it needs a password, and the URL has none",
+    "NOPERM": "its user may not do what is needed: EVALSHA, EVAL, and the keys and channels asides:*",
+    "READONLY": "it is a replica that only reads",
+    "OOM": "it has no memory left",
+    "LOADING": "it is still loading its data",
+    "MISCONF": "it cannot save its data, and takes no writes until it can",
+    "MASTERDOWN": "it is a replica whose master is away",
+    "MOVED": "it is one node of a cluster, and the key belongs to another one",
+    "CLUSTERDOWN": "its cluster is down",
+    "BUSY": "it is busy with a script of somebody",
 }
+"""What the first word of an error of the server means. Inside a script it stands anywhere in the text."""
+_KINDS = {
+    "AuthenticationError": "WRONGPASS",
+    "AuthorizationError": "WRONGPASS",
+    "NoPermissionError": "NOPERM",
+    "ReadOnlyError": "READONLY",
+    "OutOfMemoryError": "OOM",
+    "BusyLoadingError": "LOADING",
+    "MasterDownError": "MASTERDOWN",
+    "MovedError": "MOVED",
+    "AskError": "MOVED",
+    "ClusterDownError": "CLUSTERDOWN",
+}
+"""The errors that redis-py has classes for: their texts lack the first word."""
+_CODE = re.compile(rf"\b({'|'.join(_CODES)})\b")
 
 
 class RedisDown(Exception):
@@ -60,61 +79,157 @@ _PROBE = Script("redis.call('SET', KEYS[1], '', 'PX', 1000) return 1")
 _PROBE_KEY = f"{PREFIX}{{probe}}"
 
 
+class _Order(NamedTuple):
+    """A script that somebody waits for."""
+
+    script: Script
+    key: str
+    values: tuple[str | int, ...]
+    answer: asyncio.Future[Any]
+
+    def name(self, *, as_text: bool = False) -> tuple[str | int, ...]:
+        """The command; `as_text`: for a server that does not know the script."""
+        if as_text:
+            return ("EVAL", self.script.text, 1, self.key, *self.values)
+        return ("EVALSHA", self.script.digest, 1, self.key, *self.values)
+
+
 class RedisLink:
-    """A server, connected to when it is first needed. It belongs to one event loop."""
+    """A server, connected to when it is first needed. It belongs to one event loop.
+
+    Scripts that are wanted at the same time leave together, over one connection: a burst takes one way there and back.
+    """
 
     def __init__(self, url: str) -> None:
         check_redis_url(url)
-        self._url = url
+        self.url = url
         self.name = describe_redis(url)
         """The server, without user and password."""
         self.is_up = True
         """Whether it answered the last time; True before the first."""
-        self._client: AsyncRedis | None = None
+        self.on_failure: Callable[[], None] = lambda: None
+        """Called for every check of a limit that a process had to make alone."""
+        self._connection: AbstractConnection | None = None
+        self._orders: list[_Order] = []
+        self._sending: asyncio.Task[None] | None = None
         self._probing: asyncio.Task[None] | None = None
-        self._when_back: list[Callable[[], None]] = []
-
-    def call_when_back(self, function: Callable[[], None]) -> None:
-        """Call a function whenever the server is back after an outage."""
-        self._when_back.append(function)
+        self._is_back = asyncio.Event()
+        self._told: set[str] = set()
+        """The errors that are no outage: they belong to one key or one script, as if somebody else used its name."""
 
     async def run(self, script: Script, key: str, *values: str | int) -> Any:
         """Run a script that uses one key. Raises RedisDown, at once during an outage."""
         if not self.is_up:
             raise RedisDown("an outage is under way")
-        return await self._try(script, key, *values)
+        return await self._order(script, key, *values)
 
-    async def _try(self, script: Script, key: str, *values: str | int) -> Any:
-        from redis.exceptions import NoScriptError, RedisError
+    def _order(self, script: Script, key: str, *values: str | int) -> asyncio.Future[Any]:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Any] = loop.create_future()
+        self._orders.append(_Order(script, key, values, answer))
+        if self._sending is None or self._sending.done():
+            self._sending = loop.create_task(self._send_all())
+        return answer
 
+    async def _send_all(self) -> None:
+        """Send what is wanted, batch by batch, until nothing is."""
+        while self._orders:
+            batch, self._orders = self._orders, []
+            exchange = asyncio.ensure_future(self._exchange(batch))
+            try:
+                await asyncio.wait({exchange}, timeout=COMMAND_SECONDS)
+                for _ in range(_TURNS):
+                    # An event loop that was held up sees the answer and the time at once.
+                    if not exchange.done():
+                        await asyncio.sleep(0)
+                problem = _find_problem(exchange)
+            except asyncio.CancelledError as left:
+                await self._fail(left, batch)
+                raise
+            finally:
+                exchange.cancel()
+            if problem is not None:
+                await self._fail(problem, batch)
+
+    async def _exchange(self, batch: list[_Order]) -> None:
+        """Send a batch and set its answers."""
+        from redis.exceptions import ConnectionError as RedisConnectionError
+        from redis.exceptions import NoScriptError, ResponseError
+
+        connection = self._connection
+        answers: list[Any] = []
+        if connection is not None:
+            try:
+                answers = await _send(connection, [order.name() for order in batch])
+            except (RedisConnectionError, OSError):
+                # It was closed while nobody used it: that is no outage.
+                connection = None
+        if connection is None:
+            connection = await self._connect()
+            answers = await _send(connection, [order.name() for order in batch])
+        if unknown := [n for n, answer in enumerate(answers) if isinstance(answer, NoScriptError)]:
+            again = await _send(connection, [batch[place].name(as_text=True) for place in unknown])
+            for place, answer in zip(unknown, again, strict=True):
+                answers[place] = answer
+        for order, answer in zip(batch, answers, strict=True):
+            if order.answer.done():
+                continue  # Whoever wanted it has left.
+            if isinstance(answer, ResponseError):
+                order.answer.set_exception(self.take_error(answer))
+            else:
+                order.answer.set_result(answer)
+
+    async def _connect(self) -> AbstractConnection:
+        await self._disconnect()
+        from redis.asyncio import ConnectionPool
+
+        pool = ConnectionPool.from_url(self.url, **_list_settings(COMMAND_SECONDS, is_async=True))
+        connection: AbstractConnection = pool.make_connection()  # type: ignore[no-untyped-call]
         try:
-            async with asyncio.timeout(COMMAND_SECONDS):
-                client = self.find_client()
-                try:
-                    return await client.evalsha(script.digest, 1, key, *values)
-                except NoScriptError:
-                    return await client.eval(script.text, 1, key, *values)
-        except (RedisError, OSError) as problem:  # TimeoutError is an OSError
-            reason = describe_problem(problem)
-            self._note_down(reason)
-            raise RedisDown(reason) from None
+            await connection.connect()  # type: ignore[no-untyped-call]
+        except BaseException:
+            await connection.disconnect(nowait=True)
+            raise
+        self._connection = connection
+        return connection
 
-    def find_client(self) -> AsyncRedis:
-        """The client, for what is no script."""
-        if self._client is None:
-            from redis.asyncio import Redis as AsyncRedis
+    async def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.disconnect(nowait=True)
 
-            self._client = AsyncRedis.from_url(
-                self._url, max_connections=_MOST_CONNECTIONS, **_list_settings(COMMAND_SECONDS, is_async=True)
-            )
-        return self._client
+    # --- errors -------------------------------------------------------------------------------------------------------
+
+    def take_error(self, problem: Exception) -> RedisDown:
+        """What is raised for an error that the server answered. It is told once."""
+        reason = describe_problem(problem)
+        if is_outage(problem):
+            self.note_down(reason)
+        elif reason not in self._told:
+            self._told.add(reason)
+            _log.warning("Redis at %s does not do what it is asked: %s. It is not told again.", self.name, reason)
+        return RedisDown(reason)
+
+    async def _fail(self, problem: BaseException, batch: list[_Order]) -> None:
+        """Fail a batch that got no answers, and all that came since: nobody waits for a second time."""
+        # What it still says would be taken for the answer to something else.
+        await self._disconnect()
+        orders, self._orders = self._orders, []
+        reason = describe_problem(problem)
+        if isinstance(problem, Exception):
+            self.note_down(reason)
+        for order in (*batch, *orders):
+            if not order.answer.done():
+                order.answer.set_exception(RedisDown(reason))
 
     # --- outages ------------------------------------------------------------------------------------------------------
 
-    def _note_down(self, reason: str) -> None:
+    def note_down(self, reason: str) -> None:
+        """The server does not answer: nobody waits for it until it does."""
         if not self.is_up:
             return
         self.is_up = False
+        self._is_back.clear()
         _log.warning(
             "Redis at %s fails: %s. Until it is back, each process counts the limits of keys for itself, and a revoked "
             "key is refused when the keys are read again.",
@@ -128,27 +243,50 @@ class RedisLink:
             await asyncio.sleep(PROBE_SECONDS)
             try:
                 # It has to take a write: a replica answers too, and so does a server without memory.
-                await self._try(_PROBE, _PROBE_KEY)
+                await self._order(_PROBE, _PROBE_KEY)
             except RedisDown:
                 continue
             self.is_up = True
+            self._is_back.set()
             _log.warning("Redis at %s is back: the limits of keys are shared again.", self.name)
-            for function in self._when_back:
-                function()
             return
 
+    async def wait_until_up(self) -> None:
+        """Wait for the end of an outage."""
+        while not self.is_up:
+            await self._is_back.wait()
+
     async def close(self) -> None:
-        """Close the connections."""
-        if self._probing is not None:
-            self._probing.cancel()
-            await asyncio.gather(self._probing, return_exceptions=True)
-            self._probing = None
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        """Close the connection. Whoever still waits gets RedisDown."""
+        for task in (self._probing, self._sending):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        await self._fail(asyncio.CancelledError(), [])
 
     def __repr__(self) -> str:
         return f"RedisLink({self.name!r}, {'up' if self.is_up else 'down'})"
+
+
+async def _send(connection: AbstractConnection, commands: list[tuple[str | int, ...]]) -> list[Any]:
+    """The answers to commands; errors of the server among them."""
+    from redis.exceptions import ResponseError
+
+    await connection.send_packed_command(connection.pack_commands(commands))
+    answers: list[Any] = []
+    for _ in commands:
+        try:
+            answers.append(await connection.read_response())
+        except ResponseError as problem:
+            answers.append(problem)
+    return answers
+
+
+def _find_problem(exchange: asyncio.Future[None]) -> BaseException | None:
+    """Why a batch got no answers; None if it got them."""
+    if not exchange.done():
+        return TimeoutError()
+    return exchange.exception()
 
 
 def open_redis(url: str, seconds: float) -> Redis:
@@ -157,6 +295,14 @@ def open_redis(url: str, seconds: float) -> Redis:
     from redis import Redis
 
     client: Redis = Redis.from_url(url, **_list_settings(seconds, is_async=False))
+    return client
+
+
+def open_async_redis(url: str, seconds: float) -> AsyncRedis:
+    """A client for an event loop, for what is no script."""
+    from redis.asyncio import Redis as AsyncRedis
+
+    client: AsyncRedis = AsyncRedis.from_url(url, **_list_settings(seconds, is_async=True))
     return client
 
 
@@ -169,7 +315,8 @@ def _list_settings(seconds: float, *, is_async: bool) -> dict[str, Any]:
     # A connection that was closed while nobody used it is no outage: another one is tried at once.
     kind = AsyncRetry if is_async else Retry
     return {
-        "socket_timeout": seconds,
+        # An event loop has one time for a whole batch.
+        "socket_timeout": None if is_async else seconds,
         "socket_connect_timeout": seconds,
         "retry": kind(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
         "client_name": "asides",
@@ -178,12 +325,34 @@ def _list_settings(seconds: float, *, is_async: bool) -> dict[str, Any]:
     }
 
 
+def is_outage(problem: BaseException) -> bool:
+    """Whether any other command would fail too."""
+    from redis.exceptions import ResponseError
+
+    return not isinstance(problem, ResponseError) or _find_code(problem) not in ("", "NOPERM")
+
+
+def _find_code(problem: BaseException) -> str:
+    """The first word of an error of the server, if it is one that we know."""
+    for kind in type(problem).__mro__:
+        if kind.__name__ in _KINDS:
+            return _KINDS[kind.__name__]
+    found = _CODE.search(str(problem))
+    return "" if found is None else found[0]
+
+
 def describe_problem(problem: BaseException) -> str:
     """Why a command failed, without the words of the server, which may repeat what it was sent."""
-    for kind in type(problem).__mro__:
-        if kind.__name__ in _REASONS:
-            return _REASONS[kind.__name__]
-    return f"{type(problem).__name__}"
+    from redis.exceptions import RedisError, ResponseError
+    from redis.exceptions import TimeoutError as RedisTimeout
+
+    if isinstance(problem, RedisError) and (code := _find_code(problem)):
+        return _CODES[code]
+    if isinstance(problem, (TimeoutError, RedisTimeout)):
+        return "it did not answer in time"
+    if isinstance(problem, ssl.SSLError) or isinstance(problem.__cause__, ssl.SSLError):
+        return "its TLS or its certificate is refused"
+    return type(problem).__name__ if isinstance(problem, ResponseError) else "it cannot be reached"
 
 
 def check_redis_url(url: str) -> None:

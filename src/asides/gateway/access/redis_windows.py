@@ -103,19 +103,11 @@ return 1
 class RedisWindows:
     """Windows in Redis, and of this process while it is away."""
 
-    def __init__(
-        self,
-        link: RedisLink,
-        *,
-        count_failure: Callable[[], None] = lambda: None,
-        clock: Callable[[], int] | None = None,
-    ) -> None:
-        """`count_failure` is called for every check that this process had to make alone. `clock`: milliseconds in place
-        of the server's clock, for tests."""
+    def __init__(self, link: RedisLink, *, clock: Callable[[], int] | None = None) -> None:
+        """`clock`: milliseconds in place of the server's clock, for tests."""
         self.link = link
         self._own = MemoryWindows()
         """What this process let pass: all that it knows in an outage."""
-        self._count_failure = count_failure
         self._clock = clock
 
     async def take(self, key_id: str, limits: KeyLimits, tokens: int) -> Taken | float:
@@ -127,7 +119,7 @@ class RedisWindows:
         try:
             answer = await self.link.run(_TAKE, name_key(key_id), *most, fit, self._now())
         except RedisDown:
-            self._count_failure()
+            self.link.on_failure()
             return self._own.take_now(key_id, limits, tokens)
         wait, shared_at, requests, counted = answer
         if wait:
@@ -145,7 +137,7 @@ class RedisWindows:
         try:
             await self.link.run(_CORRECT, name_key(key_id), taken.shared_at, taken.tokens, used, self._now())
         except RedisDown:
-            self._count_failure()
+            self.link.on_failure()
 
     def _now(self) -> str | int:
         return "" if self._clock is None else self._clock()

@@ -51,7 +51,9 @@ def answer_compaction(caller: Caller) -> Flow[RelayOutcome]:
         call, prompt=msgspec.structs.replace(call.prompt, messages=served.prompt.messages, stream=False)
     )
     if takes_compactions(call.target):
-        return (yield from return_response(caller, call, _build_request(caller, call, state, served, options)))
+        request = _build_request(caller, call, state, served, options)
+        yield from caller.reserve(call, None, lambda: None)
+        return (yield from return_response(caller, call, request))
     writer = CompactionWriter(model=served.model)
     writer.keep(items)
     exchange = CompactedExchange(call, caller, served, state, writer)

@@ -83,14 +83,15 @@ def _collect_models(caller: Caller) -> Flow[tuple[ModelInfo, ...]]:
     """The models of the home provider, then the names of the settings. Without a home, all known models by the names
     that clients of this dialect show. A provider without a list costs no answer.
     """
-    config, builder = caller.config, caller.builder
+    config, builder, allowed = caller.config, caller.builder, caller.allowed
     listed: Sequence[ModelInfo] = ()
     if config.home:
         own = [describe_model(name, builder) for name in list_own_names(builder)]
         if config.lists_home:
             given = {name: value for name in ("api_key", "base_url") if (value := config.home_options.get(name))}
             listed = yield from _ask_provider(caller, config.home, given)
-        return tuple({model.id: model for model in (*listed, *own)}.values())
+        named = {model.id: model for model in (*listed, *own)}.values()
+        return tuple(each for each in named if allowed is None or allowed.can_ask(each.id, builder, home=config.home))
     models = [*list_known_models(builder)]
     if config.lists_providers:
         for row in find_keyed_providers(builder):
@@ -102,6 +103,7 @@ def _collect_models(caller: Caller) -> Flow[tuple[ModelInfo, ...]]:
     return tuple(
         msgspec.structs.replace(model, id=show_name(model.id, caller.dialect), name=model.name or model.id)
         for model in unique.values()
+        if allowed is None or allowed.can_ask(model.id, builder)
     )
 
 
@@ -126,7 +128,8 @@ def _find_model(caller: Caller, name: str) -> Flow[ModelInfo]:
         return found
     try:
         route = find_route(name, caller.builder, "", caller.dialect)
-        if route.is_bare:
+        may_ask = caller.allowed is None or caller.allowed.can_ask(name, caller.builder, caller.dialect)
+        if route.is_bare or not may_ask:
             raise _refuse_model(name)
         caller.builder.find_known(route.targets[0])
     except (UnknownModel, UnknownProvider):

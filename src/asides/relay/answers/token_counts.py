@@ -36,6 +36,8 @@ def count_tokens(caller: Caller) -> Flow[RelayOutcome]:
     caller.show_asked(served)
     own = read_request_options(served.prompt.extra.pop(FIELD, None), caller.config, caller.builder.visibility)
     call = msgspec.structs.replace(find_calls(caller, served, own).call, fallbacks=())
+    if caller.use is not None:
+        yield from caller.use.count_request()
     state = CallerState(caller)
     served = yield from state.restore(served, [call.target])
     call = msgspec.structs.replace(

@@ -110,8 +110,10 @@ class TranslatedExchange(WrittenExchange):
 
     def steps(self, began: float | None = None) -> Flow[Reply]:
         """The flow: it emits the head of the response and its bytes."""
+        caller = self._caller
+        yield from caller.reserve(self._call, self._served, lambda: self.partial)
         flow = self._exchange.steps(began)
-        writer, caller, send, write = self._writer, self._caller, flow.send, self._writer.write
+        writer, send, write = self._writer, flow.send, self._writer.write
         is_first = True
         value: Any = None
         error: BaseException | None = None
@@ -196,7 +198,8 @@ class TranslatedExchange(WrittenExchange):
         return msgspec.structs.replace(end, stop=msgspec.structs.replace(end.stop, raw=None))
 
     def _finish(self) -> Flow[None]:
-        """Store what has to be kept, before the caller gets the end of the reply."""
+        """Store what has to be kept, and settle what was used, before the caller gets the end of the reply."""
+        yield from self._caller.settle(self._look())
         if not self._state.has_store or (reply := self._look()) is None:
             return
         yield from self._state.record(self._carrier, reply, self._ids.originals)

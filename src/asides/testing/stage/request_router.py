@@ -28,6 +28,8 @@ from asides.relay.endpoints import (
     name_request_id_header,
     read_registered_paths,
 )
+from asides.testing.stage.batches import BatchStore
+from asides.testing.stage.batches.find_batch_endpoint import answer_row, find_batch_endpoints, is_upload
 from asides.testing.stage.http_requests import BrokenRequest, Request
 from asides.testing.stage.prompt_cache import PromptCache
 from asides.testing.stage.request_log import Received, RefusedRequest, RequestLog
@@ -59,6 +61,7 @@ class Routes:
         lenient: bool = False,
         today: date | None = None,
         reports_cache: bool = False,
+        batches: BatchStore | None = None,
     ) -> None:
         """`dialect`: the dialect of every reply, whatever the path. `lenient`: answer what the rules refuse, too.
         `reports_cache`: put what the prompt cache did into the counts of replies."""
@@ -72,6 +75,7 @@ class Routes:
         self._reports_cache = reports_cache
         self._lenient = lenient
         self._dialect = dialect
+        self._batches = batches or BatchStore()
         self._reply_paths = list_reply_paths()
         self._list_paths = read_registered_paths("list_paths")
 
@@ -110,6 +114,7 @@ class Routes:
         """Return the dialect that a request speaks, whether or not there is anything at its path."""
         name = (
             match_ending(path, self._list_paths)
+            or ("gemini" if is_upload(path, request.query) else None)
             or (self._dialect if not path.endswith(LIST_PATHS) else None)
             or match_ending(path, self._reply_paths)
             or find_other_dialect(path, dict(parse_qsl(request.query)), request.headers)
@@ -122,12 +127,12 @@ class Routes:
             return _answer_get(request, lambda: status, dialect)
         is_list = path.endswith(LIST_PATHS) or match_ending(path, self._list_paths) is not None
         is_reply = self._dialect is not None or match_ending(path, self._reply_paths) is not None
-        endpoints = find_endpoints(dialect.name, path)
+        endpoints = find_endpoints(dialect.name, path) or find_batch_endpoints(dialect.name, path)
         if not (is_list or is_reply or endpoints):
             paths = ", ".join(f"…{ending}" for ending in self._reply_paths)
             message = f"the stage has nothing at {request.path}; it answers {paths}, …/models and /health."
             return _refuse(404, message, dialect)
-        if not self._has_key(request):
+        if not (self._has_key(request) or is_upload(path, request.query)):
             return _refuse(401, _WRONG_KEY, dialect, _WRONG_KEY_KINDS.get(dialect.name))
         if is_list:
             query = dict(parse_qsl(request.query))
@@ -136,7 +141,8 @@ class Routes:
             if endpoint.method == request.method:
                 reply = partial(self._reply, request, dialect)
                 rules = self._rules.find(dialect.name)
-                call = EndpointCall(request, dialect, names, self._models, rules, reply)
+                row = partial(answer_row, self._answer_row, request)
+                call = EndpointCall(request, dialect, names, self._models, rules, reply, self._batches, row)
                 try:
                     return endpoint.answer(call)
                 except AsidesError as problem:
@@ -145,6 +151,11 @@ class Routes:
                     return _refuse(400, "a field of the request has an unexpected type.", dialect)
         if endpoints or request.method != "POST":
             return _refuse_method(request, tuple(endpoint.method for endpoint, _ in endpoints) or ("POST",), dialect)
+        return self._reply(request, dialect, dialect.read, dialect.writer)
+
+    def _answer_row(self, request: Request) -> Answer:
+        """Answer a row of a batch as the request that it is."""
+        dialect = self._find_dialect(request.path, request)
         return self._reply(request, dialect, dialect.read, dialect.writer)
 
     def _reply(self, request: Request, dialect: Dialect, read: ReadRequest, writer: MakeWriter) -> Answer:

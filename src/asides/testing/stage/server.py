@@ -23,6 +23,7 @@ import msgspec
 from asides.dialects.dialect import ServedRequest
 from asides.providers.stage_switch import OPEN_STAGES
 from asides.testing.stage.actor import MODEL, improvise
+from asides.testing.stage.batches import BatchScript, BatchStore, PlayedBatch
 from asides.testing.stage.connection import Connection
 from asides.testing.stage.expectations import RefusalExpectation, Searched, assert_no_leak
 from asides.testing.stage.request_log import Received, RefusedRequest, RequestLog
@@ -62,16 +63,18 @@ class Stage:
         rules: RulesMode = "strict",
         date: str | None = None,
         cache: bool = False,
+        batches: BatchScript | None = None,
     ) -> None:
         """`key`: what clients must send. `models`: the list of models, as names or as `ModelInfo`s. `anywhere`: allow a
         host that other machines can reach. `dialect`: the dialect of every request, if its path does not show it.
         `rules`: "strict" refuses what the real servers refuse; "lenient" answers it and only lists it in `refusals`.
         `date`: the day whose rules hold, such as "2026-11-15"; None: today. `cache`: report the tokens that a prompt
-        cache would have read and written; `requests` have them in any case."""
+        cache would have read and written; `requests` have them in any case. `batches`: the times of vendor batches."""
         _check_host(host, anywhere=anywhere)
         self._host = _resolve_localhost(host)
         self._port = port
         self._log = RequestLog()
+        self._batches = BatchStore(batches)
         script_function = improvise if script is None else ScriptPlayer(script).next
         self._routes = Routes(
             script_function,
@@ -82,6 +85,7 @@ class Stage:
             lenient=_is_lenient(rules),
             today=_read_date(date),
             reports_cache=cache,
+            batches=self._batches,
         )
         self._thread: threading.Thread | None = None
         self._stop: Callable[[], object] | None = None
@@ -166,6 +170,11 @@ class Stage:
         """What the rules say against the requests so far, in order, whether the stage refused them or is lenient."""
         return [received.refusal for received in self._log.requests if received.refusal is not None]
 
+    @property
+    def batches(self) -> list[PlayedBatch]:
+        """The vendor batches so far, in order, also those that were deleted."""
+        return list(self._batches.batches)
+
     def expect_no_refusals(self) -> RefusalExpectation:
         """Expect that no request breaks a rule, in a lenient stage too: in `with stage.expect_no_refusals():` to the
         end of the block, otherwise from the first request on until the stage closes. A refusal fails the test with its
@@ -216,6 +225,7 @@ class OpenStage(Protocol):
         rules: RulesMode = "strict",
         date: str | None = None,
         cache: bool = False,
+        batches: BatchScript | None = None,
     ) -> Stage:
         """Open a stage with these scenes, with one function that returns them, or with the stage's actor."""
         ...

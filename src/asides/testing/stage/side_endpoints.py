@@ -32,6 +32,7 @@ from asides.relay.endpoints import (
     write_load_reply,
 )
 from asides.testing.stage.actor import MODEL
+from asides.testing.stage.batches import AnswerRow, BatchStore
 from asides.testing.stage.http_requests import Request
 from asides.testing.stage.prompt_cache import CacheUse
 from asides.testing.stage.request_log import RefusedRequest
@@ -69,6 +70,9 @@ class EndpointCall(msgspec.Struct, frozen=True):
     """The rules of the dialect, which may remember what the stage sent."""
     reply: Callable[[ReadRequest, MakeWriter], Answer]
     """Answers with the next scene of the script, for an endpoint that replies in another form of the dialect."""
+    batches: BatchStore
+    answer_row: AnswerRow
+    """Answers a row of a batch that this request creates."""
 
     def refuse(self, status: int, message: str, kind: str | None = None) -> Answer:
         """Refuse in the words of the dialect."""

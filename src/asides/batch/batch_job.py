@@ -1,0 +1,222 @@
+"""`BatchJob`: what every way to answer a batch needs: outcomes are exchanged for claims, and replies become outcomes.
+
+A way to answer is a module with `run(job)`: `live_runner` asks one request after the other, some at once. Not here: the
+ledger (ledger), and the output (join_results).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
+
+from asides.batch.batch_plan import BatchPlan, decode_request
+from asides.batch.batch_rows import Question
+from asides.batch.leases import create_owner, has_ended
+from asides.batch.ledger import Ledger
+from asides.batch.ledger_values import BatchRecord, Claim, Exchange, Outcome, RunLimits, Via, to_billionths
+from asides.database import Database, StoreUnavailable
+from asides.flows.reply_fields import ThinkingVisibility, encode_answer, encode_failed, is_answered
+from asides.options import Options
+from asides.values.errors import AsidesError, ConfigError
+from asides.values.json_form import to_json_value, write_json
+from asides.values.reply import Reply
+
+if TYPE_CHECKING:
+    from asides.aio import AsyncClient
+    from asides.settings import Settings
+
+_Result = TypeVar("_Result")
+OnRecord: TypeAlias = Callable[[BatchRecord], object]
+# A ledger's server that restarts is waited for, since what was answered meanwhile is only in memory.
+_OUTAGE_SECONDS = 300.0
+_FIRST_PAUSE = 0.5
+_RUNNERS: dict[Via, str] = {
+    "live": "asides.batch.live_runner",
+    "vendor": "asides.batch.vendor_runner",
+    "ray": "asides.batch.ray_runner",
+}
+
+
+class BatchJob:
+    """One run of a batch by this process. `stop` ends it: nothing more is asked, and what is under way is awaited."""
+
+    def __init__(
+        self,
+        database: Database,
+        ledger: Ledger,
+        record: BatchRecord,
+        plan: BatchPlan,
+        client: AsyncClient,
+        *,
+        settings: Settings,
+        own: Options,
+        limits: RunLimits,
+        concurrency: int = 16,
+        retries: int = 5,
+        on_record: OnRecord | None = None,
+    ) -> None:
+        self.database = database
+        self.ledger = ledger
+        self.record = record
+        """The batch, as the ledger had it last."""
+        self.plan = plan
+        self.client = client
+        self.own = own
+        """The options of this process: its key, its timeouts."""
+        self.limits = limits
+        self.concurrency = concurrency
+        self.retries = retries
+        """Attempts after the first, for what may pass."""
+        self.owner = create_owner()
+        self.stop = asyncio.Event()
+        self.error: AsidesError | None = None
+        """What is wrong with all requests, and ended the run."""
+        self.is_out_of_money = False
+        self._settings = settings
+        self._version = record.version
+        self._on_record = on_record
+        self._visibilities: dict[str, ThinkingVisibility] = {}
+
+    # --- the ledger ---------------------------------------------------------------------------------------------------
+
+    async def exchange(
+        self,
+        outcomes: Sequence[Outcome],
+        want: int,
+        *,
+        held: Collection[str] = (),
+        returned: Sequence[str] = (),
+        pause: float = 0.0,
+        renew: bool = False,
+    ) -> Exchange:
+        """Write outcomes, and claim requests. When this returns, the outcomes count. `held`: the hashes of the requests
+        that are being asked, in case the answer of the database is lost. Waits for a database that is restarted.
+        """
+        is_lost = False
+
+        async def try_once() -> Exchange:
+            nonlocal is_lost
+            if is_lost:
+                await self.database.run_async(
+                    lambda: self.ledger.give_back(self.owner, {*held, *(outcome.hash for outcome in outcomes)})
+                )
+            is_lost = True
+            return await self.database.run_async(
+                lambda: self.ledger.exchange(
+                    self.owner,
+                    outcomes,
+                    want,
+                    self.limits,
+                    version=self._version,
+                    returned=returned,
+                    pause=pause,
+                    renew=renew,
+                )
+            )
+
+        exchange = await wait_for_store(try_once)
+        self._note(exchange.record)
+        return exchange
+
+    async def give_back(self) -> None:
+        """Let the requests that this run has claimed and not answered wait for another one."""
+        await wait_for_store(lambda: self.database.run_async(lambda: self.ledger.give_back(self.owner)))
+
+    async def return_ended(self) -> int:
+        """Let requests wait again whose owners have ended; returns how many are still claimed by somebody."""
+        return await wait_for_store(lambda: self.database.run_async(lambda: self.ledger.return_ended(has_ended)))
+
+    def _note(self, record: BatchRecord) -> None:
+        self.record = record
+        if self._on_record is not None:
+            self._on_record(record)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether another process has loaded other rows or another plan."""
+        return self.record.version != self._version
+
+    # --- requests and replies -----------------------------------------------------------------------------------------
+
+    def read(self, claim: Claim) -> Question:
+        """The row of a claim."""
+        return decode_request(claim.request, claim.number)
+
+    def encode(self, claim: Claim, outcome: Reply | AsidesError) -> Outcome:
+        """What the ledger keeps of a reply, or of the error of this request alone. Thinking only where it is shown."""
+        reply = outcome if isinstance(outcome, Reply) else outcome.partial
+        if isinstance(outcome, Reply):
+            models = self.plan.find_models(self.read(claim))
+            fields = encode_answer(outcome, self._find_visibility(models), option="the output that was asked for")
+        else:
+            fields = encode_failed(outcome)
+        if reply is None:
+            return Outcome(claim.hash, False, encode_fields(fields), estimated=claim.tokens)
+        usage, cost = reply.usage, reply.cost
+        return Outcome(
+            claim.hash,
+            is_answered(fields),
+            encode_fields(fields),
+            usage.input or 0,
+            usage.output or 0,
+            usage.thinking or 0,
+            None if cost is None else to_billionths(cost.amount),
+            claim.tokens,
+        )
+
+    def _find_visibility(self, models: tuple[str, ...]) -> ThinkingVisibility:
+        """Of several models each must be allowed, since any of them may answer."""
+        key = "\n".join(models)
+        if key not in self._visibilities:
+            each = [ThinkingVisibility(self._settings, model) for model in models]
+            self._visibilities[key] = next((one for one in each if not one.is_allowed), each[0])
+        return self._visibilities[key]
+
+
+def encode_fields(fields: dict[str, Any]) -> bytes:
+    """The fields of an output row, for the ledger. The id of a row is its own; that of the reply gets another name."""
+    renamed = {"response_id" if name == "id" else name: value for name, value in fields.items()}
+    return write_json(to_json_value(renamed)).encode()
+
+
+async def wait_for_store(work: Callable[[], Awaitable[_Result]]) -> _Result:
+    """Run work on a ledger; while its server does not answer, try again for some minutes."""
+    loop = asyncio.get_running_loop()
+    deadline, pause = loop.time() + _OUTAGE_SECONDS, _FIRST_PAUSE
+    while True:
+        try:
+            return await work()
+        except StoreUnavailable:
+            if loop.time() > deadline:
+                raise
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, 10.0)
+
+
+# --- the ways to answer ---------------------------------------------------------------------------------------------
+
+
+class Runner(Protocol):
+    """A way to answer a batch: a module of this room."""
+
+    async def run(self, job: BatchJob) -> None:
+        """Answer what waits in the ledger, until nothing is left, the job is stopped, or money runs out.
+
+        Errors of one request are its outcome. An error of all requests goes to `job.error`. Claims that are not
+        answered are given back.
+        """
+        ...
+
+
+def find_runner(via: str) -> Runner:
+    """The way to answer with this name. Raises a ConfigError for an unknown one, or one that is not installed."""
+    if via not in _RUNNERS:
+        raise ConfigError(f"via is {', '.join(_RUNNERS)}, not {via!r}.")
+    try:
+        return cast("Runner", import_module(_RUNNERS[via]))
+    except ModuleNotFoundError as missing:
+        if missing.name != _RUNNERS[via]:
+            raise
+        raise ConfigError(f"this version of asides cannot run a batch via {via}. To do: use live.") from None

@@ -1,0 +1,210 @@
+"""The questions of a file, one JSON line, or one line of text, for each: for batches and for `ask --each`.
+
+A row is text, an object with `prompt`, `question` or `messages`, or a row of a vendor's batch file (`custom_id` with
+`body` or `params`). Not here: asking them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from asides.options import PromptLike
+from asides.values.error_words import find_near_name
+from asides.values.errors import AsidesError, ConfigError
+
+_PROMPTS = ("prompt", "question", "messages")
+_OPTIONS = ("system", "thinking", "max_tokens", "temperature", "top_p", "stop", "seed")
+_KNOWN = ("id", "model", *_PROMPTS, *_OPTIONS)
+# A row is data. It does not decide where a request or a key goes.
+_NOT_FROM_A_ROW = ("api_key", "base_url", "extra")
+# The address of a vendor's row that has `params`: that form has only one.
+_PARAMS_URL = "/v1/messages"
+
+
+class Question(msgspec.Struct, frozen=True):
+    """One question of the file."""
+
+    index: int
+    """Its place among the questions; the first is 0."""
+    id: str | int | None
+    fingerprint: str
+    """The same for rows with the same content, whatever their id: a changed question has another one."""
+    prompt: PromptLike
+    model: str | None = None
+    options: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
+    """Other fields of the row. They are copied to the answer."""
+    content: dict[str, Any] = {}
+    """What is asked, as a row without its id and other fields: `read_row` reads it back."""
+    is_vendor_form: bool = False
+    """Whether it is a row of a vendor's batch file: its model counts only where the caller names none."""
+
+
+def read_lines(file: Iterable[bytes], name: str, *, is_text: bool = False) -> Iterator[Question]:
+    """The questions of a file, read as they are taken. Raises a ConfigError that names the line."""
+    return _read_numbered(file, name, is_text, None)
+
+
+def read_good_lines(
+    file: Iterable[bytes], name: str, on_problem: Callable[[ConfigError], object], *, is_text: bool = False
+) -> Iterator[Question]:
+    """The same, but `on_problem` gets the error of each wrong line, and reading goes on."""
+    return _read_numbered(file, name, is_text, on_problem)
+
+
+def _read_numbered(
+    file: Iterable[bytes], name: str, is_text: bool, on_problem: Callable[[ConfigError], object] | None
+) -> Iterator[Question]:
+    index = 0
+    for number, line in enumerate(file, start=1):
+        if not line.strip():
+            continue
+        try:
+            question = _read_line(line, index, number, f"{name}, line {number}", is_text)
+        except ConfigError as problem:
+            if on_problem is None:
+                raise
+            on_problem(problem)
+            continue
+        if question is not None:
+            yield question
+            index += 1
+
+
+def _read_line(line: bytes, index: int, number: int, where: str, is_text: bool) -> Question | None:
+    try:
+        text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+    except UnicodeDecodeError:
+        raise ConfigError(f"{where} is not text in UTF-8.") from None
+    if not text:
+        return None
+    return read_row(text if is_text else _parse(text, where), index, where)
+
+
+def _parse(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise ConfigError(
+            f'{where} is not JSON. To do: write "a question" in quotes or {{"prompt": …}} a line; or plain text in a '
+            "file whose name ends with .txt."
+        ) from None
+
+
+def read_row(row: Any, index: int, where: str) -> Question:
+    """Read one row. Raises a ConfigError that names the place."""
+    if isinstance(row, str):
+        return Question(index, None, _take_fingerprint(row), _check_prompt(row, where), content={"prompt": row})
+    if not isinstance(row, dict):
+        raise ConfigError(f"{where}: a question is text or an object, not {type(row).__name__}.")
+    if ("body" in row or "params" in row) and not any(name in row for name in _PROMPTS):
+        return _read_vendor_row(row, index, where)
+    _check_names(row, where)
+    named = [name for name in _PROMPTS if row.get(name) is not None]
+    if len(named) != 1:
+        found = f"has {' and '.join(named)}" if named else "has no question"
+        raise ConfigError(f"{where} {found}. To do: give one of {', '.join(_PROMPTS)}.")
+    model = row.get("model")
+    if not isinstance(model, (str, type(None))):
+        raise ConfigError(f"{where}: model is text, as provider:model.")
+    options = {name: row[name] for name in _OPTIONS if row.get(name) is not None}
+    prompt = _check_prompt(row[named[0]], where)
+    content: dict[str, Any] = {"prompt" if isinstance(prompt, str) else "messages": prompt, **options}
+    return Question(
+        index,
+        _read_id(row.get("id"), "id", where),
+        _take_fingerprint({name: value for name, value in row.items() if name != "id"}),
+        prompt,
+        model,
+        options,
+        {name: value for name, value in row.items() if name not in _KNOWN},
+        content if model is None else {**content, "model": model},
+    )
+
+
+def _read_id(given: Any, name: str, where: str) -> str | int | None:
+    if not isinstance(given, (str, int, type(None))) or isinstance(given, bool):
+        raise ConfigError(f"{where}: {name} is text or a number.")
+    return given
+
+
+def _check_names(row: dict[str, Any], where: str) -> None:
+    for name in row:
+        if name in _NOT_FROM_A_ROW:
+            raise ConfigError(f"{where}: {name} does not come from a row. To do: give it on the command line.")
+        if name not in _KNOWN and (near := find_near_name(name, _KNOWN, cutoff=0.8)) is not None:
+            raise ConfigError(f"{where} has a field {name[:40]!r}; did you mean {near}?")
+
+
+def _check_prompt(prompt: Any, where: str) -> PromptLike:
+    is_given = bool(prompt.strip()) if isinstance(prompt, str) else bool(prompt)
+    if not isinstance(prompt, (str, list)) or not is_given:
+        raise ConfigError(f"{where}: a question is text, or a list of messages, and not empty.")
+    checked: PromptLike = prompt
+    return checked
+
+
+def _take_fingerprint(row: object) -> str:
+    return hashlib.sha256(encode_canonical(row)).hexdigest()[:16]
+
+
+def encode_canonical(value: object) -> bytes:
+    """JSON with sorted names and without spaces: equal values give equal bytes."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
+
+
+# --- rows of vendors' batch files ---------------------------------------------------------------------------------
+
+
+def _read_vendor_row(row: dict[str, Any], index: int, where: str) -> Question:
+    """A row as OpenAI's batches have it (custom_id, method, url, body), or Anthropic's (custom_id, params)."""
+    url, body = row.get("url", "/v1/chat/completions"), row.get("body")
+    if "params" in row:
+        url, body = _PARAMS_URL, row["params"]
+    if not isinstance(url, str) or not isinstance(body, dict):
+        raise ConfigError(f"{where}: a row of a batch file has the text url and the object body, or the object params.")
+    if row.get("method", "POST") != "POST":
+        raise ConfigError(f"{where}: only requests with the method POST can be asked.")
+    prompt, model = _read_body(url, body, where)
+    known = ("custom_id", "method", "url", "body", "params")
+    return Question(
+        index,
+        _read_id(row.get("custom_id"), "custom_id", where),
+        _take_fingerprint({name: value for name, value in row.items() if name != "custom_id"}),
+        prompt,
+        model,
+        rest={name: value for name, value in row.items() if name not in known},
+        content={"url": url, "body": body},
+        is_vendor_form=True,
+    )
+
+
+def _read_body(url: str, body: dict[str, Any], where: str) -> tuple[PromptLike, str]:
+    # Few files are of this form, and readers of requests load much.
+    from asides.providers.find import find_provider
+    from asides.providers.table import find_maker
+    from asides.relay.endpoints import NoEndpoint, find_endpoint, find_reply_form
+
+    try:
+        endpoint = find_endpoint("POST", url, "", {})
+    except NoEndpoint:
+        endpoint = None
+    if endpoint is None or endpoint.action != "reply":
+        raise ConfigError(f"{where}: {url[:80]!r} is no address for replies. To do: use /v1/chat/completions.")
+    read, _ = find_reply_form(endpoint.dialect, endpoint.path, {})
+    try:
+        served = read(encode_canonical(body), endpoint.path)
+    except AsidesError as problem:
+        raise ConfigError(f"{where}: {problem}") from None
+    named = served.model.partition(":")
+    try:
+        is_qualified = bool(named[1]) and find_provider(named[0]) is not None
+    except ConfigError:
+        is_qualified = False
+    model = served.model if is_qualified else f"{find_maker(endpoint.dialect)}:{served.model}"
+    return served.prompt, model

@@ -1,0 +1,63 @@
+"""Who works on a claimed request: the name of this process as an owner, and whether the process of another has ended.
+
+A claim has a lease, which its owner renews. When the owner's process is known to have ended,
+nobody waits for the lease. Not here: the claims themselves (ledger).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from pathlib import Path
+
+LEASE_SECONDS = 120.0
+RENEW_SECONDS = 30.0
+_SEPARATOR = "|"
+
+
+def create_owner() -> str:
+    """A name for this run of this process: machine, process, and a part that no other run has."""
+    pid = os.getpid()
+    return _SEPARATOR.join((_name_machine(), str(pid), _read_start(pid), secrets.token_hex(8)))
+
+
+def has_ended(owner: str) -> bool:
+    """Whether the process of an owner is known to have ended. False for one on another machine: its lease decides."""
+    machine, pid, start, _ = [*owner.split(_SEPARATOR), "", "", "", ""][:4]
+    if machine != _name_machine() or not pid.isdecimal():
+        return False
+    return not _is_alive(int(pid)) or _read_start(int(pid)) != start
+
+
+def _is_alive(pid: int) -> bool:
+    if os.name == "nt":
+        return True  # Signal 0 would end the process there. Its lease decides.
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _name_machine() -> str:
+    """The machine, and on Linux the set of processes in which a number means a process: containers have their own."""
+    try:
+        processes = Path("/proc/self/ns/pid").readlink()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return socket.gethostname().replace(_SEPARATOR, "")
+    return f"{socket.gethostname()}/{processes}/{boot}".replace(_SEPARATOR, "")
+
+
+def _read_start(pid: int) -> str:
+    """When a process started, in ticks, so that a number that was given out again is another process; "" if unknown."""
+    try:
+        # After the name, which may hold anything, in parentheses.
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return ""
+    # A process that has ended and that nobody has waited for is still listed.
+    return "ended" if fields[:1] == ["Z"] else fields[19]

@@ -1,0 +1,387 @@
+"""`Ledger`: the work on the tables of a batch. What it returns as done is on the disk.
+
+Every method is a generator of queries, one transaction, for `Database.run`. All of them lock the batch's own row first,
+so that several processes may share a ledger. Not here: the values (ledger_values), and who asks (live_runner).
+"""
+
+# ruff: noqa: S608 - the parts of statements are names of columns and question marks
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, cast
+
+from asides.batch.leases import LEASE_SECONDS
+from asides.batch.ledger_values import (
+    BatchRecord,
+    Claim,
+    Exchange,
+    JoinedRow,
+    LoadedRow,
+    Outcome,
+    RequestState,
+    RunLimits,
+    Weight,
+)
+from asides.database import Queries, Query, QueryMany
+from asides.values.errors import ConfigError
+
+_COLUMNS = BatchRecord.__struct_fields__
+_SELECT = f"SELECT {', '.join(_COLUMNS)}, ? FROM batches WHERE name = ?"
+_LOCK = _SELECT.replace("?", "COALESCE(extract(epoch FROM clock_timestamp())::float8, ?)", 1) + " FOR UPDATE"
+_MARKS = ", ".join("?" * len(_COLUMNS))
+_INSERT = f"INSERT INTO batches ({', '.join(_COLUMNS)}) VALUES ({_MARKS}) ON CONFLICT DO NOTHING"
+_CHANGED = [name for name in _COLUMNS if name not in ("name", "created")]
+_UPDATE = f"UPDATE batches SET {', '.join(f'{name} = ?' for name in _CHANGED)} WHERE name = ?"
+_COUNTS = [name for name in _CHANGED if name not in ("plan", "plan_digest", "source", "source_digest", "output", "via")]
+_UPDATE_COUNTS = f"UPDATE batches SET {', '.join(f'{name} = ?' for name in _COUNTS)} WHERE name = ?"
+
+_ADD_REQUEST = (
+    "INSERT INTO batch_requests (batch, hash, number, request, state, attempts, reserved) "
+    "VALUES (?, ?, ?, ?, 'waiting', 0, 0) ON CONFLICT (batch, hash) DO NOTHING"
+)
+_ADD_ROW = (
+    "INSERT INTO batch_rows (batch, place, hash, id, rest) VALUES (?, ?, ?, ?, ?) ON CONFLICT (batch, place) "
+    "DO UPDATE SET hash = excluded.hash, id = excluded.id, rest = excluded.rest"
+)
+_IS_ASKED = "EXISTS (SELECT 1 FROM batch_rows WHERE batch_rows.batch = ? AND batch_rows.hash = batch_requests.hash)"
+_SETTLE = (
+    "UPDATE batch_requests SET state = ?, result = ?, owner = ?, lease = NULL, reserved = 0 "
+    "WHERE batch = ? AND hash = ?"
+)
+_CLAIM = (
+    "UPDATE batch_requests SET state = 'claimed', owner = ?, lease = ?, reserved = ?, attempts = attempts + 1 "
+    "WHERE batch = ? AND hash = ?"
+)
+_RETURN = (
+    "UPDATE batch_requests SET state = 'waiting', owner = NULL, lease = NULL, reserved = 0 WHERE batch = ? AND hash = ?"
+)
+_JOIN = (
+    "SELECT r.place, r.hash, r.id, r.rest, q.state, q.result FROM batch_rows r JOIN batch_requests q "
+    "ON q.batch = r.batch AND q.hash = r.hash WHERE r.batch = ? AND r.place >= ? ORDER BY r.place LIMIT ?"
+)
+_HORIZON_SECONDS = 2.0
+"""How far ahead requests are claimed that have to wait for the limits a minute."""
+_FIRST_OUTPUT = 500
+"""The output tokens to expect of a request before the first reply."""
+
+
+class Ledger:
+    """The ledger of the batch with this name."""
+
+    def __init__(self, name: str, clock: Callable[[], float] = time.time) -> None:
+        self.name = name
+        self._clock = clock
+
+    # --- the batch ----------------------------------------------------------------------------------------------------
+
+    def find(self) -> Queries[BatchRecord | None]:
+        """The batch; None if there is none."""
+        row = (yield Query(_SELECT, (0.0, self.name), is_all=True)).first
+        return None if row is None else BatchRecord(*row[:-1])
+
+    def _lock(self) -> Queries[tuple[BatchRecord, float]]:
+        """Lock the batch until the end of the transaction; returns it with the time of the database."""
+        row = (yield Query(_SELECT, (self._clock(), self.name), postgres=_LOCK)).first
+        if row is None:
+            raise ConfigError(f"the ledger has no batch {self.name!r}. To do: check the name of the output.")
+        return BatchRecord(*row[:-1]), row[-1]
+
+    def _save(self, record: BatchRecord, now: float) -> Queries[None]:
+        record.updated = now
+        yield Query(_UPDATE_COUNTS, (*(getattr(record, name) for name in _COUNTS), self.name))
+
+    def begin(self, wanted: BatchRecord, has_ended: Callable[[str], bool]) -> Queries[BatchRecord]:
+        """Begin a run of a batch: a new one, the same again, or one with other rows or another plan.
+
+        The state of the record says whether its rows have to be loaded. Requests that failed wait again. Raises a
+        ConfigError if another process works on the batch with other rows or another plan.
+        """
+        wanted.created = wanted.updated = self._clock()
+        yield Query(_INSERT, tuple(getattr(wanted, name) for name in _COLUMNS))
+        record, now = yield from self._lock()
+        yield from self._return_ended(record, now, has_ended)
+        is_busy = yield from self._count(("claimed",))
+        is_same = (record.plan_digest, record.source_digest) == (wanted.plan_digest, wanted.source_digest)
+        if not is_same or record.state == "loading":
+            if is_busy and not is_same:
+                raise ConfigError(
+                    f"another process works on the batch {self.name!r} with other rows, another model or other "
+                    "options. To do: wait for it or cancel it, or name another output."
+                )
+            record.state, record.version = "loading", record.version + (not is_same)
+        else:
+            record.state = "open"
+        yield from self._ask_failed_again(record)
+        if not is_busy:
+            record.began, record.began_at = now, record.done
+        for name in ("plan", "plan_digest", "source", "source_digest", "output", "via", "model"):
+            setattr(record, name, getattr(wanted, name))
+        record.updated = now
+        yield Query(_UPDATE, (*(getattr(record, name) for name in _CHANGED), self.name))
+        return record
+
+    def resume(self, has_ended: Callable[[str], bool], plan: bytes | None = None) -> Queries[BatchRecord]:
+        """Begin a run of a batch as it is in the ledger. Requests that failed wait again. `plan`: the same plan, with
+        other settings of the run.
+        """
+        record, now = yield from self._lock()
+        yield from self._return_ended(record, now, has_ended)
+        is_busy = yield from self._count(("claimed",))
+        if record.state == "cancelled":
+            record.state = "open"
+        yield from self._ask_failed_again(record)
+        if not is_busy:
+            record.began, record.began_at = now, record.done
+        if plan is not None:
+            record.plan = plan
+            yield Query("UPDATE batches SET plan = ? WHERE name = ?", (plan, self.name))
+        yield from self._save(record, now)
+        return record
+
+    def cancel(self) -> Queries[BatchRecord]:
+        """Let nobody claim a request any more. Those that are being asked are still written."""
+        record, now = yield from self._lock()
+        record.state = "cancelled"
+        yield from self._save(record, now)
+        return record
+
+    def _ask_failed_again(self, record: BatchRecord) -> Queries[None]:
+        if record.failed:
+            yield Query(
+                "UPDATE batch_requests SET state = 'waiting', owner = NULL WHERE batch = ? AND state = 'failed'",
+                (self.name,),
+            )
+            record.failed = 0
+
+    def _count(self, states: Sequence[RequestState]) -> Queries[int]:
+        marks = ", ".join("?" * len(states))
+        query = f"SELECT count(*) FROM batch_requests WHERE batch = ? AND state IN ({marks})"
+        return cast("int", (yield Query(query, (self.name, *states))).rows[0][0])
+
+    def count_claimed(self) -> Queries[int]:
+        """The requests that are being asked now, by anybody."""
+        return (yield from self._count(("claimed", "sent")))
+
+    def find_failure(self) -> Queries[bytes | None]:
+        """The result of the first request that failed; None if none did."""
+        query = "SELECT result FROM batch_requests WHERE batch = ? AND state = 'failed' ORDER BY number LIMIT 1"
+        row = (yield Query(query, (self.name,), is_all=True)).first
+        return None if row is None else bytes(row[0] or b"{}")
+
+    # --- the rows -----------------------------------------------------------------------------------------------------
+
+    def load(self, rows: Sequence[LoadedRow]) -> Queries[None]:
+        """Add rows. Those of an earlier load at the same places are replaced."""
+        yield from self._lock()
+        yield QueryMany(_ADD_REQUEST, [(self.name, row.hash, row.place, row.request) for row in rows])
+        yield QueryMany(
+            _ADD_ROW,
+            [(self.name, row.place, row.hash, _encode_id(row.id), row.rest) for row in rows],
+        )
+
+    def finish_loading(self, places: int) -> Queries[BatchRecord]:
+        """All rows are loaded: forget those of an earlier load that are gone, and open the batch.
+
+        Answers to questions that are gone are kept, in case they come back. Raises a ConfigError for an id that two
+        rows have.
+        """
+        record, now = yield from self._lock()
+        yield Query("DELETE FROM batch_rows WHERE batch = ? AND place >= ?", (self.name, places))
+        twice = (
+            yield Query(
+                "SELECT min(place), max(place) FROM batch_rows WHERE batch = ? AND id IS NOT NULL GROUP BY id "
+                "HAVING count(*) > 1 ORDER BY 1 LIMIT 1",
+                (self.name,),
+            )
+        ).first
+        if twice is not None:
+            raise ConfigError(
+                f"rows {twice[0] + 1} and {twice[1] + 1} have the same id. To do: give each its own, or none."
+            )
+        yield Query(
+            f"DELETE FROM batch_requests WHERE batch = ? AND state IN ('waiting', 'failed') AND NOT {_IS_ASKED}",
+            (self.name, self.name),
+        )
+        states = dict(
+            (
+                yield Query(
+                    f"SELECT state, count(*) FROM batch_requests WHERE batch = ? AND {_IS_ASKED} GROUP BY state",
+                    (self.name, self.name),
+                )
+            ).rows
+        )
+        record.places, record.requests = places, sum(states.values())
+        record.done, record.failed = states.get("done", 0), states.get("failed", 0)
+        record.state, record.began_at = "open", record.done
+        yield from self._save(record, now)
+        return record
+
+    def join(self, first: int, count: int) -> Queries[list[JoinedRow]]:
+        """So many rows from a place on, each with the result of its request."""
+        rows = (yield Query(_JOIN, (self.name, first, count), is_all=True)).rows
+        return [
+            JoinedRow(place, hash_, _decode_id(id_), rest, state, result)
+            for place, hash_, id_, rest, state, result in rows
+        ]
+
+    # --- the requests -------------------------------------------------------------------------------------------------
+
+    def exchange(
+        self,
+        owner: str,
+        outcomes: Sequence[Outcome],
+        want: int,
+        limits: RunLimits,
+        *,
+        version: int,
+        returned: Sequence[str] = (),
+        pause: float = 0.0,
+        renew: bool = False,
+    ) -> Queries[Exchange]:
+        """Write outcomes, and claim as many requests as are wanted and allowed.
+
+        `returned`: claimed requests that were not asked. `pause`: seconds for which nobody should send. `renew`:
+        lengthen the leases of this owner. Nothing is claimed from a batch that was loaded anew or cancelled.
+        """
+        record, now = yield from self._lock()
+        if outcomes:
+            yield from self._settle(record, owner, outcomes, limits)
+        if returned:
+            yield from self._return(record, returned)
+        if pause:
+            record.paused_until = max(record.paused_until, now + pause)
+        if renew:
+            yield Query(
+                "UPDATE batch_requests SET lease = ? WHERE batch = ? AND state = 'claimed' AND owner = ?",
+                (now + LEASE_SECONDS, self.name, owner),
+            )
+        exchange = Exchange(record, [], now)
+        if want and record.state == "open" and record.version == version and record.left:
+            exchange = yield from self._claim(record, now, owner, want, limits)
+        yield from self._save(record, now)
+        return exchange
+
+    def _settle(self, record: BatchRecord, owner: str, outcomes: Sequence[Outcome], limits: RunLimits) -> Queries[None]:
+        known = yield from self._read_states([outcome.hash for outcome in outcomes])
+        settled: list[tuple[Any, ...]] = []
+        for outcome in outcomes:
+            state, holder, reserved = known.get(outcome.hash, (None, None, 0))
+            if state in ("done", "failed") and holder == owner:
+                continue  # It was written before; only the news of it was lost.
+            record.input_tokens += outcome.input_tokens
+            record.output_tokens += outcome.output_tokens
+            record.thinking_tokens += outcome.thinking_tokens
+            # Of what has no known cost, the most that it may be counts, where a limit is set.
+            record.cost += reserved if outcome.cost is None else outcome.cost
+            record.unpriced += outcome.cost is None
+            if limits.tpm:
+                record.next_token += (outcome.tokens - outcome.estimated) * 60.0 / limits.tpm
+            if state is None or state == "done":
+                continue  # Its rows are gone, or another owner answered it after this one had lost its lease.
+            record.reserved -= reserved
+            record.failed += (not outcome.is_answered) - (state == "failed")
+            record.done += outcome.is_answered
+            new = "done" if outcome.is_answered else "failed"
+            settled.append((new, outcome.result, owner, self.name, outcome.hash))
+        if settled:
+            yield QueryMany(_SETTLE, settled)
+
+    def _read_states(self, hashes: Sequence[str]) -> Queries[dict[str, tuple[str | None, str | None, int]]]:
+        query = (
+            "SELECT hash, state, owner, reserved FROM batch_requests WHERE batch = ? AND hash IN "
+            f"({', '.join('?' * len(hashes))})"
+        )
+        rows = (yield Query(query, (self.name, *hashes))).rows
+        return {hash_: (state, owner, reserved) for hash_, state, owner, reserved in rows}
+
+    def _return(self, record: BatchRecord, hashes: Sequence[str]) -> Queries[None]:
+        known = yield from self._read_states(hashes)
+        held = [(hash_, reserved) for hash_, (state, _, reserved) in known.items() if state == "claimed"]
+        record.reserved -= sum(reserved for _, reserved in held)
+        yield QueryMany(_RETURN, [(self.name, hash_) for hash_, _ in held])
+
+    def _claim(self, record: BatchRecord, now: float, owner: str, want: int, limits: RunLimits) -> Queries[Exchange]:
+        query = (
+            "SELECT hash, number, request, reserved FROM batch_requests WHERE batch = ? AND state = ? "
+            "AND (lease IS NULL OR lease < ?) ORDER BY number LIMIT ?"
+        )
+        found = (yield Query(query, (self.name, "waiting", now, want))).rows
+        if len(found) < want:
+            found = [*found, *(yield Query(query, (self.name, "claimed", now, want - len(found)))).rows]
+        claims: list[Claim] = []
+        changes: list[tuple[Any, ...]] = []
+        is_out_of_money, wait = False, 0.0
+        expected = record.output_tokens // record.done if record.done else _FIRST_OUTPUT
+        for hash_, number, request, reserved in found:
+            weight = Weight() if limits.weigh is None else limits.weigh(request)
+            spent = record.cost + record.reserved - reserved
+            if limits.max_cost is not None and spent + weight.bound > limits.max_cost:
+                is_out_of_money = True
+                break
+            start = _find_start(record, now, limits)
+            if start > now + _HORIZON_SECONDS:
+                wait = start - now - _HORIZON_SECONDS
+                break
+            tokens = weight.tokens + min(expected, weight.most_output or expected)
+            _pace(record, now, limits, tokens)
+            bound = 0 if limits.max_cost is None else weight.bound
+            record.reserved += bound - reserved
+            claims.append(Claim(hash_, number, bytes(request), start, tokens))
+            changes.append((owner, now + LEASE_SECONDS, bound, self.name, hash_))
+        if changes:
+            yield QueryMany(_CLAIM, changes)
+        return Exchange(record, claims, now, is_out_of_money, wait)
+
+    def give_back(self, owner: str, kept: Collection[str] = ()) -> Queries[None]:
+        """Let all requests that this owner has claimed wait again, but for those it knows of."""
+        record, now = yield from self._lock()
+        query = "SELECT hash FROM batch_requests WHERE batch = ? AND state = 'claimed' AND owner = ?"
+        rows = (yield Query(query, (self.name, owner))).rows
+        for group in _group([hash_ for (hash_,) in rows if hash_ not in kept]):
+            yield from self._return(record, group)
+        yield from self._save(record, now)
+
+    def return_ended(self, has_ended: Callable[[str], bool]) -> Queries[int]:
+        """Let requests wait again whose owners are known to have ended; returns how many are still claimed."""
+        record, now = yield from self._lock()
+        yield from self._return_ended(record, now, has_ended)
+        yield from self._save(record, now)
+        return (yield from self._count(("claimed",)))
+
+    def _return_ended(self, record: BatchRecord, now: float, has_ended: Callable[[str], bool]) -> Queries[None]:
+        query = "SELECT hash, owner, lease FROM batch_requests WHERE batch = ? AND state = 'claimed'"
+        rows = (yield Query(query, (self.name,))).rows
+        ended = {owner for owner in {owner for _, owner, _ in rows} if has_ended(owner or "")}
+        for group in _group([hash_ for hash_, owner, lease in rows if owner in ended or (lease or 0) < now]):
+            yield from self._return(record, group)
+
+
+def _find_start(record: BatchRecord, now: float, limits: RunLimits) -> float:
+    start = max(now, record.paused_until)
+    if limits.rpm:
+        start = max(start, record.next_request)
+    if limits.tpm:
+        start = max(start, record.next_token)
+    return start
+
+
+def _pace(record: BatchRecord, now: float, limits: RunLimits, tokens: int) -> None:
+    if limits.rpm:
+        record.next_request = max(now, record.next_request) + 60.0 / limits.rpm
+    if limits.tpm:
+        record.next_token = max(now, record.next_token) + tokens * 60.0 / limits.tpm
+
+
+def _group(hashes: list[str], size: int = 500) -> list[list[str]]:
+    return [hashes[place : place + size] for place in range(0, len(hashes), size)]
+
+
+def _encode_id(given: str | int | None) -> str | None:
+    return None if given is None else json.dumps(given)
+
+
+def _decode_id(stored: str | None) -> str | int | None:
+    return None if stored is None else cast("str | int", json.loads(stored))

@@ -1,0 +1,131 @@
+"""The tables of a ledger in a SQLite file, and how a ledger's database is opened.
+
+Not here: the tables in PostgreSQL (database/migrations), and the SQL (ledger).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from asides.database import Database, StoreError
+from asides.database.sqlite_database import SqliteDatabase
+from asides.values.errors import ConfigError
+
+if TYPE_CHECKING:
+    import sqlite3
+
+FORMAT = 1
+"""The version of the tables. A file with a later version is refused."""
+_APPLICATION = 0x61736C67
+"""Marks the file as a ledger of asides: "aslg"."""
+# A ledger waits for a busy disk or a restarting server rather than give up a batch of hours.
+_PATIENCE = 60.0
+_POSTGRES = ("postgresql://", "postgres://")
+
+_TABLES = """
+CREATE TABLE batches (
+    name            TEXT    PRIMARY KEY,
+    version         INTEGER NOT NULL,
+    state           TEXT    NOT NULL,
+    via             TEXT    NOT NULL,
+    model           TEXT    NOT NULL,
+    plan            BLOB    NOT NULL,
+    plan_digest     TEXT    NOT NULL,
+    source          TEXT    NOT NULL,
+    source_digest   TEXT    NOT NULL,
+    output          TEXT    NOT NULL,
+    places          INTEGER NOT NULL,
+    requests        INTEGER NOT NULL,
+    done            INTEGER NOT NULL,
+    failed          INTEGER NOT NULL,
+    input_tokens    INTEGER NOT NULL,
+    output_tokens   INTEGER NOT NULL,
+    thinking_tokens INTEGER NOT NULL,
+    cost            INTEGER NOT NULL,
+    unpriced        INTEGER NOT NULL,
+    reserved        INTEGER NOT NULL,
+    next_request    REAL    NOT NULL,
+    next_token      REAL    NOT NULL,
+    paused_until    REAL    NOT NULL,
+    began           REAL    NOT NULL,
+    began_at        INTEGER NOT NULL,
+    created         REAL    NOT NULL,
+    updated         REAL    NOT NULL
+);
+CREATE TABLE batch_requests (
+    batch        TEXT    NOT NULL REFERENCES batches (name) ON DELETE CASCADE,
+    hash         TEXT    NOT NULL,
+    number       INTEGER NOT NULL,
+    request      BLOB    NOT NULL,
+    state        TEXT    NOT NULL,
+    owner        TEXT,
+    lease        REAL,
+    attempts     INTEGER NOT NULL,
+    reserved     INTEGER NOT NULL,
+    result       BLOB,
+    vendor_batch TEXT,
+    custom_id    TEXT,
+    PRIMARY KEY (batch, hash)
+);
+CREATE INDEX batch_requests_state ON batch_requests (batch, state, number);
+CREATE INDEX batch_requests_vendor ON batch_requests (batch, vendor_batch, custom_id) WHERE vendor_batch IS NOT NULL;
+CREATE TABLE batch_rows (
+    batch TEXT    NOT NULL REFERENCES batches (name) ON DELETE CASCADE,
+    place INTEGER NOT NULL,
+    hash  TEXT    NOT NULL,
+    id    TEXT,
+    rest  BLOB,
+    PRIMARY KEY (batch, place)
+);
+CREATE INDEX batch_rows_hash ON batch_rows (batch, hash);
+"""
+
+
+def is_postgres(place: str) -> bool:
+    """Whether a place for a ledger is the URL of a PostgreSQL database."""
+    return place.startswith(_POSTGRES)
+
+
+def open_ledger_database(place: str) -> Database:
+    """Open the database of a ledger: a SQLite file, or a URL of PostgreSQL, whose tables are created if need be."""
+    if re.match(r"\w+://", place) and not is_postgres(place):
+        kind = place.partition(":")[0]
+        raise ConfigError(f"a ledger is a file or a postgresql:// URL, not {kind}://. To do: name one of these.")
+    if not is_postgres(place):
+        return SqliteDatabase(place, _has_tables, _create_tables, patience=_PATIENCE)
+    from asides.database.postgres import PostgresDatabase  # psycopg loads only for it.
+
+    database = PostgresDatabase(place, patience=_PATIENCE, most_connections=4)
+    from asides.database.migrate import migrate
+
+    migrate(place)
+    return database
+
+
+def list_ledger_files(path: str | os.PathLike[str]) -> list[Path]:
+    """The files of a ledger in SQLite: its own, and those that SQLite keeps beside it."""
+    return [Path(f"{os.fspath(path)}{ending}") for ending in ("", "-wal", "-shm")]
+
+
+def _has_tables(connection: sqlite3.Connection, path: str) -> bool:
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application == _APPLICATION:
+        if version > FORMAT:
+            raise StoreError(
+                f"the ledger {path} was written by a newer asides. To do: upgrade asides, or name another output."
+            )
+        return True
+    if application or version or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        raise StoreError(f"{path} is a database, but no ledger of a batch. To do: name another output or ledger.")
+    return False
+
+
+def _create_tables(connection: sqlite3.Connection) -> None:
+    for statement in _TABLES.split(";\n"):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {FORMAT}")

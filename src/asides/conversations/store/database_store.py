@@ -1,0 +1,112 @@
+"""`DatabaseStore`: a store of conversations on any database. `SqliteStore` and `PostgresStore` name theirs.
+
+Not here: the SQL (tables), and how a database is used (database).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Self
+
+from asides.conversations.store import ConversationHeading, ConversationInfo, ConversationSnapshot, tables
+from asides.database import Database, StoreError
+from asides.database.sqlite_file import SqliteFile
+from asides.values.messages import Message
+from asides.values.usage import Usage
+
+_MOST_NAME = 2000
+"""The bytes of a name in a shared database, which has to fit into a page of its index."""
+
+
+class DatabaseStore:
+    """Conversations in a database, for any number of threads and processes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        name: str,
+        messages: Sequence[Message],
+        *,
+        heading: ConversationHeading | None = None,
+        spent: Usage | None = None,
+    ) -> ConversationInfo:
+        """Add messages at the end, together and in this order, while others may be writing too."""
+        self._check_name(name)
+        return self._database.run(lambda: tables.append(name, messages, heading, spent, time.time()))
+
+    def replace(
+        self,
+        name: str,
+        messages: Sequence[Message],
+        *,
+        expected: int,
+        heading: ConversationHeading | None = None,
+        spent: Usage | None = None,
+    ) -> ConversationInfo:
+        """Replace all messages. Raises `StoreConflict` if another process changed them."""
+        self._check_name(name)
+        return self._database.run(lambda: tables.replace(name, messages, expected, heading, spent, time.time()))
+
+    def delete(self, name: str) -> bool:
+        """Delete a conversation. Returns whether it was in the store."""
+        deleted = self._database.run(lambda: tables.delete(name))
+        if deleted:
+            self._empty_log()
+        return deleted
+
+    def rename(self, name: str, new: str) -> bool:
+        """Give a conversation another name. Returns whether it was in the store."""
+        self._check_name(new)
+        return self._database.run(lambda: tables.rename(name, new, time.time()))
+
+    def _check_name(self, name: str) -> None:
+        if not name.strip():
+            raise StoreError("a stored conversation needs a name. To do: pass one that is not blank.")
+        if (
+            self._database.is_shared
+            and len(name) > _MOST_NAME // 4
+            and len(name.encode("utf-8", "replace")) > _MOST_NAME
+        ):
+            raise StoreError(
+                f"the name of a conversation in PostgreSQL has at most {_MOST_NAME} bytes. To do: pass a shorter one."
+            )
+
+    def _empty_log(self) -> None:
+        """Remove what was deleted from the log of a file too. A server does so by itself."""
+        if isinstance(self._database, SqliteFile):
+            self._database.empty_log()
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def load(self, name: str, start: int = 0) -> ConversationSnapshot | None:
+        """The conversation with its messages from index `start` on; None when it is not in the store."""
+        return self._database.run(lambda: tables.load(name, start), writes=False)
+
+    def load_first(self, name: str) -> Message | None:
+        """The first message of a conversation; None when there is none."""
+        return self._database.run(lambda: tables.load_first(name), writes=False)
+
+    def about(self, name: str) -> ConversationInfo | None:
+        """The facts about a conversation; None when it is not in the store."""
+        return self._database.run(lambda: tables.about(name), writes=False)
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all conversations, the latest changed first."""
+        return self._database.run(tables.names, writes=False)
+
+    # --- closing ------------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close the database. A later call opens it again; a store in memory is lost."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,296 @@
+"""What requests of keys with limits use: `Meters` for a gateway, `KeyMeter` for one request.
+
+A request is counted in the windows of its key, and its money reserved, before a provider is asked; what it used
+replaces that before its reply ends. The lease of what is reserved is renewed while the request lives. Not here: the
+windows (rate_windows), the sums (budget_store), and what a request costs (relay/metered_use).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from asides.database import Database, StoreError
+from asides.flows.steps import ReserveUse, Use
+from asides.gateway.access import KeyRecord, RateWindows, Taken
+from asides.gateway.access.budget_store import (
+    LEASE_SECONDS,
+    BudgetSpent,
+    Reservation,
+    make_reservation,
+    renew,
+    reserve,
+    settle,
+)
+from asides.gateway.access.key_store import to_billionths, to_dollars
+from asides.relay.error_response import RelayRefusal
+from asides.relay.relay_request import CallerLimits
+from asides.values.errors import AsidesError
+
+_log = logging.getLogger("asides.gateway")
+
+_RETRY_SECONDS = 2.0
+"""The pause before what could not be settled is settled again."""
+_MOST_UNSETTLED = 100_000
+_END_SECONDS = 5.0
+_DOWN_SECONDS = 5
+
+
+class Meters:
+    """What the meters of a gateway share. It belongs to one event loop."""
+
+    def __init__(
+        self,
+        database: Database,
+        windows: RateWindows,
+        *,
+        on_revoked: Callable[[str], None] = lambda _: None,
+        lease_seconds: float = LEASE_SECONDS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`on_revoked` is told of a key that turns out to be revoked."""
+        self.database = database
+        self.windows = windows
+        self.on_revoked = on_revoked
+        self.lease = lease_seconds
+        self.clock = clock
+        self.reserved: dict[str, Reservation] = {}
+        """What requests under way have reserved."""
+        self._unsettled: dict[str, tuple[Reservation, int]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.is_down = False
+        """Whether the database did not answer when it was last asked."""
+
+    def open(self, record: KeyRecord | None) -> KeyMeter | None:
+        """The meter of one request; None if nothing of its key is counted."""
+        if record is None or not (record.limits.has_rate or record.limits.has_budget):
+            return None
+        return KeyMeter(self, record)
+
+    async def run(self) -> None:
+        """Renew what is reserved, and settle what could not be, until the task is cancelled."""
+        renewed = self.clock()
+        while True:
+            await asyncio.sleep(min(_RETRY_SECONDS, self.lease / 8))
+            if self._unsettled:
+                await self._settle_late()
+            if self.clock() - renewed >= self.lease / 4:
+                renewed = self.clock()
+                await self.renew()
+
+    async def renew(self) -> None:
+        """Prolong what requests under way have reserved."""
+        names = list(self.reserved)
+        if not names:
+            return
+        try:
+            await self.database.run_async(lambda: renew(names, self.clock(), self.lease), durable=False)
+        except StoreError as problem:
+            self.note_failure(problem)
+
+    async def settle(self, reservation: Reservation, spent: int) -> None:
+        """Replace a reservation with what was spent. If the database does not answer, that is done later."""
+        self.reserved.pop(reservation.id, None)
+        try:
+            await self.database.run_async(lambda: settle(reservation, spent))
+        except StoreError as problem:
+            self.note_failure(problem)
+            if len(self._unsettled) < _MOST_UNSETTLED:
+                self._unsettled[reservation.id] = (reservation, spent)
+        except asyncio.CancelledError:
+            # Doing it twice changes nothing.
+            self._unsettled[reservation.id] = (reservation, spent)
+            raise
+
+    async def _settle_late(self) -> None:
+        for name, late in list(self._unsettled.items()):
+            try:
+                await self.database.run_async(partial(settle, *late))
+            except StoreError:
+                return
+            self._unsettled.pop(name, None)
+        self.note_success()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something behind the back of a request that has ended."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Settle what is left."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_END_SECONDS)
+        if self._unsettled:
+            await self._settle_late()
+
+    def note_failure(self, problem: StoreError) -> None:
+        """The database did not answer. Told once for each outage."""
+        if not self.is_down:
+            self.is_down = True
+            _log.warning(
+                "budgets cannot be reserved or settled now (%s): keys with a budget get 503 until they can, and what "
+                "is used meanwhile is settled then",
+                type(problem).__name__,
+            )
+
+    def note_success(self) -> None:
+        """The database answers."""
+        if self.is_down:
+            self.is_down = False
+            _log.info("budgets are reserved and settled again")
+
+
+class KeyMeter:
+    """Counts what one request of a key uses."""
+
+    def __init__(self, meters: Meters, record: KeyRecord) -> None:
+        self._meters = meters
+        self._record = record
+        self._taken: Taken | None = None
+        self._reservation: Reservation | None = None
+        self._find_used: Callable[[], Use] = Use
+
+    def __repr__(self) -> str:
+        return f"KeyMeter({self._record.id})"
+
+    async def reserve(self, step: ReserveUse) -> AsidesError | None:
+        """Count the request, once, and reserve its money. Returns why that cannot be."""
+        meters, limits = self._meters, self._record.limits
+        self._find_used = step.find_used
+        if self._taken is None and limits.has_rate:
+            taken = await meters.windows.take(self._record.id, limits, step.tokens)
+            if not isinstance(taken, Taken):
+                return _refuse_rate(taken, limits.rpm, limits.tpm)
+            self._taken = taken
+        if not limits.has_budget or step.cost == 0:
+            return None
+        problem = await self._reserve_money(step)
+        if problem is not None:
+            await self._correct(0)
+        return problem
+
+    async def _reserve_money(self, step: ReserveUse) -> AsidesError | None:
+        meters = self._meters
+        if self._reservation is not None:
+            # Another target is asked, since the one before has failed.
+            before, self._reservation = self._reservation, None
+            await meters.settle(before, 0)
+        if step.cost is None:
+            raise AssertionError("a model without a price is refused before")
+        now = meters.clock()
+        wanted = make_reservation(self._record.id, to_billionths(step.cost), now)
+        try:
+            found = await meters.database.run_async(lambda: reserve(wanted, now, meters.lease))
+        except StoreError as problem:
+            meters.note_failure(problem)
+            return _refuse_outage()
+        except asyncio.CancelledError:
+            # It may have been made.
+            meters.spawn(meters.settle(wanted, 0))
+            raise
+        meters.note_success()
+        if isinstance(found, BudgetSpent):
+            return _refuse_budget(found, wanted, now)
+        if not found:
+            meters.on_revoked(self._record.id)
+            return _refuse_revoked()
+        self._reservation = meters.reserved[wanted.id] = wanted
+        return None
+
+    async def settle(self, use: Use) -> None:
+        """Replace what is reserved with what was used."""
+        await self._correct(use.tokens)
+        reservation, self._reservation = self._reservation, None
+        if reservation is None:
+            return
+        spent = reservation.amount if use.cost is None else to_billionths(use.cost)
+        if spent > reservation.amount:
+            _log.warning(
+                "a reply for the key %s cost $%s, more than the $%s that were reserved: it is settled in full",
+                self._record.id,
+                show_money(spent),
+                show_money(reservation.amount),
+            )
+        await self._meters.settle(reservation, spent)
+
+    async def _correct(self, tokens: int) -> None:
+        taken, self._taken = self._taken, None
+        if taken is not None:
+            await self._meters.windows.correct(self._record.id, taken, tokens)
+
+    def leave(self) -> None:
+        """Settle what is still reserved, after the request has ended."""
+        if self._reservation is not None or self._taken is not None:
+            self._meters.spawn(self.settle(self._find_used()))
+
+
+def make_limits(record: KeyRecord | None) -> CallerLimits | None:
+    """What the relay has to know of a key; None if it may do everything."""
+    if record is None:
+        return None
+    limits = record.limits
+    found = CallerLimits(limits.models, limits.has_rate, limits.tpm is not None, limits.has_budget)
+    return None if found == CallerLimits() else found
+
+
+def show_money(billionths: int) -> str:
+    """An amount in US dollars, with as many digits as it needs."""
+    return f"{to_dollars(billionths):.9f}".rstrip("0").rstrip(".") or "0"
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+
+def _refuse_rate(seconds: float, rpm: int | None, tpm: int | None) -> RelayRefusal:
+    limits = [f"{rpm} requests" if rpm is not None else "", f"{tpm} tokens" if tpm is not None else ""]
+    return RelayRefusal(
+        f"this key may use {' and '.join(filter(None, limits))} in a minute, and has used them. To do: try again in "
+        f"{max(1, math.ceil(seconds))} s.",
+        status=429,
+        code="rate_limit_exceeded",
+        headers={
+            "retry-after": str(max(1, math.ceil(seconds))),
+            "retry-after-ms": str(max(1, math.ceil(seconds * 1000))),
+        },
+    )
+
+
+def _refuse_budget(found: BudgetSpent, wanted: Reservation, now: float) -> RelayRefusal:
+    resets = datetime.fromtimestamp(found.resets, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    words = (
+        f"the budget of this key for the {found.period} is ${show_money(found.budget)}, and ${show_money(found.left)} "
+        f"of it are left; this request may cost up to ${show_money(wanted.amount)}. "
+    )
+    smaller = "" if not found.left else "ask for less, with a lower limit of output tokens, or "
+    return RelayRefusal(
+        f"{words}To do: {smaller}wait until {resets}, when it begins anew, or ask whoever runs the gateway for more.",
+        status=429,
+        code="insufficient_quota",
+        # Libraries that try again by themselves would do so in vain.
+        headers={"retry-after": str(max(1, math.ceil(found.resets - now))), "x-should-retry": "false"},
+    )
+
+
+def _refuse_outage() -> RelayRefusal:
+    return RelayRefusal(
+        "the budget of this key cannot be reserved now: the database of the gateway does not answer. To do: try again "
+        "in a moment.",
+        status=503,
+        code="budget_unavailable",
+        headers={"retry-after": str(_DOWN_SECONDS)},
+    )
+
+
+def _refuse_revoked() -> RelayRefusal:
+    return RelayRefusal(
+        "this key is no longer one of this gateway's. To do: ask whoever runs the gateway for another.",
+        status=401,
+        code="invalid_api_key",
+    )

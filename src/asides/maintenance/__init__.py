@@ -1,0 +1,4 @@
+"""Looks after stores: checks them, and copies them from SQLite to PostgreSQL and back.
+
+Not here: what is stored, and how it is written in daily use (conversations/store, relay/vault, gateway, batch).
+"""

@@ -1,0 +1,246 @@
+"""Check a store: `check_stores(stores)` says what is in each area, how old and how large it is, and what is wrong.
+
+It only reads, and memory stays small. Not here: how it is printed (cli/store), and how a server is upgraded
+(database/migrate).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from asides.database import Database, Queries, Query, StoreError
+from asides.history.document import read_message
+from asides.maintenance.open_stores import Stores, name_vault_tables
+from asides.maintenance.table_columns import list_columns
+from asides.relay.vault import VaultLimits
+from asides.values.errors import ConfigError
+from asides.values.usage import Usage
+
+_BATCH = 500
+_MESSAGES = 50
+"""How many are read at once: some hold pictures."""
+_MOST_NAMED = 10
+_RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE")
+_TABLES: dict[str, tuple[str, ...]] = {
+    "conversations": ("conversations", "messages", "page_conversations", "page_notes"),
+    "gateway": ("gateway_keys", "gateway_spending", "gateway_reservations", "gateway_requests"),
+}
+
+
+class AreaCheck(msgspec.Struct):
+    """What is in one area, and what is wrong with it."""
+
+    area: str
+    place: str
+    counts: dict[str, int] = {}
+    """The rows of each table."""
+    size: int = 0
+    """Bytes on the disk."""
+    oldest: float | None = None
+    """The seconds since the oldest record was last used."""
+    problems: list[str] = []
+    """What is damaged, lost or closed."""
+    notes: list[str] = []
+    """What is worth knowing, and no fault."""
+
+    def add_problems(self, found: list[str], what: str) -> None:
+        """Add what was found, the first of them by name."""
+        if found:
+            more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+            self.problems.append(f"{what}: {', '.join(found[:_MOST_NAMED])}{more}")
+
+
+def check_stores(stores: Stores) -> list[AreaCheck]:
+    """Check every area of a store."""
+    checks: list[AreaCheck] = []
+    for area, database in stores.areas.items():
+        if area not in _TABLES and area != "vault":
+            continue
+        path = stores.files.get(area)
+        check = AreaCheck(area, stores.name if path is None else str(path))
+        if path is not None:
+            _check_file(check, path, database)
+        try:
+            _check_area(check, area, database)
+        except StoreError as problem:
+            if path is None:
+                raise
+            check.problems.append(str(problem))
+        checks.append(check)
+    return checks
+
+
+def _check_area(check: AreaCheck, area: str, database: Database) -> None:
+    tables = _TABLES.get(area)
+    if tables is None:
+        names = name_vault_tables(database)
+        tables = (names.records, names.tenants, names.keys)
+    there = [table for table in tables if list_columns(database, table)]
+    for table in there:
+        check.counts[table] = _count(database, f"SELECT count(*) FROM {table}")  # noqa: S608
+        if database.is_shared:
+            check.size += _count(database, f"SELECT pg_total_relation_size('asides.{table}')")
+            _check_rights(check, database, table)
+    if area == "conversations":
+        _check_conversations(check, database, has_pages="page_notes" in there)
+    elif area == "vault":
+        _check_vault(check, database)
+
+
+def _count(database: Database, statement: str, *values: object) -> int:
+    def work() -> Queries[int]:
+        result = yield Query(statement, values, is_all=True)
+        return int(result.rows[0][0] or 0)
+
+    return database.run(work, writes=False)
+
+
+def _select(database: Database, statement: str, *values: object, postgres: str | None = None) -> list[tuple[Any, ...]]:
+    def work() -> Queries[list[tuple[Any, ...]]]:
+        result = yield Query(statement, values, postgres, is_all=True)
+        return result.rows
+
+    return database.run(work, writes=False)
+
+
+# --- files and rights -------------------------------------------------------------------------------------------------
+
+
+def _check_file(check: AreaCheck, path: Path, database: Database) -> None:
+    for name in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        if name.exists():
+            check.size += name.stat().st_size
+    private = [path]
+    if check.area == "vault":
+        key = path.with_name(f"{path.name}.key")
+        if key.exists():
+            private.append(key)
+        elif not os.environ.get("ASIDES_RELAY_KEY"):
+            check.problems.append(
+                f"the key of the vault is neither in {key} nor in ASIDES_RELAY_KEY: nobody can read its records"
+            )
+    for file in private:
+        if os.name == "posix" and stat.S_IMODE(file.stat().st_mode) & 0o077:
+            check.problems.append(f"others may read {file}; chmod 600 closes it")
+    if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
+        check.problems.append(f"{path} or its folder may not be written to by this user")
+    try:
+        found = [str(row[0]) for row in _select(database, "SELECT quick_check FROM pragma_quick_check(20)")]
+    except StoreError as problem:
+        found = [str(problem)]
+    if found != ["ok"]:
+        check.problems.append(f"SQLite finds damage: {found[0]}")
+
+
+def _check_rights(check: AreaCheck, database: Database, table: str) -> None:
+    allowed = " AND ".join(f"has_table_privilege('asides.{table}', '{right}')" for right in _RIGHTS)
+    rows = _select(database, f"SELECT {allowed}")
+    if not rows[0][0]:
+        check.problems.append(f"this user may not write to the table asides.{table}")
+
+
+# --- conversations ----------------------------------------------------------------------------------------------------
+
+
+def _check_conversations(check: AreaCheck, database: Database, *, has_pages: bool) -> None:
+    heads, wrong = _find_damaged_heads(database)
+    check.add_problems(heads, "heads of conversations that cannot be read")
+    check.add_problems(wrong, "conversations with more or fewer messages than they say")
+    check.add_problems(_find_damaged_messages(database), "messages that cannot be read")
+    orphans = _count(database, "SELECT count(*) FROM messages WHERE conversation NOT IN (SELECT id FROM conversations)")
+    if orphans:
+        check.problems.append(f"messages of conversations that are gone: {orphans}")
+    if has_pages:
+        for table in ("page_conversations", "page_notes"):
+            lost = f"SELECT count(*) FROM {table} WHERE conversation NOT IN (SELECT id FROM conversations)"  # noqa: S608
+            if orphans := _count(database, lost):
+                check.problems.append(f"rows of {table} whose conversations are gone: {orphans}")
+    rows = _select(database, "SELECT min(updated) FROM conversations")
+    if rows[0][0] is not None:
+        check.oldest = time.time() - float(rows[0][0])
+
+
+def _find_damaged_heads(database: Database) -> tuple[list[str], list[str]]:
+    damaged: list[str] = []
+    wrong: list[str] = []
+    after = -1
+    while rows := _select(
+        database,
+        "SELECT id, name, length, usage, (SELECT count(*) FROM messages WHERE conversation = conversations.id) "
+        "FROM conversations WHERE id > ? ORDER BY id LIMIT ?",
+        after,
+        _BATCH,
+    ):
+        for key, name, length, usage, count in rows:
+            after = key
+            try:
+                msgspec.json.decode(usage, type=Usage)
+            except (msgspec.DecodeError, TypeError, UnicodeDecodeError):
+                damaged.append(_show(name))
+            if length != count:
+                wrong.append(_show(name))
+    return damaged, wrong
+
+
+def _find_damaged_messages(database: Database) -> list[str]:
+    damaged: list[str] = []
+    after: tuple[int, int] = (-1, -1)
+    while rows := _select(
+        database,
+        "SELECT conversation, place, message FROM messages WHERE (conversation, place) > (?, ?) "
+        "ORDER BY conversation, place LIMIT ?",
+        *after,
+        _MESSAGES,
+    ):
+        for conversation, place, document in rows:
+            after = (conversation, place)
+            try:
+                read_message(document)
+            except (ConfigError, TypeError):
+                named = _select(database, "SELECT name FROM conversations WHERE id = ?", conversation)
+                damaged.append(f"{place} of {_show(named[0][0] if named else conversation)}")
+    return damaged
+
+
+def _show(name: object) -> str:
+    text = str(name)
+    return text if text.isprintable() else repr(text)
+
+
+# --- the vault --------------------------------------------------------------------------------------------------------
+
+
+def _check_vault(check: AreaCheck, database: Database) -> None:
+    names = name_vault_tables(database)
+    lost_keys = f"SELECT count(*) FROM {names.keys} WHERE record NOT IN (SELECT number FROM {names.records})"  # noqa: S608
+    if orphans := _count(database, lost_keys):
+        check.problems.append(f"keys of records that are gone: {orphans}")
+    lost = f"SELECT count(*) FROM {names.records} WHERE tenant NOT IN (SELECT id FROM {names.tenants})"  # noqa: S608
+    if orphans := _count(database, lost):
+        check.problems.append(f"records of tenants that are gone: {orphans}")
+    unfound = f"SELECT count(*) FROM {names.records} WHERE number NOT IN (SELECT record FROM {names.keys})"  # noqa: S608
+    if orphans := _count(database, unfound):
+        check.problems.append(f"records without a key, which nobody can find: {orphans}")
+    if "records" in list_columns(database, names.tenants):
+        miscounted = _count(
+            database,
+            f"SELECT count(*) FROM {names.tenants} AS tenant WHERE records <> (SELECT count(*) FROM {names.records} "  # noqa: S608
+            "AS record WHERE record.tenant = tenant.id)",
+        )
+        if miscounted:
+            check.problems.append(f"tenants whose records are miscounted: {miscounted}")
+    rows = _select(database, f"SELECT min(used) FROM {names.records}")  # noqa: S608
+    if rows[0][0] is not None:
+        check.oldest = time.time() - float(rows[0][0])
+        limit = VaultLimits().seconds
+        expired = _count(database, f"SELECT count(*) FROM {names.records} WHERE used < ?", time.time() - limit)  # noqa: S608
+        if expired:
+            check.notes.append(
+                f"{expired} records were not used for {limit / 86400:g} days; the next writes delete them"
+            )

@@ -1,0 +1,329 @@
+"""Copy conversations with their messages, their page data and their notes: `copy_conversations`, and compare them:
+`verify_conversations`.
+
+One conversation is one transaction of the target. Its messages pass in pieces, so that memory stays small. Not here: in
+which order areas are copied (copy_stores).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from asides.database import Database, Queries, Query, QueryMany, QueryResult, StoreError, StoreUnavailable
+from asides.maintenance.copy_report import CopyReport, Outcome, Tell
+from asides.maintenance.open_stores import list_file_tables
+
+_HEAD = "length, system, model, usage, created, updated"
+_PAGE = "id, tenant, title, model, target, thinking"
+_BATCH = 200
+_PIECE_ROWS = 500
+_PIECE_BYTES = 4 * 1024 * 1024
+_MOST_ATTEMPTS = 3
+
+
+class Head(msgspec.Struct, frozen=True):
+    """A conversation without its messages."""
+
+    key: int
+    name: str
+    version: int
+    rewritten: int
+    columns: tuple[Any, ...]
+    """The length first."""
+    page: tuple[Any, ...] | None
+    """What the page keeps about it, its id first."""
+
+    @property
+    def length(self) -> int:
+        """The number of messages."""
+        return int(self.columns[0])
+
+
+class _Changed(Exception):
+    """The conversation changed while it was read."""
+
+
+class ConversationReader:
+    """Where conversations come from."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.has_pages = has_pages(database)
+
+    def list_heads(self, after: int) -> list[Head]:
+        """The next ones, by the numbers of their rows."""
+        return self.database.run(lambda: _list_heads(after, self.has_pages), writes=False)
+
+    def find(self, key: int) -> Head | None:
+        """One of them, as it is now."""
+        return self.database.run(lambda: _find_by(self.has_pages, "stored.id = ?", key), writes=False)
+
+    def read_pieces(self, key: int) -> Iterator[list[tuple[int, bytes]]]:
+        """The messages, in their order, some at a time."""
+        place = -1
+        while piece := self.database.run(partial(_read_piece, key, place), writes=False):
+            place = piece[-1][0]
+            yield piece
+
+    def read_notes(self, key: int) -> list[tuple[Any, ...]]:
+        """What the page noted about the messages."""
+        if not self.has_pages:
+            return []
+        statement = "SELECT place, digest, note FROM page_notes WHERE conversation = ? ORDER BY place"
+        return self.database.run(lambda: _select(statement, key), writes=False)
+
+    def digest(self, key: int, lengths: tuple[int, ...] = ()) -> tuple[bytes, dict[int, bytes]]:
+        """The digest of the messages and notes, and those of the first so many messages alone."""
+        hasher = hashlib.blake2b(digest_size=32)
+        after: dict[int, bytes] = {0: hasher.digest()}
+        count = 0
+        for piece in self.read_pieces(key):
+            for place, document in piece:
+                hasher.update(b"%d %d " % (place, len(document)))
+                hasher.update(document)
+                count += 1
+                if count in lengths:
+                    after[count] = hasher.digest()
+        messages = hasher.digest()
+        after[count] = messages
+        for place, digest, note in self.read_notes(key):
+            hasher.update(b"note %d %d %d " % (place, len(digest), len(note)) + bytes(digest) + bytes(note))
+        return hasher.digest(), after
+
+
+def has_pages(database: Database) -> bool:
+    """Whether a page has kept something there. The command line alone makes a file without its tables."""
+    return database.is_shared or "page_notes" in database.run(list_file_tables, writes=False)
+
+
+def copy_conversations(source: Database, target: Database, report: CopyReport, tell: Tell, *, replace: bool) -> None:
+    """Copy what the target lacks. What is another one there stays as it is, unless `replace`."""
+    _raise_clock(source, target)
+    from_, to = ConversationReader(source), ConversationReader(target)
+    after = -1
+    while heads := from_.list_heads(after):
+        after = heads[-1].key
+        for head in heads:
+            report.count(_copy_one(from_, to, head, replace=replace), head.name)
+        tell(report)
+
+
+def verify_conversations(source: Database, target: Database, report: CopyReport, tell: Tell) -> None:
+    """Read both sides again, and count what is not equal."""
+    from_, to = ConversationReader(source), ConversationReader(target)
+    after = -1
+    while heads := from_.list_heads(after):
+        after = heads[-1].key
+        for head in heads:
+            found = _find_counterpart(to, head)
+            if found is not None and _can_compare(from_, to, head, found):
+                report.checked += 1
+            else:
+                report.note_missing(head.name)
+        tell(report)
+    (count,) = target.run(lambda: _select("SELECT count(*) FROM conversations"), writes=False)[0]
+    report.others = max(int(count) - report.checked - report.missing, 0)
+
+
+# --- one conversation -------------------------------------------------------------------------------------------------
+
+
+def _copy_one(source: ConversationReader, target: ConversationReader, head: Head, *, replace: bool) -> Outcome:
+    for _ in range(_MOST_ATTEMPTS):
+        try:
+            return _try_copy(source, target, head, replace=replace)
+        except _Changed:
+            now = source.find(head.key)
+            if now is None:
+                return "same"  # It was deleted: there is nothing to copy.
+            head = now
+        except StoreUnavailable:
+            raise
+        except StoreError:
+            # One that is damaged, or that the other engine cannot take, costs the others nothing.
+            return "failed"
+    return "left"
+
+
+def _try_copy(source: ConversationReader, target: ConversationReader, head: Head, *, replace: bool) -> Outcome:
+    found = _find_counterpart(target, head)
+    if found is None:
+        target.database.run(lambda: _insert(source, head))
+        return "copied"
+    if _is_same(source, target, head, found):
+        return "same"
+    if not replace and not _is_beginning(source, target, head, found):
+        return "different"
+    if found.name != head.name and target.database.run(lambda: _find_by(False, "stored.name = ?", head.name)):
+        return "different"
+    target.database.run(lambda: _update(source, target, head, found))
+    return "updated"
+
+
+def _find_counterpart(target: ConversationReader, head: Head) -> Head | None:
+    """The same conversation there: the one with its id on the page, which outlives a new name, or with its name."""
+
+    def work() -> Queries[Head | None]:
+        if head.page is not None and target.has_pages:
+            by_id = yield from _find_by(True, "page.id = ?", head.page[0])
+            if by_id is not None:
+                return by_id
+        return (yield from _find_by(target.has_pages, "stored.name = ?", head.name))
+
+    return target.database.run(work, writes=False)
+
+
+def _is_same(source: ConversationReader, target: ConversationReader, head: Head, found: Head) -> bool:
+    if (head.name, head.columns, head.page) != (found.name, found.columns, found.page):
+        return False
+    return source.digest(head.key)[0] == target.digest(found.key)[0]
+
+
+def _can_compare(source: ConversationReader, target: ConversationReader, head: Head, found: Head) -> bool:
+    try:
+        return _is_same(source, target, head, found)
+    except StoreUnavailable:
+        raise
+    except StoreError:
+        return False
+
+
+def _is_beginning(source: ConversationReader, target: ConversationReader, head: Head, found: Head) -> bool:
+    """Whether the target has an earlier state of the same conversation, so that nothing of it would be lost."""
+    if found.length >= head.length or found.columns[4] != head.columns[4]:
+        return False
+    return source.digest(head.key, (found.length,))[1].get(found.length) == target.digest(found.key)[1][found.length]
+
+
+def _insert(source: ConversationReader, head: Head) -> Queries[None]:
+    result = yield Query(
+        f"INSERT INTO conversations (name, version, rewritten, {_HEAD}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "  # noqa: S608
+        "RETURNING id",
+        (head.name, head.version, head.rewritten, *head.columns),
+    )
+    yield from _fill(source, head, int(result.rows[0][0]))
+
+
+def _update(source: ConversationReader, target: ConversationReader, head: Head, found: Head) -> Queries[None]:
+    for table in ("messages", "page_notes", "page_conversations"):
+        yield Query(f"DELETE FROM {table} WHERE conversation = ?", (found.key,))  # noqa: S608
+    if not target.database.is_shared:
+        yield Query("UPDATE clock SET ticks = ticks + 1")
+    result = yield Query("SELECT ticks FROM clock", postgres="SELECT nextval('versions')")
+    version = result.rows[0][0]
+    yield Query(
+        "UPDATE conversations SET name = ?, version = ?, rewritten = ?, length = ?, system = ?, model = ?, usage = ?, "
+        "created = ?, updated = ? WHERE id = ?",
+        (head.name, version, version, *head.columns, found.key),
+    )
+    yield from _fill(source, head, found.key)
+
+
+def _fill(source: ConversationReader, head: Head, key: int) -> Queries[None]:
+    """Write what belongs to a conversation. It is read meanwhile: nothing counts if it changes."""
+    count = 0
+    for piece in source.read_pieces(head.key):
+        count += len(piece)
+        yield QueryMany(
+            "INSERT INTO messages (conversation, place, message) VALUES (?, ?, ?)",
+            [(key, place, document) for place, document in piece],
+        )
+    if head.page is not None:
+        yield Query(
+            f"INSERT INTO page_conversations (conversation, {_PAGE}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+            (key, *head.page),
+        )
+    if notes := source.read_notes(head.key):
+        yield QueryMany(
+            "INSERT INTO page_notes (conversation, place, digest, note) VALUES (?, ?, ?, ?)",
+            [(key, *note) for note in notes],
+        )
+    if source.find(head.key) != head or count != head.length:
+        raise _Changed
+
+
+# --- queries ----------------------------------------------------------------------------------------------------------
+
+
+def _raise_clock(source: Database, target: Database) -> None:
+    """Let the versions of the target go on above those of the source: no version is used twice."""
+    read = Query("SELECT ticks FROM clock", postgres="SELECT last_value FROM versions", is_all=True)
+
+    def read_ticks() -> Queries[int]:
+        result = yield read
+        return int(result.rows[0][0]) if result.rows else 0
+
+    ticks = source.run(read_ticks, writes=False)
+
+    def write_ticks() -> Queries[None]:
+        yield Query(
+            "UPDATE clock SET ticks = max(ticks, ?)",
+            (ticks,),
+            postgres="SELECT setval('versions', greatest(last_value, %s)) FROM versions".replace("%s", "?"),
+        )
+
+    target.run(write_ticks)
+
+
+def _columns(has_pages: bool) -> str:
+    head = "stored.id, name, version, rewritten, length, system, stored.model, usage, created, updated"
+    page = "page.id, page.tenant, page.title, page.model, page.target, page.thinking"
+    joined = "FROM conversations AS stored LEFT JOIN page_conversations AS page ON page.conversation = stored.id"
+    return f"{head}, {page} {joined}" if has_pages else f"{head} FROM conversations AS stored"
+
+
+def _list_heads(after: int, has_pages: bool) -> Queries[list[Head]]:
+    result = yield Query(
+        f"SELECT {_columns(has_pages)} WHERE stored.id > ? ORDER BY stored.id LIMIT {_BATCH}",
+        (after,),
+        is_all=True,
+    )
+    return [_read_head(row) for row in result.rows]
+
+
+def _find_by(has_pages: bool, condition: str, value: object) -> Queries[Head | None]:
+    result = yield Query(f"SELECT {_columns(has_pages)} WHERE {condition}", (value,))
+    return None if result.first is None else _read_head(result.first)
+
+
+def _read_head(row: tuple[Any, ...]) -> Head:
+    key, name, version, rewritten = row[:4]
+    columns, page = tuple(row[4:10]), tuple(row[10:])
+    return Head(key, name, version, rewritten, columns, page if page and page[0] is not None else None)
+
+
+def _read_piece(key: int, after: int) -> Queries[list[tuple[int, bytes]]]:
+    """The next messages, as many as fit into a piece; one at least."""
+    sizes = yield Query(
+        "SELECT place, length(message) FROM messages WHERE conversation = ? AND place > ? ORDER BY place LIMIT ?",
+        (key, after, _PIECE_ROWS),
+    )
+    last, total = after, 0
+    for place, size in sizes.rows:
+        total += size
+        if last > after and total > _PIECE_BYTES:
+            break
+        last = place
+    result: QueryResult = yield Query(
+        "SELECT place, message FROM messages WHERE conversation = ? AND place > ? AND place <= ? ORDER BY place",
+        (key, after, last),
+    )
+    return [(place, _read_bytes(document, f"message {place}")) for place, document in result.rows]
+
+
+def _read_bytes(value: object, what: str) -> bytes:
+    if isinstance(value, str):  # SQLite takes anything for a column, and another program may have written this one.
+        return value.encode("utf-8", "surrogatepass")
+    if not isinstance(value, (bytes, memoryview)):
+        raise StoreError(f"{what} is damaged. To do: run `asides store check`.")
+    return bytes(value)
+
+
+def _select(statement: str, *values: object) -> Queries[list[tuple[Any, ...]]]:
+    result = yield Query(statement, values, is_all=True)
+    return result.rows

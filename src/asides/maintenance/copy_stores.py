@@ -1,0 +1,95 @@
+"""Copy a store to another one: `copy_stores(source, target)`, from SQLite to PostgreSQL or back, or to the same engine.
+
+It can be ended at any moment and run again: what is there already is left alone, so the rest is copied. The source is
+only read, and may be in use; what changes meanwhile is copied by the next run. Not here: opening (open_stores).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from asides.database import Database, Queries, Query, StoreError
+from asides.maintenance.copy_conversations import copy_conversations, verify_conversations
+from asides.maintenance.copy_records import copy_records, verify_records
+from asides.maintenance.copy_report import CopyReport, Tell
+from asides.maintenance.copy_rows import CopiedTable, copy_rows, verify_rows
+from asides.maintenance.open_stores import LEDGER, Stores
+from asides.maintenance.table_columns import has_table
+
+# Reservations of requests under way are left out: they end where they began, and their cost is copied once it is known.
+TABLES: dict[str, tuple[CopiedTable, ...]] = {
+    "gateway": (
+        CopiedTable("gateway_keys", ("id",), grows=("used", "revoked")),
+        CopiedTable("gateway_spending", ("key", "day"), grows=("spent", "requests")),
+    ),
+    LEDGER: (
+        CopiedTable("batches", ("name",), later="updated"),
+        CopiedTable(
+            "batch_requests",
+            ("batch", "hash"),
+            grows=("owner", "lease", "reserved", "attempts"),
+            later="state",
+            order=("waiting", "claimed", "sent", "failed", "done"),
+        ),
+        CopiedTable("batch_rows", ("batch", "place")),
+    ),
+}
+"""The tables of each area that are copied row by row, those first that others point at."""
+
+
+def copy_stores(
+    source: Stores, target: Stores, tell: Callable[[str, CopyReport], None], *, replace: bool
+) -> list[CopyReport]:
+    """Copy all areas that the source has, then read both sides again. `tell` hears of each step's progress."""
+    if _is_one_place(source, target):
+        raise StoreError(f"{source.name} is the source and the target. To do: name two places.")
+    reports: list[CopyReport] = []
+    for area in source.areas:
+        report = CopyReport(area)
+        if area not in target.areas:
+            # A folder has no place for the ledgers of batches, unless one is named.
+            report.left = sum(_count(source.areas[area], table.name) for table in TABLES[area][:1])
+            reports += [report] if report.left else []
+            continue
+        _copy_area(area, source, target, report, lambda made: tell("copied", made), replace=replace)
+        _verify_area(area, source, target, report, lambda made: tell("compared", made))
+        reports.append(report)
+    return reports
+
+
+def _count(database: Database, table: str) -> int:
+    def work() -> Queries[int]:
+        result = yield Query(f"SELECT count(*) FROM {table}", is_all=True)  # noqa: S608
+        return int(result.rows[0][0])
+
+    return database.run(work, writes=False) if has_table(database, table) else 0
+
+
+def _is_one_place(source: Stores, target: Stores) -> bool:
+    if source.url is not None or target.url is not None:
+        return source.url == target.url
+    return any(
+        path.resolve() == target.files[area].resolve() for area, path in source.files.items() if area in target.files
+    )
+
+
+def _copy_area(area: str, source: Stores, target: Stores, report: CopyReport, tell: Tell, *, replace: bool) -> None:
+    from_, to = source.areas[area], target.areas[area]
+    if area == "conversations":
+        copy_conversations(from_, to, report, tell, replace=replace)
+    elif area == "vault":
+        copy_records(from_, to, report, tell, replace=replace)
+    else:
+        for table in TABLES[area]:
+            copy_rows(from_, to, table, report, tell, replace=replace)
+
+
+def _verify_area(area: str, source: Stores, target: Stores, report: CopyReport, tell: Tell) -> None:
+    from_, to = source.areas[area], target.areas[area]
+    if area == "conversations":
+        verify_conversations(from_, to, report, tell)
+    elif area == "vault":
+        verify_records(from_, to, report, tell)
+    else:
+        for table in TABLES[area]:
+            verify_rows(from_, to, table, report, tell)

@@ -1,0 +1,111 @@
+"""The models that a caller may ask: `AllowedModels(patterns)`. What it may not ask is refused, and in no list.
+
+A pattern fits the name that a request has, be it a route, an alias or a model, and then everything that the name leads
+to; or it fits a target as provider:model. Not here: what a name means (routes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from asides.relay.client_names import list_meant_names
+from asides.relay.error_response import RelayRefusal
+from asides.relay.routes import find_route
+from asides.values.errors import ConfigError
+from asides.values.notices import Notice
+
+if TYPE_CHECKING:
+    from asides.flows.build_call import CallBuilder
+    from asides.flows.call import Call
+
+# Fields of a body with which a host asks other models than the one that is named.
+_NAME_MORE = ("models", "fallbacks", "fallback_models", "preset")
+
+
+class AllowedModels:
+    """What one caller may ask."""
+
+    def __init__(self, patterns: tuple[str, ...]) -> None:
+        """`patterns`: () allows all."""
+        self._patterns = tuple(pattern.lower() for pattern in patterns)
+
+    def allows(self, name: str, dialect: str = "") -> bool:
+        """Whether one of the patterns fits a name, as it is or as clients of a dialect may mean it."""
+        if not self._patterns:
+            return True
+        names = {name.strip().lower(), *(each.lower() for each in list_meant_names(name.strip(), dialect))}
+        return any(fnmatchcase(each, pattern) for each in names for pattern in self._patterns)
+
+    def can_ask(self, name: str, builder: CallBuilder, dialect: str = "", home: str = "") -> bool:
+        """Whether a name of a list may be asked: itself, or one of the targets that it leads to."""
+        if self.allows(name, dialect):
+            return True
+        try:
+            targets = find_route(name, builder, home, dialect).targets
+        except ConfigError:
+            return False
+        return any(self.allows(_complete(target, builder)) for target in targets)
+
+    def keep_allowed(self, asked: str, dialect: str, call: Call) -> Call:
+        """The call with those of its fallbacks that may be asked. Raises RelayRefusal if none may."""
+        if self.allows(asked, dialect):
+            return call
+        each = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
+        kept = [one for one in each if self.allows(one.model)]
+        if not kept:
+            raise refuse_model(asked)
+        if len(kept) == len(each):
+            return call
+        detail = "this key may not ask all models of the route"
+        notice = Notice("model_not_allowed", detail, "model", asked, kept[0].model)
+        return msgspec.structs.replace(kept[0], fallbacks=tuple(kept[1:]), notices=(*kept[0].notices, notice))
+
+    def keep_targets(self, asked: str, targets: tuple[str, ...], builder: CallBuilder) -> tuple[str, ...]:
+        """Those of the targets of a name that may be asked. Raises RelayRefusal if none may."""
+        if self.allows(asked):
+            return targets
+        kept = tuple(target for target in targets if self.allows(_complete(target, builder)))
+        if not kept:
+            raise refuse_model(asked)
+        return kept
+
+    def check_fallbacks(self, names: Iterable[str], builder: CallBuilder) -> None:
+        """Raise RelayRefusal for a model that a request names beside the first one, if it may not be asked."""
+        for name in names:
+            if not (self.allows(name) or self.allows(_complete(name, builder))):
+                raise refuse_model(name)
+
+    def check_fields(self, extra: Mapping[str, Any]) -> None:
+        """Raise RelayRefusal for a field of a request that would let its host ask other models."""
+        found = next((name for name in _NAME_MORE if extra.get(name)), None)
+        if self._patterns and found is not None:
+            raise RelayRefusal(
+                f"{found} is not for this key: it may not ask every model. To do: leave it out.",
+                status=403,
+                code="model_not_found",
+                param=found,
+            )
+
+
+def refuse_model(name: str) -> RelayRefusal:
+    """The error of a request for a model that its caller may not ask."""
+    return RelayRefusal(
+        f"this key may not ask the model '{name[:200]}'. To do: ask for the list of models, which has those that it "
+        "may; or ask whoever runs the gateway for another key.",
+        status=403,
+        code="model_not_found",
+        param="model",
+    )
+
+
+def _complete(target: str, builder: CallBuilder) -> str:
+    """A target as provider:model, with the provider's own name."""
+    try:
+        found = builder.find_known(target).found
+    except ConfigError:
+        return target
+    return f"{found.provider.name}:{found.model}"

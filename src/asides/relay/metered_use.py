@@ -1,0 +1,229 @@
+"""What a request of a caller with limits may use, and what it used: `MeteredUse`, in tokens and US dollars.
+
+Reserved before each target is asked, by its price; settled before the caller gets the end of the reply. Not here: the
+limits themselves (gateway/access), and prices (values/usage).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from asides.flows.call import Call
+from asides.flows.steps import Flow, ReserveUse, SettleUse, Use
+from asides.history.trim import RequestCounter
+from asides.providers.provider import Target
+from asides.relay.error_response import RelayRefusal
+from asides.relay.relay_request import CallerLimits
+from asides.values.errors import AsidesError
+from asides.values.messages import Prompt
+from asides.values.reply import Reply
+from asides.values.usage import Usage, find_cost
+
+_log = logging.getLogger("asides")
+
+MOST_OUTPUT = 32_768
+"""The tokens that a reply may have for its budget, if neither its request nor its model says how many."""
+_USUAL_OUTPUT, _LIKELY_OUTPUT = 1_000, 4_096
+"""The tokens of a reply for the limit by the minute: without a word of the request, and at most. It is corrected."""
+_BYTES_PER_TOKEN = 3
+"""Fewer than most texts have, so that an estimate is rather too high."""
+_OVERHEAD = 64
+_MOST_REPLIES = 128
+
+
+class MeteredUse:
+    """One request of a caller with limits."""
+
+    def __init__(self, limits: CallerLimits) -> None:
+        self._limits = limits
+        self._call: Call | None = None
+        self._input = 0
+        self._bound: Decimal | None = None
+        self._find_partial: Callable[[], Reply | None] = _find_nothing
+        self._is_reserved = False
+        self.is_asked = False
+        """Whether a request has left for the provider."""
+
+    def reserve(
+        self, call: Call, body: bytes, extra: Mapping[str, Any], find_partial: Callable[[], Reply | None]
+    ) -> Flow[None]:
+        """Reserve what a call may use. Raises an error for the caller if that is too much, or nobody knows its price.
+        `body`: the caller's. `extra`: the fields of its request that asides does not read. `find_partial`: the reply so
+        far.
+        """
+        limits = self._limits
+        if limits.has_budget and extra.get("background"):
+            raise RelayRefusal(
+                "background is not for this key: what such a request costs is known later. To do: leave it out.",
+                param="background",
+            )
+        self._call, self._find_partial, self.is_asked = call, find_partial, False
+        self._is_reserved = False
+        prompt, target, replies, likely = call.prompt, call.target, _count_replies(extra), 0
+        if limits.has_budget or limits.has_token_rate:
+            self._input = estimate_input(prompt, target, body)
+            likely = min(prompt.max_tokens or _USUAL_OUTPUT, _LIKELY_OUTPUT) * replies
+        if limits.has_budget:
+            self._bound = find_most(target, self._input, find_most_output(prompt, target) * replies)
+            if self._bound is None:
+                raise refuse_unpriced(call.model)
+        problem = yield ReserveUse(call.model, self._input + likely, self._bound, self.find_used)
+        if problem is not None:
+            raise problem
+        self._is_reserved = True
+
+    def price_as(self, call: Call | None) -> None:
+        """Settle at the price of this call, which answered in place of the one that was reserved; None: as before."""
+        self._call = call or self._call
+
+    def count_request(self) -> Flow[None]:
+        """Count a request that costs nothing, such as a count of tokens."""
+        problem = yield ReserveUse("", 0, Decimal(), Use)
+        if problem is not None:
+            raise problem
+        yield SettleUse(Use())
+
+    def settle(self, reply: Reply | None, *, has_failed: bool = False, is_cut: bool = False) -> Flow[None]:
+        """Replace what is reserved with what a reply used; a reply that failed before anything came used nothing. A
+        second call does nothing. `is_cut`: the reply is not whole, so that what it reports is not all.
+        """
+        if self._is_reserved:
+            self._is_reserved = False
+            used = self._measure(reply, has_failed=has_failed, is_cut=is_cut)
+            if used.is_estimate and used.cost:
+                _log.info("%s reported no usage: what it cost is an estimate", self._call and self._call.model)
+            yield SettleUse(used)
+
+    def settle_body(self, body: bytes | None) -> Flow[None]:
+        """The same for a response that is not read as a reply, but may report its tokens. None: it failed."""
+        if self._is_reserved:
+            self._is_reserved = False
+            yield SettleUse(Use() if body is None else self._price(_read_usage(body), (), is_estimate=False))
+
+    def find_used(self) -> Use:
+        """What was used so far: for a caller that leaves."""
+        if not self.is_asked:
+            return Use()
+        return self._measure(self._find_partial(), has_failed=False, is_cut=True)
+
+    def _measure(self, reply: Reply | None, *, has_failed: bool, is_cut: bool = False) -> Use:
+        if has_failed and (reply is None or not reply.parts):
+            return Use()
+        usage = Usage() if reply is None else reply.usage
+        if has_failed or is_cut or usage.output is None or usage.input is None:
+            usage = self._complete(usage, reply)
+            is_estimate = True
+        else:
+            is_estimate = usage.origin == "estimated"
+        return self._price(usage, () if reply is None else (reply.model or "",), is_estimate=is_estimate)
+
+    def _complete(self, usage: Usage, reply: Reply | None) -> Usage:
+        """The counts of a reply that reported none, or broke off before they were final."""
+        sent = usage.input if usage.input is not None else self._input
+        received = 0 if reply is None else estimate_output(reply)
+        received = max(received, usage.output or 0)
+        return msgspec.structs.replace(
+            usage, input=sent, output=received, total=sent + received, origin="estimated", thinking=None
+        )
+
+    def _price(self, usage: Usage, models: tuple[str, ...], *, is_estimate: bool) -> Use:
+        tokens = (usage.input or 0) + (usage.output or 0)
+        if self._call is None or not self._limits.has_budget:
+            return Use(tokens, None, is_estimate)
+        target = self._call.target
+        cost = find_cost(usage, [name for name in (*models, *_list_names(target)) if name], target.provider.prices)
+        # Whoever could not price it has priced what it may cost at most.
+        return Use(tokens, self._bound if cost is None else cost.amount, is_estimate or cost is None)
+
+
+# --- estimates --------------------------------------------------------------------------------------------------------
+
+
+def estimate_input(prompt: Prompt, target: Target, body: bytes) -> int:
+    """The tokens that a request sends: rather too many. `body`: the caller's, for one that cannot be counted."""
+    try:
+        # Four characters count as a token there; the bytes of other scripts are more than their characters.
+        counted = RequestCounter(prompt, target)(prompt.messages) * 4
+    except AsidesError:
+        counted = len(body)
+    else:
+        counted += sum(_count_wide(message.text) for message in prompt.messages)
+    return counted // _BYTES_PER_TOKEN + _OVERHEAD
+
+
+def _count_wide(text: str) -> int:
+    return 0 if text.isascii() else len(text.encode(errors="surrogatepass")) - len(text)
+
+
+def estimate_output(reply: Reply) -> int:
+    """The tokens of what has arrived of a reply."""
+    texts = [reply.text, "" if reply.thinking is None else reply.thinking.text]
+    texts += [call.raw_arguments or str(call.arguments) for call in reply.tool_calls]
+    return sum(len(text.encode(errors="surrogatepass")) for text in texts) // _BYTES_PER_TOKEN
+
+
+def find_most_output(prompt: Prompt, target: Target) -> int:
+    """The tokens that a reply has at most."""
+    if prompt.max_tokens is not None:
+        return max(prompt.max_tokens, 0)
+    return min(target.rule.max_output or MOST_OUTPUT, MOST_OUTPUT)
+
+
+def find_most(target: Target, sent: int, received: int) -> Decimal | None:
+    """The most that a request may cost; None if no price is known. Writing to a cache may cost more than sending."""
+    names, prices = _list_names(target), target.provider.prices
+    usages = (Usage(sent, received), Usage(sent, received, cache_written=sent))
+    costs = [cost.amount for usage in usages if (cost := find_cost(usage, names, prices)) is not None]
+    return max(costs, default=None)
+
+
+def load_prices() -> None:
+    """Load the table of prices, so that no request waits for it."""
+    find_cost(Usage(1, 1), ("gpt-4o",), "openai")
+
+
+def refuse_unpriced(model: str) -> RelayRefusal:
+    """The error of a request to a model whose price nobody knows, by a caller with a budget."""
+    return RelayRefusal(
+        f"this key has a budget, and the price of {model[:200]} is not known here. To do: ask a model with a known "
+        "price, or use a key without a budget. Whoever runs the gateway can install asides[prices], or name the "
+        "provider's prices in its row.",
+        status=403,
+        code="model_without_price",
+        param="model",
+    )
+
+
+class _Reported(msgspec.Struct):
+    usage: dict[str, Any] = {}
+
+
+def _read_usage(body: bytes) -> Usage:
+    """The tokens that a response reports."""
+    try:
+        found = msgspec.json.decode(body, type=_Reported).usage
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return Usage()
+    counts = [found.get(name) for name in ("input_tokens", "output_tokens")]
+    sent, received = (count if type(count) is int and count >= 0 else None for count in counts)
+    return Usage(sent, received)
+
+
+def _list_names(target: Target) -> list[str]:
+    return [name for name in (target.family, target.model) if name]
+
+
+def _count_replies(extra: Mapping[str, Any]) -> int:
+    """How many replies a forwarded request asks for."""
+    config = extra.get("generationConfig")
+    counts = [extra.get("n"), extra.get("best_of"), config.get("candidateCount") if isinstance(config, dict) else None]
+    return min(max([1, *(count for count in counts if type(count) is int)]), _MOST_REPLIES)
+
+
+def _find_nothing() -> Reply | None:
+    return None

@@ -1,0 +1,95 @@
+"""The current span while someone else's code runs, and which servers are told of a trace.
+
+Not here: who begins and ends spans (flow_spans, run_spans).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import Token
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
+
+import msgspec
+from opentelemetry.context import Context, attach, detach, get_current
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from asides.dialects.dialect import HttpRequest
+from asides.providers.credentials import is_loopback
+from asides.providers.provider import Target
+from asides.values.errors import ConfigError
+
+Propagate: TypeAlias = Literal["local", "all", "none"] | Sequence[str]
+"""Which servers get the `traceparent` of a request: those on this machine, all, none; or, besides those on this
+machine, the hosts that these patterns name, such as "*.internal"."""
+_WORDS = ("local", "all", "none")
+
+
+class CurrentSpan:
+    """Makes a span the current one for a while, in the thread or the task that runs. What is entered inside, and left
+    later than this, keeps its place."""
+
+    __slots__ = ("_entered", "_token", "context")
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        """The context with the span. Another one counts from the next `enter`."""
+        self._entered: Context | None = None
+        self._token: Token[Context] | None = None
+
+    def enter(self) -> None:
+        """Make it current, unless it still is."""
+        if self._token is None:
+            self._entered = self.context
+            self._token = attach(self.context)
+
+    def leave(self) -> None:
+        """Make current what was so before. Elsewhere, as in the collector of garbage, there is nothing to leave."""
+        if self._token is not None and get_current() is self._entered:
+            detach(self._token)
+            self._token = self._entered = None
+
+
+class Propagation:
+    """Tells servers of a trace: those that may know."""
+
+    def __init__(self, propagate: Propagate) -> None:
+        self._word: str = "local"
+        self._hosts: tuple[str, ...] = ()
+        if not isinstance(propagate, str):
+            self._hosts = tuple(_read_host(host) for host in propagate)
+        elif propagate in _WORDS:
+            self._word = propagate
+        else:
+            raise ConfigError(f"propagate is {', '.join(_WORDS)}, or a list of hosts, not {propagate!r}.")
+        self._propagator = TraceContextTextMapPropagator()
+
+    def reaches(self, target: Target) -> bool:
+        """Whether the requests of a target carry the trace."""
+        if self._word in ("all", "none"):
+            return self._word == "all"
+        if target.launches or is_loopback(target.base_url):
+            return True
+        return any(fnmatchcase(_find_host(target.base_url), pattern) for pattern in self._hosts)
+
+    def inject(self, request: HttpRequest, context: Context) -> HttpRequest:
+        """The request with the headers of a trace. Not with its baggage, which may hold anything."""
+        headers = dict(request.headers)
+        self._propagator.inject(headers, context)
+        return msgspec.structs.replace(request, headers=headers)
+
+
+def _read_host(host: object) -> str:
+    if not isinstance(host, str) or not host.strip() or "/" in host:
+        raise ConfigError(f"propagate names hosts, such as '*.internal', not {host!r}.")
+    return host.strip().lower()
+
+
+@lru_cache(maxsize=256)
+def _find_host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""

@@ -1,0 +1,68 @@
+"""A copy may be killed at any moment and run again; its source stays as it is."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from asides.database import StoreError
+from tests.cli.children import command, environment
+from tests.maintenance.filled_stores import copy, fill_conversations, fill_gateway, fill_vault
+
+
+def _digest(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("*.db"))}
+
+
+def test_a_copy_that_is_killed_again_and_again_ends_whole(tmp_path: Path, postgres_url: str) -> None:
+    fill_conversations(tmp_path, 60)
+    fill_vault(tmp_path, 300)
+    fill_gateway(tmp_path)
+    before = _digest(tmp_path)
+    chance = random.Random(5)
+    killed = 0
+    for attempt in range(4):
+        process = subprocess.Popen(
+            command(["store", "copy", "-q", str(tmp_path), postgres_url]),
+            env=environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        # The first ones while Python still loads, the others deeper and deeper inside.
+        time.sleep(chance.uniform(0.2, 0.4) + attempt * 0.2)
+        process.send_signal(signal.SIGKILL)
+        killed += process.wait(20) == -signal.SIGKILL
+    assert killed
+    reports = copy(tmp_path, postgres_url)
+    assert all(report.is_whole for report in reports.values())
+    assert {area: report.checked for area, report in reports.items()} == {
+        "conversations": 60,
+        "vault": 300,
+        "gateway": 2,
+    }
+    assert all(report.others == 0 for report in reports.values())
+    assert _digest(tmp_path) == before
+
+
+def test_a_place_is_not_copied_onto_itself(tmp_path: Path, postgres_url: str) -> None:
+    fill_vault(tmp_path, 1)
+    with pytest.raises(StoreError, match="two places"):
+        copy(tmp_path, tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path)
+    with pytest.raises(StoreError, match="two places"):
+        copy(tmp_path, tmp_path / "link")
+    with pytest.raises(StoreError, match="two places"):
+        copy(postgres_url, postgres_url)
+
+
+def test_what_only_the_target_has_is_counted_and_kept(tmp_path: Path) -> None:
+    fill_conversations(tmp_path / "a", 2)
+    fill_conversations(tmp_path / "b", 3, start=10)
+    report = copy(tmp_path / "a", tmp_path / "b")["conversations"]
+    assert (report.copied, report.others, report.is_whole) == (2, 3, True)
