@@ -124,6 +124,7 @@ def test_every_setting_has_a_variable(here: Path) -> None:
         "ASIDES_GATEWAY_LOG": "off",
         "ASIDES_GATEWAY_REDIS": "redis://127.0.0.1",
         "ASIDES_GATEWAY_KEY_GRACE_SECONDS": "60",
+        "ASIDES_GATEWAY_SUMMARY_DAYS": "7",
         "ASIDES_STORE": "postgresql://127.0.0.1/asides",
     }
     assert {f"ASIDES_{name.replace('.', '_').upper()}" for name in SETTINGS} == set(environ)
@@ -176,6 +177,7 @@ def test_every_setting_has_a_variable(here: Path) -> None:
         "gateway.log": "off",
         "gateway.redis": "redis://127.0.0.1",
         "gateway.key_grace_seconds": 60.0,
+        "gateway.summary_days": 7,
         "store": "postgresql://127.0.0.1/asides",
     }
     assert {origin.split()[0] for _, _, origin in settings.entries()} == {"environment"}
@@ -524,6 +526,7 @@ _GATEWAY = {
     "log": '"off"',
     "redis": '"redis://evil.example"',
     "key_grace_seconds": "1",
+    "summary_days": "0",
 }
 
 

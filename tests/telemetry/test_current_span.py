@@ -13,7 +13,7 @@ import asides
 from asides.providers.find import find_target
 from asides.telemetry.current_span import CurrentSpan, Propagation
 from asides.testing.stage import Stage
-from tests.telemetry.recorded import Recorded, recording
+from tests.telemetry.recorded import Recorded, identify, recording
 
 
 def _reaches(url: str, propagate: Any = "local") -> bool:
@@ -62,7 +62,7 @@ def test_a_request_carries_the_span_and_no_baggage(propagate: Any, is_told: bool
 
 
 def _find_chat(recorded: Recorded) -> int:
-    return recorded.find("chat m").get_span_context().span_id
+    return identify(recorded.find("chat m")).span_id
 
 
 def test_spans_that_are_entered_inside_each_other_leave_in_any_order() -> None:

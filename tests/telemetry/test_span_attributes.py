@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 import pytest
-from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
 import asides
 from asides.providers.find import find_target
@@ -20,6 +22,8 @@ from asides.telemetry.span_attributes import (
 )
 from asides.values.usage import Timing, Usage
 
+# They moved to a package of their own in 2026, and are marked as deprecated where they are installed.
+gen_ai_attributes: Any = import_module("opentelemetry.semconv._incubating.attributes.gen_ai_attributes")
 _NAMES = {value for name, value in vars(gen_ai_attributes).items() if name.startswith("GEN_AI")}
 _PROVIDERS = {each.value for each in gen_ai_attributes.GenAiProviderNameValues}
 

@@ -1,4 +1,4 @@
-"""No content by default. With it, prompts and answers; thinking only as far as the policy allows; seals and keys never."""
+"""No content by default. With it, prompts and answers; thinking as far as the policy allows; seals and keys never."""
 
 from __future__ import annotations
 

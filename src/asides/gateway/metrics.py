@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,12 +28,13 @@ from prometheus_client import (
 
 from asides import __version__
 from asides.dialects import DIALECTS
+from asides.gateway.first_events import FirstEvents
+from asides.gateway.request_summaries import RequestSummaries
 from asides.gateway.service import Service
 from asides.gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
 from asides.providers.find import list_providers
 from asides.relay.observer import RelayObserver
 from asides.relay.state.restore_state import STORE_FAILED
-from asides.values.events import Event, TextDelta, ThinkingDelta, ToolCallDelta
 from asides.values.notices import Notice
 from asides.values.usage import Usage
 
@@ -101,6 +101,12 @@ class Metrics(RequestWatcher):
         self._heals = Counter("asides_heals", "Requests that were repaired and sent again.", registry=registry)
         self._notices = Counter("asides_notices", "Notices by their codes.", ["code"], registry=registry)
         self._store_failures = Counter("asides_store_failures", "Failures of the store of state.", registry=registry)
+        self._redis_failures = Counter(
+            "asides_redis_failures", "Checks of limits that Redis did not answer.", registry=registry
+        )
+        self._summaries = Counter(
+            "asides_summaries", "Rows of requests, by what became of them.", ["result"], registry=registry
+        )
         self._reloads = Counter("asides_reloads", "Reloads of the settings.", ["result"], registry=registry)
         self._under_way = _make_gauge("asides_requests_under_way", "Requests that have not ended.", registry)
         self._streams = _make_gauge("asides_open_streams", "Replies that have begun and not ended.", registry)
@@ -116,6 +122,10 @@ class Metrics(RequestWatcher):
         build.labels(__version__).set(1)
         for result in ("done", "failed"):
             self._reloads.labels(result)
+        for result in ("written", "dropped"):
+            self._summaries.labels(result)
+        if service.redis is not None:
+            service.redis.on_failure = self._redis_failures.inc
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
@@ -159,6 +169,11 @@ class Metrics(RequestWatcher):
     def count_reload(self, succeeded: bool) -> None:
         """The settings were reloaded, or could not be."""
         self._reloads.labels("done" if succeeded else "failed").inc()
+
+    def count_summaries(self, summaries: RequestSummaries) -> None:
+        """Count the rows of requests."""
+        summaries.on_written = self._summaries.labels("written").inc
+        summaries.on_dropped = self._summaries.labels("dropped").inc
 
     def count_stream(self) -> None:
         """A reply has begun."""
@@ -211,31 +226,17 @@ class Metrics(RequestWatcher):
         return generate_latest(self._registry)
 
 
-class _Seen(RelayObserver):
-    """When the first of each kind of event came."""
+class _Seen(FirstEvents):
+    """Counts the reply when it begins."""
 
-    __slots__ = ("_metrics", "_started", "times")
+    __slots__ = ("_metrics",)
 
     def __init__(self, started: float, metrics: Metrics) -> None:
-        self._started = started
+        super().__init__(started)
         self._metrics = metrics
-        self.times: dict[str, float] = {}
 
-    def see_events(self, events: Sequence[Event]) -> None:
-        """Note the times of the first event, the first thinking and the first of the answer."""
-        times = self.times
-        if "first_answer" in times or not events:
-            return
-        seconds = time.monotonic() - self._started
-        if not times:
-            times["first_event"] = seconds
-            self._metrics.count_stream()
-        for event in events:
-            if isinstance(event, ThinkingDelta):
-                times.setdefault("first_thought", seconds)
-            elif isinstance(event, (TextDelta, ToolCallDelta)):
-                times["first_answer"] = seconds
-                return
+    def begin_reply(self) -> None:
+        self._metrics.count_stream()
 
 
 def _make_gauge(name: str, words: str, registry: CollectorRegistry) -> Gauge:

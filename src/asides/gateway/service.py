@@ -10,7 +10,9 @@ import asyncio
 import msgspec
 
 from asides.flows.build_call import CallBuilder
+from asides.gateway.access import KeyRecord
 from asides.gateway.access.key_cache import KeyCache
+from asides.gateway.access.key_meter import Meters
 from asides.gateway.access.rate_windows import open_windows
 from asides.gateway.access.redis_link import RedisLink
 from asides.gateway.access.revocations import listen
@@ -19,6 +21,7 @@ from asides.gateway.gateway_database import open_database, prepare_database
 from asides.gateway.gateway_settings import GatewaySettings, check_address
 from asides.gateway.watcher import RequestWatcher
 from asides.options import Options
+from asides.relay.metered_use import load_prices
 from asides.relay.observer import RelayObserver
 from asides.relay.relay import Relay, RelayExchange
 from asides.relay.relay_config import RelayConfig
@@ -59,6 +62,8 @@ class Service:
         self.redis = None if settings.redis is None else RedisLink(settings.redis)
         self.windows = open_windows(self.redis)
         """The requests and tokens of keys over the last minute."""
+        self.meters = Meters(self.database, self.windows, on_revoked=self.keys.on_revoked)
+        """What requests of keys with limits use."""
         self.authenticator = Authenticator(settings, self.keys)
         self.open_requests = 0
         """The requests under way."""
@@ -99,9 +104,9 @@ class Service:
         """Begin a relayed request. Nothing is sent yet."""
         return self.carry_out(self.relay.begin(request, observer))
 
-    def carry_out(self, exchange: RelayExchange) -> AsyncRelayStream:
-        """The response to a request that has begun."""
-        return AsyncRelayStream(exchange, self.transport, self.vault.store)
+    def carry_out(self, exchange: RelayExchange, key: KeyRecord | None = None) -> AsyncRelayStream:
+        """The response to a request that has begun. `key`: with which it was sent, if that has limits."""
+        return AsyncRelayStream(exchange, self.transport, self.vault.store, self.meters.open(key))
 
     def _show_thinking(self, call_settings: Settings | None) -> Settings:
         """Settings that show thinking to whoever started this gateway: nobody else can reach one without keys."""
@@ -121,7 +126,10 @@ class Service:
             preparing = await prepare_database(self.settings.store)
             self._tasks += [] if preparing is None else [preparing]
             await self.keys.refresh()
-        self._tasks.append(asyncio.create_task(self.keys.run()))
+        self._tasks += [asyncio.create_task(self.keys.run()), asyncio.create_task(self.meters.run())]
+        if self.keys.has_keys:
+            # The first price loads a table, which takes a moment.
+            self._tasks.append(asyncio.create_task(asyncio.to_thread(load_prices)))
         has_others = self.settings.store is not None or self.settings.workers > 1
         listening = listen(self.redis, self.keys.on_revoked, has_others=has_others)
         self._tasks += [] if listening is None else [listening]
@@ -130,6 +138,7 @@ class Service:
         """Close the connections to providers, and the stores."""
         for task in self._tasks:
             task.cancel()
+        await self.meters.close()
         await self.windows.close()
         await self.keys.close()
         await self.transport.close()
