@@ -38,8 +38,8 @@ def add_health(app: web.Application, service: Service) -> None:
             return web.json_response({"status": "not ready", "reason": problem}, status=503, headers=_HEADERS)
         # All instances would leave at once if one shared store were a reason to.
         degraded = [*([] if problem is None else [STORE]), *service.list_degraded()]
-        told = {"status": "ready", "degraded": degraded} if degraded else {"status": "ready"}
-        return web.json_response(told, headers=_HEADERS)
+        answer = {"status": "ready", "degraded": degraded} if degraded else {"status": "ready"}
+        return web.json_response(answer, headers=_HEADERS)
 
     app.router.add_get("/healthz", answer_health)
     app.router.add_get("/readyz", answer_readiness)
