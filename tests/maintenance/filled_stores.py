@@ -6,7 +6,8 @@ from pathlib import Path
 
 from asides.database import Queries, Query
 from asides.flows.steps import StoredRecord
-from asides.gateway.gateway_database import open_gateway_file
+from asides.gateway.gateway_database import open_database
+from asides.gateway.gateway_settings import GatewaySettings
 from asides.gateway.page_store import PageStore
 from asides.gateway.page_tables import PageSettings
 from asides.maintenance.copy_report import CopyReport
@@ -46,7 +47,7 @@ def fill_vault(folder: Path, count: int, start: int = 0, size: int = 300) -> Non
 
 def fill_gateway(folder: Path, spent: int = 5, revoked: float | None = None) -> None:
     """A key, with what it spent on a day."""
-    database = open_gateway_file(folder / "gateway.db")
+    database = open_database(GatewaySettings(folder=folder))
 
     def work() -> Queries[None]:
         yield Query(

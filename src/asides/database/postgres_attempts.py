@@ -45,7 +45,13 @@ class Attempts:
         self._count += 1
         if isinstance(problem, UnicodeEncodeError):
             raise StoreError(
-                "the store cannot take half a character (a lone surrogate). To do: look for one in the names."
+                "the store cannot take half a character (a lone surrogate). To do: look for one in the names, the "
+                "model and the system prompt."
+            ) from None
+        if isinstance(problem, psycopg.DataError) and problem.sqlstate is None:
+            raise StoreError(
+                "PostgreSQL cannot take a NUL character (U+0000) in a text. To do: look for one in the names, the "
+                "title, the model and the system prompt."
             ) from None
         if isinstance(problem, psycopg_pool.PoolClosed):
             raise StoreUnavailable(f"the database {self._name} was closed. To do: open it again.") from None

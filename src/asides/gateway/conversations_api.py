@@ -6,6 +6,7 @@ Not here: one turn (page_turn), what is stored (page_store), and who may ask (au
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Annotated, Any
 
 import msgspec
@@ -110,7 +111,9 @@ def add_routes(app: web.Application, service: Service) -> None:
     add_paths(app, PREFIX, paths)
 
     async def close(_: web.Application) -> None:
-        await asyncio.to_thread(api.store.close)
+        if service.settings.store is None:
+            # A shared database is the service's to close.
+            await asyncio.to_thread(api.store.close)
 
     app.on_cleanup.append(close)
 
@@ -120,7 +123,7 @@ class ConversationsApi:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self.store = PageStore(service.settings.folder)
+        self.store = PageStore(service.settings.folder if service.settings.store is None else service.database)
 
     # --- the gateway --------------------------------------------------------------------------------------------------
 
@@ -176,9 +179,10 @@ class ConversationsApi:
         found = await self._find(request)
         messages = await asyncio.to_thread(self.store.read_messages, found, before, limit)
         more = messages[0].place if messages and messages[0].place > 0 else None
-        return answer_json(
-            {**_show(found), "length": found.length, "messages": self._show_messages(messages), "next": more}
-        )
+        # Known before the messages were read: if no turn is under way, they are all there.
+        is_answering = found.held_until is not None and found.held_until > time.time()
+        about = {**_show(found), "length": found.length, "answering": is_answering}
+        return answer_json({**about, "messages": self._show_messages(messages), "next": more})
 
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Change the title, the model or the thinking of a conversation."""

@@ -51,7 +51,7 @@ CREATE TABLE IF NOT EXISTS page_notes (
 """
 COLUMNS = """
     stored.id, page.id, stored.name, page.title, stored.model, page.model, page.target, page.thinking, stored.version,
-    stored.length, stored.created, stored.updated
+    stored.length, stored.created, stored.updated, page.held_until
 """
 FROM = "FROM conversations AS stored LEFT JOIN page_conversations AS page ON page.conversation = stored.id"
 # Conversations of the command line have no row here. They are of whoever runs it: the tenant without a key.
@@ -74,6 +74,8 @@ class PageConversation(msgspec.Struct, frozen=True):
     length: int
     created: float
     updated: float
+    held_until: float | None = None
+    """Until when a turn holds it, if it does not end before."""
 
 
 class PageSettings(msgspec.Struct, frozen=True):
@@ -253,7 +255,8 @@ def read_rows(rows: Iterable[tuple[Any, ...]]) -> Queries[list[PageConversation]
 
 
 def _read_row(row: tuple[Any, ...]) -> Queries[PageConversation]:
-    key, identifier, name, title, stored_model, model, target, thinking, version, length, created, updated = row
+    key, identifier, name, title, stored_model, model, target, thinking, version, length, *times = row
+    created, updated, held_until = times
     return PageConversation(
         key,
         identifier or "",
@@ -265,6 +268,7 @@ def _read_row(row: tuple[Any, ...]) -> Queries[PageConversation]:
         length,
         created,
         updated,
+        held_until,
     )
 
 

@@ -24,7 +24,13 @@ TABLES: dict[str, tuple[CopiedTable, ...]] = {
     ),
     LEDGER: (
         CopiedTable("batches", ("name",), later="updated"),
-        CopiedTable("batch_requests", ("batch", "hash"), later="state", order=("done",)),
+        CopiedTable(
+            "batch_requests",
+            ("batch", "hash"),
+            grows=("owner", "lease", "reserved", "attempts"),
+            later="state",
+            order=("waiting", "claimed", "sent", "failed", "done"),
+        ),
         CopiedTable("batch_rows", ("batch", "place")),
     ),
 }

@@ -90,6 +90,18 @@ def test_the_button_stops_an_answer_and_what_came_is_kept(visit: Start) -> None:
     expect(seen.page.locator(".told")).to_contain_text("Stopped.")
 
 
+def test_a_page_that_is_opened_during_an_answer_shows_its_end(visit: Start) -> None:
+    seen = visit([Say(text="word " * 100, pause=0.02)])
+    seen.ask("Go on for a while")
+    expect(seen.page.locator(".column .text")).to_contain_text("word word")
+    other = seen.page.context.new_page()
+    other.goto(seen.page.url)
+    # Its question is there, and no answer yet; the answer comes without a reload.
+    expect(other.get_by_role("heading", name="Question")).to_be_visible()
+    expect(other.locator(".column .text")).to_contain_text("word word")
+    seen.wait_for_answers(1)
+
+
 def test_thoughts_and_calls_stand_in_their_order(visit: Start, tmp_path: Path) -> None:
     from asides.conversations.store import ConversationHeading
     from asides.conversations.store.conversation_names import STORE_FILE

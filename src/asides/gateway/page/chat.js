@@ -64,6 +64,7 @@ class Chat {
     this.id = id;
     this.next = /** @type {string | number | null} */ (null);
     this.loading = false;
+    this.closed = false;
     this.stopper = /** @type {AbortController | null} */ (null);
     /** @type {Question[]} */
     this.questions = [];
@@ -95,6 +96,7 @@ class Chat {
   }
 
   close() {
+    this.closed = true;
     this.stopper?.abort();
     this.unhook();
   }
@@ -140,6 +142,25 @@ class Chat {
     const first = toAsk.get(this.id);
     toAsk.delete(this.id);
     if (first) void this.send(first);
+    else if (kept.answering) void this.waitForAnswer();
+  }
+
+  /** Another tab, or a page that was left, has an answer under way: show the conversation again when it has ended. */
+  async waitForAnswer() {
+    for (;;) {
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      if (this.closed || this.stopper || this.loading) return;
+      try {
+        /** @type {Conversation} */
+        const kept = await api.get(`/conversations/${encodeURIComponent(this.id)}?limit=1`);
+        if (kept.answering) continue;
+      } catch (problem) {
+        this.shell.connection.takes(problem);
+        return;
+      }
+      if (!this.closed && !this.stopper) await this.load();
+      return;
+    }
   }
 
   async loadEarlier() {

@@ -13,7 +13,7 @@
 /** @typedef {{input?: number | null, output?: number | null, thinking?: number | null, cached?: number | null}} Usage */
 /** @typedef {{id: number, role: "user" | "assistant" | "tool", model?: string, blocks: Block[], usage?: Usage | null, cost?: number | null, stopped?: string | null, error?: string | null, notices?: Notice[], timing?: Timing | null}} Message */
 /** @typedef {{id: string, title: string, model: string, updated_at: string | number, messages: number}} Entry */
-/** @typedef {{id: string, title: string, model: string, thinking: string | number | null, length: number, messages: Message[], next: string | number | null}} Conversation */
+/** @typedef {{id: string, title: string, model: string, thinking: string | number | null, length: number, answering: boolean, messages: Message[], next: string | number | null}} Conversation */
 /** @typedef {{id: string, provider: string, thinks: boolean, efforts: string[]}} Model */
 /** @typedef {{version: string, workers: number, needs_key: boolean, store: string, default_model: string | null, efforts: string[], inspector: {captures_bodies: boolean}}} Session */
 
