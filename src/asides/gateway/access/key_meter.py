@@ -30,6 +30,7 @@ from asides.gateway.access.budget_store import (
 )
 from asides.gateway.access.key_store import to_billionths, to_dollars
 from asides.relay.error_response import RelayRefusal
+from asides.relay.metered_use import forget_prices
 from asides.relay.relay_request import CallerLimits
 from asides.values.errors import AsidesError
 
@@ -82,6 +83,7 @@ class Meters:
                 await self._settle_late()
             if self.clock() - renewed >= self.lease / 4:
                 renewed = self.clock()
+                forget_prices()
                 await self.renew()
 
     async def renew(self) -> None:
