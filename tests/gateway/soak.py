@@ -294,6 +294,11 @@ class Tally:
         """What must not happen."""
         self.slowest = 0.0
 
+    @property
+    def cuts(self) -> int:
+        """How often a connection ended before its reply."""
+        return sum(count for name, count in self.counts.items() if name.startswith("cut"))
+
 
 class _Cut(Exception):
     """The connection ended before the reply did."""
@@ -403,8 +408,10 @@ def kill_at_random(
                 return
             instance = instances[round_ % len(instances)]
             if round_ % 3 == 2:
+                before = tally.cuts
                 code = instance.end(signal.SIGTERM)
                 tally.counts["restarts"] += 1
+                tally.counts["restarts: replies cut"] += tally.cuts - before
                 if code != 0:
                     tally.problems.append(f"a rolling restart ended with {code}: {instance.log[-500:]}")
             else:

@@ -6,9 +6,11 @@ Not here: HTTP (web_app, relay_handler), and processes (run_gateway).
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import msgspec
 
+from asides.database import Database
 from asides.flows.build_call import CallBuilder
 from asides.gateway.access import KeyRecord
 from asides.gateway.access.key_cache import KeyCache
@@ -26,7 +28,7 @@ from asides.relay.observer import RelayObserver
 from asides.relay.relay import Relay, RelayExchange
 from asides.relay.relay_config import RelayConfig
 from asides.relay.relay_request import RelayRequest
-from asides.relay.vault.open_vault import OpenedVault, find_keys, open_vault
+from asides.relay.vault.open_vault import OpenedVault, find_keys, open_shared_vault, open_vault
 from asides.settings import Settings, load_settings
 from asides.transports.aiohttp import AiohttpTransport
 from asides.transports.protocols import AsyncTransport
@@ -70,7 +72,9 @@ class Service:
         self._options = options or Options()
         self.transport: AsyncTransport = AiohttpTransport() if transport is None else transport
         self._tasks: list[asyncio.Task[None]] = []
-        self.vault = _open_vault(settings)
+        self.vault = _open_vault(settings, self.database)
+        self.degraded_checks: list[Callable[[], str | None]] = []
+        """What else may not work now: each gives its name, such as "redis", or None while it works."""
         self.watchers: list[RequestWatcher] = []
         """Who is told of requests. Add them before the first request."""
         self.use(call_settings)
@@ -99,6 +103,10 @@ class Service:
     def is_busy(self) -> bool:
         """Whether it takes no more requests now."""
         return self.open_requests >= self.settings.max_requests
+
+    def list_degraded(self) -> list[str]:
+        """The names of what does not work now, but for the store."""
+        return [name for check in self.degraded_checks if (name := check()) is not None]
 
     def begin(self, request: RelayRequest, observer: RelayObserver | None = None) -> AsyncRelayStream:
         """Begin a relayed request. Nothing is sent yet."""
@@ -142,12 +150,15 @@ class Service:
         await self.windows.close()
         await self.keys.close()
         await self.transport.close()
-        self.vault.close()
+        await self.vault.close_async()
         await self.database.close_async()
 
 
-def _open_vault(settings: GatewaySettings) -> OpenedVault:
+def _open_vault(settings: GatewaySettings, database: Database) -> OpenedVault:
     mode = settings.state_mode
+    if settings.store is not None and mode != "memory":
+        shared = open_shared_vault(database, owns=False)
+        return shared if mode == "store" else open_vault(mode, key=shared.keys)
     if settings.folder is None:
         return open_vault("memory" if mode == "store" else mode)
     path = settings.folder / VAULT_FILE
