@@ -20,7 +20,13 @@ def run_python(tmp_path: Path) -> RunPython:
     def run(program: str, **variables: str) -> subprocess.CompletedProcess[str]:
         own = {"PYTHONPATH": str(_SOURCES), "HOME": str(tmp_path), "PATH": "/usr/bin:/bin", **variables}
         return subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, env=own, cwd=tmp_path, timeout=60, check=False
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            env=own,
+            cwd=tmp_path,
+            timeout=60,
+            check=False,
         )
 
     return run

@@ -40,7 +40,9 @@ def _converse(visibility: Mapping[str, Any] | None = None, *, wrong: bool = Fals
     says = [Say(thinking=thinking, tool_calls=(call,)), Say(thinking=thinking, text=answer)]
     with Stage([*says, *([Fail(400, message=f"canary-error {CANARIES['prompt']}")] if wrong else [])]) as stage:
         client = asides.Client(base_url=stage.url, api_key=KEY, visibility=visibility)
-        agent = asides.Agent(MODEL, tools=[look], client=client, thinking=1024, max_tokens=2048, system=CANARIES["system"])
+        agent = asides.Agent(
+            MODEL, tools=[look], client=client, thinking=1024, max_tokens=2048, system=CANARIES["system"]
+        )
         result = agent.run(CANARIES["prompt"])
         if wrong:
             with pytest.raises(asides.BadRequest):
@@ -113,7 +115,11 @@ def test_what_is_large_is_cut_and_says_so() -> None:
 
 
 def test_a_key_in_a_prompt_is_taken_out() -> None:
-    with recording(content=True) as recorded, Stage([Say(text=f"your key is {KEY}")]) as stage, asides.Client() as client:
+    with (
+        recording(content=True) as recorded,
+        Stage([Say(text=f"your key is {KEY}")]) as stage,
+        asides.Client() as client,
+    ):
         client.ask("openai-compatible:m", f"my key is {KEY}", base_url=stage.url, api_key=KEY)
     assert KEY not in recorded.dump()
     assert "my key is" in recorded.dump()
