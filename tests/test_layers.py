@@ -42,7 +42,7 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "flows": ("settings", "options", "agents.outputs", "agents.react"),
     "relay": ("flows",),
     "relay.vault": ("relay", "conversations.store"),
-    "transports": ("relay",),
+    "transports": ("relay", "database"),
     "telemetry": ("transports",),
     "client": ("transports",),
     "aio": ("transports",),

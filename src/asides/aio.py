@@ -134,6 +134,10 @@ class AsyncClient:
         calls = prepare_calls(builder, model, prompts, options)
         return AsyncAnswers(calls, self._transport, batch, ends_transport=ends_transport)
 
+    async def answer(self, build: Callable[[CallBuilder], Call]) -> Reply[Any]:
+        """The whole reply to the call that `build` builds. A batch calls this."""
+        return await AsyncStream(build(self._call_builder), self._transport).drain()
+
     def build(self, build: Callable[[CallBuilder], Call]) -> Call:
         """The call that `build` builds with the options of this client. A vendor's batch calls this."""
         return build(self._call_builder)
@@ -143,10 +147,6 @@ class AsyncClient:
         from asides.transports.async_ import AsyncDriver
 
         return AsyncDriver(state, self._transport).batches()
-
-    async def answer(self, build: Callable[[CallBuilder], Call]) -> Reply[Any]:
-        """The whole reply to the call that `build` builds. A batch calls this."""
-        return await AsyncStream(build(self._call_builder), self._transport).drain()
 
     def run(self, begin: Callable[[CallBuilder], RunState[Output]]) -> AsyncRunStream[Output]:
         """The events of an agent's run through this client; `begin` creates the run. `AsyncAgent` calls this."""

@@ -21,7 +21,7 @@ PATIENCE = 20.0
 
 
 def _serve(path: Path) -> None:
-    from google.protobuf.json_format import MessageToDict
+    from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
     from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
         ExportMetricsServiceRequest,
         ExportMetricsServiceResponse,
@@ -52,11 +52,12 @@ def _serve(path: Path) -> None:
             self.end_headers()
             self.wfile.write(content)
 
-        def log_message(self, *_: object) -> None:
-            pass
+        def log_request(self, code: object = "-", size: object = "-") -> None:
+            pass  # Nobody reads it.
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        print(server.server_port, flush=True)
+        sys.stdout.write(f"{server.server_port}\n")
+        sys.stdout.flush()
         server.serve_forever()
 
 

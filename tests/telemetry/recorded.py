@@ -11,6 +11,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanContext
 
 import asides
 
@@ -42,10 +43,14 @@ class Recorded:
     def spans(self) -> Sequence[ReadableSpan]:
         """The spans that have ended. Each that began has ended, and once."""
         ended = self._exporter.get_finished_spans()
-        ids = [span.get_span_context().span_id for span in ended]
+        ids = [identify(span).span_id for span in ended]
         assert len(set(ids)) == len(ids), "a span ended twice"
         assert len(ids) == self._starts.count, f"{self._starts.count} spans began and {len(ids)} ended"
         return ended
+
+    def count_ended(self) -> int:
+        """How many spans have ended, while others may be open."""
+        return len(self._exporter.get_finished_spans())
 
     @property
     def names(self) -> list[str]:
@@ -75,6 +80,13 @@ class Recorded:
         return "".join(span.to_json() for span in self.spans) + metrics
 
 
+def identify(span: ReadableSpan) -> SpanContext:
+    """The ids of a span."""
+    context = span.get_span_context()
+    assert context is not None
+    return context
+
+
 def get(span: ReadableSpan) -> dict[str, Any]:
     """The attributes of a span."""
     return dict(span.attributes or {})
@@ -82,7 +94,7 @@ def get(span: ReadableSpan) -> dict[str, Any]:
 
 def is_inside(child: ReadableSpan, parent: ReadableSpan) -> bool:
     """Whether a span is directly inside another."""
-    return child.parent is not None and child.parent.span_id == parent.get_span_context().span_id
+    return child.parent is not None and child.parent.span_id == identify(parent).span_id
 
 
 @contextmanager

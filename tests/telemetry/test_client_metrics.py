@@ -17,13 +17,13 @@ MODEL = "openai-compatible:m"
 
 def _sum(points: list[Any], **labels: str) -> float:
     wanted = {name.replace("__", "."): value for name, value in labels.items()}
-    return sum(point.sum for point in points if wanted.items() <= dict(point.attributes).items())
+    return sum(float(point.sum) for point in points if wanted.items() <= dict(point.attributes).items())
 
 
 def test_a_stream_is_recorded_with_its_tokens_and_times() -> None:
     say = Say(text="two words", thinking="hm", usage=Usage(input=11, output=7, thinking=3), pause=0.01)
     with recording() as recorded, Stage([say]) as stage, asides.Client() as client:
-        assert client.stream(MODEL, "?", base_url=stage.url, api_key="k").reply
+        assert client.stream(MODEL, "?", base_url=stage.url, api_key="k").reply.text == "two words"
     metrics = recorded.list_metrics()
     tokens = metrics["gen_ai.client.token.usage"]
     assert _sum(tokens, gen_ai__token__type="input") == 11

@@ -14,11 +14,14 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
 import asides
+from asides.dialects.dialect import HttpRequest
 from asides.flows.steps import Tracing
+from asides.options import Timeout
 from asides.testing.stage import Fail, Say, Stage
+from asides.transports.protocols import Response
 from asides.transports.urllib3 import Urllib3Transport
 from asides.values.usage import Usage
-from tests.telemetry.recorded import Recorded, get, is_inside, recording
+from tests.telemetry.recorded import Recorded, get, identify, is_inside, recording
 
 MODEL = "openai-compatible:m"
 COUNTS = Usage(input=11, output=7, thinking=3, cached=5, total=18)
@@ -86,11 +89,10 @@ def test_a_stream_shows_when_it_began_and_when_it_answered(recorded: Recorded) -
 
 
 def test_a_span_is_inside_the_callers_and_covers_the_whole_stream(recorded: Recorded) -> None:
-    with Stage([_say(pause=0.01)]) as stage, asides.Client() as client:
-        with recorded.tracer.start_as_current_span("mine") as mine:
-            stream = _stream(stage, client)
-            for _ in stream:
-                assert trace.get_current_span() is mine, "between chunks the caller's span is the current one"
+    start = recorded.tracer.start_as_current_span
+    with Stage([_say(pause=0.01)]) as stage, asides.Client() as client, start("mine") as mine:
+        for _ in _stream(stage, client):
+            assert trace.get_current_span() is mine, "between chunks the caller's span is the current one"
     assert recorded.names == ["chat m", "mine"]
     assert is_inside(recorded.find("chat m"), recorded.find("mine"))
 
@@ -99,9 +101,9 @@ def test_http_libraries_find_the_span_while_they_are_used(recorded: Recorded) ->
     seen: list[int] = []
 
     class Transport(Urllib3Transport):
-        def open(self, *arguments: Any) -> Any:
+        def open(self, request: HttpRequest, timeout: Timeout) -> Response:
             seen.append(trace.get_current_span().get_span_context().span_id)
-            return super().open(*arguments)
+            return super().open(request, timeout)
 
     call = asides.ToolCall("c1", "add", {})
     with Stage([_say(), Say(tool_calls=(call,)), _say()]) as stage:
@@ -109,7 +111,7 @@ def test_http_libraries_find_the_span_while_they_are_used(recorded: Recorded) ->
         client.ask(MODEL, "?")
         asides.Agent(MODEL, tools=[asides.tool(_add)], client=client).run("?")
         client.close()
-    chats = [span.get_span_context().span_id for span in recorded.spans if span.name == "chat m"]
+    chats = [identify(span).span_id for span in recorded.spans if span.name == "chat m"]
     assert seen == chats, "in an agent's run too"
     assert not trace.get_current_span().get_span_context().is_valid
 
@@ -257,7 +259,7 @@ def test_a_cancelled_call_that_waits_for_its_head_ends_its_span(recorded: Record
 
 def test_ctrl_c_ends_the_span_and_leaves_no_current_one(recorded: Recorded) -> None:
     class Transport(Urllib3Transport):
-        def open(self, *arguments: Any) -> Any:
+        def open(self, request: HttpRequest, timeout: Timeout) -> Response:
             raise KeyboardInterrupt
 
     client = asides.Client(transport=Transport(), api_key="k", base_url="http://127.0.0.1:1")

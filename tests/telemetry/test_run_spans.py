@@ -17,7 +17,7 @@ from opentelemetry.trace import StatusCode
 
 import asides
 from asides.testing.stage import Fail, Say, Stage
-from tests.telemetry.recorded import Recorded, get, is_inside, recording
+from tests.telemetry.recorded import Recorded, get, identify, is_inside, recording
 
 MODEL = "openai-compatible:m"
 WHERE: list[tuple[str, int]] = []
@@ -106,7 +106,7 @@ def test_the_span_of_a_tool_is_current_where_the_tool_runs(recorded: Recorded) -
         _run(stage, plain, waiting)
         asyncio.run(_run_async(stage, plain, waiting))
         _run(stage, waiting)
-    spans = {span.get_span_context().span_id for span in recorded.spans if span.name.startswith("execute_tool")}
+    spans = {identify(span).span_id for span in recorded.spans if span.name.startswith("execute_tool")}
     assert {span for _, span in WHERE} == spans
     assert len(WHERE) == 5
     assert sum(thread == "asides-tool" for thread, _ in WHERE) >= 3
@@ -167,7 +167,12 @@ def test_a_run_that_is_left_while_a_tool_runs_ends_every_span(recorded: Recorded
 
     with Stage([_call("hanging"), Say(text="x")]) as stage, asides.Client(base_url=stage.url, api_key="k") as client:
         run = asides.Agent(MODEL, tools=[hanging], client=client).stream("?")
-        threading.Thread(target=lambda: (entered.wait(10), run.close())).start()
+
+        def leave() -> None:
+            entered.wait(10)
+            run.close()
+
+        threading.Thread(target=leave).start()
         list(run)
     assert recorded.names == ["chat m", "execute_tool hanging", "agent_step", "invoke_agent"]
     release.set()

@@ -110,7 +110,7 @@ def _load(
                     demand_batch_facts(call.target)
                 check_request(call.prompt, call.target, call.policy.on_conflict, [])
             except AsidesError as problem:
-                sums.note(ConfigError(f"{source.name}, row {question.index + 1}: {problem}"))
+                sums.note(ConfigError(f"{source.name}, line {question.line}: {problem}"))
                 continue
             hash_ = plan.take_hash(question)
             group.append(LoadedRow(sums.rows, hash_, question.id, None, encode_request(question)))

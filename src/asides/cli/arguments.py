@@ -21,6 +21,7 @@ from asides.cli.service_arguments import (
     declare_clean,
     declare_connect,
     declare_doctor,
+    declare_gateway,
     declare_keys,
     declare_probe,
     declare_serve,
@@ -284,6 +285,9 @@ COMMANDS: dict[str, Command] = {
     "serve": Command("Run the gateway: every client on any model.", declare_serve, "asides.cli.serve"),
     "connect": Command(
         "Print or write the settings with which a client reaches the gateway.", declare_connect, "asides.cli.connect"
+    ),
+    "gateway": Command(
+        "Make, list and revoke the keys of a gateway, and show what was used.", declare_gateway, "asides.cli.gateway"
     ),
     "store": Command("Create, upgrade, check and copy the store of a gateway.", declare_store, "asides.cli.store"),
     "stage": Command("Run an offline provider on this machine. Needs no key.", declare_stage, "asides.cli.stage"),

@@ -217,6 +217,45 @@ def declare_connect(parser: argparse.ArgumentParser) -> None:
     parser.epilog = 'In bash and zsh: eval "$(asides connect claude)". No key is written unless --key gives one.'
 
 
+def declare_gateway(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `asides gateway`."""
+    parser.add_argument(
+        "action",
+        choices=("key", "usage"),
+        help="key create, key list, key revoke ID|NAME: keys for clients; usage: what requests used and cost",
+    )
+    parser.add_argument("words", nargs="*", metavar="WORD", help="what to do, and with which key")
+    made = parser.add_argument_group("key create")
+    made.add_argument("--name", metavar="TEXT", help="what the key is for, as the list shows it")
+    made.add_argument(
+        "--tenant", metavar="TEXT", help="share reasoning state and conversations with the other keys of this tenant"
+    )
+    made.add_argument(
+        "-m",
+        "--model",
+        action="append",
+        metavar="PATTERN",
+        help="a model, route or alias that it may ask, such as 'anthropic:*' (again for more; default: all)",
+    )
+    made.add_argument("--rpm", type=int, metavar="COUNT", help="requests in a minute")
+    made.add_argument("--tpm", type=int, metavar="COUNT", help="tokens in a minute")
+    made.add_argument("--budget-day", metavar="DOLLARS", help="what it may spend in a day of UTC, in US dollars")
+    made.add_argument("--budget-month", metavar="DOLLARS", help="what it may spend in a month of UTC, in US dollars")
+    made.add_argument("--expires", metavar="WHEN", help="when it ends: 30d, 12h, or a date such as 2027-01-31")
+    used = parser.add_argument_group("usage")
+    used.add_argument("--since", metavar="WHEN", help="24h, 7d, 4w, or a date such as 2026-11-01 (default: 7d)")
+    used.add_argument("--by", metavar="WHAT", help="add up by key, tenant, model, day or client (default: key)")
+    used.add_argument("--csv", action="store_true", help="print a table with commas, for a spreadsheet")
+    parser.add_argument("--folder", metavar="FOLDER", help="the folder of the gateway (default: as for `asides serve`)")
+    parser.add_argument("-y", "--yes", action="store_true", help="revoke without a question")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only what was asked for")
+    parser.epilog = (
+        "The keys are in the database of the setting `store`, else in the gateway's folder; gateways that run use them "
+        "at once. A key is printed once, when it is made: only its digest is kept."
+    )
+
+
 def declare_store(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `asides store`."""
     parser.add_argument(

@@ -11,6 +11,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -26,7 +27,9 @@ Signal: TypeAlias = Literal["traces", "metrics"]
 Tell: TypeAlias = Callable[[str], None]
 
 END_SECONDS = 3.0
-"""How long the end of a process waits for a collector."""
+"""How long the end of a gateway waits for a collector."""
+_COMMAND_SECONDS = 1.0
+"""How long the end of a command does: someone waits for the prompt of the shell."""
 VARIABLES = (
     *("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"),
     *("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER"),
@@ -52,8 +55,9 @@ class Telemetry:
         ends = [self._end(provider) for provider in (self.tracer_provider, self.meter_provider)]
         for end in ends:
             end.start()
+        deadline = time.monotonic() + seconds
         for end in ends:
-            end.join(seconds / len(ends))
+            end.join(max(deadline - time.monotonic(), 0.0))
 
     def _end(self, provider: Any) -> threading.Thread:
         # A thread: exporters wait as long as they like, and must not hold the process.
@@ -65,12 +69,14 @@ def start_telemetry(
     service: str,
     *,
     content: bool = False,
-    propagate: Propagate = "local",
+    propagate: Propagate = "loopback",
     environ: Mapping[str, str] | None = None,
     tell: Tell = _log.debug,
+    seconds: float | None = None,
 ) -> Telemetry | None:
     """Turn telemetry on as the variables of OpenTelemetry say; None if they do not ask for it, or the packages are not
     installed. `service`: the name of the service, unless OTEL_SERVICE_NAME is set. `tell` is told of what is wrong.
+    `seconds`: how long sending may take, unless OTEL_EXPORTER_OTLP_TIMEOUT says so; None: as OpenTelemetry has it.
     """
     environ = os.environ if environ is None else environ
     if not is_wanted(environ):
@@ -87,7 +93,7 @@ def start_telemetry(
         instrument(content=content, propagate=propagate)
         return Telemetry((running, metrics.get_meter_provider()), owns=False)
     try:
-        providers = _Setup(service, environ, tell).make_providers()
+        providers = _Setup(service, environ, tell, seconds).make_providers()
     except Exception as problem:  # noqa: BLE001 - a variable that does not read costs no answer
         tell(f"telemetry is not sent: an OTEL_ variable does not read ({type(problem).__name__}). To do: check them.")
         return None
@@ -114,21 +120,23 @@ def _find_exporters(signal: Signal, environ: Mapping[str, str]) -> tuple[str, ..
 @contextmanager
 def sending(service: str) -> Generator[None]:
     """Send the telemetry of what happens inside, if the variables ask for it."""
-    telemetry = start_telemetry(service)
+    telemetry = start_telemetry(service, seconds=_COMMAND_SECONDS)
     try:
         yield
     finally:
         if telemetry is not None:
-            telemetry.close()
+            telemetry.close(_COMMAND_SECONDS)
 
 
 class _Setup:
     """Makes the providers of a process."""
 
-    def __init__(self, service: str, environ: Mapping[str, str], tell: Tell) -> None:
+    def __init__(self, service: str, environ: Mapping[str, str], tell: Tell, seconds: float | None) -> None:
         self._service = service
         self._environ = environ
         self._tell = tell
+        is_set = any(name.startswith("OTEL_EXPORTER_OTLP_") and name.endswith("TIMEOUT") for name in environ)
+        self._limits: dict[str, Any] = {} if seconds is None or is_set else {"timeout": seconds}
 
     def make_providers(self) -> tuple[Any, Any]:
         """The providers of spans and of metrics. Nothing is set for the whole process: other code has its own."""
@@ -176,7 +184,8 @@ class _Setup:
 
             package = "trace" if signal == "traces" else "metric"
             module = import_module(f"opentelemetry.exporter.otlp.proto.grpc.{package}_exporter")
-            return [self._watch(getattr(module, f"OTLP{'Span' if signal == 'traces' else 'Metric'}Exporter")(), signal)]
+            make = getattr(module, f"OTLP{'Span' if signal == 'traces' else 'Metric'}Exporter")
+            return [self._watch(make(**self._limits), signal)]
         if protocol != _HTTP:
             self._tell(
                 f"{names[1]} is {protocol}, which is not installed here: {_HTTP} is used. To do: point it at the "
@@ -185,7 +194,8 @@ class _Setup:
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-        return [self._watch(OTLPSpanExporter() if signal == "traces" else OTLPMetricExporter(), signal)]
+        make = OTLPSpanExporter if signal == "traces" else OTLPMetricExporter
+        return [self._watch(make(**self._limits), signal)]
 
     def _watch(self, exporter: Any, signal: Signal) -> Any:
         """Tell of an outage of the collector once, when it begins and when it ends."""

@@ -129,7 +129,6 @@ class Meters:
             await asyncio.wait(self._tasks, timeout=_END_SECONDS)
         if self._unsettled:
             await self._settle_late()
-        await self.windows.close()
 
     def note_failure(self, problem: StoreError) -> None:
         """The database did not answer. Told once for each outage."""

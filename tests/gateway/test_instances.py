@@ -1,0 +1,173 @@
+"""Several gateways on one store: killed, restarted and upgraded under load, no turn is lost and nothing is mixed up.
+
+`-m thorough` also stops the servers; scripts/soak.py leads as many conversations as you like.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from asides.database.migrate import list_migrations
+from asides.testing.stage import Stage
+from tests.gateway.soak import (
+    TENANTS,
+    Instance,
+    Model,
+    Tally,
+    instances_running,
+    lead_all,
+    plan_talks,
+    proxy_running,
+    soak,
+)
+from tests.servers import PostgresServer, RedisServer
+
+_NEXT = """
+SET search_path = asides;
+CREATE TABLE of_the_next_version (id bigint PRIMARY KEY);
+ALTER TABLE vault_records ADD COLUMN next_version text;
+ALTER TABLE conversations ADD COLUMN next_version text NOT NULL DEFAULT 'x';
+CREATE INDEX next_version ON vault_records (next_version);
+"""
+
+
+def test_conversations_survive_instances_that_are_killed(tmp_path: Path, postgres_url: str, redis_url: str) -> None:
+    ended = soak(tmp_path, 40, postgres_url, redis_url)
+    ended.check(40)
+    assert ended.tally.turns == 200
+    assert ended.tally.counts["kills"] >= 1
+    with psycopg.connect(postgres_url) as connection:
+        (tenants,) = connection.execute("SELECT count(*) FROM asides.vault_tenants").fetchone() or (0,)
+    assert tenants == len(TENANTS)
+
+
+def test_the_next_version_migrates_while_this_one_runs(tmp_path: Path, postgres_url: str) -> None:
+    """A step that only adds disturbs no instance of the version before; one that starts after it goes on too."""
+    newest = max(step.number for step in list_migrations())
+
+    def migrate() -> None:
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            connection.execute(_NEXT.encode())
+            connection.execute(
+                "INSERT INTO asides.migrations (number, name, oldest) VALUES (%s, 'next', %s)", (newest + 1, newest)
+            )
+
+    def disturb(instances: list[Instance], tally: Tally) -> Callable[[threading.Event], None]:
+        def run(_: threading.Event) -> None:
+            time.sleep(0.5)
+            migrate()
+            tally.counts["migrated"] += 1
+            for instance in instances:
+                assert instance.end(15) == 0
+                instance.start()
+
+        return run
+
+    ended = soak(tmp_path, 12, postgres_url, None, at_once=4, disturb=disturb)
+    ended.check(12)
+    assert ended.tally.counts["migrated"] == 1
+
+
+# --- servers that stop ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[PostgresServer]:
+    """A server that a test may stop."""
+    server = PostgresServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def own_redis() -> Iterator[RedisServer]:
+    """A server that a test may stop."""
+    server = RedisServer()
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def _count(instances: list[Instance], name: str) -> float:
+    """The sum of a figure over the instances."""
+    lines = [line for instance in instances for line in instance.get("/metrics")[1].splitlines()]
+    return sum(float(line.rpartition(" ")[2]) for line in lines if name in line and line[0] != "#")
+
+
+def _ready(instance: Instance) -> dict[str, object]:
+    status, body = instance.get("/readyz")
+    assert status == 200, body
+    found: dict[str, object] = json.loads(body)
+    return found
+
+
+@pytest.mark.thorough
+def test_postgres_may_stop_and_start(tmp_path: Path, own_postgres: PostgresServer) -> None:
+    """Requests are answered meanwhile, without state, and counted. Once it is back, nothing is lost any more."""
+    model, tally = Model(0.005), Tally()
+    with Stage(model.play) as stage:
+        url = own_postgres.create_database("store")
+        with instances_running(tmp_path, stage.url, url, None) as instances:
+            with proxy_running(tmp_path, [instance.port for instance in instances]) as proxy:
+
+                def disturb(ended: threading.Event) -> None:
+                    for mode in ("immediate", "fast"):
+                        time.sleep(1)
+                        own_postgres.stop(mode)
+                        time.sleep(3)
+                        tally.counts["degraded"] += sum("degraded" in _ready(each) for each in instances)
+                        own_postgres.start()
+                    ended.wait(1)
+
+                asyncio.run(lead_all(proxy, plan_talks(400, 3), tally, at_once=8, disturb=disturb))
+                assert tally.problems == []
+                assert tally.finished == 400
+                assert model.mixed == []
+                assert tally.counts["degraded"] == 4
+                assert _count(instances, "store_failures_total") > 0
+                deadline = time.monotonic() + 10
+                while any("degraded" in _ready(each) for each in instances) and time.monotonic() < deadline:
+                    time.sleep(0.1)
+                # It is whole again, by itself.
+                model.lost.clear()
+                asyncio.run(lead_all(proxy, plan_talks(40, 4), tally, at_once=8))
+                assert model.lost == []
+                assert tally.finished == 440
+            logs = "".join(instance.log for instance in instances)
+    assert "Traceback" not in logs
+    assert logs.count("does not answer") <= 2 * 2 * 3  # told once per outage and instance, not for each request
+
+
+@pytest.mark.thorough
+def test_redis_may_stop_and_start(tmp_path: Path, postgres_url: str, own_redis: RedisServer) -> None:
+    """Nothing needs it to be correct: no request fails, and no turn is lost."""
+
+    def disturb(_: list[Instance], tally: Tally) -> Callable[[threading.Event], None]:
+        def run(ended: threading.Event) -> None:
+            for _ in range(2):
+                time.sleep(1)
+                own_redis.stop()
+                time.sleep(1.5)
+                own_redis.start()
+                tally.counts["stopped"] += 1
+            ended.wait(1)
+
+        return run
+
+    ended = soak(tmp_path, 200, postgres_url, own_redis.url, disturb=disturb)
+    ended.check(200)
+    assert ended.tally.counts["stopped"] == 2
+    assert [name for name in ended.tally.counts if name.startswith("cut")] == []
