@@ -15,13 +15,14 @@ from typing import Any
 import msgspec
 import pytest
 
+import asides
 from asides import AsyncClient, Settings
-from asides.batch import vendor_runner
+from asides.batch import live_runner, vendor_runner
 from asides.batch.batch_job import BatchJob
 from asides.batch.ledger import Ledger
 from asides.batch.ledger_tables import open_ledger_database
 from asides.database import Database
-from asides.testing import BatchScript, OpenStage
+from asides.testing import BatchScript, OpenStage, Stage
 from tests.batch.vendor_jobs import (
     MODELS,
     NAME,
@@ -107,6 +108,23 @@ def test_a_stopped_run_goes_on_later_with_the_same_batch(stage: OpenStage, ledge
     run_batch(ledger, resume(ledger), plan, own)
     assert_answered(read_rows(ledger), ["one", "two"])
     assert len(opened.batches) == 1
+
+
+def test_a_live_run_leaves_what_is_at_a_vendor_and_says_so(stage: OpenStage, ledger: Database) -> None:
+    opened = stage(answer, batches=BatchScript(seconds=5))
+    plan, own = plan_batch(MODELS["messages"], opened.url)
+
+    async def stop_soon(job: BatchJob) -> None:
+        while not opened.batches:
+            await asyncio.sleep(0.02)
+        job.stop.set()
+
+    record = load_questions(ledger, plan, ["one", "two"])
+    run_batch(ledger, record, plan, own, during=stop_soon)
+    job = run_batch(ledger, resume(ledger), plan, own, runner=live_runner)
+    assert "2 requests are in batches of a vendor" in str(job.error)
+    assert "--via vendor" in str(job.error)
+    assert [state for state, _ in read_rows(ledger)] == ["sent", "sent"]
 
 
 @for_each_vendor
@@ -229,3 +247,96 @@ def test_a_process_that_is_killed_anywhere_pays_for_nothing_twice(stage: OpenSta
     assert [len(batch.rows) for batch in opened.batches] == [450]
     assert_paid_once(opened)
     database.close()
+
+
+# --- Batch ------------------------------------------------------------------------------------------------------------
+
+
+def make_batch(stage: Stage, folder: Path, rows: list[str] | None, kind: str = "messages") -> asides.Batch:
+    return asides.Batch(
+        rows,
+        output=folder / "out.jsonl",
+        model=MODELS[kind],
+        via="vendor",
+        settings=Settings(),
+        base_url=stage.url,
+        api_key="sk-made-up",
+    )
+
+
+@for_each_vendor
+def test_a_batch_is_run_via_a_vendor(stage: OpenStage, tmp_path: Path, kind: str) -> None:
+    opened = stage(answer, batches=BatchScript(seconds=0.1))
+    batch = make_batch(opened, tmp_path, ["one", "two", "one"], kind)
+    status = batch.run()
+    assert (status.state, status.via, status.done, status.vendor_batches) == ("finished", "vendor", 2, ())
+    assert [result.text for result in batch] == ["answer to one", "answer to two", "answer to one"]
+    assert len((tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()) == 3
+    assert "sk-made-up" not in (tmp_path / "out.jsonl.ledger").read_bytes().decode("latin-1")
+    batch.close()
+
+
+def test_cancelling_a_batch_that_nobody_runs_cancels_at_the_vendor(stage: OpenStage, tmp_path: Path) -> None:
+    opened = stage(answer, batches=BatchScript(seconds=60, cancel_seconds=0.05))
+    questions = [f"question {number}" for number in range(20)]
+
+    async def run_a_while() -> None:
+        batch = asides.AsyncBatch(
+            questions,
+            output=tmp_path / "out.jsonl",
+            model=MODELS["chat"],
+            via="vendor",
+            settings=Settings(),
+            base_url=opened.url,
+            api_key="sk-made-up",
+        )
+        task = asyncio.ensure_future(batch.run())
+        while not opened.batches:
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(0.2)
+        shown = await batch.status()
+        assert [(one.id, one.requests) for one in shown.vendor_batches] == [(opened.batches[0].id, 20)]
+        batch.stop()
+        assert (await task).state == "running"
+        await batch.close()
+
+    asyncio.run(run_a_while())
+    batch = make_batch(opened, tmp_path, None, "chat")
+    status = batch.cancel()
+    assert (status.state, status.waiting, status.vendor_batches) == ("cancelled", 20, ())
+    assert opened.batches[0].cancelled_at is not None
+    batch.close()
+
+
+def test_a_batch_at_a_provider_without_batches_makes_no_ledger(tmp_path: Path) -> None:
+    batch = asides.Batch(
+        ["one"],
+        output=tmp_path / "out.jsonl",
+        model="groq:any",
+        via="vendor",
+        settings=Settings(),
+        api_key="sk-made-up",
+    )
+    with pytest.raises(asides.Unsupported, match="--via live"):
+        batch.run()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_check_counts_half_the_price(tmp_path: Path) -> None:
+    pytest.importorskip("genai_prices")
+    costs = [
+        asides.Batch(
+            ["one"],
+            output=tmp_path / "out.jsonl",
+            model="anthropic:claude-opus-5-5",
+            via=via,
+            settings=Settings(),
+            max_tokens=100,
+        )
+        .check()
+        .most_cost
+        for via in ("live", "vendor")
+    ]
+    assert costs[0] is not None
+    assert costs[1] is not None
+    assert costs[0] == costs[1] * 2 > 0

@@ -87,6 +87,7 @@ def run_batch(
     *,
     during: Callable[[BatchJob], Any] | None = None,
     transport: Any = None,
+    runner: Any = vendor_runner,
     **options: Any,
 ) -> BatchJob:
     """Run a batch to its end; `during` gets the job and runs beside it."""
@@ -96,7 +97,7 @@ def run_batch(
             job = make_job(database, record, plan, own, client, **options)
             beside = None if during is None else asyncio.ensure_future(during(job))
             async with asyncio.timeout(60):
-                await vendor_runner.run(job)
+                await runner.run(job)
             if beside is not None:
                 await beside
             return job
