@@ -7,25 +7,34 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 
+import aiohttp
 import psycopg
 import pytest
 
 from asides.database.migrate import list_migrations
+from asides.dialects.dialect import ServedRequest
+from asides.testing import Say
 from asides.testing.stage import Stage
+from asides.values.usage import Usage
 from tests.gateway.soak import (
+    PRICED,
     TENANTS,
     Instance,
     Model,
     Tally,
     instances_running,
     lead_all,
+    make_paid_keys,
     plan_talks,
     proxy_running,
+    read_spent,
     soak,
 )
 from tests.servers import PostgresServer, RedisServer
@@ -46,7 +55,7 @@ def test_conversations_survive_instances_that_are_killed(tmp_path: Path, postgre
     assert ended.tally.counts["kills"] >= 1
     with psycopg.connect(postgres_url) as connection:
         (tenants,) = connection.execute("SELECT count(*) FROM asides.vault_tenants").fetchone() or (0,)
-    assert tenants == len(TENANTS)
+    assert tenants == len(TENANTS) + 2  # and the keys with a budget
 
 
 def test_the_next_version_migrates_while_this_one_runs(tmp_path: Path, postgres_url: str) -> None:
@@ -74,6 +83,51 @@ def test_the_next_version_migrates_while_this_one_runs(tmp_path: Path, postgres_
     ended = soak(tmp_path, 12, postgres_url, None, at_once=4, disturb=disturb)
     ended.check(12)
     assert ended.tally.counts["migrated"] == 1
+
+
+def test_a_budget_is_never_overspent(tmp_path: Path, postgres_url: str) -> None:
+    """Many ask at once, through instances that are killed. What was answered is settled; the rest is refused."""
+    cost = Decimal("0.063")  # 1,000 tokens in at 3 USD a million, 4,000 out at 15
+    (paid,) = make_paid_keys(postgres_url, ("1",))
+    tally = Tally()
+    answers: list[int] = []
+
+    def play(_: ServedRequest) -> Say:
+        return Say(text="It is done.", usage=Usage(input_tokens=1000, output_tokens=4000), pause=0.05, piece=3)
+
+    body = {"model": PRICED[0], "max_tokens": 4000, "messages": [{"role": "user", "content": "word " * 900}]}
+
+    async def ask(session: aiohttp.ClientSession, url: str) -> None:
+        headers = {"authorization": f"Bearer {paid.key}"}
+        for _ in range(10):
+            try:
+                async with session.post(f"{url}/v1/messages", json=body, headers=headers) as response:
+                    await response.read()
+                    answers.append(response.status)
+            except aiohttp.ClientError:
+                answers.append(0)
+            await asyncio.sleep(0.05)
+
+    async def ask_all(url: str, instances: list[Instance]) -> None:
+        async with aiohttp.ClientSession() as session, asyncio.timeout(60):
+            asking = asyncio.gather(*(ask(session, url) for _ in range(8)))
+            await asyncio.sleep(0.3)
+            await asyncio.to_thread(instances[0].end, signal.SIGKILL)
+            await asyncio.to_thread(instances[0].start)
+            await asking
+
+    with (
+        Stage(play) as stage,
+        instances_running(tmp_path, stage.url, postgres_url, None) as instances,
+        proxy_running(tmp_path, [instance.port for instance in instances]) as url,
+    ):
+        asyncio.run(ask_all(url, instances))
+    assert tally.problems == []
+    spent = read_spent(postgres_url, paid.id)
+    assert answers.count(200) * cost <= spent <= paid.budget
+    assert answers.count(200) >= 1
+    assert set(answers) <= {200, 429, 502, 0}
+    assert answers.count(429) > 0
 
 
 # --- servers that stop ------------------------------------------------------------------------------------------------
