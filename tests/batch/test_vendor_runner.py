@@ -1,4 +1,4 @@
-"""Batches via a vendor on the stage: answers rejoined, errors of rows, expiry, cancelling, limits, and nothing twice."""
+"""Batches via a vendor on the stage: answers rejoined, errors, expiry, cancelling, limits, and nothing twice."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from asides import AsyncClient, Settings
 from asides.batch import vendor_runner
 from asides.batch.batch_job import BatchJob
 from asides.batch.ledger import Ledger
@@ -24,9 +25,21 @@ from asides.database import Database
 from asides.dialects.dialect import ServedRequest
 from asides.providers import batch_facts
 from asides.testing import BatchScript, Fail, Hang, OpenStage, Say, Scene, Stage
-from tests.batch.vendor_jobs import MODELS, NAME, QUICK, load_questions, plan_batch, read_rows, resume, run_batch
+from tests.batch.vendor_jobs import (
+    MODELS,
+    NAME,
+    QUICK,
+    load_questions,
+    make_job,
+    plan_batch,
+    read_rows,
+    resume,
+    run_batch,
+)
 
-for_each_vendor = pytest.mark.parametrize("kind", list(MODELS))
+for_each_model = pytest.mark.parametrize("kind", list(MODELS))
+# Chat and Responses have the same form of batches.
+for_each_vendor = pytest.mark.parametrize("kind", ["chat", "messages", "contents"])
 _HERE = Path(__file__).parents[2]
 
 
@@ -77,7 +90,7 @@ def assert_paid_once(stage: Stage) -> None:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-@for_each_vendor
+@for_each_model
 def test_answers_come_back_to_their_questions(stage: OpenStage, database: Database, kind: str) -> None:
     opened = stage(answer, batches=BatchScript(seconds=0.1))
     stage.expect_no_refusals()
@@ -91,7 +104,7 @@ def test_answers_come_back_to_their_questions(stage: OpenStage, database: Databa
     assert_paid_once(opened)
 
 
-@for_each_vendor
+@for_each_model
 def test_thinking_is_apart(stage: OpenStage, ledger: Database, kind: str) -> None:
     opened = stage(answer, batches=BatchScript(seconds=0.05))
     plan, own = plan_batch(MODELS[kind], opened.url)
@@ -326,6 +339,28 @@ def test_a_stopped_run_goes_on_later_with_the_same_batch(stage: OpenStage, ledge
     assert len(opened.batches) == 1
 
 
+@for_each_vendor
+def test_two_processes_share_the_work(stage: OpenStage, database: Database, kind: str) -> None:
+    opened = stage(answer, batches=BatchScript(seconds=0.2))
+    plan, own = plan_batch(MODELS[kind], opened.url)
+    questions = [f"question {number}" for number in range(40)]
+    record = load_questions(database, plan, questions)
+
+    async def run_both() -> list[BatchJob]:
+        async with AsyncClient(settings=Settings()) as client:
+            jobs = [make_job(database, msgspec.structs.replace(record), plan, own, client) for _ in range(2)]
+            async with asyncio.timeout(30):
+                await asyncio.gather(*(vendor_runner.run(job) for job in jobs))
+            return jobs
+
+    jobs = asyncio.run(run_both())
+    assert [job.error for job in jobs] == [None, None]
+    assert_answered(read_rows(database), questions)
+    # A reply has eight tokens: four of thinking, four of text. Each counts once.
+    assert [job.record.output_tokens for job in jobs] == [320, 320]
+    assert_paid_once(opened)
+
+
 # --- cancelling -------------------------------------------------------------------------------------------------------
 
 
@@ -333,7 +368,7 @@ def test_a_stopped_run_goes_on_later_with_the_same_batch(stage: OpenStage, ledge
 def test_cancelling_cancels_at_the_vendor_and_keeps_what_was_answered(
     stage: OpenStage, ledger: Database, kind: str
 ) -> None:
-    opened = stage(answer, batches=BatchScript(seconds=2.0, cancel_seconds=0.1))
+    opened = stage(answer, batches=BatchScript(seconds=0.8, cancel_seconds=0.05))
     plan, own = plan_batch(MODELS[kind], opened.url)
     questions = [f"question {number}" for number in range(40)]
 
@@ -373,12 +408,12 @@ def test_a_batch_that_was_cancelled_elsewhere_is_not_paid_for_again_unasked(stag
 
 # --- kill -9 ----------------------------------------------------------------------------------------------------------
 
-_CREATE = {
-    "chat": ("POST", "/batches"),
-    "messages": ("POST", "/messages/batches"),
-    "contents": ("POST", ":batchGenerateContent"),
+# The requests that create a batch, ask for its state, and fetch its results.
+_REQUESTS = {
+    "chat": (("POST", "/batches$"), ("GET", r"/batches/batch_\w+$"), ("GET", "/content$")),
+    "messages": (("POST", "/batches$"), ("GET", r"/batches/msgbatch_\w+$"), ("GET", "/results$")),
+    "contents": (("POST", ":batchGenerateContent$"), ("GET", r"/batches/\w+$"), ("GET", ":download$")),
 }
-_RESULTS = {"chat": ("GET", "/content"), "messages": ("GET", "/results"), "contents": ("GET", ":download")}
 
 
 def run_process(folder: Path, **given: Any) -> int:
@@ -392,7 +427,7 @@ def run_process(folder: Path, **given: Any) -> int:
     return done.returncode
 
 
-@pytest.mark.parametrize("kind", list(_CREATE))
+@pytest.mark.parametrize("kind", list(_REQUESTS))
 def test_a_process_that_is_killed_anywhere_pays_for_nothing_twice(stage: OpenStage, tmp_path: Path, kind: str) -> None:
     """Killed before the creation, after it, while watching, while fetching and while writing; then run to the end."""
     opened = stage(answer, batches=BatchScript(seconds=0.1))
@@ -403,15 +438,15 @@ def test_a_process_that_is_killed_anywhere_pays_for_nothing_twice(stage: OpenSta
     questions = [f"question {number}" for number in range(450)]
     load_questions(database, plan, questions)
     given = {"ledger": place, "model": MODELS[kind], "url": opened.url}
-    show = ("GET", "") if kind == "contents" else ("GET", "0123456789abcdef")
+    create, show, fetch = _REQUESTS[kind]
     points: list[dict[str, Any]] = [
-        {"point": (*_CREATE[kind], "before")},
-        {"point": (*_CREATE[kind], "after")},
-        {"point": (*_RESULTS[kind], "before")},
-        {"point": (*_RESULTS[kind], "while")},
+        {"point": (*create, "before")},
+        {"point": (*create, "after")},
+        {"point": (*show, "while")},
+        {"point": (*fetch, "before")},
+        {"point": (*fetch, "while")},
         {"writes": 1},
     ]
-    del show
     for point in points:
         assert run_process(tmp_path, **given, **point) == -signal.SIGKILL, point
     assert run_process(tmp_path, **given) == 0

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -43,8 +44,8 @@ MODELS = {
 
 
 def plan_batch(model: str, url: str, **options: Any) -> tuple[BatchPlan, Options]:
-    given = Options(base_url=url, api_key="sk-made-up", **options)
-    return read_plan(model, given, CallBuilder(settings=Settings()))
+    given: dict[str, Any] = {"base_url": url, "api_key": "sk-made-up", **options}
+    return read_plan(model, cast("Options", given), CallBuilder(settings=Settings()))
 
 
 def load_questions(database: Database, plan: BatchPlan, rows: Sequence[Any]) -> BatchRecord:
@@ -110,16 +111,16 @@ def read_rows(database: Database) -> list[tuple[str, dict[str, Any] | None]]:
 
 
 class KillingTransport(AiohttpTransport):
-    """Ends the process before or after a request whose method and path end like this, the first time."""
+    """Ends the process before, after or while the first request with this method and a path like this."""
 
-    def __init__(self, method: str, ending: str, when: str) -> None:
+    def __init__(self, method: str, pattern: str, when: str) -> None:
         super().__init__()
-        self._point = (method, ending, when)
+        self._point = (method, pattern, when)
 
     def open(self, request: Any, timeout: Any) -> Any:
-        method, ending, when = self._point
+        method, pattern, when = self._point
         path = request.url.partition("?")[0]
-        if request.method != method or not path.endswith(ending):
+        if request.method != method or re.search(pattern, path) is None:
             return super().open(request, timeout)
         if when == "before":
             _die()
@@ -158,7 +159,7 @@ def main(given: dict[str, Any]) -> None:
     database = open_ledger_database(place)
     plan, own = plan_batch(given["model"], given["url"])
     if (writes := given.get("writes")) is not None:
-        _die_after_writes(database, writes)
+        _die_after_writes(writes)
     point = given.get("point")
     transport = None if point is None else KillingTransport(*point)
     job = run_batch(database, resume(database), plan, own, transport=transport)
@@ -166,7 +167,7 @@ def main(given: dict[str, Any]) -> None:
         raise job.error
 
 
-def _die_after_writes(database: Any, number: int) -> None:
+def _die_after_writes(number: int) -> None:
     """End the process after so many writes of results."""
     from asides.batch.vendor_ledger import VendorLedger
 
@@ -179,8 +180,7 @@ def _die_after_writes(database: Any, number: int) -> None:
             _die()
         return (yield from whole(self, *arguments))
 
-    VendorLedger.settle = settle  # type: ignore[method-assign]
-    del database
+    cast("Any", VendorLedger).settle = settle
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ class BatchCreator:
         found = False
         while not self._job.stop.is_set():
             held = [hash_ for group in groups.values() for hash_ in group.rows]
-            exchange = await self._job.exchange([], _CLAIMS, held=held, renew=True)
+            exchange = await self._job.exchange([], _CLAIMS, held=held)
             self._job.is_out_of_money = exchange.is_out_of_money
             if not exchange.claims:
                 break
@@ -185,7 +185,8 @@ class BatchCreator:
         await self.search(batch.marker, target, found.sent, found.requests)
 
     async def search(self, marker: str, target: VendorTarget, sent: float, requests: int) -> None:
-        """Look for a batch in the vendor's list. It is created again only when it is surely not there."""
+        """Look for a batch in the vendor's list. Its requests wait again only when it is surely not there."""
+        began = await self._channel.store(lambda ledger: ledger.read_now())
         while not self._job.stop.is_set():
             known = await self._channel.store(lambda ledger: ledger.list_ids())
             listed = [one for one in await self._list(target, sent) if one.id not in known]
@@ -194,17 +195,17 @@ class BatchCreator:
                 await self._channel.store(lambda ledger: ledger.store_id(marker, named[0].id))  # noqa: B023 - awaited
                 return
             now = await self._channel.store(lambda ledger: ledger.read_now())
-            is_settled = now - sent >= self._channel.pace.settle
             if not target.form.has_marker:
                 similar = [one.id for one in listed if one.marker is None and one.total in (None, requests)]
                 if similar:
                     # A batch of others may be of the same size. The results tell whose it is.
                     await self._channel.store(lambda ledger: ledger.watch(marker, similar))  # noqa: B023 - awaited
                     return
-            if is_settled:
+            # Whoever sent the creation may have ended only just now.
+            if now - began >= self._channel.pace.settle:
                 await self._drop(marker)
                 return
-            await self._channel.sleep(min(self._channel.pace.settle - (now - sent), self._channel.pace.first))
+            await self._channel.sleep(self._channel.pace.first)
 
     async def _list(self, target: VendorTarget, sent: float) -> list[ListedBatch]:
         """The batches that were created around this time."""

@@ -14,12 +14,14 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from asides.batch.batch_job import BatchJob, wait_for_store
+from asides.batch.leases import RENEW_SECONDS
 from asides.batch.ledger_values import BatchRecord, Claim
 from asides.batch.vendor_ledger import VendorLedger
 from asides.batch.vendor_requests import VendorTarget, find_target
 from asides.database import Queries
 from asides.flows.call import Call
 from asides.flows.steps import Flow
+from asides.options import Options
 from asides.transports.flow_state import FlowState
 
 _T = TypeVar("_T")
@@ -44,6 +46,8 @@ class VendorChannel:
         self.job = job
         self.pace = pace
         self.ledger = VendorLedger(job.ledger.name)
+        # A batch has no streams.
+        self._own = Options(**{name: value for name, value in job.own.items() if name != "stream"})  # type: ignore[typeddict-item]
         self._targets: dict[str, VendorTarget] = {}
 
     async def store(self, work: Callable[[VendorLedger], Queries[_T]]) -> _T:
@@ -72,7 +76,7 @@ class VendorChannel:
     def build(self, claim: Claim) -> Call:
         """The call of a request, as a live run would make it. Raises before anything is sent."""
         question = self.job.read(claim)
-        return self.job.client.build(lambda builder: self.job.plan.build(builder, question, self.job.own))
+        return self.job.client.build(lambda builder: self.job.plan.build(builder, question, self._own))
 
     async def find_target(self, marker: str) -> VendorTarget | None:
         """Where a batch is, from one of its requests; None if the ledger has none of them any more."""
@@ -82,6 +86,12 @@ class VendorChannel:
                 return None
             self._targets[marker] = find_target(self.build(example), example.hash)
         return self._targets[marker]
+
+    async def keep_leases(self) -> None:
+        """Renew the leases of this run until it is cancelled: an upload may take long."""
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            await self.store(lambda ledger: ledger.renew(self.job.owner))
 
     async def sleep(self, seconds: float) -> None:
         """Wait, unless the run is stopped."""

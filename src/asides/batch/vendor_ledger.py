@@ -133,6 +133,18 @@ class VendorLedger(Ledger):
         )
         return found
 
+    def renew(self, owner: str) -> Queries[None]:
+        """Lengthen the leases of an owner: of its claims, and of the batches that it creates."""
+        _, now = yield from self._lock()
+        for table in ("batch_requests", "vendor_batches"):
+            query = f"UPDATE {table} SET lease = ? WHERE batch = ? AND owner = ? AND lease IS NOT NULL"
+            yield Query(query, (now + LEASE_SECONDS, self.name, owner))
+
+    def let_go(self, owner: str) -> Queries[None]:
+        """Let anybody go on with the batches that this owner has not finished creating."""
+        yield from self._lock()
+        yield Query("UPDATE vendor_batches SET lease = 0 WHERE batch = ? AND owner = ?", (self.name, owner))
+
     def list_open(self) -> Queries[list[VendorBatch]]:
         """The batches that have not ended, the oldest first."""
         rows = (yield Query(f"{_SELECT} AND state NOT IN ('ended', 'dropped') ORDER BY created", (self.name,))).rows
@@ -191,13 +203,14 @@ class VendorLedger(Ledger):
         return record
 
     def close(self, marker: str, state: VendorState, result: bytes | None = None) -> Queries[BatchRecord]:
-        """End a batch: it has `ended`, or was `dropped`. Its requests without a result wait again."""
+        """End a batch: it has `ended`, or was `dropped`, which is no attempt. Requests without a result wait again."""
         record, now = yield from self._lock()
         query = "SELECT hash, reserved FROM batch_requests WHERE batch = ? AND vendor_batch = ? AND state = 'sent'"
         left = (yield Query(query, (self.name, marker))).rows
         record.reserved -= sum(reserved for _, reserved in left)
         if left:
-            yield QueryMany(_RETURN, [(result, self.name, hash_) for hash_, _ in left])
+            again = _RETURN.replace(" SET ", " SET attempts = attempts - 1, ") if state == "dropped" else _RETURN
+            yield QueryMany(again, [(result, self.name, hash_) for hash_, _ in left])
         yield Query(
             "UPDATE vendor_batches SET state = ?, owner = NULL, lease = NULL WHERE batch = ? AND marker = ?",
             (state, self.name, marker),

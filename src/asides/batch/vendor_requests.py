@@ -20,10 +20,10 @@ from asides.flows.exchange import Exchange
 from asides.flows.fetch_body import fetch_body
 from asides.flows.retry import NO_HEAD, clean_error, decode_error, fetch_key, receive_error, wait_before_next
 from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep
-from asides.providers.batch_facts import BatchFacts, find_batch_facts, list_batch_providers
+from asides.providers.batch_facts import BatchFacts, demand_batch_facts
 from asides.providers.credentials import KeySource
 from asides.providers.learned_rules import recall
-from asides.values.errors import AsidesError, ProtocolError, ProviderError, TransportError, Unsupported
+from asides.values.errors import AsidesError, ProtocolError, ProviderError, TransportError
 from asides.values.reply import Reply
 
 _T = TypeVar("_T")
@@ -47,12 +47,7 @@ class VendorTarget(msgspec.Struct, frozen=True):
 def find_target(call: Call, custom_id: str) -> VendorTarget:
     """The row of a call in a vendor's batch. Raises Unsupported if the provider has no batches that are known."""
     target = recall(call.target, call.prompt.messages)
-    facts = find_batch_facts(target)
-    if facts is None:
-        raise Unsupported(
-            f"{target.provider.name} has no batches that asides knows ({target.dialect}); these have: "
-            f'{", ".join(list_batch_providers())}. To do: run the batch with --via live (via="live").'
-        )
+    facts = demand_batch_facts(target)
     sent = encode_request(call.prompt, target, on_conflict=call.policy.on_conflict)
     return VendorTarget(call, VendorRow(custom_id, sent.request), facts, find_form(facts.form))
 

@@ -7,7 +7,9 @@ here or elsewhere: the ledger knows every batch. Not here: creating (create_vend
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import math
 import random
 from collections.abc import Callable
 from functools import partial
@@ -21,7 +23,8 @@ from asides.batch.vendor_channel import Pace, VendorChannel
 from asides.batch.vendor_forms import VendorStatus
 from asides.batch.vendor_ledger import VendorBatch
 from asides.batch.vendor_requests import VendorTarget, send
-from asides.batch.write_vendor_results import read_outcomes, write_results
+from asides.batch.write_vendor_results import fail_all, read_outcomes, write_results
+from asides.providers.batch_facts import BATCH_PRICE
 from asides.values.errors import AsidesError, NotFound, Overloaded, ProviderError, RateLimited, TransportError
 
 _log = logging.getLogger("asides")
@@ -36,12 +39,21 @@ async def run(job: BatchJob) -> None:
     kept.
     """
     job.limits = _fit_limits(job.limits)
+    channel = VendorChannel(job, PACE)
+    leases = asyncio.ensure_future(channel.keep_leases())
     try:
-        await VendorRun(job, PACE).run()
+        await VendorRun(channel).run()
     except AsidesError as error:
         job.error = error
     finally:
-        await job.give_back()
+        leases.cancel()
+        await asyncio.shield(_end(channel))
+
+
+async def _end(channel: VendorChannel) -> None:
+    """Let others go on with what this run has claimed, and with batches that it has not finished creating."""
+    await channel.store(lambda ledger: ledger.let_go(channel.job.owner))
+    await channel.job.give_back()
 
 
 def _fit_limits(limits: RunLimits) -> RunLimits:
@@ -52,22 +64,22 @@ def _fit_limits(limits: RunLimits) -> RunLimits:
 
 def _weigh(weigh: Callable[[bytes], Weight], request: bytes) -> Weight:
     weight = weigh(request)
-    # The vendors of these batches all have the same price: half (providers/batch_facts).
-    return msgspec.structs.replace(weight, bound=-(-weight.bound // 2))
+    return msgspec.structs.replace(weight, bound=math.ceil(weight.bound * BATCH_PRICE))
 
 
 class VendorRun:
     """One run: the batches that it watches, and when it looks at each again."""
 
-    def __init__(self, job: BatchJob, pace: Pace) -> None:
-        self._job = job
-        self._pace = pace
-        self._channel = VendorChannel(job, pace)
+    def __init__(self, channel: VendorChannel) -> None:
+        self._job = channel.job
+        self._pace = channel.pace
+        self._channel = channel
         self._creator = BatchCreator(self._channel)
         self._waits: dict[str, float] = {}
         self._cancelled: set[str] = set()
         self._failures = 0
         self._is_blocked = False
+        self._is_idle = False
 
     async def run(self) -> None:
         """Create, watch and write, until nothing is left."""
@@ -75,10 +87,19 @@ class VendorRun:
             created = False
             if not self._is_blocked:
                 created = await self._creator.create_all()
-            await self._job.exchange([], 0)  # Has somebody cancelled it?
+            claimed = await self._job.return_ended()
             batches = await self._channel.store(lambda ledger: ledger.list_open())
-            if not batches and not created and not self._is_blocked and not await self._is_claimed_elsewhere():
-                return
+            await self._job.exchange([], 0)  # Has somebody cancelled it?
+            if not batches and not created and not claimed and not self._is_blocked:
+                is_over = not self._job.record.left or self._job.record.state != "open" or self._job.is_out_of_money
+                if is_over or self._is_idle:
+                    return
+                # Another process has just ended a batch. Look once more for what it gave back.
+                self._is_idle = True
+                continue
+            self._is_idle = False
+            if self._job.record.state == "cancelled" and all(batch.state == "searching" for batch in batches):
+                return  # They may be batches of others, which nobody has cancelled.
             has_ended = False
             for batch in batches:
                 if self._job.stop.is_set():
@@ -91,10 +112,6 @@ class VendorRun:
                 self._is_blocked = False
             elif not self._job.stop.is_set():
                 await self._channel.sleep(self._find_wait(batches))
-
-    async def _is_claimed_elsewhere(self) -> bool:
-        """Whether other processes have requests that may come back."""
-        return self._job.record.state == "open" and await self._job.return_ended() > 0
 
     def _find_wait(self, batches: list[VendorBatch]) -> float:
         """The wait until the first of these is looked at again: longer each time, and never at the same moment."""
@@ -138,7 +155,7 @@ class VendorRun:
                 status=error.status,
                 code="batch_lost",
             )
-            await self._fail(batch, lost)
+            await fail_all(self._channel, batch.marker, lost)
             return True
         if (status.word, status.done) != (batch.word, batch.done):
             await self._channel.store(lambda ledger: ledger.note(batch.marker, status.word, status.done))
@@ -158,17 +175,6 @@ class VendorRun:
         except ProviderError as error:
             _log.info("the batch is not cancelled: %s", error)
         self._cancelled.add(batch.marker)
-
-    async def _fail(self, batch: VendorBatch, error: AsidesError) -> None:
-        """Give all requests of a batch this error."""
-        sent = await self._channel.store(lambda ledger: ledger.list_sent(batch.marker))
-        for hash_ in sent:
-            claims = await self._channel.store(lambda ledger: ledger.read_requests([hash_]))  # noqa: B023 - awaited
-            outcomes = [self._job.encode(claim, error) for claim in claims.values()]
-            await self._channel.write(
-                lambda ledger: ledger.settle(batch.marker, outcomes, (), self._job.limits)  # noqa: B023 - awaited
-            )
-        await self._channel.write(lambda ledger: ledger.close(batch.marker, "ended"))
 
     async def _look_for(self, batch: VendorBatch, target: VendorTarget) -> bool:
         """Find out which of the batches that may be ours is: the ids in the results of one that has ended tell."""

@@ -48,10 +48,16 @@ async def read_outcomes(
 
 async def write_results(channel: VendorChannel, marker: str, target: VendorTarget, status: VendorStatus) -> None:
     """Write the results of a batch that has ended. Rows without one wait again."""
-    sent = await channel.store(lambda ledger: ledger.list_sent(marker))
-    if status.error and not status.has_results:
-        await _fail_all(channel, marker, target, status, list(sent))
+    if status.is_limit:
+        # The vendor ran nothing of it, and later has room for it.
+        await channel.write(lambda ledger: ledger.close(marker, "dropped"))
         return
+    if status.error and not status.has_results:
+        name = target.call.target.provider.name
+        problem = ProviderError(f"{name} failed the whole batch: {status.error}", code="batch_failed")
+        await fail_all(channel, marker, problem)
+        return
+    sent = await channel.store(lambda ledger: ledger.list_sent(marker))
     if status.has_results and sent:
         async for group in read_outcomes(channel, target, status):
             fresh = [outcome for outcome in group if outcome.custom_id in sent]
@@ -101,15 +107,9 @@ def _decode(channel: VendorChannel, claim: Claim, target: VendorTarget, outcome:
     return channel.job.encode(claim, answer)
 
 
-async def _fail_all(
-    channel: VendorChannel, marker: str, target: VendorTarget, status: VendorStatus, hashes: list[str]
-) -> None:
-    """The vendor ran nothing of a batch: all its rows have this error, or wait until the vendor has room."""
-    if status.is_limit:
-        await channel.write(lambda ledger: ledger.close(marker, "dropped"))
-        return
-    name = target.call.target.provider.name
-    error = ProviderError(f"{name} failed the whole batch: {status.error}", code="batch_failed")
+async def fail_all(channel: VendorChannel, marker: str, error: AsidesError) -> None:
+    """Give all requests of a batch that have no result this error, and end the batch."""
+    hashes = list(await channel.store(lambda ledger: ledger.list_sent(marker)))
     for start in range(0, len(hashes), _GROUP):
         group = hashes[start : start + _GROUP]
         claims = await channel.store(lambda ledger: ledger.read_requests(group))  # noqa: B023 - awaited here

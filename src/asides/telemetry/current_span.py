@@ -21,10 +21,10 @@ from asides.providers.credentials import is_loopback
 from asides.providers.provider import Target
 from asides.values.errors import ConfigError
 
-Propagate: TypeAlias = Literal["local", "all", "none"] | Sequence[str]
+Propagate: TypeAlias = Literal["loopback", "all", "none"] | Sequence[str]
 """Which servers get the `traceparent` of a request: those on this machine, all, none; or, besides those on this
 machine, the hosts that these patterns name, such as "*.internal"."""
-_WORDS = ("local", "all", "none")
+_WORDS = ("loopback", "all", "none")
 
 
 class CurrentSpan:
@@ -56,7 +56,7 @@ class Propagation:
     """Tells servers of a trace: those that may know."""
 
     def __init__(self, propagate: Propagate) -> None:
-        self._word: str = "local"
+        self._word: str = "loopback"
         self._hosts: tuple[str, ...] = ()
         if not isinstance(propagate, str):
             self._hosts = tuple(_read_host(host) for host in propagate)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from asides.flows.call import Call
 from asides.providers.provider import Target
+from asides.providers.trace_names import name_for_traces
 from asides.values.errors import AsidesError
 from asides.values.messages import Prompt
 from asides.values.notices import escape_controls
@@ -36,37 +37,17 @@ CLOSED = "asides.closed"
 _LONGEST_NAME = 200
 _PORTS = {"http": 80, "https": 443}
 
-# The ends of the names of rows that are another endpoint of a host.
-_ENDPOINTS = ("-openai", "-anthropic", "-responses", "-chat", "-mantle")
-# The conventions' names of providers, for rows whose name is another one (registry of gen_ai.provider.name, 2026-11).
-_PROVIDERS = {
-    "azure": "azure.ai.openai",
-    "bedrock": "aws.bedrock",
-    "google": "gcp.gemini",
-    "mistral": "mistral_ai",
-    "vertex": "gcp.vertex_ai",
-    "watsonx": "ibm.watsonx.ai",
-    "xai": "x_ai",
-}
-
 
 def shorten(text: str) -> str:
     """A name as it may be in a span: whoever sent it, it is short and forges no line."""
     return escape_controls(text[:_LONGEST_NAME])
 
 
-def name_provider(target: Target) -> str:
-    """The provider, by the conventions' name where they have one. A host with two endpoints is one provider."""
-    name = target.provider.name
-    base = name.partition("-")[0] if name.endswith(_ENDPOINTS) else name
-    return _PROVIDERS.get(base, base)
-
-
 def describe_target(target: Target, operation: str) -> Attributes:
     """What is asked, and where: attributes of spans and of metrics."""
     attributes: Attributes = {
         OPERATION: operation,
-        PROVIDER: name_provider(target),
+        PROVIDER: name_for_traces(target.provider),
         REQUEST_MODEL: shorten(target.model),
     }
     try:
