@@ -128,6 +128,11 @@ class Instance:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
+        self.launch()
+        self.wait()
+
+    def launch(self) -> None:
+        """Start it."""
         self._state.mkdir(exist_ok=True, mode=0o700)
         words = ["serve", "--port", str(self.port), "--no-page", "--drain", "20"]
         with self.log_file.open("ab") as log:
@@ -139,6 +144,10 @@ class Instance:
                 env=self._environment,
                 cwd=self._folder,
             )
+
+    def wait(self) -> None:
+        """Wait until it answers."""
+        assert self._process is not None
         deadline = time.monotonic() + PATIENCE
         while True:
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
@@ -191,7 +200,9 @@ def instances_running(
     instances = [Instance(folder, number, environment) for number in range(count)]
     try:
         for instance in instances:
-            instance.start()
+            instance.launch()
+        for instance in instances:
+            instance.wait()
         yield instances
     finally:
         for instance in instances:
