@@ -127,6 +127,7 @@ def test_every_setting_has_a_variable(here: Path) -> None:
         "ASIDES_GATEWAY_LOG": "off",
         "ASIDES_GATEWAY_REDIS": "redis://127.0.0.1",
         "ASIDES_GATEWAY_KEY_GRACE_SECONDS": "60",
+        "ASIDES_GATEWAY_SUMMARY_DAYS": "7",
         "ASIDES_STORE": "postgresql://127.0.0.1/asides",
     }
     assert {f"ASIDES_{name.replace('.', '_').upper()}" for name in SETTINGS} == set(environ)
@@ -182,6 +183,7 @@ def test_every_setting_has_a_variable(here: Path) -> None:
         "gateway.log": "off",
         "gateway.redis": "redis://127.0.0.1",
         "gateway.key_grace_seconds": 60.0,
+        "gateway.summary_days": 7,
         "store": "postgresql://127.0.0.1/asides",
     }
     assert {origin.split()[0] for _, _, origin in settings.entries()} == {"environment"}
@@ -533,6 +535,7 @@ _GATEWAY = {
     "log": '"off"',
     "redis": '"redis://evil.example"',
     "key_grace_seconds": "1",
+    "summary_days": "0",
 }
 
 
@@ -655,3 +658,24 @@ def test_a_row_that_is_no_table_is_named(here: Path) -> None:
 def test_entries_name_every_setting_once() -> None:
     entries: list[tuple[str, Any, str]] = list(Settings().entries())
     assert [name for name, _, _ in entries] == list(SETTINGS)
+
+
+# --- passwords --------------------------------------------------------------------------------------------------------
+
+
+def test_passwords_of_servers_are_not_shown(here: Path) -> None:
+    environ = {
+        "ASIDES_STORE": "postgresql://me:canary@db.example/asides?password=canary&sslmode=require",
+        "ASIDES_GATEWAY_REDIS": "rediss://:canary@cache.example",
+    }
+    settings = load_settings(environ)
+    assert settings.store == environ["ASIDES_STORE"]
+    assert settings.gateway.redis == environ["ASIDES_GATEWAY_REDIS"]
+    shown = {name: value for name, value, _ in settings.entries()}
+    assert shown["store"] == "postgresql://me:***@db.example/asides?password=***&sslmode=require"
+    assert shown["gateway.redis"] == "rediss://:***@cache.example"
+    for text in (repr(settings), repr(settings.gateway), str(settings)):
+        assert "canary" not in text
+    assert "store='postgresql://me:***@db.example" in repr(settings)
+    assert "redis='rediss://:***@cache.example'" in repr(settings)
+    assert "store=None" in repr(load_settings(NOTHING))

@@ -5,7 +5,7 @@ Not here: what a call means (flows) and how bytes travel (transports). aiohttp i
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from asides.flows.build_call import CallBuilder
@@ -22,10 +22,11 @@ from asides.values.visibility import Visibility, read_visibility
 if TYPE_CHECKING:
     from asides.flows.call import Call
     from asides.flows.compact_history import CompactedHistory
-    from asides.flows.many import Batch, OnProgress
+    from asides.flows.many import OnProgress, OpenQuestions
     from asides.flows.probe.plan_probe import ProbeOptions
     from asides.flows.probe.probe_report import ProbeReport, ProbeStep
     from asides.transports.answers import AsyncAnswers
+    from asides.transports.flow_state import FlowState
     from asides.transports.run_stream import AsyncRunStream, RunState
 
 __all__ = ["AsyncClient", "AsyncStream", "ask", "ask_many", "probe", "run", "stream"]
@@ -109,16 +110,16 @@ class AsyncClient:
         A prompt that fails costs no other prompt its reply. Prompts are taken as they can be asked, so a generator may
         have no end. `on_progress` gets a `Progress` after each. What is wrong with all of them is raised at once.
         """
-        from asides.flows.many import Batch, check_prompts
+        from asides.flows.many import OpenQuestions, check_prompts
 
-        return self._answer(model, prompts, options, Batch(concurrency, on_progress, check_prompts(prompts)))
+        return self._answer(model, prompts, options, OpenQuestions(concurrency, on_progress, check_prompts(prompts)))
 
     def _answer(
         self,
         model: ModelLike | None,
         prompts: Iterable[PromptLike] | AsyncIterable[PromptLike] | None,
         options: Options,
-        batch: Batch,
+        batch: OpenQuestions,
         *,
         ends_transport: bool = False,
     ) -> AsyncAnswers:
@@ -132,6 +133,20 @@ class AsyncClient:
             return AsyncAnswers(later, self._transport, batch, ends_transport=ends_transport)
         calls = prepare_calls(builder, model, prompts, options)
         return AsyncAnswers(calls, self._transport, batch, ends_transport=ends_transport)
+
+    async def answer(self, build: Callable[[CallBuilder], Call]) -> Reply[Any]:
+        """The whole reply to the call that `build` builds. A batch calls this."""
+        return await AsyncStream(build(self._call_builder), self._transport).drain()
+
+    def build(self, build: Callable[[CallBuilder], Call]) -> Call:
+        """The call that `build` builds with the options of this client. A vendor's batch calls this."""
+        return build(self._call_builder)
+
+    def drive(self, state: FlowState[Any]) -> AsyncGenerator[list[Any], None]:
+        """Run a flow with the connections of this client; yields what it emits. A vendor's batch calls this."""
+        from asides.transports.async_ import AsyncDriver
+
+        return AsyncDriver(state, self._transport).batches()
 
     def run(self, begin: Callable[[CallBuilder], RunState[Output]]) -> AsyncRunStream[Output]:
         """The events of an agent's run through this client; `begin` creates the run. `AsyncAgent` calls this."""
@@ -223,9 +238,9 @@ def ask_many(
     **options: Unpack[Options],
 ) -> AsyncAnswers:
     """Ask many prompts, some at once, through a client that is closed with them: see `AsyncClient.ask_many`."""
-    from asides.flows.many import Batch, check_prompts
+    from asides.flows.many import OpenQuestions, check_prompts
 
-    batch = Batch(concurrency, on_progress, check_prompts(prompts))
+    batch = OpenQuestions(concurrency, on_progress, check_prompts(prompts))
     return _open_client()._answer(model, prompts, options, batch, ends_transport=True)
 
 

@@ -23,7 +23,7 @@ from asides.values.visibility import Visibility, read_visibility
 if TYPE_CHECKING:
     from asides.flows.call import Call
     from asides.flows.compact_history import CompactedHistory
-    from asides.flows.many import Batch, BuildCall, OnProgress
+    from asides.flows.many import BuildCall, OnProgress, OpenQuestions
     from asides.flows.probe.plan_probe import ProbeOptions
     from asides.flows.probe.probe_report import ProbeReport, ProbeStep
     from asides.transports.answers import Answers
@@ -110,13 +110,13 @@ class Client:
         A prompt that fails costs no other prompt its reply. Prompts are taken as they can be asked, so a generator may
         have no end. `on_progress` gets a `Progress` after each. What is wrong with all of them is raised at once.
         """
-        from asides.flows.many import Batch, check_call, check_prompts, prepare_calls
+        from asides.flows.many import OpenQuestions, check_call, check_prompts, prepare_calls
 
-        batch = Batch(concurrency, on_progress, check_prompts(prompts))
+        batch = OpenQuestions(concurrency, on_progress, check_prompts(prompts))
         check_call(self._call_builder, model, options)
         return self.answer(partial(prepare_calls, model=model, prompts=prompts, options=options), batch)
 
-    def answer(self, prepare: Callable[[CallBuilder], Iterable[BuildCall]], batch: Batch) -> Answers:
+    def answer(self, prepare: Callable[[CallBuilder], Iterable[BuildCall]], batch: OpenQuestions) -> Answers:
         """The answers to the calls that `prepare` makes. `ask_many` and the command line call this."""
         from asides.transports.answers import Answers
 

@@ -11,7 +11,15 @@ import pytest
 
 from asides.batch.ledger import Ledger
 from asides.batch.ledger_tables import open_ledger_database
-from asides.batch.ledger_values import BatchRecord, Exchange, LoadedRow, Outcome, RunLimits, Weight
+from asides.batch.ledger_values import (
+    BatchRecord,
+    Exchange,
+    LoadedRow,
+    Outcome,
+    RunLimits,
+    Weight,
+    create_record,
+)
 from asides.database import Database
 from asides.values.errors import ConfigError
 
@@ -28,9 +36,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
 
 
 def describe(plan: str = "p", source: str = "s") -> BatchRecord:
-    return BatchRecord(
-        "b", 0, "loading", "live", "m", b"{}", plan, "in", source, "out", *(0,) * 10, *(0.0,) * 3, 0.0, 0, 0.0, 0.0
-    )
+    return create_record("b", plan_digest=plan, source_digest=source)
 
 
 def begin(database: Database, hashes: str = "abc", plan: str = "p", source: str = "s") -> Ledger:

@@ -8,7 +8,7 @@ import pytest
 
 import asides
 from asides.flows.build_call import CallBuilder
-from asides.flows.many import Batch, Progress, check_call, check_prompts
+from asides.flows.many import OpenQuestions, Progress, check_call, check_prompts
 from asides.values.fold import fold
 from asides.values.reply import Reply
 
@@ -18,7 +18,7 @@ def reply() -> Reply:
 
 
 def test_no_more_questions_are_taken_than_are_asked_at_once() -> None:
-    batch = Batch(2)
+    batch = OpenQuestions(2)
     assert [batch.has_room_for_more, batch.take(), batch.has_room_for_more, batch.take(), batch.has_room_for_more] == [
         True,
         0,
@@ -36,7 +36,7 @@ def test_no_more_questions_are_taken_than_are_asked_at_once() -> None:
 
 def test_progress_counts_failures_and_what_is_under_way() -> None:
     seen: list[Progress] = []
-    batch = Batch(8, seen.append, 3)
+    batch = OpenQuestions(8, seen.append, 3)
     for _ in range(3):
         batch.take()
     batch.finish(0, reply())
@@ -45,7 +45,7 @@ def test_progress_counts_failures_and_what_is_under_way() -> None:
 
 
 def test_an_error_of_no_question_ends_the_batch_when_the_others_have_ended() -> None:
-    batch = Batch(8)
+    batch = OpenQuestions(8)
     batch.take()
     batch.take()
     assert batch.finish(0, ZeroDivisionError("a bug")) is None
@@ -59,7 +59,7 @@ def test_an_error_of_no_question_ends_the_batch_when_the_others_have_ended() -> 
 @pytest.mark.parametrize("given", [0, -1, 2.5, True, "8", None])
 def test_a_number_of_calls_is_one_or_more(given: Any) -> None:
     with pytest.raises(asides.ConfigError, match="concurrency is a number of calls"):
-        Batch(given)
+        OpenQuestions(given)
 
 
 def test_progress_is_not_awaited() -> None:
@@ -67,12 +67,12 @@ def test_progress_is_not_awaited() -> None:
         """Nobody would await it."""
 
     with pytest.raises(asides.ConfigError, match="def in place of async def"):
-        Batch(on_progress=show)
+        OpenQuestions(on_progress=show)
 
 
 def test_progress_goes_to_a_function() -> None:
     with pytest.raises(asides.ConfigError, match="on_progress is a function"):
-        Batch(8, "print")  # type: ignore[arg-type]
+        OpenQuestions(8, "print")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ def test_every_setting_of_the_table_reaches_the_gateway(tmp_path: Path) -> None:
         "log": "json",
         "redis": "redis://127.0.0.1",
         "key_grace_seconds": 5.0,
+        "summary_days": 3,
     }
     elsewhere = {"key_file", "key_env", "folder"}
     assert {*changed, *elsewhere} == set(GatewayTable.__struct_fields__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -64,14 +65,12 @@ async def test_a_store_that_fails_or_hangs_is_not_ready(tmp_path: Path, monkeypa
         assert (status, body["reason"]) == (503, "the store of reasoning state failed")
         assert str(tmp_path) not in json.dumps(body)
 
-        import time
-
         class Slow:
-            def read(self, *_: object) -> tuple[()]:
-                time.sleep(0.4)
+            async def read_async(self, *_: object) -> tuple[()]:
+                await asyncio.sleep(0.4)
                 return ()
 
-            def close(self) -> None: ...
+            async def close_async(self) -> None: ...
 
         monkeypatch.setattr("asides.gateway.health._STORE_SECONDS", 0.1)
         monkeypatch.setattr(service.vault, "store", Slow())

@@ -67,7 +67,13 @@ class RelayAct(NamedTuple):
 class RelayTheatre:
     """Three strict stages, and relays in front of them."""
 
-    def __init__(self, runner: asyncio.Runner, folder: Path, play: Callable[[ServedRequest], Scene] | None) -> None:
+    def __init__(
+        self,
+        runner: asyncio.Runner,
+        folder: Path,
+        play: Callable[[ServedRequest], Scene] | None,
+        store: str | None = None,
+    ) -> None:
         self._scene: Scene = Say(text="nothing was put on")
         self._stages = [Stage(play or (lambda _: self._scene)) for _ in range(3)]
         self._seen = [0, 0, 0]
@@ -77,6 +83,7 @@ class RelayTheatre:
         self._builder = CallBuilder(Options(api_key=KEY, retries=0, timeout=20))
         self._relays: dict[Target, Relay] = {}
         self._folder = folder
+        self._store = store
         self._files = 0
         self.mode: StateMode = "memory"
         self._vault: OpenedVault = open_vault("memory", key=MASTER_KEY)
@@ -88,19 +95,21 @@ class RelayTheatre:
 
     def close(self) -> None:
         """Close them, and raise what a stage raised."""
-        self._vault.close()
+        self._runner.run(self._vault.close_async())
         self._transport.close()
         self._runner.run(self._awaiting.close())
         for stage in self._stages:
             stage.close()
 
     def restart(self) -> None:
-        """End the relays and begin new ones, as another process would. Only a file keeps what it has."""
+        """End the relays and begin new ones, as another process would. Only a file or a database keeps what it has."""
         self._relays.clear()
         forget()
         self._builder = CallBuilder(Options(api_key=KEY, retries=0, timeout=20))
-        self._vault.close()
-        path = self._folder / f"vault-{self._files}.db" if self.mode == "store" else None
+        self._runner.run(self._vault.close_async())
+        path = None
+        if self.mode == "store":
+            path = self._store or str(self._folder / f"vault-{self._files}.db")
         self._vault = open_vault(self.mode, path, key=MASTER_KEY)
 
     def use(self, mode: StateMode) -> None:
@@ -108,6 +117,11 @@ class RelayTheatre:
         self.mode = mode if mode != "store" or can_encrypt() else "memory"
         self._files += 1
         self.restart()
+        if self._store is not None:
+            import psycopg
+
+            with psycopg.connect(self._store) as connection:
+                connection.execute("TRUNCATE asides.vault_tenants CASCADE")
 
     def find_relay(self, target: Target) -> Relay:
         """Return the relay to a house."""
@@ -205,10 +219,13 @@ def replace_model(body: bytes, name: str, other: str) -> bytes:
 
 
 @contextmanager
-def relays_opened(play: Callable[[ServedRequest], Scene] | None = None) -> Generator[RelayTheatre, None, None]:
-    """A theatre with relays, for as long as the block. `play` answers, if no scene is put on."""
+def relays_opened(
+    play: Callable[[ServedRequest], Scene] | None = None, store: str | None = None
+) -> Generator[RelayTheatre, None, None]:
+    """A theatre with relays, for as long as the block. `play` answers, if no scene is put on. `store`: the URL of a
+    database, instead of files."""
     with asyncio.Runner() as runner, tempfile.TemporaryDirectory() as folder:
-        theatre = RelayTheatre(runner, Path(folder), play)
+        theatre = RelayTheatre(runner, Path(folder), play, store)
         theatre.open()
         try:
             yield theatre

@@ -423,6 +423,20 @@ def test_law_a_client_that_strips_everything_finishes_five_steps(theatre: RelayT
         assert len(answered) == 5, f"{client.dialect} → {house}: {loop.tally}"
 
 
+def test_laws_hold_on_a_server_too(postgres_url: str) -> None:
+    """The same five steps with a vault in PostgreSQL, and conversations of all kinds."""
+    with relays_opened(store=postgres_url) as theatre:
+        for client in CLIENTS.values():
+            loop = Loop(theatre, client("unthinking"), "messages with a budget")
+            for _ in range(5):
+                loop.say()
+                theatre.restart()
+            answered = [turn for turn in loop.branches[0].client.turns if turn.role == "assistant"]
+            assert len(answered) == 5, f"{client.dialect}: {loop.tally}"
+        for seed in range(6):
+            converse(theatre, 7_000_000 + seed, Counter())
+
+
 @pytest.mark.parametrize("dialect", sorted(CLIENTS))
 def test_law_no_tenant_gets_the_state_of_another(theatre: RelayTheatre, dialect: str) -> None:
     """Somebody has the whole history of another tenant: ids, texts and envelopes. It is answered, without the state."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Sequence
 
 import pytest
 
+from asides.database import StoreUnavailable
 from asides.flows.steps import DeleteRecords, ReadRecords, StoredRecord, WriteRecord
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.transports.record_steps import carry_out, carry_out_async
@@ -19,11 +19,7 @@ _READ, _WRITE, _DELETE = ReadRecords("t", ("key",)), WriteRecord("t", _RECORD), 
 class _Broken:
     is_instant = False
 
-    def __init__(self) -> None:
-        self.threads: list[int] = []
-
     def read(self, tenant: str, keys: Sequence[str]) -> Sequence[StoredRecord]:
-        self.threads.append(threading.get_ident())
         raise OSError("the disk is full of payload")
 
     def write(self, tenant: str, record: StoredRecord) -> None:
@@ -33,6 +29,20 @@ class _Broken:
         raise OSError
 
     def close(self) -> None: ...
+
+    async def read_async(self, tenant: str, keys: Sequence[str]) -> Sequence[StoredRecord]:
+        return self.read(tenant, keys)
+
+    async def write_async(self, tenant: str, record: StoredRecord) -> None:
+        self.write(tenant, record)
+
+    async def delete_async(self, tenant: str, keys: Sequence[str]) -> int:
+        return self.delete(tenant, keys)
+
+
+class _Out(_Broken):
+    def read(self, tenant: str, keys: Sequence[str]) -> Sequence[StoredRecord]:
+        raise StoreUnavailable("it does not answer.")
 
 
 def test_each_step_has_its_result() -> None:
@@ -52,8 +62,23 @@ def test_a_store_that_fails_is_a_result_too(store: _Broken | None, caplog: pytes
     assert "payload" not in caplog.text
 
 
-def test_a_store_that_may_wait_gets_a_thread() -> None:
-    store = _Broken()
-    assert asyncio.run(carry_out_async(_READ, store)) is None
-    assert store.threads != [threading.get_ident()]
-    assert asyncio.run(carry_out_async(_WRITE, MemoryVault())) is True
+def test_event_loops_get_the_same_results(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        for store in (None, _Broken()):
+            assert await carry_out_async(_READ, store) is None
+            assert await carry_out_async(_WRITE, store) is False
+            assert await carry_out_async(_DELETE, store) is None
+        vault = MemoryVault()
+        assert await carry_out_async(_WRITE, vault) is True
+        assert await carry_out_async(_READ, vault) == (_RECORD,)
+        assert await carry_out_async(_DELETE, vault) == 1
+
+    asyncio.run(run())
+    assert len(caplog.records) == 3
+    assert "payload" not in caplog.text
+
+
+def test_a_store_that_is_out_is_not_told_for_each_request(caplog: pytest.LogCaptureFixture) -> None:
+    assert carry_out(_READ, _Out()) is None
+    assert asyncio.run(carry_out_async(_READ, _Out())) is None
+    assert caplog.records == []

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
+from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,6 +19,7 @@ import msgspec
 from asides.batch.batch_rows import Question, encode_canonical, read_row
 from asides.flows.call import Call
 from asides.options import ModelLike, Options, reject_unknown
+from asides.providers.provider import Target
 from asides.values.errors import ConfigError, UnknownModel
 from asides.values.json_form import to_json_value
 from asides.values.messages import OutputSchema
@@ -69,19 +72,21 @@ class BatchPlan(msgspec.Struct, frozen=True, dict=True):
     def _start(self) -> Any:
         return hashlib.sha256(encode_canonical(self.options))
 
-    def build(self, builder: CallBuilder, question: Question, own: Options) -> Call:
+    def build(self, builder: CallBuilder, question: Question, own: Options, *, needs_key: bool = True) -> Call:
         """Build the call of a row. `own`: the options of this process, such as its key. Raises before it is sent."""
         models = self.find_models(question)
         options: dict[str, Any] = {**self.options, **own, **question.options}
-        if not self.models or _name_provider(builder, models[0]) != _name_provider(builder, self.models[0]):
+        if models != self.models and self._name_provider(builder, models) != self._name_provider(builder, self.models):
             options = {name: value for name, value in options.items() if name not in _OF_ONE_PROVIDER}
-        return builder.build(
-            models[0] if len(models) == 1 else models, question.prompt, cast("Options", options), stream=False
-        )
+        model = models[0] if len(models) == 1 else models
+        return builder.build(model, question.prompt, cast("Options", options), stream=False, needs_key=needs_key)
 
+    def find_target(self, builder: CallBuilder, model: str) -> Target:
+        """The target of one of its models, or of a row's."""
+        return builder.find_known(model, self.options.get("base_url")).found
 
-def _name_provider(builder: CallBuilder, model: str) -> str:
-    return builder.find_known(model).found.provider.name
+    def _name_provider(self, builder: CallBuilder, models: tuple[str, ...]) -> str:
+        return self.find_target(builder, models[0]).provider.name if models else ""
 
 
 def read_plan(model: ModelLike | None, options: Options, builder: CallBuilder) -> tuple[BatchPlan, Options]:
@@ -135,14 +140,48 @@ def _read_output(value: Any) -> Any:
     return {"type": "json_schema", "name": schema.name, "schema": schema.schema, "strict": schema.strict}
 
 
-def encode_plan(plan: BatchPlan) -> bytes:
+class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a batch is run. It does not change what is asked. A batch that is resumed keeps what is not given anew."""
+
+    concurrency: int | None = None
+    rpm: float | None = None
+    tpm: float | None = None
+    max_cost: Decimal | None = None
+    retries: int | None = None
+    keep_thinking: bool | None = None
+
+    def check(self) -> None:
+        """Raise a ConfigError for a value that cannot be."""
+        for name in ("concurrency", "rpm", "tpm"):
+            value: Any = getattr(self, name)
+            if value is not None and not (isinstance(value, (int, float)) and 0 < value < math.inf):
+                raise ConfigError(f"{name} is a number above zero, not {value!r}.")
+        if self.max_cost is not None and not (self.max_cost.is_finite() and self.max_cost >= 0):
+            raise ConfigError(f"max_cost is an amount in dollars, not {self.max_cost}.")
+        if self.retries is not None and self.retries < 0:
+            raise ConfigError("retries cannot be below zero.")
+
+    def merge(self, later: RunSettings) -> RunSettings:
+        """These settings, replaced by the later ones where they are given."""
+        given = {name: value for name, value in msgspec.structs.asdict(later).items() if value is not None}
+        return msgspec.structs.replace(self, **given)
+
+
+class KeptPlan(msgspec.Struct, frozen=True):
+    """What a ledger keeps of a batch."""
+
+    plan: BatchPlan
+    run: RunSettings
+
+
+def encode_plan(plan: BatchPlan, run: RunSettings) -> bytes:
     """A plan for the ledger."""
-    return msgspec.json.encode(plan)
+    return msgspec.json.encode(KeptPlan(plan, run))
 
 
-def decode_plan(stored: bytes) -> BatchPlan:
+def decode_plan(stored: bytes) -> KeptPlan:
     """A plan of a ledger."""
-    return msgspec.json.decode(stored, type=BatchPlan)
+    return msgspec.json.decode(stored, type=KeptPlan)
 
 
 def encode_request(question: Question) -> bytes:

@@ -123,8 +123,10 @@ class Ledger:
         yield Query(_UPDATE, (*(getattr(record, name) for name in _CHANGED), self.name))
         return record
 
-    def resume(self, has_ended: Callable[[str], bool]) -> Queries[BatchRecord]:
-        """Begin a run of a batch as it is in the ledger. Requests that failed wait again."""
+    def resume(self, has_ended: Callable[[str], bool], plan: bytes | None = None) -> Queries[BatchRecord]:
+        """Begin a run of a batch as it is in the ledger. Requests that failed wait again. `plan`: the same plan, with
+        other settings of the run.
+        """
         record, now = yield from self._lock()
         yield from self._return_ended(record, now, has_ended)
         is_busy = yield from self._count(("claimed",))
@@ -133,6 +135,9 @@ class Ledger:
         yield from self._ask_failed_again(record)
         if not is_busy:
             record.began, record.began_at = now, record.done
+        if plan is not None:
+            record.plan = plan
+            yield Query("UPDATE batches SET plan = ? WHERE name = ?", (plan, self.name))
         yield from self._save(record, now)
         return record
 
@@ -159,6 +164,16 @@ class Ledger:
     def count_claimed(self) -> Queries[int]:
         """The requests that are being asked now, by anybody."""
         return (yield from self._count(("claimed", "sent")))
+
+    def find_failure(self) -> Queries[bytes | None]:
+        """The result of the first request that failed; None if none did."""
+        query = "SELECT result FROM batch_requests WHERE batch = ? AND state = 'failed' ORDER BY number LIMIT 1"
+        row = (yield Query(query, (self.name,), is_all=True)).first
+        return None if row is None else bytes(row[0] or b"{}")
+
+    def count_sent(self) -> Queries[int]:
+        """The requests that are in batches of a vendor."""
+        return (yield from self._count(("sent",)))
 
     # --- the rows -----------------------------------------------------------------------------------------------------
 
@@ -263,7 +278,8 @@ class Ledger:
             record.input_tokens += outcome.input_tokens
             record.output_tokens += outcome.output_tokens
             record.thinking_tokens += outcome.thinking_tokens
-            record.cost += outcome.cost or 0
+            # Of what has no known cost, the most that it may be counts, where a limit is set.
+            record.cost += reserved if outcome.cost is None else outcome.cost
             record.unpriced += outcome.cost is None
             if limits.tpm:
                 record.next_token += (outcome.tokens - outcome.estimated) * 60.0 / limits.tpm

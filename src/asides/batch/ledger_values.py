@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import ROUND_CEILING, Decimal
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -79,6 +79,14 @@ class BatchRecord(msgspec.Struct):
         return self.requests - self.done - self.failed
 
 
+def create_record(name: str, **fields: Any) -> BatchRecord:
+    """A batch that has no rows yet."""
+    empty: dict[str, Any] = dict.fromkeys(BatchRecord.__struct_fields__, 0)
+    text = dict.fromkeys(("model", "plan_digest", "source", "source_digest", "output"), "")
+    kinds = {"name": name, "state": "loading", "via": "live", "plan": b""}
+    return BatchRecord(**{**empty, **text, **kinds, **fields})
+
+
 class Claim(msgspec.Struct, frozen=True):
     """A request that is this owner's to answer, until its lease ends."""
 
@@ -121,7 +129,8 @@ class Weight(msgspec.Struct, frozen=True):
     """An estimate of its input."""
     most_output: int | None = None
     bound: int = 0
-    """The most that it can cost."""
+    """The most that it can cost; 0 if that is not known."""
+    is_bound_known: bool = True
 
 
 class RunLimits(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ import argparse
 import shutil
 import textwrap
 
+from asides.cli.call_arguments import add_address, add_call
 from asides.cli.exit_codes import Exit
 from asides.cli.parse_arguments import (
     ENVIRONMENT,
@@ -16,9 +17,11 @@ from asides.cli.parse_arguments import (
     format_list,
 )
 from asides.cli.service_arguments import (
+    declare_batch,
     declare_clean,
     declare_connect,
     declare_doctor,
+    declare_gateway,
     declare_keys,
     declare_probe,
     declare_serve,
@@ -27,97 +30,6 @@ from asides.cli.service_arguments import (
 )
 
 # --- ask, chat, explain -----------------------------------------------------------------------------------------------
-
-
-def _add_address(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--base-url", metavar="URL", help="send requests here instead of to the provider's address")
-    group.add_argument(
-        "--api-key", metavar="KEY", help="the API key; `asides keys set` is safer: others can read command lines"
-    )
-
-
-def _add_thinking(parser: argparse.ArgumentParser) -> None:
-    thinking = parser.add_argument_group("thinking")
-    thinking.add_argument(
-        "--thinking",
-        metavar="LEVEL",
-        help="ask for thinking: off, auto, on, minimal, low, medium, high, xhigh, max, or a number of tokens",
-    )
-    shown = thinking.add_mutually_exclusive_group()
-    shown.add_argument("-t", "--show-thinking", action="store_true", default=None, help="print the thinking on stderr")
-    shown.add_argument(
-        "--hide-thinking",
-        action="store_false",
-        dest="show_thinking",
-        default=None,
-        help="do not print the thinking, whatever the settings say",
-    )
-    thinking.add_argument(
-        "--tag-position",
-        choices=("auto", "leading", "anywhere"),
-        help="where in the answer tags such as <think> count as thinking; default: as the provider's row says",
-    )
-    thinking.add_argument(
-        "--on-conflict",
-        choices=("raise", "adjust"),
-        help="when the model does not allow an option: raise an error (default), or adjust to the nearest it allows",
-    )
-
-
-def _add_call(parser: argparse.ArgumentParser) -> None:
-    """Everything that shapes one call to a model."""
-    model = parser.add_argument_group("model")
-    model.add_argument("-m", "--model", metavar="PROVIDER:MODEL", help="the model to ask; default: the setting `model`")
-    model.add_argument(
-        "--fallback",
-        action="append",
-        default=[],
-        metavar="PROVIDER:MODEL",
-        help="a model to ask when those before it fail; repeatable",
-    )
-    _add_address(model)
-    _add_thinking(parser)
-    prompt = parser.add_argument_group("prompt and answer")
-    prompt.add_argument("-s", "--system", metavar="TEXT", help="the system prompt: how the model should behave")
-    prompt.add_argument(
-        "-T",
-        "--template",
-        metavar="NAME",
-        help="a prompt of the settings, [templates.NAME]; the question fills {input}",
-    )
-    prompt.add_argument(
-        "-p",
-        "--param",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a value for a placeholder of the template; repeatable",
-    )
-    prompt.add_argument(
-        "-f",
-        "--file",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="attach a picture, a PDF, a sound, a video or a text file, or the URL of one; `-`: what is piped in; "
-        "repeatable",
-    )
-    prompt.add_argument(
-        "--schema",
-        metavar="SCHEMA",
-        help="the form of the answer: fields ('name, age int, tags list[str]'), a JSON schema, or a file with one",
-    )
-    prompt.add_argument("--max-tokens", type=int, metavar="N", help="limit of the whole output, thinking included")
-    prompt.add_argument("--temperature", type=float, metavar="X", help="sampling temperature")
-    prompt.add_argument("--top-p", type=float, metavar="X", help="nucleus sampling: use only the likeliest tokens")
-    prompt.add_argument("--stop", action="append", metavar="TEXT", help="end the answer at this text; repeatable")
-    prompt.add_argument("--seed", type=int, metavar="N", help="seed of the sampling")
-    prompt.add_argument("--extra", metavar="JSON", help="an object to merge into the request body, last of all")
-    request = parser.add_argument_group("request")
-    request.add_argument("--no-stream", action="store_true", help="receive the answer in one piece")
-    request.add_argument("--timeout", type=float, metavar="SECONDS", help="seconds to wait for the next bytes")
-    request.add_argument("--retries", type=int, metavar="N", help="retries after a failed first attempt")
-    request.add_argument("--recover", action="store_true", default=None, help="ask again when a reply has no answer")
 
 
 def _add_tools(parser: argparse.ArgumentParser) -> None:
@@ -204,7 +116,7 @@ def _declare_ask(parser: argparse.ArgumentParser) -> None:
     _add_plain(parser)
     _add_figures(parser)
     _add_quiet(parser)
-    _add_call(parser)
+    add_call(parser)
     _add_tools(parser)
     _add_conversation(parser, "save the question and the answer under this name, or continue what is saved there")
     parser.epilog = '`asides "QUESTION"` is short for `asides ask "QUESTION"`.'
@@ -214,7 +126,7 @@ def _declare_chat(parser: argparse.ArgumentParser) -> None:
     _add_plain(parser)
     _add_figures(parser)
     _add_quiet(parser)
-    _add_call(parser)
+    add_call(parser)
     _add_tools(parser)
     _add_conversation(parser, "save the chat under this name, or continue the one saved there")
     parser.epilog = "In the chat: /help lists the commands, Ctrl-C stops an answer, Ctrl-D or /quit leaves."
@@ -224,7 +136,7 @@ def _declare_explain(parser: argparse.ArgumentParser) -> None:
     _add_prompt(parser)
     _add_json(parser)
     _add_quiet(parser)
-    _add_call(parser)
+    add_call(parser)
     _add_tools(parser)
     _add_conversation(parser, "explain the next question of this saved conversation")
 
@@ -325,7 +237,7 @@ def _declare_models(parser: argparse.ArgumentParser) -> None:
     offered.add_argument(
         "--refresh", action="store_true", help="ask the provider for its models, and compare them with the rules"
     )
-    _add_address(offered)
+    add_address(offered)
 
 
 def _declare_config(parser: argparse.ArgumentParser) -> None:
@@ -344,6 +256,9 @@ def _declare_config(parser: argparse.ArgumentParser) -> None:
 COMMANDS: dict[str, Command] = {
     "ask": Command("Ask a model one question. Only the answer goes to stdout.", _declare_ask, "asides.cli.ask"),
     "chat": Command("Chat with a model, question after question.", _declare_chat, "asides.cli.chat"),
+    "batch": Command(
+        "Ask every question of a file, with a ledger: stop it, and go on.", declare_batch, "asides.cli.batch"
+    ),
     "history": Command(
         "List, show, search, export and delete saved conversations.", _declare_history, "asides.cli.history"
     ),
@@ -370,6 +285,9 @@ COMMANDS: dict[str, Command] = {
     "serve": Command("Run the gateway: every client on any model.", declare_serve, "asides.cli.serve"),
     "connect": Command(
         "Print or write the settings with which a client reaches the gateway.", declare_connect, "asides.cli.connect"
+    ),
+    "gateway": Command(
+        "Make, list and revoke the keys of a gateway, and show what was used.", declare_gateway, "asides.cli.gateway"
     ),
     "store": Command("Create, upgrade, check and copy the store of a gateway.", declare_store, "asides.cli.store"),
     "stage": Command("Run an offline provider on this machine. Needs no key.", declare_stage, "asides.cli.stage"),

@@ -28,7 +28,7 @@ from asides.cli.terminal import LiveLine, Terminal, describe_figures
 from asides.client import Client
 from asides.flows.build_call import CallBuilder
 from asides.flows.call import Call
-from asides.flows.many import Answer, Batch, BuildCall, check_call
+from asides.flows.many import Answer, BuildCall, OpenQuestions, check_call
 from asides.flows.reply_fields import encode_answer, encode_failed, find_problem, is_answered
 from asides.options import Options
 from asides.values.errors import AsidesError, AuthError, ConfigError, NotFound
@@ -45,7 +45,7 @@ def run_each(arguments: Namespace, terminal: Terminal) -> int:
     """Ask every question and return the exit code. Ctrl-C leaves whole rows, and the same command goes on."""
     _check_arguments(arguments)
     config = read_call_config(arguments, terminal)
-    batch = Batch(_USUAL_CONCURRENCY if arguments.concurrency is None else arguments.concurrency)
+    batch = OpenQuestions(_USUAL_CONCURRENCY if arguments.concurrency is None else arguments.concurrency)
     with ExitStack() as stack:
         total = count_questions(arguments.each)
         client = stack.enter_context(Client(settings=config.settings))

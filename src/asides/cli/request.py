@@ -135,7 +135,7 @@ def read_call_config(arguments: Namespace, terminal: Terminal) -> CallConfig:
     if arguments.api_key:
         warn_about_key(target.provider, terminal)
     fallbacks = [find_target(name, base_url=arguments.base_url, rows=settings.providers) for name in arguments.fallback]
-    return CallConfig(target, _read_options(arguments), settings, tuple(map(_name_model, fallbacks)))
+    return CallConfig(target, read_call_options(arguments), settings, tuple(map(_name_model, fallbacks)))
 
 
 def _name_model(target: Target) -> str:
@@ -164,7 +164,7 @@ def warn_about_key(provider: Provider, terminal: Terminal) -> None:
     )
 
 
-def _read_options(arguments: Namespace) -> Options:
+def read_call_options(arguments: Namespace) -> Options:
     """The options that were given; the settings supply the others."""
     options: Options = {}
     for name in _PLAIN_OPTIONS:

@@ -53,7 +53,7 @@ class ServeSettings:
             environ, trusts=lambda path, content: is_trusted(environ, path, content), gateway=self._flags
         )
         gateway = build_settings(
-            settings.gateway, find_gateway_keys(settings, environ), _find_folder(settings, environ), settings.store
+            settings.gateway, find_gateway_keys(settings, environ), find_folder(settings, environ), settings.store
         )
         check_settings(gateway)
         self._settings = settings
@@ -72,7 +72,7 @@ class ServeSettings:
         return files if self._settings is None else [*files, *list_key_files(self._settings, self._environ)]
 
 
-def _find_folder(settings: Settings, environ: Mapping[str, str]) -> Path:
+def find_folder(settings: Settings, environ: Mapping[str, str]) -> Path:
     """The folder for what is kept, which is created for its owner alone."""
     named = settings.gateway.folder
     folder = find_state_folder(environ) if named is None else Path(named).expanduser()

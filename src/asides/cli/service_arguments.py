@@ -1,5 +1,5 @@
 """Declares the arguments of the commands that look after histories, keys and servers: doctor, clean, keys, probe,
-stage, serve, connect and store.
+stage, serve, connect, store and batch.
 
 Not here: those of the other commands (arguments), and the parsing (parse_arguments).
 """
@@ -7,6 +7,8 @@ Not here: those of the other commands (arguments), and the parsing (parse_argume
 from __future__ import annotations
 
 import argparse
+
+from asides.cli.call_arguments import add_call
 
 _LAST_PORT = 65535
 
@@ -215,6 +217,45 @@ def declare_connect(parser: argparse.ArgumentParser) -> None:
     parser.epilog = 'In bash and zsh: eval "$(asides connect claude)". No key is written unless --key gives one.'
 
 
+def declare_gateway(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `asides gateway`."""
+    parser.add_argument(
+        "action",
+        choices=("key", "usage"),
+        help="key create, key list, key revoke ID|NAME: keys for clients; usage: what requests used and cost",
+    )
+    parser.add_argument("words", nargs="*", metavar="WORD", help="what to do, and with which key")
+    made = parser.add_argument_group("key create")
+    made.add_argument("--name", metavar="TEXT", help="what the key is for, as the list shows it")
+    made.add_argument(
+        "--tenant", metavar="TEXT", help="share reasoning state and conversations with the other keys of this tenant"
+    )
+    made.add_argument(
+        "-m",
+        "--model",
+        action="append",
+        metavar="PATTERN",
+        help="a model, route or alias that it may ask, such as 'anthropic:*' (again for more; default: all)",
+    )
+    made.add_argument("--rpm", type=int, metavar="COUNT", help="requests in a minute")
+    made.add_argument("--tpm", type=int, metavar="COUNT", help="tokens in a minute")
+    made.add_argument("--budget-day", metavar="DOLLARS", help="what it may spend in a day of UTC, in US dollars")
+    made.add_argument("--budget-month", metavar="DOLLARS", help="what it may spend in a month of UTC, in US dollars")
+    made.add_argument("--expires", metavar="WHEN", help="when it ends: 30d, 12h, or a date such as 2027-01-31")
+    used = parser.add_argument_group("usage")
+    used.add_argument("--since", metavar="WHEN", help="24h, 7d, 4w, or a date such as 2026-11-01 (default: 7d)")
+    used.add_argument("--by", metavar="WHAT", help="add up by key, tenant, model, day or client (default: key)")
+    used.add_argument("--csv", action="store_true", help="print a table with commas, for a spreadsheet")
+    parser.add_argument("--folder", metavar="FOLDER", help="the folder of the gateway (default: as for `asides serve`)")
+    parser.add_argument("-y", "--yes", action="store_true", help="revoke without a question")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only what was asked for")
+    parser.epilog = (
+        "The keys are in the database of the setting `store`, else in the gateway's folder; gateways that run use them "
+        "at once. A key is printed once, when it is made: only its digest is kept."
+    )
+
+
 def declare_store(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `asides store`."""
     parser.add_argument(
@@ -241,6 +282,54 @@ def declare_store(parser: argparse.ArgumentParser) -> None:
         "Exit code of check: 0 if all is sound, 1 if not; of copy: 0 if everything is there, 9 if not. A password "
         "belongs into ASIDES_STORE, PGPASSWORD or ~/.pgpass: others can read command lines."
     )
+
+
+def declare_batch(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `asides batch`."""
+    parser.add_argument(
+        "action",
+        choices=("run", "status", "resume", "cancel"),
+        help="run FILE: ask every question of a file; status [OUTPUT]: say how far a batch is; resume OUTPUT: go on "
+        "with what has no answer; cancel OUTPUT: stop it, whoever runs it",
+    )
+    parser.add_argument(
+        "path",
+        nargs="?",
+        metavar="FILE",
+        help='run: the questions, one JSON text or object such as {"prompt": …} a line, or a batch file of OpenAI or '
+        "Anthropic; `-` reads standard input; otherwise: the output of the batch",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="where the answers go, one JSON object a line, in the order of the rows"
+    )
+    many = parser.add_argument_group("batch")
+    many.add_argument(
+        "--via",
+        choices=("live", "vendor", "ray"),
+        default="live",
+        help="live: one request after the other, some at once (default); vendor: the provider's own batches; ray: a "
+        "Ray cluster",
+    )
+    many.add_argument("--concurrency", type=int, metavar="N", help="how many are asked at once (default: 16)")
+    many.add_argument("--rpm", type=float, metavar="N", help="at most so many requests a minute")
+    many.add_argument("--tpm", type=float, metavar="N", help="at most so many tokens a minute, input and output")
+    many.add_argument(
+        "--max-cost", metavar="DOLLARS", help="stop before the batch costs more; needs known prices and --max-tokens"
+    )
+    many.add_argument(
+        "--replace", action="store_true", help="run: ask all again if the model or the options are not those of before"
+    )
+    many.add_argument("--dry-run", action="store_true", help="run: check every row and estimate the cost, send nothing")
+    many.add_argument(
+        "--ledger",
+        metavar="PLACE",
+        help="what is answered: a SQLite file (default: beside the output), or postgresql://user@host/name for several "
+        "machines",
+    )
+    many.add_argument("--name", metavar="NAME", help="the name of the batch in a ledger that several machines share")
+    parser.add_argument("--json", action="store_true", help="print one JSON object (run, status, resume, cancel)")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no warnings and no live status line")
+    add_call(parser)
 
 
 def parse_port(text: str) -> int:

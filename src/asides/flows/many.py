@@ -44,7 +44,7 @@ class Progress(msgspec.Struct, frozen=True):
 OnProgress: TypeAlias = Callable[[Progress], object]
 
 
-class Batch:
+class OpenQuestions:
     """The state of one batch: counts, and the error that ends it. A driver takes the questions and runs them."""
 
     __slots__ = ("_concurrency", "_done", "_failed", "_is_exhausted", "_on_progress", "_problem", "_taken", "_total")

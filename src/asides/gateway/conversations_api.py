@@ -15,6 +15,7 @@ from aiohttp import web
 from asides import __version__
 from asides.conversations.async_ import AsyncConversation
 from asides.conversations.store.conversation_names import make_name
+from asides.gateway.access.turn_meter import TurnMeter
 from asides.gateway.page_messages import read_note, show_message
 from asides.gateway.page_models import (
     ALL_EFFORTS,
@@ -32,6 +33,7 @@ from asides.gateway.page_requests import (
     add_paths,
     answer_json,
     check_query,
+    find_identity,
     find_tenant,
     read_id,
     read_json,
@@ -44,6 +46,7 @@ from asides.gateway.page_turn import PageStream, PageTurn
 from asides.gateway.requests_api import captures_bodies
 from asides.gateway.service import BUSY, Service
 from asides.gateway.watched_turn import ServiceClient, WatchedTurn
+from asides.relay.allowed_models import AllowedModels
 from asides.relay.routes import find_route
 
 PREFIX = "/ui/api"
@@ -131,18 +134,19 @@ class ConversationsApi:
             {
                 "version": __version__,
                 "workers": settings.workers,
-                "needs_key": bool(settings.keys),
+                "needs_key": self._service.authenticator.needs_key,
                 "store": self.store.kind,
-                "default_model": await asyncio.to_thread(find_default_model, self._service.builder),
+                "default_model": await self._find_default(request),
                 "efforts": ALL_EFFORTS,
                 "keeps_thinking": self._service.builder.settings.keep_thinking,
                 "inspector": {"captures_bodies": captures_bodies(request, self._find_tenant(request))},
             }
         )
 
-    async def list_models(self, _: web.Request) -> web.StreamResponse:
+    async def list_models(self, request: web.Request) -> web.StreamResponse:
         """The models that the page can offer."""
-        return answer_json({"models": await asyncio.to_thread(list_models, self._service.builder)})
+        allowed = self._find_allowed(request)
+        return answer_json({"models": await asyncio.to_thread(list_models, self._service.builder, allowed)})
 
     # --- conversations ------------------------------------------------------------------------------------------------
 
@@ -162,7 +166,7 @@ class ConversationsApi:
         """A new conversation."""
         body = await self._read(request, NewConversation)
         check_thinking(body.thinking)
-        name = body.model or await asyncio.to_thread(find_default_model, self._service.builder)
+        name = body.model or await self._find_default(request)
         settings = PageSettings(_clean_title(body.title), name, self._find_target(name), body.thinking)
         made = await asyncio.to_thread(self.store.create, self._find_tenant(request), settings)
         return answer_json(_show(made), 201)
@@ -241,11 +245,15 @@ class ConversationsApi:
         found = await self._find(request)
         thinking = found.thinking if thinking is None else thinking
         name, is_owner = model or found.model, not service.authenticator.needs_key
-        chosen = await asyncio.to_thread(lambda: choose_model(name, thinking, service.builder, may_name_files=is_owner))
+        identity, allowed = find_identity(request, service.authenticator), self._find_allowed(request)
+        chosen = await asyncio.to_thread(
+            lambda: choose_model(name, thinking, service.builder, may_name_files=is_owner, allowed=allowed)
+        )
         if service.is_busy:
             raise PageError(BUSY, "too_many", 503)
-        watched = WatchedTurn(request, service, self._find_tenant(request))
-        turn = PageTurn(self.store, found, chosen, watched, service.builder.visibility)
+        key, meter = identity.key, TurnMeter(service.meters, identity.key)
+        watched = WatchedTurn(request, service, identity.tenant, "" if key is None else key.id)
+        turn = PageTurn(self.store, found, chosen, watched, service.builder.visibility, meter)
         service.open_requests += 1
         try:
             stream = await turn.open(text)
@@ -275,6 +283,14 @@ class ConversationsApi:
             await asyncio.to_thread(lambda: self.store.change(tenant, found.id, **changes))
 
     # --- what they share ----------------------------------------------------------------------------------------------
+
+    def _find_allowed(self, request: web.Request) -> AllowedModels | None:
+        """The models that whoever asks may use; None: all."""
+        key = find_identity(request, self._service.authenticator).key
+        return None if key is None or not key.limits.models else AllowedModels(key.limits.models)
+
+    async def _find_default(self, request: web.Request) -> str | None:
+        return await asyncio.to_thread(find_default_model, self._service.builder, self._find_allowed(request))
 
     def _find_tenant(self, request: web.Request) -> str:
         return find_tenant(request, self._service.authenticator)

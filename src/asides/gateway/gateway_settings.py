@@ -46,6 +46,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     """The URL of the PostgreSQL database that instances share; None: files in the folder."""
     redis: str | None = None
     """The URL of the Redis server that instances share; None: each process counts for itself."""
+    summary_days: int = 30
+    """How long the figures of each request are kept in the database, without content; 0: not at all."""
     state_mode: StateMode = "store"
     """Where reasoning state is kept. Without a folder, "store" is "memory"."""
     thinking_field: ThinkingField = "reasoning_content"
@@ -111,6 +113,7 @@ def build_settings(
         max_body=int(table.max_body_mb * MEGABYTE),
         max_requests=table.max_requests,
         key_grace_seconds=table.key_grace_seconds,
+        summary_days=table.summary_days,
         telemetry=table.telemetry,
         telemetry_content=table.telemetry_content,
         trace_hosts=table.trace_hosts,

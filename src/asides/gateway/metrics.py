@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,12 +28,14 @@ from prometheus_client import (
 
 from asides import __version__
 from asides.dialects import DIALECTS
+from asides.gateway.first_events import FirstEvents
+from asides.gateway.request_summaries import RequestSummaries
 from asides.gateway.service import Service
 from asides.gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
 from asides.providers.find import list_providers
+from asides.relay.error_response import RelayRefusal
 from asides.relay.observer import RelayObserver
 from asides.relay.state.restore_state import STORE_FAILED
-from asides.values.events import Event, TextDelta, ThinkingDelta, ToolCallDelta
 from asides.values.notices import Notice
 from asides.values.usage import Usage
 
@@ -48,6 +49,8 @@ OTHER = "other"
 _HEAL_CODES = frozenset({"request_repaired", "thoughts_rejected", "thinking_paused"})
 _CODE = re.compile(r"[a-z][a-z0-9_]{1,48}")
 _MOST_CODES = 300
+_LIMITS = {"rate_limit_exceeded": "rate", "insufficient_quota": "budget", "budget_unavailable": "outage"}
+"""The refusals by limits of a key. `outage`: its budget could not be reserved."""
 _TOKENS = ("input", "output", "thinking", "cached")
 # Replies take from milliseconds, out of a cache, to minutes of thinking.
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
@@ -101,6 +104,18 @@ class Metrics(RequestWatcher):
         self._heals = Counter("asides_heals", "Requests that were repaired and sent again.", registry=registry)
         self._notices = Counter("asides_notices", "Notices by their codes.", ["code"], registry=registry)
         self._store_failures = Counter("asides_store_failures", "Failures of the store of state.", registry=registry)
+        self._redis_failures = Counter(
+            "asides_redis_failures", "Checks of limits that Redis did not answer.", registry=registry
+        )
+        self._limited = Counter(
+            "asides_limited_requests", "Requests that the limits of their keys refused.", ["limit"], registry=registry
+        )
+        self._keys = Gauge(
+            "asides_keys", "Valid keys of the database that are known.", registry=registry, multiprocess_mode="max"
+        )
+        self._summaries = Counter(
+            "asides_summaries", "Rows of requests, by what became of them.", ["result"], registry=registry
+        )
         self._reloads = Counter("asides_reloads", "Reloads of the settings.", ["result"], registry=registry)
         self._under_way = _make_gauge("asides_requests_under_way", "Requests that have not ended.", registry)
         self._streams = _make_gauge("asides_open_streams", "Replies that have begun and not ended.", registry)
@@ -116,6 +131,12 @@ class Metrics(RequestWatcher):
         build.labels(__version__).set(1)
         for result in ("done", "failed"):
             self._reloads.labels(result)
+        for result in ("written", "dropped"):
+            self._summaries.labels(result)
+        for limit in _LIMITS.values():
+            self._limited.labels(limit)
+        if service.redis is not None:
+            service.redis.on_failure = self._redis_failures.inc
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
@@ -155,10 +176,17 @@ class Metrics(RequestWatcher):
                 self._find(self._retries, provider).inc(outcome.attempts - 1)
         if outcome.notices:
             self._count_notices(outcome.notices)
+        if isinstance(outcome.error, RelayRefusal) and (limit := _LIMITS.get(outcome.error.code or "")):
+            self._find(self._limited, limit).inc()
 
     def count_reload(self, succeeded: bool) -> None:
         """The settings were reloaded, or could not be."""
         self._reloads.labels("done" if succeeded else "failed").inc()
+
+    def count_summaries(self, summaries: RequestSummaries) -> None:
+        """Count the rows of requests."""
+        summaries.on_written = self._summaries.labels("written").inc
+        summaries.on_dropped = self._summaries.labels("dropped").inc
 
     def count_stream(self) -> None:
         """A reply has begun."""
@@ -204,6 +232,7 @@ class Metrics(RequestWatcher):
 
     def write(self) -> bytes:
         """All figures, of all processes."""
+        self._keys.set(len(self._service.keys))
         if os.environ.get(FOLDER_VARIABLE):
             everyone = CollectorRegistry()
             multiprocess.MultiProcessCollector(everyone)  # type: ignore[no-untyped-call]
@@ -211,31 +240,17 @@ class Metrics(RequestWatcher):
         return generate_latest(self._registry)
 
 
-class _Seen(RelayObserver):
-    """When the first of each kind of event came."""
+class _Seen(FirstEvents):
+    """Counts the reply when it begins."""
 
-    __slots__ = ("_metrics", "_started", "times")
+    __slots__ = ("_metrics",)
 
     def __init__(self, started: float, metrics: Metrics) -> None:
-        self._started = started
+        super().__init__(started)
         self._metrics = metrics
-        self.times: dict[str, float] = {}
 
-    def see_events(self, events: Sequence[Event]) -> None:
-        """Note the times of the first event, the first thinking and the first of the answer."""
-        times = self.times
-        if "first_answer" in times or not events:
-            return
-        seconds = time.monotonic() - self._started
-        if not times:
-            times["first_event"] = seconds
-            self._metrics.count_stream()
-        for event in events:
-            if isinstance(event, ThinkingDelta):
-                times.setdefault("first_thought", seconds)
-            elif isinstance(event, (TextDelta, ToolCallDelta)):
-                times["first_answer"] = seconds
-                return
+    def begin_reply(self) -> None:
+        self._metrics.count_stream()
 
 
 def _make_gauge(name: str, words: str, registry: CollectorRegistry) -> Gauge:

@@ -13,6 +13,7 @@ from asides.flows.build_call import CallBuilder
 from asides.options import Options, merge_options
 from asides.providers.find import find_row
 from asides.providers.provider import ModelRule
+from asides.relay.allowed_models import AllowedModels
 from asides.relay.known_models import list_known_models
 from asides.relay.routes import find_route, refuse_file
 from asides.values.errors import AsidesError, ConfigError, UnknownModel
@@ -34,6 +35,8 @@ class ChosenModel(NamedTuple):
     targets: tuple[str, ...]
     """The models to ask, in order."""
     options: Options
+    is_exact: bool = False
+    """Whether no other model is asked, though the settings name some after these."""
 
     @property
     def target(self) -> str:
@@ -43,33 +46,48 @@ class ChosenModel(NamedTuple):
     @property
     def asked(self) -> str | list[str]:
         """The model, or several, as a question takes them."""
-        return self.targets[0] if len(self.targets) == 1 else list(self.targets)
+        return self.targets[0] if len(self.targets) == 1 and not self.is_exact else list(self.targets)
 
 
 def choose_model(
-    name: str | None, thinking: str | int | None, builder: CallBuilder, *, may_name_files: bool = True
+    name: str | None,
+    thinking: str | int | None,
+    builder: CallBuilder,
+    *,
+    may_name_files: bool = True,
+    allowed: AllowedModels | None = None,
 ) -> ChosenModel:
     """Find what to ask, and check that it can be asked: its key is there, and the amount of thinking is one. Raises an
     AsidesError before anything is sent or saved. `may_name_files`: whether the name may be that of a file here.
+    `allowed`: the models that whoever asks may use; None: all.
     """
-    name = name or find_default_model(builder)
+    name = name or find_default_model(builder, allowed)
     if name is None:
         raise UnknownModel(
             "no model is named, and there is none to begin with. To do: name one as provider:model, or run "
             "`asides config set model PROVIDER:MODEL`."
         )
     check_thinking(thinking)
-    return _choose(name, thinking, builder, may_name_files=may_name_files)
+    return _choose(name, thinking, builder, may_name_files=may_name_files, allowed=allowed)
 
 
-def _choose(name: str, thinking: str | int | None, builder: CallBuilder, *, may_name_files: bool = True) -> ChosenModel:
+def _choose(
+    name: str,
+    thinking: str | int | None,
+    builder: CallBuilder,
+    *,
+    may_name_files: bool = True,
+    allowed: AllowedModels | None = None,
+) -> ChosenModel:
     route = find_route(name, builder, "", "")
+    targets = route.targets if allowed is None else allowed.keep_targets(name, route.targets, builder)
     if not (may_name_files or route.renames):
         refuse_file(route.targets, builder)
     options = merge_options(_OPTIONS, route.options)
     if thinking is not None:
         options = merge_options(options, Options(thinking=thinking))
-    chosen = ChosenModel(name, route.targets, options)
+    is_exact = allowed is not None and not allowed.allows(name)
+    chosen = ChosenModel(name, targets, options, is_exact)
     builder.build(chosen.asked, "?", options, stream=True)
     return chosen
 
@@ -80,17 +98,20 @@ def check_thinking(thinking: str | int | None) -> None:
         read_thinking(thinking)
 
 
-def find_default_model(builder: CallBuilder) -> str | None:
-    """The model of the settings, else the first known one that can be asked; None if there is none."""
-    if builder.settings.model is not None:
-        return builder.settings.model
-    return next((model.id for model in list_known_models(builder) if _can_ask(model.id, builder)), None)
+def find_default_model(builder: CallBuilder, allowed: AllowedModels | None = None) -> str | None:
+    """The model of the settings, else the first known one that can be asked; None if there is none. `allowed`: the
+    models that whoever asks may use; None: all.
+    """
+    default = builder.settings.model
+    if default is not None and (allowed is None or allowed.can_ask(default, builder)):
+        return default
+    return next((model.id for model in list_known_models(builder) if _can_ask(model.id, builder, allowed)), None)
 
 
-def _can_ask(name: str, builder: CallBuilder) -> bool:
+def _can_ask(name: str, builder: CallBuilder, allowed: AllowedModels | None) -> bool:
     """Whether a model can be asked: its key is there. Nothing is sent."""
     try:
-        _choose(name, None, builder)
+        _choose(name, None, builder, allowed=allowed)
     except AsidesError:
         return False
     return True
@@ -113,11 +134,15 @@ class PageModel(msgspec.Struct, frozen=True):
     """The amounts of thinking that can be asked for, the lowest first; "off" where thinking can be turned off."""
 
 
-def list_models(builder: CallBuilder) -> tuple[PageModel, ...]:
-    """The models that the page offers: the default of the settings, and all that are known without asking anybody."""
+def list_models(builder: CallBuilder, allowed: AllowedModels | None = None) -> tuple[PageModel, ...]:
+    """The models that the page offers: the default of the settings, and all that are known without asking anybody.
+    `allowed`: the models that whoever asks may use; None: all.
+    """
     names = [model.id for model in list_known_models(builder)]
     if builder.settings.model is not None:
         names.insert(0, builder.settings.model)
+    if allowed is not None:
+        names = [name for name in names if allowed.can_ask(name, builder)]
     described = (show_model(name, builder) for name in list(dict.fromkeys(names))[:MOST_MODELS])
     return tuple(model for model in described if model is not None)
 

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from asides.conversations.store import StoreConflict
 from asides.database import StoreError
-from asides.gateway.authenticate import SAFE_HEADERS, Authenticator, Refusal
+from asides.gateway.authenticate import SAFE_HEADERS, Authenticator, Identity, Refusal
 from asides.gateway.gateway_settings import MEGABYTE, GatewaySettings
 from asides.gateway.read_body import read_body
 from asides.relay.error_response import RelayRefusal
@@ -110,6 +110,8 @@ def find_status(problem: AsidesError) -> int:
         return 409
     if isinstance(problem, StoreError):
         return 503
+    if isinstance(problem, RelayRefusal):
+        return problem.status
     return 400 if isinstance(problem, ConfigError) else 502
 
 
@@ -134,10 +136,15 @@ async def read_json(request: web.Request, kind: type[Body], settings: GatewaySet
 
 def find_tenant(request: web.Request, authenticator: Authenticator) -> str:
     """Whose request this is. Raises PageError for nobody's, whoever has checked it before."""
+    return find_identity(request, authenticator).tenant
+
+
+def find_identity(request: web.Request, authenticator: Authenticator) -> Identity:
+    """Who asks, with the limits of the key. Raises PageError as `find_tenant` does."""
     found = authenticator.identify(request.headers, request.rel_url.raw_query_string)
     if isinstance(found, Refusal):
         raise PageError(found.message, found.code, found.status)
-    return found.tenant
+    return found
 
 
 def read_id(request: web.Request) -> str:

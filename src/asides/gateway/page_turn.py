@@ -17,6 +17,7 @@ from aiohttp import web
 
 from asides.conversations.async_ import AsyncConversation, AsyncConversationStream, run_to_end
 from asides.database import StoreError
+from asides.gateway.access.turn_meter import TurnMeter
 from asides.gateway.gateway_settings import GatewaySettings
 from asides.gateway.page_events import PING, EventWriter, write_event
 from asides.gateway.page_messages import Note, make_note, show_message
@@ -54,7 +55,10 @@ class PageTurn:
         chosen: ChosenModel,
         watched: WatchedTurn,
         visibility: Visibility,
+        meter: TurnMeter | None = None,
     ) -> None:
+        """`meter`: counts what the turn uses of the limits of its key."""
+        self._meter = meter
         self._store = store
         self._about = conversation
         self._chosen = chosen
@@ -119,7 +123,7 @@ class PageTurn:
         while True:
             await asyncio.sleep(HOLD_SECONDS / 3)
             with suppress(AsidesError):
-                await asyncio.to_thread(self._hold)
+                await run_to_end(self._hold)
 
     # --- the reply ----------------------------------------------------------------------------------------------------
 
@@ -137,6 +141,8 @@ class PageTurn:
             }
             self._watched.begin()
             await write(write_event("started", started))
+            if self._meter is not None:
+                await self._meter.reserve(self._watched.client.call, lambda: stream.partial)
             async for batch in stream.batches():
                 self._watched.see_events(batch)
                 if written := writer.write(batch):
@@ -150,6 +156,8 @@ class PageTurn:
             report_fault(problem)
             error, stopped = ProtocolError(_FAULT), "error"
         last = await self._end(stream, stopped, error)
+        # Whoever sees the last event may ask again at once, also another instance.
+        await self._release()
         await write(writer.finish() + last)
 
     async def _end(self, stream: AsyncConversationStream[Any], stopped: str | None, error: AsidesError | None) -> bytes:
@@ -160,6 +168,8 @@ class PageTurn:
         except AsidesError as problem:
             error, stopped = error or problem, "error"
         reply = stream.partial
+        if self._meter is not None:
+            await self._meter.settle(reply, has_failed=error is not None, is_cut=stopped is not None)
         self._watched.end("failed" if error else "left" if stopped else "done", reply, error)
         try:
             return await run_to_end(lambda: self._record(reply, stopped, error))
@@ -225,8 +235,15 @@ class PageTurn:
 
     async def close(self) -> None:
         """Release the conversation, for the next turn."""
+        if self._meter is not None:
+            self._meter.leave()
+        await self._release()
+
+    async def _release(self) -> None:
         if self._keeper is not None:
+            # It must not hold it again afterwards.
             self._keeper.cancel()
+            await asyncio.wait([self._keeper])
         if self._held:
             self._held = False
             with suppress(AsidesError):

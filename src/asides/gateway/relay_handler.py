@@ -15,6 +15,7 @@ from contextlib import suppress
 
 from aiohttp import web
 
+from asides.gateway.access.key_meter import make_limits
 from asides.gateway.authenticate import (
     SAFE_HEADERS,
     Identity,
@@ -78,12 +79,14 @@ async def handle_relayed(request: web.Request, service: Service) -> web.StreamRe
             try:
                 # Whoever needs no key sends no body that would be kept.
                 body = b"" if is_open else await read_body(request, service.settings)
-                relayed = RelayRequest("", method, path, query, headers, body, identity.tenant, name)
+                limits = make_limits(identity.key)
+                relayed = RelayRequest("", method, path, query, headers, body, identity.tenant, name, limits)
             except RelayRefusal as problem:
                 refusal = problem
         dialect = find_dialect_of(method, path, query, headers)
         client, address = read_client(headers), request.remote or ""
-        info = RequestInfo(name, method, path, dialect, client, identity.tenant, started, at, relayed, address)
+        key_id = "" if identity.key is None else identity.key.id
+        info = RequestInfo(name, method, path, dialect, client, identity.tenant, started, at, relayed, address, key_id)
         answer = _Answer(request, service, info, identity)
         if relayed is None or refusal is not None:
             return await answer.refuse(refusal or RelayRefusal(_FAULT, status=500))
@@ -144,7 +147,7 @@ class _Answer:
         try:
             observer = begin_watching(service.watchers, self._info) if service.watchers else None
             self._exchange = service.relay.begin(relayed, observer)
-            self._stream = stream = service.carry_out(self._exchange)
+            self._stream = stream = service.carry_out(self._exchange, self._identity.key)
             self._touched = self._loop.time()
             self._watch_silence(service.settings.ping_seconds)
             start = await stream.start()

@@ -25,6 +25,7 @@ from asides.gateway.health import DRAINING
 from asides.gateway.listen import close_sockets, name_address, open_sockets
 from asides.gateway.metrics import Metrics, add_metrics, remove_folder
 from asides.gateway.reload_settings import LoadedSettings, Reloader, SettingsSource
+from asides.gateway.request_summaries import open_summaries
 from asides.gateway.service import Service
 from asides.gateway.watcher import list_span_watchers
 from asides.gateway.web_app import make_app, make_runner
@@ -89,6 +90,8 @@ class _Process:
         service = Service(self._loaded.gateway, self._loaded.calls)
         metrics = Metrics(service)
         service.watchers += [metrics, *([AccessLog()] if service.settings.log != "off" else [])]
+        summaries = open_summaries(service)
+        metrics.count_summaries(summaries)
         telemetry = start_gateway_telemetry(service.settings)
         service.watchers += list_span_watchers()
         app = make_app(service)
@@ -97,6 +100,7 @@ class _Process:
         await runner.setup()
         reloader = None if self._source is None else Reloader(service, self._source, count=metrics.count_reload)
         reloading = None if reloader is None else asyncio.create_task(reloader.run())
+        summaries.start()
         try:
             self._listen_to_signals(reloader)
             for each in self._sockets:
@@ -111,6 +115,7 @@ class _Process:
         finally:
             if reloading is not None:
                 reloading.cancel()
+            await summaries.close()
             await runner.cleanup()
             if telemetry is not None:
                 await asyncio.to_thread(telemetry.close)

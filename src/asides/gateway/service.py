@@ -6,11 +6,15 @@ Not here: HTTP (web_app, relay_handler), and processes (run_gateway).
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import msgspec
 
+from asides.database import Database
 from asides.flows.build_call import CallBuilder
+from asides.gateway.access import KeyRecord
 from asides.gateway.access.key_cache import KeyCache
+from asides.gateway.access.key_meter import Meters
 from asides.gateway.access.rate_windows import open_windows
 from asides.gateway.access.redis_link import RedisLink
 from asides.gateway.access.revocations import listen
@@ -19,11 +23,12 @@ from asides.gateway.gateway_database import open_database, prepare_database
 from asides.gateway.gateway_settings import GatewaySettings, check_address
 from asides.gateway.watcher import RequestWatcher
 from asides.options import Options
+from asides.relay.metered_use import load_prices
 from asides.relay.observer import RelayObserver
 from asides.relay.relay import Relay, RelayExchange
 from asides.relay.relay_config import RelayConfig
 from asides.relay.relay_request import RelayRequest
-from asides.relay.vault.open_vault import OpenedVault, find_keys, open_vault
+from asides.relay.vault.open_vault import OpenedVault, find_keys, open_shared_vault, open_vault
 from asides.settings import Settings, load_settings
 from asides.transports.aiohttp import AiohttpTransport
 from asides.transports.protocols import AsyncTransport
@@ -59,13 +64,17 @@ class Service:
         self.redis = None if settings.redis is None else RedisLink(settings.redis)
         self.windows = open_windows(self.redis)
         """The requests and tokens of keys over the last minute."""
+        self.meters = Meters(self.database, self.windows, on_revoked=self.keys.on_revoked)
+        """What requests of keys with limits use."""
         self.authenticator = Authenticator(settings, self.keys)
         self.open_requests = 0
         """The requests under way."""
         self._options = options or Options()
         self.transport: AsyncTransport = AiohttpTransport() if transport is None else transport
         self._tasks: list[asyncio.Task[None]] = []
-        self.vault = _open_vault(settings)
+        self.vault = _open_vault(settings, self.database)
+        self.degraded_checks: list[Callable[[], str | None]] = []
+        """What else may not work now: each gives its name, such as "redis", or None while it works."""
         self.watchers: list[RequestWatcher] = []
         """Who is told of requests. Add them before the first request."""
         self.use(call_settings)
@@ -95,13 +104,17 @@ class Service:
         """Whether it takes no more requests now."""
         return self.open_requests >= self.settings.max_requests
 
+    def list_degraded(self) -> list[str]:
+        """The names of what does not work now, but for the store."""
+        return [name for check in self.degraded_checks if (name := check()) is not None]
+
     def begin(self, request: RelayRequest, observer: RelayObserver | None = None) -> AsyncRelayStream:
         """Begin a relayed request. Nothing is sent yet."""
         return self.carry_out(self.relay.begin(request, observer))
 
-    def carry_out(self, exchange: RelayExchange) -> AsyncRelayStream:
-        """The response to a request that has begun."""
-        return AsyncRelayStream(exchange, self.transport, self.vault.store)
+    def carry_out(self, exchange: RelayExchange, key: KeyRecord | None = None) -> AsyncRelayStream:
+        """The response to a request that has begun. `key`: with which it was sent, if that has limits."""
+        return AsyncRelayStream(exchange, self.transport, self.vault.store, self.meters.open(key))
 
     def _show_thinking(self, call_settings: Settings | None) -> Settings:
         """Settings that show thinking to whoever started this gateway: nobody else can reach one without keys."""
@@ -121,7 +134,10 @@ class Service:
             preparing = await prepare_database(self.settings.store)
             self._tasks += [] if preparing is None else [preparing]
             await self.keys.refresh()
-        self._tasks.append(asyncio.create_task(self.keys.run()))
+        self._tasks += [asyncio.create_task(self.keys.run()), asyncio.create_task(self.meters.run())]
+        if self.keys.has_keys:
+            # The first price loads a table, which takes a moment.
+            self._tasks.append(asyncio.create_task(asyncio.to_thread(load_prices)))
         has_others = self.settings.store is not None or self.settings.workers > 1
         listening = listen(self.redis, self.keys.on_revoked, has_others=has_others)
         self._tasks += [] if listening is None else [listening]
@@ -130,15 +146,19 @@ class Service:
         """Close the connections to providers, and the stores."""
         for task in self._tasks:
             task.cancel()
+        await self.meters.close()
         await self.windows.close()
         await self.keys.close()
         await self.transport.close()
-        self.vault.close()
+        await self.vault.close_async()
         await self.database.close_async()
 
 
-def _open_vault(settings: GatewaySettings) -> OpenedVault:
+def _open_vault(settings: GatewaySettings, database: Database) -> OpenedVault:
     mode = settings.state_mode
+    if settings.store is not None and mode != "memory":
+        shared = open_shared_vault(database, owns=False)
+        return shared if mode == "store" else open_vault(mode, key=shared.keys)
     if settings.folder is None:
         return open_vault("memory" if mode == "store" else mode)
     path = settings.folder / VAULT_FILE

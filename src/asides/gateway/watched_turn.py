@@ -39,7 +39,7 @@ _Arguments = ParamSpec("_Arguments")
 class WatchedTurn:
     """One turn, as the gateway's watchers are told of it. It belongs to the event loop."""
 
-    def __init__(self, request: web.Request, service: Service, tenant: str) -> None:
+    def __init__(self, request: web.Request, service: Service, tenant: str, key_id: str = "") -> None:
         self._service = service
         address = request.remote or ""
         self._info = RequestInfo(
@@ -52,6 +52,7 @@ class WatchedTurn:
             time.monotonic(),
             time.time(),
             address=address,
+            key_id=key_id,
         )
         self._observer: RelayObserver | None = None
         self._has_begun = False

@@ -43,6 +43,8 @@ class RequestInfo(msgspec.Struct, frozen=True):
     """The request itself, with its headers and its body; None if it was refused before its body was read."""
     address: str = ""
     """The IP address that it came from."""
+    key_id: str = ""
+    """The id of its key in the database; "" for a key of the settings, or none."""
 
     def __repr__(self) -> str:
         return f"RequestInfo({self.id}, {self.method}, {self.dialect})"

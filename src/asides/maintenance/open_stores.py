@@ -164,12 +164,20 @@ class CreatedFile(SqliteDatabase):
         self._create = create
         super().__init__(path, lambda *_: True, lambda _: None, patience=_PATIENCE)
 
-    def run(self, work: Callable[[], Queries[_Result]], *, writes: bool = True, durable: bool = True) -> _Result:
+    def run(
+        self,
+        work: Callable[[], Queries[_Result]],
+        *,
+        writes: bool = True,
+        durable: bool = True,
+        repeatable: bool = False,
+        patience: float | None = None,
+    ) -> _Result:
         """Run work as one transaction."""
         if not self._is_created:
             self._create()
             self._is_created = True
-        return super().run(work, writes=writes, durable=durable)
+        return super().run(work, writes=writes, durable=durable, repeatable=repeatable, patience=patience)
 
 
 class ReadOnlyFile:
@@ -177,12 +185,21 @@ class ReadOnlyFile:
     thread."""
 
     is_shared = False
+    problem = None
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._connection: sqlite3.Connection | None = None
 
-    def run(self, work: Callable[[], Queries[_Result]], *, writes: bool = False, durable: bool = True) -> _Result:  # noqa: ARG002
+    def run(
+        self,
+        work: Callable[[], Queries[_Result]],
+        *,
+        writes: bool = False,  # noqa: ARG002
+        durable: bool = True,  # noqa: ARG002
+        repeatable: bool = False,  # noqa: ARG002
+        patience: float | None = None,  # noqa: ARG002
+    ) -> _Result:
         """Run work, which may only read."""
         import sqlite3
 
@@ -206,10 +223,16 @@ class ReadOnlyFile:
             ) from None
 
     async def run_async(
-        self, work: Callable[[], Queries[_Result]], *, writes: bool = False, durable: bool = True
+        self,
+        work: Callable[[], Queries[_Result]],
+        *,
+        writes: bool = False,
+        durable: bool = True,
+        repeatable: bool = False,
+        patience: float | None = None,
     ) -> _Result:
         """The same; it blocks."""
-        return self.run(work, writes=writes, durable=durable)
+        return self.run(work, writes=writes, durable=durable, repeatable=repeatable, patience=patience)
 
     def close(self) -> None:
         """Close the file."""

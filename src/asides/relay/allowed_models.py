@@ -64,6 +64,15 @@ class AllowedModels:
         notice = Notice("model_not_allowed", detail, "model", asked, kept[0].model)
         return msgspec.structs.replace(kept[0], fallbacks=tuple(kept[1:]), notices=(*kept[0].notices, notice))
 
+    def keep_targets(self, asked: str, targets: tuple[str, ...], builder: CallBuilder) -> tuple[str, ...]:
+        """Those of the targets of a name that may be asked. Raises RelayRefusal if none may."""
+        if self.allows(asked):
+            return targets
+        kept = tuple(target for target in targets if self.allows(_complete(target, builder)))
+        if not kept:
+            raise refuse_model(asked)
+        return kept
+
     def check_fallbacks(self, names: Iterable[str], builder: CallBuilder) -> None:
         """Raise RelayRefusal for a model that a request names beside the first one, if it may not be asked."""
         for name in names:

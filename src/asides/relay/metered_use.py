@@ -77,6 +77,10 @@ class MeteredUse:
             raise problem
         self._is_reserved = True
 
+    def price_as(self, call: Call | None) -> None:
+        """Settle at the price of this call, which answered in place of the one that was reserved; None: as before."""
+        self._call = call or self._call
+
     def count_request(self) -> Flow[None]:
         """Count a request that costs nothing, such as a count of tokens."""
         problem = yield ReserveUse("", 0, Decimal(), Use)
@@ -84,13 +88,13 @@ class MeteredUse:
             raise problem
         yield SettleUse(Use())
 
-    def settle(self, reply: Reply | None, *, has_failed: bool = False) -> Flow[None]:
+    def settle(self, reply: Reply | None, *, has_failed: bool = False, is_cut: bool = False) -> Flow[None]:
         """Replace what is reserved with what a reply used; a reply that failed before anything came used nothing. A
-        second call does nothing.
+        second call does nothing. `is_cut`: the reply is not whole, so that what it reports is not all.
         """
         if self._is_reserved:
             self._is_reserved = False
-            used = self._measure(reply, has_failed=has_failed)
+            used = self._measure(reply, has_failed=has_failed, is_cut=is_cut)
             if used.is_estimate and used.cost:
                 _log.info("%s reported no usage: what it cost is an estimate", self._call and self._call.model)
             yield SettleUse(used)
@@ -176,6 +180,11 @@ def find_most(target: Target, sent: int, received: int) -> Decimal | None:
     usages = (Usage(sent, received), Usage(sent, received, cache_written=sent))
     costs = [cost.amount for usage in usages if (cost := find_cost(usage, names, prices)) is not None]
     return max(costs, default=None)
+
+
+def load_prices() -> None:
+    """Load the table of prices, so that no request waits for it."""
+    find_cost(Usage(1, 1), ("gpt-4o",), "openai")
 
 
 def refuse_unpriced(model: str) -> RelayRefusal:

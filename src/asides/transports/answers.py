@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Self, TypeAlias
 
-from asides.flows.many import Answer, Batch, BuildCall
+from asides.flows.many import Answer, BuildCall, OpenQuestions
 from asides.transports.async_ import AsyncStream
 from asides.transports.protocols import AsyncTransport, Transport
 from asides.transports.sync import Stream
@@ -34,7 +34,7 @@ class Answers:
     questions under way have ended.
     """
 
-    def __init__(self, calls: Iterable[BuildCall], transport: Transport, batch: Batch) -> None:
+    def __init__(self, calls: Iterable[BuildCall], transport: Transport, batch: OpenQuestions) -> None:
         self._ended: _Ended = queue.SimpleQueue()
         self._batch = batch
         self._pairs = _answer(iter(calls), transport, batch, self._ended)
@@ -62,7 +62,7 @@ class Answers:
 
 
 def _answer(
-    calls: Iterator[BuildCall], transport: Transport, batch: Batch, ended: _Ended
+    calls: Iterator[BuildCall], transport: Transport, batch: OpenQuestions, ended: _Ended
 ) -> Generator[tuple[int, Answer], None, None]:
     running: dict[int, Stream | None] = {}
     process = os.getpid()
@@ -137,7 +137,7 @@ class AsyncAnswers:
         self,
         calls: Iterable[BuildCall] | AsyncIterable[BuildCall],
         transport: AsyncTransport,
-        batch: Batch,
+        batch: OpenQuestions,
         *,
         ends_transport: bool = False,
     ) -> None:
@@ -168,7 +168,7 @@ class AsyncAnswers:
 async def _answer_async(
     calls: Iterable[BuildCall] | AsyncIterable[BuildCall],
     transport: AsyncTransport,
-    batch: Batch,
+    batch: OpenQuestions,
     closed: asyncio.Event,
     ends_transport: bool,
 ) -> AsyncGenerator[tuple[int, Answer], None]:

@@ -106,6 +106,18 @@ class RecordStore(Protocol):
         """Release files and connections."""
         ...
 
+    async def read_async(self, tenant: str, keys: Sequence[str]) -> Sequence[StoredRecord]:
+        """The same as `read`, in an event loop, which goes on meanwhile."""
+        ...
+
+    async def write_async(self, tenant: str, record: StoredRecord) -> None:
+        """The same as `write`, in an event loop. Whoever stops to wait does not stop it."""
+        ...
+
+    async def delete_async(self, tenant: str, keys: Sequence[str]) -> int:
+        """The same as `delete`, in an event loop."""
+        ...
+
 
 class UseMeter(Protocol):
     """Counts what one relayed request uses, for whoever limits its caller. It belongs to the request's event loop."""

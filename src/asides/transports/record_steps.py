@@ -5,10 +5,10 @@ Not here: the stores (relay/vault).
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import Any
 
+from asides.database import StoreUnavailable
 from asides.flows.steps import DeleteRecords, ReadRecords, RecordStep
 from asides.transports.protocols import RecordStore
 
@@ -18,9 +18,8 @@ _log = logging.getLogger("asides")
 
 def carry_out(step: RecordStep, store: RecordStore | None) -> Any:
     """The result of a step: None, or False for a write, if there is no store or it failed."""
-    failed = None if isinstance(step, (ReadRecords, DeleteRecords)) else False
     if store is None:
-        return failed
+        return _fail(step)
     try:
         if isinstance(step, ReadRecords):
             return tuple(store.read(step.tenant, step.keys))
@@ -28,13 +27,27 @@ def carry_out(step: RecordStep, store: RecordStore | None) -> Any:
             return store.delete(step.tenant, step.keys)
         store.write(step.tenant, step.record)
     except Exception as problem:  # noqa: BLE001 - whatever a store raises, the caller gets an answer
-        _log.warning("the store of the relay failed: %s", type(problem).__name__)
-        return failed
+        return _fail(step, problem)
     return True
 
 
 async def carry_out_async(step: RecordStep, store: RecordStore | None) -> Any:
-    """The same in an event loop. A store that may wait gets a thread."""
+    """The same in an event loop."""
     if store is None or store.is_instant:
         return carry_out(step, store)
-    return await asyncio.to_thread(carry_out, step, store)
+    try:
+        if isinstance(step, ReadRecords):
+            return tuple(await store.read_async(step.tenant, step.keys))
+        if isinstance(step, DeleteRecords):
+            return await store.delete_async(step.tenant, step.keys)
+        await store.write_async(step.tenant, step.record)
+    except Exception as problem:  # noqa: BLE001 - whatever a store raises, the caller gets an answer
+        return _fail(step, problem)
+    return True
+
+
+def _fail(step: RecordStep, problem: Exception | None = None) -> Any:
+    # A server that is out is told once, by whoever talks to it, and not for each request.
+    if problem is not None and not isinstance(problem, StoreUnavailable):
+        _log.warning("the store of the relay failed: %s", type(problem).__name__)
+    return None if isinstance(step, (ReadRecords, DeleteRecords)) else False

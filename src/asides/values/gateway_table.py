@@ -9,12 +9,14 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+from asides.values.mask_url import MaskedStruct
+
 LogFormat: TypeAlias = Literal["text", "json", "off"]
 _LAST_PORT = 65535
 _MOST_WORKERS = 256
 
 
-class GatewayTable(msgspec.Struct, frozen=True, kw_only=True):
+class GatewayTable(MaskedStruct, frozen=True, kw_only=True):
     """The settings of `asides serve`. Its keys are never in here: only where they are."""
 
     host: str = "127.0.0.1"
@@ -35,6 +37,8 @@ class GatewayTable(msgspec.Struct, frozen=True, kw_only=True):
     each process counts for itself."""
     key_grace_seconds: Annotated[float, msgspec.Meta(ge=0)] = 3600.0
     """How long keys of the database go on while it does not answer."""
+    summary_days: Annotated[int, msgspec.Meta(ge=0, le=36_500)] = 30
+    """How long the figures of each request are kept in the database, without content; 0: not at all."""
     page: bool = True
     """Serve the page."""
     thinking_field: Literal["reasoning_content", "reasoning", "thinking", "reasoning_details"] = "reasoning_content"

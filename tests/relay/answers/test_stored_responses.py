@@ -10,9 +10,9 @@ import pytest
 
 from asides.options import Options
 from asides.relay.state.relay_keys import RelayKeys
-from asides.relay.vault.memory_vault import MemoryVault
 from asides.testing import Stage
 from asides.testing.stage import Say
+from asides.transports.protocols import RecordStore
 from asides.values.parts import ToolCall
 from tests.loopback import ReceivedRequest, serving, whole_response
 from tests.relay.relaying import Door, load
@@ -68,10 +68,10 @@ def _response(body: bytes) -> dict[str, Any]:
     return events[-1]["response"]  # type: ignore[no-any-return]
 
 
-def test_responses_of_others_are_not_there() -> None:
+def test_responses_of_others_are_not_there(vault: RecordStore) -> None:
     body = {"model": "openai-compatible:any", "input": "?"}
     with Stage(Say(text="Hi")) as stage:
-        vault, keys = MemoryVault(), RelayKeys.generate()
+        keys = RelayKeys.generate()
         door = Door(stage, records=vault, keys=keys)
         first = door.post("/v1/responses", body, tenant="a").json
         later = {**body, "previous_response_id": first["id"]}

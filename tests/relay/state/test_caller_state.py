@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 from asides.flows.steps import StoredRecord
 from asides.relay.relay_request import RelayRequest
+from asides.relay.vault.memory_vault import MemoryVault
 from asides.testing import Stage
 from asides.testing.stage import Say
 from tests.relay.relaying import Door
 
 
-class _Broken:
-    is_instant = True
-
+class _Broken(MemoryVault):
     def read(self, tenant: str, keys: Sequence[str]) -> Sequence[StoredRecord]:
         raise OSError
 
@@ -22,8 +21,6 @@ class _Broken:
 
     def delete(self, tenant: str, keys: Sequence[str]) -> int:
         raise OSError
-
-    def close(self) -> None: ...
 
 
 def test_a_store_that_fails_costs_no_answer() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from asides.options import Options
 from asides.relay.state.relay_keys import RelayKeys
-from asides.relay.vault.memory_vault import MemoryVault
 from asides.testing import Stage
 from asides.testing.stage import Say
+from asides.transports.protocols import RecordStore
 from tests.relay.relaying import Door, Response
 from tests.relay.responses_items import read_response
 
@@ -68,8 +68,8 @@ def _without_id(response: Response) -> str:
     return message.partition("'")[0] + message.rpartition("'")[2]
 
 
-def test_the_owner_is_known_to_another_instance_and_before_the_stream_ends() -> None:
-    keys, records = RelayKeys.generate(), MemoryVault()
+def test_the_owner_is_known_to_another_instance_and_before_the_stream_ends(vault: RecordStore) -> None:
+    keys, records = RelayKeys.generate(), vault
     with Stage([Say(text="Hello. " * 50, piece=5)]) as stage:
         gateway = Home(stage, keys=keys, records=records)
         response_id = read_response(gateway.ask("ada", stream=True).body)["id"]

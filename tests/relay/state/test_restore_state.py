@@ -588,10 +588,8 @@ def test_without_cryptography_turns_come_back_from_memory(monkeypatch: pytest.Mo
         relay_keys.can_encrypt.cache_clear()
 
 
-class BrokenStore:
+class BrokenStore(MemoryVault):
     """A store that is down."""
-
-    is_instant = True
 
     def read(self, tenant: str, keys: Sequence[str]) -> Sequence[StoredRecord]:
         raise OSError("down")

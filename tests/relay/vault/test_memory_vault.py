@@ -1,20 +1,23 @@
-"""What every vault promises, for the one in memory and the one in SQLite alike."""
+"""What every vault promises, in memory, in SQLite and in PostgreSQL, for threads and for event loops alike."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from asides.database.postgres import PostgresDatabase
 from asides.flows.steps import StoredRecord
 from asides.relay.vault import VaultLimits
 from asides.relay.vault.memory_vault import MemoryVault
+from asides.relay.vault.postgres_vault import PostgresVault
 from asides.relay.vault.sqlite_vault import SqliteVault
 
 DAY = 24 * 60 * 60.0
-Vault = MemoryVault | SqliteVault
+Vault = MemoryVault | SqliteVault | PostgresVault
 
 
 class Clock:
@@ -30,17 +33,19 @@ class Clock:
 class Rig:
     """A vault, its clock, and how to make another one of its kind."""
 
-    def __init__(self, kind: str, folder: Path) -> None:
+    def __init__(self, kind: str, place: str) -> None:
         self.clock = Clock()
         self._kind = kind
-        self._folder = folder
+        self._place = place
         self._opened: list[Vault] = []
 
     def open(self, limits: VaultLimits | None = None) -> Vault:
         if self._kind == "memory":
             vault: Vault = MemoryVault(limits, clock=self.clock)
+        elif self._kind == "sqlite":
+            vault = SqliteVault(f"{self._place}/vault{len(self._opened)}.db", limits, clock=self.clock)
         else:
-            vault = SqliteVault(self._folder / f"vault{len(self._opened)}.db", limits, clock=self.clock)
+            vault = PostgresVault(PostgresDatabase(self._place), limits, clock=self.clock)
         self._opened.append(vault)
         return vault
 
@@ -49,9 +54,10 @@ class Rig:
             vault.close()
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
-    made = Rig(request.param, tmp_path)
+    place = request.getfixturevalue("postgres_url") if request.param == "postgres" else str(tmp_path)
+    made = Rig(request.param, place)
     yield made
     made.close()
 
@@ -208,3 +214,67 @@ def test_tenants_that_do_not_come_back_are_forgotten() -> None:
     assert repr(vault) == "MemoryVault(1 records)"
     vault.close()
     assert ids(vault, "k", tenant="new") == []
+
+
+# --- event loops ------------------------------------------------------------------------------------------------------
+
+
+async def test_event_loops_do_the_same(rig: Rig) -> None:
+    vault = rig.open()
+    one, two = record("one", "k1", "shared"), record("two", "k2", "shared")
+    await asyncio.gather(*(vault.write_async("a", each) for each in (one, two, one)))
+    assert list(await vault.read_async("a", ["k1"])) == [one]
+    assert sorted(each.id for each in await vault.read_async("a", ["shared", "none"])) == ["one", "two"]
+    assert list(await vault.read_async("b", ["shared"])) == []
+    assert list(await vault.read_async("a", [])) == []
+    # Threads see what event loops have written.
+    assert await asyncio.to_thread(vault.read, "a", ["k2"]) == (two,)
+    assert await vault.delete_async("a", ["k1"]) == 1
+    assert await vault.delete_async("a", ["k1"]) == 0
+    await vault.close_async()
+
+
+async def test_event_loops_have_the_same_limits(rig: Rig) -> None:
+    vault = rig.open(VaultLimits(records=3))
+    for number in range(8):
+        rig.clock.now += 1
+        await vault.write_async("t", record(str(number), "all"))
+    assert sorted(each.id for each in await vault.read_async("t", ["all"])) == ["5", "6", "7"]
+    rig.clock.now += 8 * DAY
+    assert list(await vault.read_async("t", ["all"])) == []
+    await vault.close_async()
+
+
+async def test_whoever_stops_to_wait_stops_no_record(rig: Rig) -> None:
+    vault = rig.open()
+    tasks = [asyncio.create_task(vault.write_async("a", record(f"r{number}", "all"))) for number in range(20)]
+    await asyncio.sleep(0)
+    for task in tasks[::2]:
+        task.cancel()
+    ended = await asyncio.gather(*tasks, return_exceptions=True)
+    assert all(each is None for each in ended[1::2])
+    await vault.write_async("a", record("last", "all"))
+    assert len(await vault.read_async("a", ["all"])) == 21
+    await vault.close_async()
+
+
+def test_several_event_loops_use_one_vault(rig: Rig) -> None:
+    vault = rig.open()
+
+    async def work(name: str) -> None:
+        for number in range(5):
+            await asyncio.gather(
+                *(vault.write_async("a", record(f"{name}-{number}-{each}", "all")) for each in range(5))
+            )
+        assert len(await vault.read_async("a", ["all"])) >= 25
+        if isinstance(vault, PostgresVault):
+            await vault._of_loops.close()
+            for pool in vault._database._async_pools.pop(asyncio.get_running_loop()).values():  # type: ignore[attr-defined]
+                await pool.close()
+
+    threads = [threading.Thread(target=asyncio.run, args=(work(name),)) for name in ("x", "y", "z")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(vault.read("a", ["all"])) == 75

@@ -115,6 +115,22 @@ class MemoryVault:
         with self._lock:
             self._tenants.clear()
 
+    async def read_async(self, tenant: str, keys: Sequence[str]) -> Sequence[StoredRecord]:
+        """The same as `read`."""
+        return self.read(tenant, keys)
+
+    async def write_async(self, tenant: str, record: StoredRecord) -> None:
+        """The same as `write`."""
+        self.write(tenant, record)
+
+    async def delete_async(self, tenant: str, keys: Sequence[str]) -> int:
+        """The same as `delete`."""
+        return self.delete(tenant, keys)
+
+    async def close_async(self) -> None:
+        """The same as `close`."""
+        self.close()
+
     def __repr__(self) -> str:
         return f"MemoryVault({sum(len(holder.records) for holder in self._tenants.values())} records)"
 

@@ -1,8 +1,8 @@
 """Set up the state of a relay: `open_vault(mode)` gives its store and its keys.
 
 The master key is the one that is given, else that of the variable ASIDES_RELAY_KEY, else that of a file beside the
-SQLite file, which is made once, else a random one, which ends with the process. Not here: what keys are for
-(relay_keys).
+SQLite file, which is made once, else a random one, which ends with the process. A store in PostgreSQL is read by many
+machines, so theirs has to be given. Not here: what keys are for (relay_keys).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from asides.database import StoreError
+from asides.database.postgres_url import is_postgres_url
 from asides.providers.key_file import check_privacy
 from asides.relay.state.relay_keys import KEY_VARIABLE, MASTER_BYTES, RelayKeys, can_encrypt
 from asides.relay.state.turn_state import StateMode
@@ -23,14 +24,18 @@ from asides.settings_files import read_regular_file
 from asides.values.errors import ConfigError
 
 if TYPE_CHECKING:
+    from asides.database import Database
     from asides.relay.vault.memory_vault import MemoryVault
+    from asides.relay.vault.postgres_vault import PostgresVault
     from asides.relay.vault.sqlite_vault import SqliteVault
 
 
 class OpenedVault:
     """The state of a relay: its mode, its keys, and its store if it has one."""
 
-    def __init__(self, mode: StateMode, keys: RelayKeys, store: MemoryVault | SqliteVault | None) -> None:
+    def __init__(
+        self, mode: StateMode, keys: RelayKeys, store: MemoryVault | SqliteVault | PostgresVault | None
+    ) -> None:
         self.mode: StateMode = mode
         self.keys = keys
         self.store = store
@@ -39,6 +44,11 @@ class OpenedVault:
         """Release the store."""
         if self.store is not None:
             self.store.close()
+
+    async def close_async(self) -> None:
+        """The same in an event loop."""
+        if self.store is not None:
+            await self.store.close_async()
 
     def __repr__(self) -> str:
         return f"OpenedVault({self.mode!r}, {self.store!r})"
@@ -52,7 +62,8 @@ def open_vault(
     limits: VaultLimits | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> OpenedVault:
-    """Open the vault of a relay. `path` is the SQLite file of the mode "store". Raises ConfigError."""
+    """Open the vault of a relay. `path` is the SQLite file of the mode "store", or the URL of a PostgreSQL database,
+    as postgresql://user@host/name, whose tables are created when they are first needed. Raises ConfigError."""
     if mode not in get_args(StateMode):
         raise ConfigError(f"{mode!r} is no mode for reasoning state. To do: use {', '.join(get_args(StateMode))}.")
     if mode != "store":
@@ -64,13 +75,42 @@ def open_vault(
         return OpenedVault(mode, find_keys(key, environ), store)
     if path is None:
         raise ConfigError("the mode 'store' needs the path of a file. To do: name one.")
+    if is_postgres_url(path):
+        from asides.database.migrate import MigratedPostgres
+
+        return open_shared_vault(MigratedPostgres(str(path)), key=key, limits=limits, environ=environ)
+    _check_encryption()
+    from asides.relay.vault.sqlite_vault import SqliteVault
+
+    return OpenedVault(mode, find_keys(key, environ, beside=Path(path)), SqliteVault(path, limits))
+
+
+def open_shared_vault(
+    database: Database,
+    *,
+    key: str | bytes | RelayKeys | None = None,
+    limits: VaultLimits | None = None,
+    environ: Mapping[str, str] | None = None,
+    owns: bool = True,
+) -> OpenedVault:
+    """Open the vault in a database that other machines share. `owns`: whether closing the vault closes it too."""
+    _check_encryption()
+    if key is None and not (os.environ if environ is None else environ).get(KEY_VARIABLE, "").strip():
+        raise ConfigError(
+            "the vault in PostgreSQL is read by every process that uses it, so all of them need one master key. To do: "
+            f'make one with `python -c "import secrets; print(secrets.token_hex({MASTER_BYTES}))"`, and set it as '
+            f"{KEY_VARIABLE} for each of them."
+        )
+    from asides.relay.vault.postgres_vault import PostgresVault
+
+    return OpenedVault("store", find_keys(key, environ), PostgresVault(database, limits, owns=owns))
+
+
+def _check_encryption() -> None:
     if not can_encrypt():
         raise ConfigError(
             "the mode 'store' encrypts what it stores, with the package cryptography. To do: install asides[relay]."
         )
-    from asides.relay.vault.sqlite_vault import SqliteVault
-
-    return OpenedVault(mode, find_keys(key, environ, beside=Path(path)), SqliteVault(path, limits))
 
 
 # --- the master key ---------------------------------------------------------------------------------------------------

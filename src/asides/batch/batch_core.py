@@ -1,0 +1,299 @@
+"""What `Batch` and `AsyncBatch` share: where the ledger is, how a run begins and ends, and its status.
+
+Not here: the requests (live_runner), the ledger itself (ledger), and the two faces (batches).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+
+from asides.aio import AsyncClient
+from asides.batch.batch_job import BatchJob, find_runner
+from asides.batch.batch_plan import BatchPlan, RunSettings, decode_plan, encode_plan, read_plan
+from asides.batch.batch_status import BatchStatus, VendorBatchStatus, build_status
+from asides.batch.join_results import check_output, write_output
+from asides.batch.leases import has_ended
+from asides.batch.ledger import Ledger
+from asides.batch.ledger_tables import is_postgres, open_ledger_database
+from asides.batch.ledger_values import BatchRecord, RunLimits, Via, create_record, to_billionths
+from asides.batch.load_rows import FillPrompt, RowSource, load_rows, spool
+from asides.batch.weigh_requests import Scale
+from asides.database import Database
+from asides.flows.build_call import CallBuilder
+from asides.flows.many import check_call
+from asides.options import ModelLike, Options
+from asides.providers.batch_facts import demand_batch_facts
+from asides.providers.provider import Provider
+from asides.settings import Settings, load_settings
+from asides.values.errors import ConfigError
+
+RowsLike: TypeAlias = "str | os.PathLike[str] | Iterable[Any]"
+OnStatus: TypeAlias = Callable[[BatchStatus], object]
+USUAL_CONCURRENCY = 16
+_USUAL_RETRIES = 5
+
+
+class BatchCore:
+    """One batch: its rows, its output and its ledger."""
+
+    def __init__(
+        self,
+        rows: RowsLike | None,
+        output: str | os.PathLike[str],
+        *,
+        model: ModelLike | None,
+        via: Via,
+        run: RunSettings,
+        ledger: str | os.PathLike[str] | None,
+        name: str | None,
+        settings: Settings | None,
+        providers: Sequence[Provider],
+        on_progress: OnStatus | None,
+        on_note: Callable[[str], object] | None,
+        replace: bool,
+        fill_prompt: FillPrompt | None,
+        options: Options,
+    ) -> None:
+        run.check()
+        if on_progress is not None and not callable(on_progress):
+            raise ConfigError("on_progress is a function that takes a BatchStatus.")
+        self.rows = rows
+        self.output = Path(output).expanduser()
+        self.options = options
+        self.model = model
+        self.via: Via = via
+        self.given_run = run
+        self.on_progress = on_progress
+        self.on_note = on_note
+        self.replace = replace
+        self.fill_prompt = fill_prompt
+        self.settings = load_settings() if settings is None else settings
+        self.providers = tuple(providers)
+        self.builder = CallBuilder(providers=self.providers, settings=self.settings)
+        self.place = self._choose_place(None if ledger is None else os.fspath(ledger))
+        self.ledger = Ledger(name or (str(self.output.absolute()) if is_postgres(self.place) else self.output.name))
+        self.job: BatchJob | None = None
+        """The run of this process, while there is one."""
+        self._database: Database | None = None
+        find_runner(via)
+
+    def _choose_place(self, given: str | None) -> str:
+        beside = f"{self.output}.ledger"
+        if given is not None:
+            return given
+        store = self.settings.store
+        return beside if store is None or Path(beside).exists() else store
+
+    @property
+    def has_ledger(self) -> bool:
+        """Whether there is a ledger already."""
+        return is_postgres(self.place) or Path(self.place).exists()
+
+    @property
+    def database(self) -> Database:
+        """The database of the ledger, opened when it is first needed."""
+        if self._database is None:
+            self._database = open_ledger_database(self.place)
+        return self._database
+
+    def close(self) -> None:
+        """Close the ledger. A later call opens it again."""
+        if self._database is not None:
+            self._database.close()
+
+    # --- a run --------------------------------------------------------------------------------------------------------
+
+    async def run(self, *, resumes: bool = False) -> BatchStatus:
+        """Load the rows, answer what waits, and write the output, also when it was stopped or failed halfway."""
+        record, own = await asyncio.to_thread(self._resume if resumes else self._begin)
+        job = await self._answer(record, own, record.via if resumes else self.via)
+        if job.error is not None:
+            raise job.error
+        status = await asyncio.to_thread(self.read_status)
+        return msgspec.structs.replace(status, is_out_of_money=job.is_out_of_money)
+
+    async def _answer(self, record: BatchRecord, own: Options, via: Via) -> BatchJob:
+        kept = decode_plan(record.plan)
+        run = kept.run
+        scale = Scale(kept.plan, self.builder, needs_price=run.max_cost is not None)
+        limits = RunLimits(
+            run.rpm,
+            run.tpm,
+            None if run.max_cost is None else to_billionths(run.max_cost),
+            scale.weigh if run.tpm or run.max_cost is not None else None,
+        )
+        async with AsyncClient(settings=self.settings, providers=self.providers) as client:
+            job = self.job = BatchJob(
+                self.database,
+                self.ledger,
+                record,
+                kept.plan,
+                client,
+                settings=self._show_thinking(run),
+                own=own,
+                limits=limits,
+                concurrency=run.concurrency or USUAL_CONCURRENCY,
+                retries=_USUAL_RETRIES if run.retries is None else run.retries,
+                on_record=None if self.on_progress is None else self._report,
+            )
+            try:
+                await find_runner(via).run(job)
+            finally:
+                self.job = None
+                await asyncio.shield(self._end())
+        return job
+
+    async def _end(self) -> None:
+        await asyncio.to_thread(write_output, self.database, self.ledger, self.output)
+        await self.database.close_async()
+
+    def _report(self, record: BatchRecord) -> None:
+        if self.on_progress is not None:
+            self.on_progress(build_status(record, time.time()))
+
+    def _show_thinking(self, run: RunSettings) -> Settings:
+        """The settings that decide whether the output has the thinking."""
+        keeps = run.keep_thinking
+        if keeps is None:
+            keeps = self.settings.keep_thinking or self.settings.show_reasoning_thinking
+        return msgspec.structs.replace(self.settings, show_reasoning_thinking=keeps)
+
+    # --- its beginning ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def open_rows(self) -> Generator[RowSource]:
+        """The rows as a file."""
+        if self.rows is None:
+            raise ConfigError("there are no rows. To do: name a file, or give a list; or resume a batch that has them.")
+        if isinstance(self.rows, (str, os.PathLike)):
+            path = Path(self.rows).expanduser()
+            yield RowSource(path, str(path), path.name.lower().endswith(".txt"), self.fill_prompt)
+            return
+        if not isinstance(self.rows, Iterable):
+            raise ConfigError(f"rows is a file or a list of questions, not {type(self.rows).__name__}.")
+        with spool(self.rows, "rows") as source:
+            yield msgspec.structs.replace(source, fill_prompt=self.fill_prompt)
+
+    def read_plan(self) -> tuple[BatchPlan, Options]:
+        """The plan that the caller gave, and the options that are of this process alone."""
+        return read_plan(self.model, self.options, self.builder)
+
+    def _begin(self) -> tuple[BatchRecord, Options]:
+        plan, own = self.read_plan()
+        if plan.models:
+            # Raises what is wrong with all requests, before anything is written.
+            check_call(self.builder, list(plan.models), Options(**{**plan.options, **own}))  # type: ignore[typeddict-item]
+            if self.via == "vendor":
+                demand_batch_facts(self.builder.find_known(plan.models[0]).found)
+        if plan.models and self.given_run.max_cost is not None:
+            Scale(plan, self.builder, needs_price=True).weigh(b'{"prompt":"?"}')
+        has_ledger = self.has_ledger
+        before = self.database.run(self.ledger.find, writes=False) if has_ledger else None
+        if before is not None and before.done and not self.replace:
+            _check_same_plan(decode_plan(before.plan).plan, plan, self.output)
+        with self.open_rows() as source:
+            digest = source.take_digest()
+            path = source.path if isinstance(self.rows, (str, os.PathLike)) else None
+            check_output(self.output, path, has_ledger=has_ledger)
+            wanted = create_record(
+                self.ledger.name,
+                via=self.via,
+                model=plan.model,
+                plan=encode_plan(plan, self.given_run),
+                plan_digest=plan.digest,
+                source="" if path is None else str(path.absolute()),
+                source_digest=digest,
+                output=str(self.output.absolute()),
+            )
+            record = self.database.run(lambda: self.ledger.begin(wanted, has_ended))
+            if record.state == "loading":
+                record = load_rows(source, plan, self.database, self.ledger)
+                if before is not None and before.places and self.on_note is not None:
+                    self.on_note(
+                        f"the rows or the options are not those of the last run: {record.done} of {record.requests} "
+                        "requests have an answer already"
+                    )
+        return record, own
+
+    def _resume(self) -> tuple[BatchRecord, Options]:
+        found = self._find()
+        if found.state == "loading":
+            raise ConfigError(
+                f"the rows of {self.output} were not all loaded. To do: run the batch again with the file of its rows."
+            )
+        check_output(self.output, None, has_ledger=True)
+        _, own = self.read_plan()
+        kept = decode_plan(found.plan)
+        plan = encode_plan(kept.plan, kept.run.merge(self.given_run))
+        return self.database.run(lambda: self.ledger.resume(has_ended, plan)), own
+
+    # --- its status ---------------------------------------------------------------------------------------------------
+
+    def _find(self) -> BatchRecord:
+        found = self.database.run(self.ledger.find, writes=False) if self.has_ledger else None
+        if found is None:
+            raise ConfigError(f"there is no batch for {self.output}. To do: check the name, or run one first.")
+        return found
+
+    def read_status(self) -> BatchStatus:
+        """How far the batch is, whoever runs it. Raises a ConfigError if there is none."""
+        record = self._find()
+        claimed = self.database.run(self.ledger.count_claimed, writes=False)
+        failure = self.database.run(self.ledger.find_failure, writes=False) if record.failed else None
+        status = build_status(record, time.time(), claimed, failure)
+        if record.via != "vendor":
+            return status
+        from asides.batch.vendor_ledger import VendorLedger  # Most batches are live.
+
+        found = self.database.run(VendorLedger(self.ledger.name).list_open, writes=False)
+        batches = [
+            VendorBatchStatus(one.vendor_id, one.word or one.state, one.requests, one.done or None) for one in found
+        ]
+        return msgspec.structs.replace(status, vendor_batches=tuple(batches))
+
+    async def cancel(self) -> BatchStatus:
+        """Stop it, whoever runs it. Batches at a vendor are cancelled there; what they have answered is written."""
+        await asyncio.to_thread(self._find)
+        record = await self.database.run_async(self.ledger.cancel)
+        sent = await self.database.run_async(self.ledger.count_sent, writes=False)
+        if record.via == "vendor" and sent:
+            job = await self._answer(record, self.read_plan()[1], record.via)
+            if job.error is not None:
+                raise job.error
+        status = await asyncio.to_thread(self.read_status)
+        await self.database.close_async()
+        return status
+
+
+def _check_same_plan(before: BatchPlan, now: BatchPlan, output: Path) -> None:
+    """Raise a ConfigError if answers would be replaced by those of another model, or of other options."""
+    if before.digest == now.digest:
+        return
+    changed = sorted(
+        name for name in {*before.options, *now.options} if before.options.get(name) != now.options.get(name)
+    )
+    if before.models != now.models:
+        changed.insert(0, "the model")
+    raise ConfigError(
+        f"the output {output} has answers that were asked for with other settings ({', '.join(changed) or 'the model'})"
+        ". To do: name another output; or ask all again with replace, which keeps the old answers in the ledger only."
+    )
+
+
+def read_max_cost(given: float | str | Decimal | None) -> Decimal | None:
+    """An amount in dollars. Raises a ConfigError for anything else."""
+    if given is None:
+        return None
+    try:
+        return Decimal(str(given))
+    except InvalidOperation:
+        raise ConfigError(f"max_cost is an amount in dollars, not {given!r}.") from None

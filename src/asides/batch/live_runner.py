@@ -1,0 +1,286 @@
+"""`run(job)`: answers the requests of a batch one by one, some at once, with an `AsyncClient`.
+
+Replies are written to the ledger in groups, and count from then on. Not here: the ledger (ledger), when to slow down
+(throttle), and other ways to answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections import deque
+from contextlib import suppress
+
+from asides.batch.batch_job import BatchJob
+from asides.batch.batch_rows import Question
+from asides.batch.leases import RENEW_SECONDS
+from asides.batch.ledger_values import Claim, Outcome
+from asides.batch.throttle import Throttle, is_limit
+from asides.flows.call import Policy
+from asides.flows.retry import GiveUp, decide_retry
+from asides.options import Options
+from asides.values.errors import AsidesError, AuthError, ConfigError, NotFound, ProviderError, TransportError
+from asides.values.reply import Reply
+
+_GROUP = 200
+_GROUP_SECONDS = 0.1
+"""Outcomes are written when there are so many of them, or after so long."""
+_MOST_AHEAD = 2000
+_LOOK_SECONDS = 1.0
+"""How often to look whether requests of others are free again."""
+_MOST_LIMITED = 20
+"""How often one request is asked again after the provider asked to wait."""
+_LONGEST_WAIT = 900.0
+"""A provider that asks for a longer wait, or lets nothing through for so long, ends the run."""
+# Wrong for every request: a key that is not accepted, a model that does not exist.
+_OF_ALL = (AuthError, NotFound)
+_MOST_OF_ALL = 10
+_MOST_FAILURES = 20
+
+
+async def run(job: BatchJob) -> None:
+    """Answer what waits in the ledger. When cancelled, what is under way is dropped, and what was answered is kept."""
+    await _LiveRun(job).run()
+
+
+class _LiveRun:
+    """One run: the claims that wait to be sent, those under way, and outcomes that are not written yet."""
+
+    def __init__(self, job: BatchJob) -> None:
+        self._job = job
+        self._own = Options(**{**job.own, "retries": 0, "keep_raw": False})
+        self._policy = Policy(retries=job.retries, max_wait=_LONGEST_WAIT)
+        self._loop = asyncio.get_running_loop()
+        self._throttle = Throttle(job.concurrency)
+        self._ready: deque[tuple[float, Claim]] = deque()
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._finished: list[Outcome] = []
+        self._wake = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._pause = 0.0
+        self._rate = 0.0
+        self._look_at = 0.0
+        self._renewed = self._exchanged = self._loop.time()
+        self._failures = 0
+        self._bug: BaseException | None = None
+
+    async def run(self) -> None:
+        try:
+            while await self._step():
+                pass
+            if self._bug is not None:
+                raise self._bug
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+            # Also when this task is cancelled: what was answered is paid for.
+            await asyncio.shield(self._end())
+
+    async def _step(self) -> bool:
+        """Write what is finished, claim what there is room for, and wait. Returns whether there is more to do."""
+        now = self._loop.time()
+        is_ending = self._is_ending
+        returned = self._take_back() if is_ending else []
+        want = 0 if is_ending or now < self._look_at else self._count_wanted()
+        renew = now - self._renewed > RENEW_SECONDS
+        if self._finished or returned or want or renew or self._pause:
+            if not await self._exchange(want, returned, renew):
+                return False
+        elif not self._running and not self._ready and is_ending:
+            return False
+        self._fill()
+        await self._wait()
+        return True
+
+    async def _exchange(self, want: int, returned: list[str], renew: bool) -> bool:
+        finished, self._finished = self._finished, []
+        pause, self._pause = self._pause, 0.0
+        held = {*self._running, *(claim.hash for _, claim in self._ready)}
+        try:
+            exchange = await self._job.exchange(finished, want, held=held, returned=returned, pause=pause, renew=renew)
+        except BaseException:
+            self._finished[:0] = finished
+            raise
+        now = self._loop.time()
+        if renew:
+            self._renewed = now
+        self._ready.extend((claim.start - exchange.now + now, claim) for claim in exchange.claims)
+        elapsed, self._exchanged = now - self._exchanged, now
+        self._rate = 0.7 * self._rate + 0.3 * len(finished) / max(elapsed, 0.001)
+        if exchange.claims or not want:
+            return self._has_more
+        if self._running or self._ready or self._finished:
+            self._look_at = now + (exchange.wait or _GROUP_SECONDS)
+            return True
+        return await self._look_for_others(exchange.is_out_of_money, exchange.wait)
+
+    async def _look_for_others(self, is_out_of_money: bool, wait: float) -> bool:
+        """Nothing is under way here, and nothing could be claimed. Returns whether that may change."""
+        record = self._job.record
+        if not record.left or record.state != "open" or self._job.is_changed:
+            if self._job.is_changed:
+                self._job.error = ConfigError(
+                    "another process has given this batch other rows, another model or other options. To do: wait for "
+                    "it, and run the batch again."
+                )
+            return False
+        if wait:
+            self._look_at = self._loop.time() + min(wait, 5.0)
+            return True
+        claimed = await self._job.return_ended()
+        if is_out_of_money and not claimed:
+            self._job.is_out_of_money = True
+            return False
+        if not claimed and (sent := await self._job.count_sent()):
+            self._job.error = ConfigError(
+                f"{sent} requests are in batches of a vendor and are paid for. To do: run the batch with --via vendor "
+                '(via="vendor") to get their answers.'
+            )
+            return False
+        self._look_at = self._loop.time() + (_LOOK_SECONDS if claimed else 0.0)
+        return True
+
+    @property
+    def _is_ending(self) -> bool:
+        return self._job.stop.is_set() or self._job.error is not None or self._bug is not None
+
+    @property
+    def _has_more(self) -> bool:
+        is_busy = bool(self._running or self._ready or self._finished)
+        return is_busy or not (self._is_ending or self._job.record.state != "open" or not self._job.record.left)
+
+    def _count_wanted(self) -> int:
+        """How many more to claim: enough to send until the next exchange, and no more, since others may want them."""
+        ahead = min(_MOST_AHEAD, math.ceil(self._rate * 5 * _GROUP_SECONDS) + 1)
+        missing = self._throttle.limit + ahead - len(self._running) - len(self._ready)
+        return missing if missing > 0 and len(self._ready) <= ahead // 2 else 0
+
+    async def _wait(self) -> None:
+        """Wait until outcomes have to be written, or claims have run out."""
+        self._wake.clear()
+        seconds = _GROUP_SECONDS
+        if not self._finished and not self._running:
+            now = self._loop.time()
+            until = min([self._look_at, *(start for start, _ in self._ready)]) if self._ready else self._look_at
+            seconds = min(max(until - now, 0.0), _LOOK_SECONDS)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+
+    # --- one request --------------------------------------------------------------------------------------------------
+
+    def _fill(self) -> None:
+        """Send what may be sent now. Called again when a request ends, and when the next one may be sent."""
+        now = self._loop.time()
+        while self._ready and len(self._running) < self._throttle.limit and not self._is_ending:
+            start = max(self._ready[0][0], self._throttle.paused_until)
+            if start > now:
+                if self._timer is not None:
+                    self._timer.cancel()
+                self._timer = self._loop.call_at(start, self._fill)
+                return
+            _, claim = self._ready.popleft()
+            self._running[claim.hash] = self._loop.create_task(self._answer(claim))
+        is_idle = not self._ready and len(self._running) < self._throttle.limit and now >= self._look_at
+        if len(self._finished) >= _GROUP or (is_idle and self._job.record.left > len(self._finished)):
+            self._wake.set()
+
+    def _take_back(self) -> list[str]:
+        waiting = [claim.hash for _, claim in self._ready]
+        self._ready.clear()
+        return waiting
+
+    async def _answer(self, claim: Claim) -> None:
+        try:
+            try:
+                question = self._job.read(claim)
+            except AsidesError as error:
+                self._finished.append(self._job.encode(claim, error))
+                return
+            outcome = await self._ask(question)
+            if outcome is not None:
+                self._finished.append(self._job.encode(claim, outcome, question))
+        except asyncio.CancelledError:
+            raise
+        except BaseException as bug:  # noqa: BLE001 - not of this request: it ends the run
+            self._bug = self._bug or bug
+        finally:
+            # What has no outcome is given back at the end.
+            self._running.pop(claim.hash, None)
+            self._fill()
+            if not self._running or self._is_ending:
+                self._wake.set()
+
+    async def _ask(self, question: Question) -> Reply | AsidesError | None:
+        """The reply, or the error of this request; None when it has to be asked in a later run."""
+        job = self._job
+        attempt = limited = 0
+        while True:
+            try:
+                reply = await job.client.answer(lambda builder: job.plan.build(builder, question, self._own))
+            except AsidesError as error:
+                is_about_load = is_limit(error)
+                limited, attempt = limited + is_about_load, attempt + (not is_about_load)
+                wait = self._find_wait(error, attempt, limited)
+                if wait is None:
+                    return self._give_up(error, question)
+                await self._pause_for(wait)
+                if self._is_ending:
+                    return None
+                continue
+            self._failures = 0
+            self._throttle.note_reply()
+            return reply
+
+    def _find_wait(self, error: AsidesError, attempt: int, limited: int) -> float | None:
+        """The seconds until the next attempt; None if there is none."""
+        now = self._loop.time()
+        if is_limit(error):
+            wait = self._throttle.note_limit(error, now)
+            self._pause = max(self._pause, wait)
+            since = self._throttle.limited_since or now
+            if wait > _LONGEST_WAIT or now - since > _LONGEST_WAIT:
+                self._job.error = self._job.error or error
+            return None if limited > _MOST_LIMITED else wait
+        failure = error.status if isinstance(error, ProviderError) and error.status else error
+        advice = {} if (after := getattr(error, "retry_after", None)) is None else {"retry-after": f"{after:g}"}
+        decision = decide_retry(failure, advice, attempt=attempt, policy=self._policy, jitter=random.random())
+        return None if isinstance(decision, GiveUp) else decision.seconds
+
+    def _give_up(self, error: AsidesError, question: Question) -> AsidesError | None:
+        """The error of a request is its outcome, unless it is that of every request: that one ends the run."""
+        is_of_all = isinstance(error, _OF_ALL) and question.model is None
+        if not is_of_all and not isinstance(error, TransportError) and not _is_server_error(error):
+            return error
+        self._failures += 1
+        most = max(_MOST_FAILURES, 2 * self._job.concurrency)
+        if is_of_all:
+            most = _MOST_OF_ALL if self._job.record.done else 1
+        if self._failures >= most:
+            self._job.error = self._job.error or error
+            return None
+        return error
+
+    async def _pause_for(self, seconds: float) -> None:
+        """Wait, but not longer than until the run is stopped."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._job.stop.wait()
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    async def _end(self) -> None:
+        """Drop what is under way, write what is finished, and let the rest wait for another run."""
+        tasks = list(self._running.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        while self._finished:
+            group, self._finished = self._finished[: 5 * _GROUP], self._finished[5 * _GROUP :]
+            await self._job.exchange(group, 0)
+        await self._job.give_back()
+
+
+def _is_server_error(error: AsidesError) -> bool:
+    return isinstance(error, ProviderError) and (error.status or 0) >= 500

@@ -1,0 +1,61 @@
+"""`Throttle`: how many requests are sent at once, and when none is. A provider that asks to wait slows all down.
+
+After each such error half as many are sent at once, and after a round of good replies one more. Not here: requests and
+tokens a minute, which all processes of a batch share (ledger).
+"""
+
+from __future__ import annotations
+
+import random
+
+from asides.values.errors import AsidesError, Overloaded, RateLimited
+
+_BUSY = (503, 529)
+"""Statuses of a server that has too much to do. 529 is Anthropic's (docs.anthropic.com, errors, 2026-11)."""
+_FIRST_PAUSE = 1.0
+_LONGEST_PAUSE = 60.0
+
+
+class Throttle:
+    """The state of one run. Times are those of the caller's clock."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._limit = float(most)
+        self._pauses = 0
+        self.paused_until = 0.0
+        """Nothing is sent before."""
+        self.limited_since: float | None = None
+        """Since when no request has got through; None if the last one did."""
+
+    @property
+    def limit(self) -> int:
+        """How many may be under way."""
+        return int(self._limit)
+
+    def note_reply(self) -> None:
+        """A request got through."""
+        self._pauses = 0
+        self.limited_since = None
+        self._limit = min(float(self._most), self._limit + 1.0 / max(self._limit, 1.0))
+
+    def note_limit(self, error: AsidesError, now: float) -> float:
+        """The provider asked to wait; returns the seconds. Requests that were under way together count once."""
+        if self.limited_since is None:
+            self.limited_since = now
+        asked = getattr(error, "retry_after", None)
+        if now >= self.paused_until:
+            self._limit = max(1.0, self._limit / 2)
+            self._pauses += 1
+        pause = min(_FIRST_PAUSE * 2.0 ** min(self._pauses - 1, 10), _LONGEST_PAUSE) if asked is None else asked
+        # All that wait would return together.
+        until = now + max(pause, 0.0) + random.uniform(0, 0.25 * min(pause, 4.0))
+        self.paused_until = max(self.paused_until, until)
+        return self.paused_until - now
+
+
+def is_limit(error: AsidesError) -> bool:
+    """Whether an error asks all requests to slow down. A server that merely fails is tried again for this one alone."""
+    if isinstance(error, Overloaded):
+        return error.status in _BUSY or error.retry_after is not None
+    return isinstance(error, RateLimited)

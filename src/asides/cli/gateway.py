@@ -1,0 +1,328 @@
+"""`asides gateway`: makes, lists and revokes the keys of a gateway, while gateways run.
+
+Not here: the keys (gateway/access), what they used (gateway_usage), and running a gateway (serve).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from asides.cli.exit_codes import Exit
+from asides.cli.render import format_columns, print_json, print_lines
+from asides.cli.saved_conversations import format_time
+from asides.cli.serve_settings import find_folder
+from asides.cli.terminal import Terminal
+from asides.cli.trust import read_settings
+from asides.database import Database
+from asides.gateway.access import KeyLimits, KeyRecord
+from asides.gateway.access.budget_store import Spending, list_spending
+from asides.gateway.access.key_store import (
+    MOST_MONEY,
+    PREFIX,
+    find_named,
+    insert_key,
+    list_keys,
+    make_key,
+    revoke_key,
+    to_dollars,
+)
+from asides.gateway.gateway_database import open_database
+from asides.gateway.gateway_settings import GatewaySettings
+from asides.settings import Settings
+from asides.values.errors import ConfigError
+from asides.values.notices import escape_controls
+
+_LONGEST_NAME = 100
+_MOST_PATTERNS = 100
+_LONGEST_PATTERN = 200
+_MOST_COUNT = 10**9
+_SPAN = re.compile(r"(\d{1,6})([mhdw])")
+_SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_OF_CREATE = ("name", "tenant", "model", "rpm", "tpm", "budget_day", "budget_month", "expires")
+_ACTIONS = ("create", "list", "revoke")
+
+
+def run(arguments: Namespace, terminal: Terminal) -> int:
+    """Run the action."""
+    if arguments.action == "usage":
+        return _show_usage(arguments, terminal)
+    given = next((name for name in ("since", "by", "csv") if getattr(arguments, name)), None)
+    if given is not None:
+        raise ConfigError(f"--{given} belongs to `asides gateway usage`.")
+    action, *words = arguments.words or ["list"]
+    if action not in _ACTIONS:
+        raise ConfigError(f"`asides gateway key` knows create, list and revoke, not {action[:40]!r}.")
+    given = next((name for name in _OF_CREATE if getattr(arguments, name) is not None), None)
+    if given is not None and action != "create":
+        raise ConfigError(f"--{given.replace('_', '-')} belongs to `asides gateway key create`.")
+    if words and action != "revoke":
+        raise ConfigError(f"`asides gateway key {action}` takes no further words.")
+    # Before anything is opened: a mistake in an option leaves no trace.
+    record = _read_record(arguments) if action == "create" else None
+    settings = read_settings(terminal, gateway={} if arguments.folder is None else {"folder": arguments.folder})
+    with _open(settings, creates=record is not None) as database:
+        if record is not None:
+            return _create(record, database, arguments, terminal)
+        if action == "revoke":
+            return _revoke(words, database, settings, arguments, terminal)
+        return _list(database, arguments, terminal)
+
+
+def _show_usage(arguments: Namespace, terminal: Terminal) -> int:
+    from asides.cli.gateway_usage import check_usage, show_usage
+
+    given = next((name for name in _OF_CREATE if getattr(arguments, name) is not None), None)
+    if given is not None:
+        raise ConfigError(f"--{given.replace('_', '-')} belongs to `asides gateway key create`.")
+    since, by = check_usage(arguments)
+    settings = read_settings(terminal, gateway={} if arguments.folder is None else {"folder": arguments.folder})
+    with _open(settings, creates=False) as database:
+        return show_usage(database, since, by, arguments, terminal)
+
+
+@contextmanager
+def _open(settings: Settings, *, creates: bool) -> Generator[Database, None, None]:
+    """The database of the gateways with these settings. `creates`: its tables too, if no gateway has run yet."""
+    if settings.store is not None and creates:
+        from asides.database.migrate import migrate
+
+        migrate(settings.store)
+    folder = None if settings.store is not None else find_folder(settings, os.environ)
+    database = open_database(GatewaySettings(store=settings.store, folder=folder))
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+# --- create -----------------------------------------------------------------------------------------------------------
+
+
+def _create(record: KeyRecord, database: Database, arguments: Namespace, terminal: Terminal) -> int:
+    made = make_key()
+    record = KeyRecord(
+        id=made.id,
+        digest=made.digest,
+        name=record.name,
+        tenant=record.tenant,
+        limits=record.limits,
+        created=record.created,
+        expires=record.expires,
+    )
+    database.run(lambda: insert_key(record))
+    if arguments.json:
+        print_json(terminal, {**_encode(record, Spending()), "key": made.key})
+        return Exit.DONE
+    print_lines(terminal, [made.key])
+    terminal.print_note(f"made the key {made.id} for {_show(record.name)}: {_describe_limits(record.limits)}.")
+    terminal.print_note("It is shown this once. Clients send it where they would send a provider's key.")
+    return Exit.DONE
+
+
+def _read_record(arguments: Namespace) -> KeyRecord:
+    """The key that the options describe, without its id and its secret."""
+    now = time.time()
+    name = _read_text("name", arguments.name)
+    if not name:
+        raise ConfigError("the key has no name. To do: add --name, such as --name 'build server'.")
+    patterns = tuple(dict.fromkeys(pattern.strip() for pattern in arguments.model or ()))
+    if not all(patterns) or len(patterns) > _MOST_PATTERNS or any(len(each) > _LONGEST_PATTERN for each in patterns):
+        raise ConfigError(
+            f"--model is a pattern of at most {_LONGEST_PATTERN} characters, and there are at most {_MOST_PATTERNS}."
+        )
+    limits = KeyLimits(
+        rpm=_check_count("rpm", arguments.rpm),
+        tpm=_check_count("tpm", arguments.tpm),
+        budget_day=_read_money("budget-day", arguments.budget_day),
+        budget_month=_read_money("budget-month", arguments.budget_month),
+        models=patterns,
+    )
+    tenant, expires = _read_text("tenant", arguments.tenant), _read_expiry(arguments.expires, now)
+    return KeyRecord(id="", digest=b"", name=name, tenant=tenant, limits=limits, created=now, expires=expires)
+
+
+def _read_text(option: str, text: str | None) -> str:
+    text = (text or "").strip()
+    if len(text) > _LONGEST_NAME or not text.isprintable() or text.startswith(PREFIX):
+        raise ConfigError(
+            f"--{option} is a text of at most {_LONGEST_NAME} printable characters that is no key. To do: choose "
+            "another."
+        )
+    return text
+
+
+def _check_count(option: str, count: int | None) -> int | None:
+    if count is not None and not 1 <= count <= _MOST_COUNT:
+        raise ConfigError(f"--{option} is a number from 1 to {_MOST_COUNT}.")
+    return count
+
+
+def _read_money(option: str, text: str | None) -> Decimal | None:
+    if text is None:
+        return None
+    with suppress(InvalidOperation):
+        amount = Decimal(text.strip().removeprefix("$"))
+        if amount.is_finite() and 0 < amount <= MOST_MONEY and amount == round(amount, 9):
+            return amount
+    raise ConfigError(f"--{option} is an amount in US dollars above 0, such as 2.50.")
+
+
+def _read_expiry(text: str | None, now: float) -> float | None:
+    if text is None:
+        return None
+    span = _SPAN.fullmatch(text.strip())
+    expires: float | None = None
+    if span is not None:
+        expires = now + int(span[1]) * _SECONDS[span[2]]
+    else:
+        with suppress(ValueError, OverflowError):
+            when = datetime.fromisoformat(text.strip())
+            expires = (when if when.tzinfo is not None else when.replace(tzinfo=UTC)).timestamp()
+    if expires is None or expires <= now:
+        raise ConfigError(
+            "--expires is a time to come: a span such as 30d, 12h or 4w, or a date of UTC such as 2027-01-31."
+        )
+    return expires
+
+
+# --- list -------------------------------------------------------------------------------------------------------------
+
+
+def _list(database: Database, arguments: Namespace, terminal: Terminal) -> int:
+    now = time.time()
+    records = database.run(list_keys, writes=False)
+    spending = database.run(lambda: list_spending(now), writes=False)
+    if arguments.json:
+        print_json(terminal, [_encode(each, spending.get(each.id, Spending()), now) for each in records])
+        return Exit.DONE
+    if not records:
+        terminal.print_info("there is no key yet; `asides gateway key create --name NAME` makes one.")
+        return Exit.DONE
+    rows = [("ID", "NAME", "STATE", "TODAY", "MONTH", "LAST USED", "LIMITS")]
+    for each in records:
+        spent = spending.get(each.id, Spending())
+        rows.append(
+            (
+                each.id,
+                _show(each.name),
+                _describe_state(each, now),
+                _show_money(spent.day),
+                _show_money(spent.month),
+                "never" if each.used is None else format_time(each.used),
+                _describe_limits(each.limits) + (f", tenant {_show(each.tenant)}" if each.tenant else ""),
+            )
+        )
+    print_lines(terminal, format_columns(rows))
+    return Exit.DONE
+
+
+def _describe_state(record: KeyRecord, now: float) -> str:
+    if record.revoked is not None:
+        return "revoked"
+    return "valid" if record.is_valid(now) else "expired"
+
+
+def _describe_limits(limits: KeyLimits) -> str:
+    parts = [
+        f"{limits.rpm} requests/min" if limits.rpm is not None else "",
+        f"{limits.tpm} tokens/min" if limits.tpm is not None else "",
+        f"${limits.budget_day:f}/day" if limits.budget_day is not None else "",
+        f"${limits.budget_month:f}/month" if limits.budget_month is not None else "",
+        f"models {' '.join(map(_show, limits.models))}" if limits.models else "",
+    ]
+    return ", ".join(filter(None, parts)) or "no limits"
+
+
+def _encode(record: KeyRecord, spent: Spending, now: float | None = None) -> dict[str, Any]:
+    limits = record.limits
+    return {
+        "id": record.id,
+        "name": record.name,
+        "tenant": record.tenant or None,
+        "state": _describe_state(record, record.created if now is None else now),
+        "models": list(limits.models),
+        "rpm": limits.rpm,
+        "tpm": limits.tpm,
+        "budget_day": None if limits.budget_day is None else float(limits.budget_day),
+        "budget_month": None if limits.budget_month is None else float(limits.budget_month),
+        "spent_day": float(to_dollars(spent.day)),
+        "spent_month": float(to_dollars(spent.month)),
+        "reserved": float(to_dollars(spent.reserved)),
+        "created": record.created,
+        "expires": record.expires,
+        "revoked": record.revoked,
+        "last_used": record.used,
+    }
+
+
+def _show(text: str) -> str:
+    return escape_controls(text)
+
+
+def _show_money(billionths: int) -> str:
+    return f"${to_dollars(billionths):.4f}" if billionths else "-"
+
+
+# --- revoke -----------------------------------------------------------------------------------------------------------
+
+
+def _revoke(
+    words: Sequence[str], database: Database, settings: Settings, arguments: Namespace, terminal: Terminal
+) -> int:
+    if len(words) != 1:
+        raise ConfigError("which key? To do: write `asides gateway key revoke ID`, or its name.")
+    record = _find(words[0], database)
+    if record.revoked is not None:
+        terminal.print_info(f"the key {record.id} is revoked already, since {format_time(record.revoked)}.")
+        return Exit.DONE
+    if not arguments.yes:
+        if not (sys.stdin.isatty() and terminal.err_is_terminal):
+            raise ConfigError("a revoked key never works again, and nobody is there to ask. To do: add --yes.")
+        terminal.print_note(f"revoke the key {record.id} ({_show(record.name)}) for good? [y/N]")
+        if not _confirm():
+            terminal.print_info("nothing was revoked.")
+            return Exit.DONE
+    database.run(lambda: revoke_key(record.id, time.time()))
+    if settings.gateway.redis is not None:
+        _tell_instances(settings.gateway.redis, record.id, terminal)
+    if arguments.json:
+        print_json(terminal, {"revoked": record.id})
+    else:
+        terminal.print_note(f"revoked the key {record.id} ({_show(record.name)}).")
+    return Exit.DONE
+
+
+def _find(word: str, database: Database) -> KeyRecord:
+    """The key that is meant. Someone may paste the whole key, which is shown in no error."""
+    is_key = word.startswith(PREFIX)
+    word = word.removeprefix(PREFIX).partition("-")[0] if is_key else word
+    found = database.run(lambda: find_named(word), writes=False)
+    if not found:
+        what = "the key that was given" if is_key else f"the id or the name {word[:_LONGEST_NAME]!r}"
+        raise ConfigError(f"no key has {what}. To do: `asides gateway key list` shows them.")
+    return found[0]
+
+
+def _confirm() -> bool:
+    with suppress(EOFError):
+        return input().strip().lower() in ("y", "yes")
+    return False
+
+
+def _tell_instances(redis_url: str, key_id: str, terminal: Terminal) -> None:
+    """Tell running gateways at once. Without that, they find out within seconds."""
+    from asides.gateway.access.revocations import publish_revocation
+
+    try:
+        publish_revocation(redis_url, key_id)
+    except ConfigError as problem:
+        terminal.print_note(f"warning: {problem}")

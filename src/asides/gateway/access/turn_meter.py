@@ -1,0 +1,72 @@
+"""What a turn of the page uses of the limits of its key: `TurnMeter`. The same rules as for relayed requests.
+
+Several models may be asked in order, so the dearest is reserved. Not here: the rules (relay/metered_use), and the sums
+(key_meter).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+from asides.flows.call import Call
+from asides.flows.steps import Flow, ReserveUse, SettleUse
+from asides.gateway.access import KeyRecord
+from asides.gateway.access.key_meter import KeyMeter, Meters, make_limits
+from asides.relay.metered_use import MeteredUse, estimate_input, find_most, find_most_output
+from asides.values.reply import Reply
+
+
+class TurnMeter:
+    """Counts what one turn uses. It belongs to the event loop."""
+
+    def __init__(self, meters: Meters, record: KeyRecord | None) -> None:
+        limits = make_limits(record)
+        self._meter: KeyMeter | None = meters.open(record)
+        self._use = None if limits is None else MeteredUse(limits)
+        self._calls: tuple[Call, ...] = ()
+
+    async def reserve(self, call: Call | None, find_partial: Callable[[], Reply | None]) -> None:
+        """Reserve what the turn may use. Raises the error for the caller if it may not."""
+        if self._use is None or self._meter is None or call is None:
+            return
+        self._calls = (call, *call.fallbacks)
+        dearest = max(self._calls, key=_find_price) if len(self._calls) > 1 else call
+        await self._carry_out(self._use.reserve(dearest, b"", {}, find_partial))
+        self._use.is_asked = True
+
+    async def settle(self, reply: Reply | None, *, has_failed: bool, is_cut: bool) -> None:
+        """Settle what the turn used, before the page gets its end. A second call does nothing. `is_cut`: the reply is
+        not whole.
+        """
+        if self._use is None:
+            return
+        if reply is not None and reply.origin is not None:
+            name = f"{reply.origin.provider}:{reply.origin.model}"
+            self._use.price_as(next((call for call in self._calls if call.model == name), None))
+        await self._carry_out(self._use.settle(reply, has_failed=has_failed, is_cut=is_cut))
+
+    def leave(self) -> None:
+        """The turn has ended, however that was."""
+        if self._meter is not None:
+            self._meter.leave()
+
+    async def _carry_out(self, flow: Flow[None]) -> None:
+        value: object = None
+        while True:
+            try:
+                step = flow.send(value)
+            except StopIteration:
+                return
+            value = None
+            if self._meter is not None and isinstance(step, ReserveUse):
+                value = await self._meter.reserve(step)
+            elif self._meter is not None and isinstance(step, SettleUse):
+                await self._meter.settle(step.use)
+
+
+def _find_price(call: Call) -> Decimal:
+    """What a call may cost. One without a price is the dearest, so that it is refused."""
+    sent = estimate_input(call.prompt, call.target, b"")
+    most = find_most(call.target, sent, find_most_output(call.prompt, call.target))
+    return Decimal("Infinity") if most is None else most

@@ -1,0 +1,195 @@
+"""`DatabaseVault`: the records of a relay in a database. What it does is a flow of works, for threads and event loops.
+
+Not here: the SQL (vault_queries), who waits for whom (waiting_records), and what is special about files and servers
+(sqlite_vault, postgres_vault).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Self, TypeAlias, TypeVar
+
+import msgspec
+
+from asides.database import Database, Queries, StoreError
+from asides.flows.steps import StoredRecord
+from asides.relay.vault import VaultLimits
+from asides.relay.vault.vault_queries import FoundRecord
+from asides.relay.vault.waiting_records import WaitingRecord
+
+_Result = TypeVar("_Result")
+
+PATIENCE = 5.0
+"""The seconds that a request waits for a server. A machine that is only busy takes some, and a process that has just
+started too; who notices an outage waits so long, and nobody after it. A record may wait for those before it as long again."""
+_FADED = 50
+"""A record that was used within this part of its life is not marked again: then a read is no write."""
+
+
+class VaultWork(msgspec.Struct, frozen=True):
+    """One work of a flow."""
+
+    work: Callable[[], Queries[Any]]
+    writes: bool = True
+    is_optional: bool = False
+    """Whether the flow goes on if it fails."""
+
+
+VaultFlow: TypeAlias = Generator[VaultWork, Any, _Result]
+
+
+class DatabaseVault:
+    """Records in a database, for any number of threads and event loops. Names of tenants are stored as digests."""
+
+    def __init__(self, database: Database, limits: VaultLimits | None, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._limits = limits or VaultLimits()
+        self._clock = clock
+
+    @property
+    def is_instant(self) -> bool:
+        """It may wait for the disk, or for a server."""
+        return False
+
+    # --- what it does with the tables: files and servers differ -------------------------------------------------------
+
+    def _read(self, tenant: str, keys: Sequence[str], since: float) -> Queries[list[FoundRecord]]:
+        raise NotImplementedError
+
+    def _touch(self, numbers: Sequence[int], now: float) -> Queries[None]:
+        raise NotImplementedError
+
+    def _delete(self, tenant: str, keys: Sequence[str]) -> Queries[int]:
+        raise NotImplementedError
+
+    def _delete_tenant(self, tenant: str) -> Queries[int]:
+        raise NotImplementedError
+
+    def _begin_write(self, records: Sequence[tuple[str, StoredRecord]]) -> VaultFlow[None]:
+        raise NotImplementedError
+
+    def _is_of_one(self, problem: Exception) -> bool:
+        """Whether an error may be of one record alone, so that the others are worth another attempt."""
+        raise NotImplementedError
+
+    # --- flows --------------------------------------------------------------------------------------------------------
+
+    def begin_read(self, tenant: str, keys: Sequence[str]) -> VaultFlow[tuple[StoredRecord, ...]]:
+        """Find records, and prolong their life."""
+        if not keys:
+            return ()
+        now = self._clock()
+        since = now - self._limits.seconds
+        found: list[FoundRecord] = yield VaultWork(lambda: self._read(tenant, keys, since), writes=False)
+        faded = [each.number for each in found if each.used < now - self._limits.seconds / _FADED]
+        if faded:
+            yield VaultWork(lambda: self._touch(faded, now), is_optional=True)
+        return tuple([each.record for each in found])
+
+    def begin_write_together(self, together: Sequence[WaitingRecord]) -> VaultFlow[None]:
+        """Write records, and note what became of each. One that cannot be written costs the others nothing."""
+        try:
+            yield from self._begin_write([(each.tenant, each.record) for each in together])
+        except Exception as problem:  # noqa: BLE001 - raised where the record is from
+            if len(together) > 1 and self._is_of_one(problem):
+                for each in together:
+                    yield from self.begin_write_together((each,))
+                return
+            for each in together:
+                # A store that fails has failed for all: nobody waits for it again.
+                each.problem = problem
+
+    # --- drivers ------------------------------------------------------------------------------------------------------
+
+    def run(self, flow: VaultFlow[_Result]) -> _Result:
+        """Carry out a flow in a thread."""
+        try:
+            work = next(flow)
+            while True:
+                try:
+                    found = self._database.run(
+                        work.work, writes=work.writes, durable=False, repeatable=True, patience=PATIENCE
+                    )
+                except Exception as problem:  # noqa: BLE001 - the flow decides
+                    work = _tell(flow, work, problem)
+                else:
+                    work = flow.send(found)
+        except StopIteration as end:
+            result: _Result = end.value
+            return result
+
+    async def run_async(self, flow: VaultFlow[_Result]) -> _Result:
+        """The same in an event loop."""
+        try:
+            work = next(flow)
+            while True:
+                try:
+                    found = await self._database.run_async(
+                        work.work, writes=work.writes, durable=False, repeatable=True, patience=PATIENCE
+                    )
+                except Exception as problem:  # noqa: BLE001 - the flow decides
+                    work = _tell(flow, work, problem)
+                else:
+                    work = flow.send(found)
+        except StopIteration as end:
+            result: _Result = end.value
+            return result
+
+    # --- for threads --------------------------------------------------------------------------------------------------
+
+    def read(self, tenant: str, keys: Sequence[str]) -> Sequence[StoredRecord]:
+        """The records of the tenant that have one of these keys, each once. Reading prolongs their life."""
+        return self.run(self.begin_read(tenant, keys))
+
+    def write(self, tenant: str, record: StoredRecord) -> None:
+        """Store a record; the first one of an id stays. It is stored when this returns, whatever ends then."""
+        raise NotImplementedError
+
+    def delete(self, tenant: str, keys: Sequence[str]) -> int:
+        """Delete the records of the tenant that have one of these keys; returns how many there were."""
+        return self.run(_begin_one(lambda: self._delete(tenant, keys)))
+
+    def delete_tenant(self, tenant: str) -> int:
+        """Delete all records of a tenant; returns how many there were."""
+        return self.run(_begin_one(lambda: self._delete_tenant(tenant)))
+
+    def close(self) -> None:
+        """Close the database. A later call opens it again."""
+        self._database.close()
+
+    # --- for event loops ----------------------------------------------------------------------------------------------
+
+    async def read_async(self, tenant: str, keys: Sequence[str]) -> Sequence[StoredRecord]:
+        """The same as `read`, in an event loop."""
+        return await self.run_async(self.begin_read(tenant, keys))
+
+    async def write_async(self, tenant: str, record: StoredRecord) -> None:
+        """The same as `write`, in an event loop."""
+        raise NotImplementedError
+
+    async def delete_async(self, tenant: str, keys: Sequence[str]) -> int:
+        """The same as `delete`, in an event loop."""
+        return await self.run_async(_begin_one(lambda: self._delete(tenant, keys)))
+
+    async def close_async(self) -> None:
+        """Close the database, also for this event loop."""
+        await self._database.close_async()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _begin_one(work: Callable[[], Queries[int]]) -> VaultFlow[int]:
+    deleted: int = yield VaultWork(work)
+    return deleted
+
+
+def _tell(flow: VaultFlow[Any], work: VaultWork, problem: Exception) -> VaultWork:
+    """Tell a flow that a work has failed; returns the next one."""
+    if work.is_optional and isinstance(problem, StoreError):
+        return flow.send(None)
+    return flow.throw(problem)

@@ -1,0 +1,270 @@
+"""The work of a vault on its tables, in SQLite and in PostgreSQL.
+
+A file has one writer at a time, so that it counts what a tenant has with each record. A server has many: each
+statement is one round trip and locks nothing that the next writer needs, and what a tenant has is counted now and then
+(`drop_excess`). Not here: when something is done (database_vault), and the tables (sqlite_vault,
+database/migrations).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from asides.database import Queries, Query, QueryMany
+from asides.flows.steps import StoredRecord
+from asides.relay.vault import VaultLimits
+from asides.relay.vault.memory_vault import measure_record
+
+# Older versions of SQLite take at most 999 values in one statement.
+_MOST_KEYS = 500
+_MOST_DELETED = 200
+"""How many old records are deleted at once, so that nobody waits long for it."""
+_SWEEP_LOCK = 0x61736476
+"""The number of the advisory lock of those who delete old records: "asdv"."""
+
+
+class FoundRecord(NamedTuple):
+    """A record as it was found: its number in the table, and when it was last used."""
+
+    number: int
+    used: float
+    record: StoredRecord
+
+
+def digest_name(tenant: str) -> bytes:
+    """The name of a tenant as it is stored."""
+    return hashlib.blake2b(tenant.encode("utf-8", "surrogatepass"), digest_size=16, person=b"asides tenant").digest()
+
+
+# --- PostgreSQL -------------------------------------------------------------------------------------------------------
+
+_SERVER_READ = """
+SELECT number, used, id, keys, payload FROM vault_records WHERE used >= ? AND number IN (
+    SELECT k.record FROM vault_keys k JOIN vault_tenants t ON t.id = k.tenant
+    WHERE t.name = ? AND k.key = ANY (?::text[])
+) ORDER BY number
+"""
+# Rows are locked in one order, so that nobody waits for another in a circle.
+_SERVER_ADD = """
+WITH given AS MATERIALIZED (
+    SELECT t.id AS tenant, g.name, g.id, g.keys, g.payload, g.size
+    FROM unnest(?::bytea[], ?::text[], ?::text[], ?::bytea[], ?::bigint[]) AS g (name, id, keys, payload, size)
+    LEFT JOIN vault_tenants t ON t.name = g.name
+), added AS (
+    INSERT INTO vault_records (id, tenant, keys, payload, size, used)
+    SELECT id, tenant, keys, payload, size, ? FROM given WHERE tenant IS NOT NULL ORDER BY tenant, id
+    ON CONFLICT (tenant, id) DO NOTHING RETURNING number, tenant, keys
+), keyed AS (
+    INSERT INTO vault_keys (tenant, key, record)
+    SELECT tenant, unnest(string_to_array(keys, ' ')), number FROM added ON CONFLICT DO NOTHING
+)
+SELECT DISTINCT name FROM given WHERE tenant IS NULL
+"""
+_SERVER_TOUCH = """
+UPDATE vault_records SET used = ? WHERE number IN (
+    SELECT number FROM vault_records WHERE number = ANY (?::bigint[]) FOR UPDATE SKIP LOCKED
+)
+"""
+_SERVER_DELETE = """
+DELETE FROM vault_records WHERE number IN (
+    SELECT k.record FROM vault_keys k JOIN vault_tenants t ON t.id = k.tenant
+    WHERE t.name = ? AND k.key = ANY (?::text[])
+)
+"""
+_SERVER_DROP = """
+DELETE FROM vault_records WHERE number IN (
+    SELECT number FROM (
+        SELECT number, row_number() OVER newest AS place, sum(size) OVER newest AS total FROM vault_records
+        WHERE tenant = ? WINDOW newest AS (ORDER BY used DESC, number DESC ROWS UNBOUNDED PRECEDING)
+    ) AS counted WHERE place > ? OR total > ?
+)
+"""
+_SERVER_SWEEP = """
+DELETE FROM vault_records WHERE number IN (
+    SELECT number FROM vault_records WHERE used < ? ORDER BY used LIMIT ? FOR UPDATE SKIP LOCKED
+)
+"""
+
+
+def read_on_server(tenant: str, keys: Sequence[str], since: float) -> Queries[list[FoundRecord]]:
+    """The records of a tenant that have one of these keys and were used since then, each once, in one round trip."""
+    found = yield Query(_SERVER_READ, (since, digest_name(tenant), list(keys)), is_all=True)
+    return _read_rows(found.rows)
+
+
+def add_on_server(records: Sequence[tuple[str, StoredRecord]], now: float) -> Queries[list[bytes]]:
+    """Add records of tenants in one round trip. Returns the tenants that are not known: theirs are not added."""
+    values = (
+        [digest_name(tenant) for tenant, _ in records],
+        [record.id for _, record in records],
+        [" ".join(record.keys) for _, record in records],
+        [record.payload for _, record in records],
+        [measure_record(record) for _, record in records],
+        now,
+    )
+    found = yield Query(_SERVER_ADD, values, is_all=True)
+    return [bytes(name) for (name,) in found.rows]
+
+
+def add_tenants(names: Sequence[bytes]) -> Queries[None]:
+    """Make tenants known."""
+    yield Query(
+        "INSERT INTO vault_tenants (name) SELECT unnest(?::bytea[]) ON CONFLICT DO NOTHING",
+        (sorted(names),),
+        is_all=True,
+    )
+
+
+def touch_on_server(numbers: Sequence[int], now: float) -> Queries[None]:
+    """Prolong the life of records. One that somebody else has in hand is prolonged by that one."""
+    yield Query(_SERVER_TOUCH, (now, list(numbers)), is_all=True)
+
+
+def drop_excess(tenant: str, limits: VaultLimits) -> Queries[int]:
+    """Delete what a tenant has too much of, the least used first; returns how many records that were."""
+    # Writers of the tenant go on meanwhile.
+    found = yield Query("SELECT id FROM vault_tenants WHERE name = ? FOR NO KEY UPDATE", (digest_name(tenant),))
+    if found.first is None:
+        return 0
+    (holder,) = found.first
+    count = "SELECT count(*), coalesce(sum(size), 0)::bigint FROM vault_records WHERE tenant = ?"
+    records, size = (yield Query(count, (holder,))).rows[0]
+    dropped = 0
+    if records > limits.records or size > limits.size:
+        dropped = (yield Query(_SERVER_DROP, (holder, limits.records, limits.size))).changed
+        records, size = (yield Query(count, (holder,))).rows[0]
+    yield Query("UPDATE vault_tenants SET records = ?, size = ? WHERE id = ?", (records, size, holder))
+    return dropped
+
+
+def sweep_on_server(before: float) -> Queries[bool]:
+    """Delete some records that were not used since then, unless someone else does; returns whether there are more."""
+    found = yield Query("SELECT pg_try_advisory_xact_lock(?)", (_SWEEP_LOCK,))
+    if found.first != (True,):
+        return False
+    return (yield Query(_SERVER_SWEEP, (before, _MOST_DELETED))).changed >= _MOST_DELETED
+
+
+def delete_on_server(tenant: str, keys: Sequence[str]) -> Queries[int]:
+    """Delete the records of a tenant that have one of these keys; returns how many there were."""
+    return (yield Query(_SERVER_DELETE, (digest_name(tenant), list(keys)), is_all=True)).changed
+
+
+def delete_tenant_on_server(tenant: str) -> Queries[int]:
+    """Delete all records of a tenant; returns how many there were."""
+    name = digest_name(tenant)
+    deleted = yield Query(
+        "DELETE FROM vault_records WHERE tenant = (SELECT id FROM vault_tenants WHERE name = ?)", (name,)
+    )
+    yield Query("DELETE FROM vault_tenants WHERE name = ?", (name,))
+    return deleted.changed
+
+
+# --- SQLite -----------------------------------------------------------------------------------------------------------
+
+
+def read_in_file(tenant: str, keys: Sequence[str], since: float) -> Queries[list[FoundRecord]]:
+    """The same in a file."""
+    rows: dict[int, tuple[Any, ...]] = {}
+    for start in range(0, len(keys), _MOST_KEYS):
+        some = keys[start : start + _MOST_KEYS]
+        query = f"""
+        SELECT r.number, r.used, r.id, r.keys, r.payload FROM keys k JOIN records r ON r.number = k.record
+        WHERE k.tenant = (SELECT id FROM tenants WHERE name = ?) AND k.key IN ({", ".join("?" * len(some))})
+        AND r.used >= ?
+        """  # noqa: S608 - question marks only
+        found = yield Query(query, (digest_name(tenant), *some, since))
+        rows |= {row[0]: row for row in found.rows}
+    return _read_rows([rows[number] for number in sorted(rows)])
+
+
+def write_in_file(records: Sequence[tuple[str, StoredRecord]], now: float, limits: VaultLimits) -> Queries[None]:
+    """Add records of tenants, and delete what is old or too much."""
+    tenants: dict[int, None] = {}
+    for tenant, record in records:
+        name = digest_name(tenant)
+        yield Query("INSERT INTO tenants (name) VALUES (?) ON CONFLICT DO NOTHING", (name,))
+        (holder,) = (yield Query("SELECT id FROM tenants WHERE name = ?", (name,))).rows[0]
+        tenants[holder] = None
+        size = measure_record(record)
+        added = yield Query(
+            "INSERT INTO records (id, tenant, keys, payload, size, used) VALUES (?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT DO NOTHING",
+            (record.id, holder, " ".join(record.keys), record.payload, size, now),
+        )
+        if added.changed:
+            (number,) = (yield Query("SELECT last_insert_rowid()")).rows[0]
+            yield QueryMany(
+                "INSERT INTO keys (tenant, key, record) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                [(holder, key, number) for key in record.keys],
+            )
+            yield Query("UPDATE tenants SET records = records + 1, size = size + ? WHERE id = ?", (size, holder))
+    old = yield Query(
+        "SELECT number FROM records WHERE used < ? ORDER BY used LIMIT ?", (now - limits.seconds, _MOST_DELETED)
+    )
+    yield from _remove(old.rows)
+    for holder in tenants:
+        yield from _remove_excess(holder, limits)
+
+
+def touch_in_file(numbers: Sequence[int], now: float) -> Queries[None]:
+    """Prolong the life of records."""
+    yield QueryMany("UPDATE records SET used = ? WHERE number = ?", [(now, number) for number in numbers])
+
+
+def delete_in_file(tenant: str, keys: Sequence[str]) -> Queries[int]:
+    """Delete the records of a tenant that have one of these keys; returns how many there were."""
+    numbers: dict[tuple[Any, ...], None] = {}
+    for start in range(0, len(keys), _MOST_KEYS):
+        some = keys[start : start + _MOST_KEYS]
+        query = (
+            "SELECT record FROM keys WHERE tenant = (SELECT id FROM tenants WHERE name = ?) AND key IN "  # noqa: S608
+            f"({', '.join('?' * len(some))})"
+        )
+        numbers |= dict.fromkeys((yield Query(query, (digest_name(tenant), *some))).rows)
+    yield from _remove(list(numbers))
+    return len(numbers)
+
+
+def delete_tenant_in_file(tenant: str) -> Queries[int]:
+    """Delete all records of a tenant; returns how many there were."""
+    name = digest_name(tenant)
+    found = yield Query("SELECT count(*) FROM records WHERE tenant = (SELECT id FROM tenants WHERE name = ?)", (name,))
+    yield Query("DELETE FROM tenants WHERE name = ?", (name,))
+    return int(found.rows[0][0])
+
+
+def _remove_excess(tenant: int, limits: VaultLimits) -> Queries[None]:
+    while True:
+        records, size = (yield Query("SELECT records, size FROM tenants WHERE id = ?", (tenant,))).rows[0]
+        if records <= limits.records and size <= limits.size:
+            return
+        oldest = yield Query(
+            "SELECT number, size FROM records WHERE tenant = ? ORDER BY used, number LIMIT ?", (tenant, _MOST_DELETED)
+        )
+        excess: list[tuple[int]] = []
+        for number, each in oldest.rows:
+            if records <= limits.records and size <= limits.size:
+                break
+            excess.append((number,))
+            records, size = records - 1, size - each
+        if not excess:
+            return
+        yield from _remove(excess)
+
+
+def _remove(numbers: Sequence[tuple[Any, ...]]) -> Queries[None]:
+    for (number,) in numbers:
+        row = (yield Query("SELECT size, tenant FROM records WHERE number = ?", (number,))).first
+        if row is not None:
+            yield Query("DELETE FROM records WHERE number = ?", (number,))
+            yield Query("UPDATE tenants SET records = records - 1, size = size - ? WHERE id = ?", row)
+
+
+def _read_rows(rows: Sequence[tuple[Any, ...]]) -> list[FoundRecord]:
+    return [
+        FoundRecord(number, used, StoredRecord(record_id, tuple(keys.split()), bytes(payload)))
+        for number, used, record_id, keys, payload in rows
+    ]

@@ -1,0 +1,89 @@
+"""The work of a vault on its tables: what it asks of PostgreSQL uses its indexes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import psycopg
+import pytest
+
+from asides.database import Queries, Query
+from asides.database.postgres import PostgresDatabase
+from asides.flows.steps import StoredRecord
+from asides.relay.vault import VaultLimits
+from asides.relay.vault import vault_queries as queries
+
+
+def test_names_of_tenants_are_digests() -> None:
+    assert len({queries.digest_name(name) for name in ("", "a", "ü", "\ud800")}) == 4
+    assert len(queries.digest_name("a" * 10_000)) == 16
+
+
+@pytest.fixture
+def database(postgres_url: str) -> Any:
+    made = PostgresDatabase(postgres_url)
+    for tenant in range(5):
+        made.run(partial(queries.add_tenants, [queries.digest_name(f"t{tenant}")]))
+        named = [StoredRecord(f"r{number}", (f"k{number}", f"l{number}"), b"x" * 200) for number in range(400)]
+        assert made.run(partial(queries.add_on_server, [(f"t{tenant}", each) for each in named], 1000.0)) == []
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("ANALYZE")
+    yield made
+    made.close()
+
+
+def explain(database: PostgresDatabase, work: Queries[Any]) -> str:
+    query = next(work)
+    assert isinstance(query, Query)
+
+    def ask() -> Queries[str]:
+        rows = (yield Query(f"EXPLAIN {query.sql}", query.values)).rows
+        return "\n".join(row[0] for row in rows)
+
+    return database.run(ask)
+
+
+def test_reads_and_writes_look_at_no_whole_table(database: PostgresDatabase) -> None:
+    read = explain(database, queries.read_on_server("t1", ["k1", "k2"], 0.0))
+    assert "Seq Scan on vault_records" not in read
+    assert "Seq Scan on vault_keys" not in read
+    sweep = queries.sweep_on_server(500.0)
+    next(sweep)
+    query: Any = sweep.send(queries_result((True,)))
+    planned = database.run(lambda: explain_query(query))
+    assert "Seq Scan on vault_records" not in planned
+
+
+def queries_result(row: tuple[Any, ...]) -> Any:
+    from asides.database import QueryResult
+
+    return QueryResult([row], 1)
+
+
+def explain_query(query: Query) -> Queries[str]:
+    rows = (yield Query(f"EXPLAIN {query.sql}", query.values)).rows
+    return "\n".join(row[0] for row in rows)
+
+
+def test_unknown_tenants_are_told_and_the_others_are_stored(database: PostgresDatabase) -> None:
+    records = [("new", StoredRecord("a", ("k",), b"1")), ("t1", StoredRecord("b", ("k",), b"2"))]
+    for _ in range(2):
+        assert database.run(lambda: queries.add_on_server(records, 1.0)) == [queries.digest_name("new")]
+    found = database.run(lambda: queries.read_on_server("t1", ["k"], 0.0), writes=False)
+    assert [(each.used, each.record) for each in found] == [(1.0, records[1][1])]
+
+
+def test_writers_do_not_wait_for_whoever_counts(database: PostgresDatabase) -> None:
+    counting = queries.drop_excess("t1", VaultLimits())
+    lock = next(counting)
+    assert isinstance(lock, Query)
+
+    def hold() -> Queries[int]:
+        yield lock
+        record = [("t1", StoredRecord("meanwhile", ("m",), b""))]
+        # In another transaction, while the first one holds its lock.
+        return len(database.run(lambda: queries.add_on_server(record, 2.0), patience=3.0))
+
+    assert database.run(hold) == 0
+    assert database.run(lambda: queries.drop_excess("t1", VaultLimits(records=100))) == 301
