@@ -14,7 +14,7 @@ from asides.batch import vendor_runner
 from asides.batch.batch_job import BatchJob
 from asides.batch.ledger_tables import open_ledger_database
 from asides.batch.ledger_values import RunLimits, Weight
-from asides.database import Database
+from asides.database import Database, Queries, Query
 from asides.providers import batch_facts
 from asides.testing import BatchScript, OpenStage
 from tests.batch.vendor_jobs import (
@@ -141,8 +141,15 @@ def test_a_batch_of_others_of_the_same_size_is_not_taken_for_ours(stage: OpenSta
         True,
         False,
     ]
+    # The batch of others was no attempt at ours.
+    assert ours.run(_read_attempts) == 1
     ours.close()
     theirs.close()
+
+
+def _read_attempts() -> Queries[int]:
+    attempts: int = (yield Query("SELECT max(attempts) FROM batch_requests")).rows[0][0]
+    return attempts
 
 
 def _pretend_creation(database: Database, name: str) -> None:
@@ -160,8 +167,6 @@ def _pretend_creation(database: Database, name: str) -> None:
     database.run(lambda: ledger.begin_creation("asides-lost", "gone|0|0|0"))
 
     def expire() -> Any:
-        from asides.database import Query
-
         yield Query("UPDATE vendor_batches SET lease = 0")
 
     database.run(expire)

@@ -47,7 +47,7 @@ class VendorChannel:
         self.pace = pace
         self.ledger = VendorLedger(job.ledger.name)
         # A batch has no streams. The replies go into the output, not their documents.
-        self._own = Options(**{**job.own, "stream": False, "keep_raw": False})  # type: ignore[typeddict-item]
+        self._own = Options(**{**job.own, "stream": False, "keep_raw": False})
         self._targets: dict[str, VendorTarget] = {}
 
     async def store(self, work: Callable[[VendorLedger], Queries[_T]]) -> _T:
