@@ -121,6 +121,26 @@ def test_a_lost_answer_to_the_creation_creates_no_second_batch(stage: OpenStage,
     assert len(opened.batches) == 1
 
 
+@for_each_vendor
+def test_a_creation_that_comes_too_soon_is_sent_again(stage: OpenStage, ledger: Database, kind: str) -> None:
+    opened = stage(answer, batches=BatchScript(seconds=0.05, limited_creations=2))
+    plan, own = plan_batch(MODELS[kind], opened.url)
+    job = run_batch(ledger, load_questions(ledger, plan, ["one", "two"]), plan, own)
+    assert job.error is None
+    assert_answered(read_rows(ledger), ["one", "two"])
+    assert len(opened.batches) == 1
+
+
+def test_a_batch_waits_until_the_vendor_has_room(stage: OpenStage, ledger: Database) -> None:
+    opened = stage(answer, batches=BatchScript(seconds=0.05, crowded_batches=2))
+    plan, own = plan_batch(MODELS["chat"], opened.url)
+    job = run_batch(ledger, load_questions(ledger, plan, ["one", "two"]), plan, own)
+    assert job.error is None
+    assert_answered(read_rows(ledger), ["one", "two"])
+    assert [len(batch.answered) for batch in opened.batches] == [0, 0, 2]
+    assert ledger.run(_read_attempts) == 1
+
+
 def test_a_batch_of_others_of_the_same_size_is_not_taken_for_ours(stage: OpenStage, tmp_path: Path) -> None:
     opened = stage(answer, batches=BatchScript(seconds=0.4))
     plan, own = plan_batch(MODELS["messages"], opened.url)
