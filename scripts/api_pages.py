@@ -43,6 +43,7 @@ THEMES = {
             "asides.flows.",
             "asides.options",
             "asides.settings",
+            "asides.telemetry.instrument",
             "asides.transports.answers",
         ),
     ),

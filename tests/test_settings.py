@@ -117,6 +117,9 @@ def test_every_setting_has_a_variable(here: Path) -> None:
         "ASIDES_GATEWAY_ALLOWED_HOSTS": "a.example, b.example",
         "ASIDES_GATEWAY_ALLOWED_ORIGINS": "https://a.example",
         "ASIDES_GATEWAY_OPEN_METRICS": "on",
+        "ASIDES_GATEWAY_TELEMETRY": "off",
+        "ASIDES_GATEWAY_TELEMETRY_CONTENT": "on",
+        "ASIDES_GATEWAY_TRACE_HOSTS": "*.internal",
         "ASIDES_GATEWAY_MAX_BODY_MB": "1.5",
         "ASIDES_GATEWAY_MAX_REQUESTS": "10",
         "ASIDES_GATEWAY_PING_SECONDS": "5",
@@ -170,6 +173,9 @@ def test_every_setting_has_a_variable(here: Path) -> None:
         "gateway.allowed_hosts": ("a.example", "b.example"),
         "gateway.allowed_origins": ("https://a.example",),
         "gateway.open_metrics": True,
+        "gateway.telemetry": False,
+        "gateway.telemetry_content": True,
+        "gateway.trace_hosts": ("*.internal",),
         "gateway.max_body_mb": 1.5,
         "gateway.max_requests": 10,
         "gateway.ping_seconds": 5.0,
@@ -523,6 +529,9 @@ _GATEWAY = {
     "max_requests": "1",
     "ping_seconds": "1",
     "drain_seconds": "1",
+    "telemetry": "false",
+    "telemetry_content": "true",
+    "trace_hosts": '["*"]',
     "log": '"off"',
     "redis": '"redis://evil.example"',
     "key_grace_seconds": "1",
@@ -649,3 +658,24 @@ def test_a_row_that_is_no_table_is_named(here: Path) -> None:
 def test_entries_name_every_setting_once() -> None:
     entries: list[tuple[str, Any, str]] = list(Settings().entries())
     assert [name for name, _, _ in entries] == list(SETTINGS)
+
+
+# --- passwords --------------------------------------------------------------------------------------------------------
+
+
+def test_passwords_of_servers_are_not_shown(here: Path) -> None:
+    environ = {
+        "ASIDES_STORE": "postgresql://me:canary@db.example/asides?password=canary&sslmode=require",
+        "ASIDES_GATEWAY_REDIS": "rediss://:canary@cache.example",
+    }
+    settings = load_settings(environ)
+    assert settings.store == environ["ASIDES_STORE"]
+    assert settings.gateway.redis == environ["ASIDES_GATEWAY_REDIS"]
+    shown = {name: value for name, value, _ in settings.entries()}
+    assert shown["store"] == "postgresql://me:***@db.example/asides?password=***&sslmode=require"
+    assert shown["gateway.redis"] == "rediss://:***@cache.example"
+    for text in (repr(settings), repr(settings.gateway), str(settings)):
+        assert "canary" not in text
+    assert "store='postgresql://me:***@db.example" in repr(settings)
+    assert "redis='rediss://:***@cache.example'" in repr(settings)
+    assert "store=None" in repr(load_settings(NOTHING))

@@ -5,7 +5,7 @@ Not here: what a call means (flows) and how bytes travel (transports). aiohttp i
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from asides.flows.build_call import CallBuilder
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from asides.flows.probe.plan_probe import ProbeOptions
     from asides.flows.probe.probe_report import ProbeReport, ProbeStep
     from asides.transports.answers import AsyncAnswers
+    from asides.transports.flow_state import FlowState
     from asides.transports.run_stream import AsyncRunStream, RunState
 
 __all__ = ["AsyncClient", "AsyncStream", "ask", "ask_many", "probe", "run", "stream"]
@@ -136,6 +137,16 @@ class AsyncClient:
     async def answer(self, build: Callable[[CallBuilder], Call]) -> Reply[Any]:
         """The whole reply to the call that `build` builds. A batch calls this."""
         return await AsyncStream(build(self._call_builder), self._transport).drain()
+
+    def build(self, build: Callable[[CallBuilder], Call]) -> Call:
+        """The call that `build` builds with the options of this client. A vendor's batch calls this."""
+        return build(self._call_builder)
+
+    def drive(self, state: FlowState[Any]) -> AsyncGenerator[list[Any], None]:
+        """Run a flow with the connections of this client; yields what it emits. A vendor's batch calls this."""
+        from asides.transports.async_ import AsyncDriver
+
+        return AsyncDriver(state, self._transport).batches()
 
     def run(self, begin: Callable[[CallBuilder], RunState[Output]]) -> AsyncRunStream[Output]:
         """The events of an agent's run through this client; `begin` creates the run. `AsyncAgent` calls this."""

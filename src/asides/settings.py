@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
@@ -35,6 +36,7 @@ from asides.settings_files import (
 from asides.values.error_words import suggest_name
 from asides.values.errors import ConfigError, InvalidThinking
 from asides.values.gateway_table import GatewayTable
+from asides.values.mask_url import MaskedStruct, show_value
 from asides.values.notices import Notice
 from asides.values.thinking import Thinking, read_thinking
 from asides.values.visibility import Visibility
@@ -73,7 +75,7 @@ class Timeouts(msgspec.Struct, frozen=True):
     total: Seconds | None = None
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class Settings(MaskedStruct, frozen=True, kw_only=True):
     """All settings, resolved. Each has a variable, ASIDES_ and its name in capitals, such as ASIDES_TIMEOUTS_IDLE."""
 
     model: str | None = None
@@ -139,11 +141,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return self.origins.get(name, "default")
 
     def entries(self) -> Iterator[tuple[str, Any, str]]:
-        """Every setting as (name, value, origin), for display."""
+        """Every setting as (name, value, origin), for display: without passwords."""
         for name in SETTINGS:
-            first, _, second = name.partition(".")
-            value = getattr(self, first)
-            yield name, getattr(value, second) if second else value, self.origin(name)
+            yield name, show_value(attrgetter(name)(self)), self.origin(name)
 
     def resolve_model(self, model: str) -> str:
         """The model that an alias names; any other name as it is."""

@@ -65,3 +65,24 @@ def test_a_broken_settings_file_is_named(
     monkeypatch.setenv("ASIDES_CONFIG", str(settings))
     assert main(["config"]) == 2
     assert "did you mean model?" in capsys.readouterr().err
+
+
+def test_passwords_of_servers_are_not_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ASIDES_STORE", "postgresql://me:canary@db.example/asides?password=canary")
+    monkeypatch.setenv("ASIDES_GATEWAY_REDIS", "redis://:canary@cache.example")
+    Path("asides.toml").write_text('store = "postgresql://you:canary@other.example/x"\n', encoding="utf-8")
+    for arguments, shown in (
+        ([], "postgresql://me:***@db.example/asides?password=***"),
+        (["--json"], "redis://:***@cache.example"),
+        (["get", "store"], "postgresql://me:***@db.example/asides?password=***"),
+        (["get", "gateway.redis"], "redis://:***@cache.example"),
+        (["get", "gateway"], "redis://:***@cache.example"),
+        (["trust", "--yes"], "postgresql://you:***@other.example/x"),
+    ):
+        assert main(["config", *arguments]) == 0
+        captured = capsys.readouterr()
+        assert shown in captured.out + captured.err, arguments
+        assert "canary" not in captured.out + captured.err

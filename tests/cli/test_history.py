@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from asides.conversations.store import ConversationHeading
+from asides.conversations.store.database_store import DatabaseStore
 from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
 from asides.testing.stage import OpenStage, Say
@@ -15,15 +17,21 @@ from asides.values.messages import Message, assistant, user
 from asides.values.parts import Image, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
 from tests.cli.children import asides, ask, at, at_terminal, here, load_saved, piped
+from tests.stores import open_place
 
 PICTURE = b"\x89PNG\r\n\x1a\n0000"
 
 
-@pytest.fixture
-def store(state: Path) -> SqliteStore:
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DatabaseStore]:
     """Two conversations: one with all kinds of parts, and a later one with an odd name."""
-    state.mkdir(parents=True)
-    store = SqliteStore(state / "conversations.db")
+    place = str(state / "conversations.db")
+    if request.param == "postgres":
+        place = request.getfixturevalue("postgres_url")
+        monkeypatch.setenv("ASIDES_STORE", place)
+    else:
+        state.mkdir(parents=True)
+    store = open_place(place)
     call = ToolCall("c1", "look", {"at": "sky"})
     messages = [
         Message("user", (Text("Why is the **Sky** blue?\nSay it."), Image(data=PICTURE, media_type="image/png"))),
@@ -33,11 +41,12 @@ def store(state: Path) -> SqliteStore:
     ]
     store.append("science", messages, heading=ConversationHeading("be brief", "groq:m"))
     store.append("odd\n\x1b[31mname", [user("two " * 60), assistant("ok")])
-    return store
+    yield store
+    store.close()
 
 
 def test_the_list_has_the_last_one_first_and_fits_eighty_columns(
-    store: SqliteStore, capsys: pytest.CaptureFixture[str]
+    store: DatabaseStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store.append("名前" * 30, [user("what?"), assistant("that")])
     code, out, err = here(capsys, "history")
@@ -67,7 +76,7 @@ def test_without_a_store_there_is_nothing_to_list_and_none_is_made(
     assert not state.exists()
 
 
-def test_show_prints_one_and_thinking_only_on_request(store: SqliteStore, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_one_and_thinking_only_on_request(store: DatabaseStore, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = here(capsys, "history", "show", "science")
     assert code == 0
     assert out == (
@@ -88,7 +97,7 @@ def test_show_prints_one_and_thinking_only_on_request(store: SqliteStore, capsys
 
 
 def test_a_name_that_is_not_there_is_an_error_with_the_nearest(
-    store: SqliteStore, capsys: pytest.CaptureFixture[str]
+    store: DatabaseStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for action in ("show", "export", "rm"):
         code, out, err = here(capsys, "history", action, "sciense")
@@ -98,7 +107,7 @@ def test_a_name_that_is_not_there_is_an_error_with_the_nearest(
 
 
 def test_search_ignores_case_and_wants_all_words_in_one_message(
-    store: SqliteStore, capsys: pytest.CaptureFixture[str]
+    store: DatabaseStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert here(capsys, "history", "search", "BLUE") == (
         0,
@@ -115,7 +124,7 @@ def test_search_ignores_case_and_wants_all_words_in_one_message(
 
 
 def test_export_gives_each_format_and_our_own_can_be_loaded(
-    store: SqliteStore, capsys: pytest.CaptureFixture[str]
+    store: DatabaseStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
     document = here(capsys, "history", "export", "science").out
     assert "SECRET" not in document
@@ -135,20 +144,25 @@ def test_export_gives_each_format_and_our_own_can_be_loaded(
     assert here(capsys, "history", "export", "science", "--format", "markdown").out.startswith("## system\n\nbe brief")
 
 
+def count(store: DatabaseStore, name: str) -> int:
+    about = store.about(name)
+    return 0 if about is None else about.length
+
+
 def test_rename_keeps_the_messages_and_overwrites_nothing(
-    store: SqliteStore, state: Path, capsys: pytest.CaptureFixture[str]
+    store: DatabaseStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert here(capsys, "history", "rename", "science", "physics") == (0, "", "(science is called physics now)\n")
-    assert len(load_saved(state, "physics")) == 4
+    assert count(store, "physics") == 4
     code, _, err = here(capsys, "history", "rename", "physics", "odd\n\x1b[31mname")
     assert code == 2
     assert "already" in err
     assert here(capsys, "history", "rename", "physics", " ").code == 2
     assert here(capsys, "history", "rename", "nobody", "x").code == 2
-    assert len(load_saved(state, "physics")) == 4
+    assert count(store, "physics") == 4
 
 
-def test_rm_deletes_all_or_nothing_of_what_is_named(store: SqliteStore, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rm_deletes_all_or_nothing_of_what_is_named(store: DatabaseStore, capsys: pytest.CaptureFixture[str]) -> None:
     store.append("third", [user("x")])
     assert here(capsys, "history", "rm", "science", "nobody").code == 2
     assert here(capsys, "history", "rm").code == 2
@@ -163,17 +177,18 @@ def test_rm_deletes_all_or_nothing_of_what_is_named(store: SqliteStore, capsys: 
     assert store.names() == ()
 
 
-def test_a_name_may_begin_with_a_dash(store: SqliteStore, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_may_begin_with_a_dash(store: DatabaseStore, capsys: pytest.CaptureFixture[str]) -> None:
     store.append("--all", [user("x"), assistant("y")])
     assert here(capsys, "history", "show", "--", "--all").out == "## user\n\nx\n\n## assistant\n\ny\n"
     assert here(capsys, "history", "rm", "--", "--all") == (0, "", "(1 deleted)\n")
     assert len(store.names()) == 2
 
 
-def test_rm_asks_a_person(store: SqliteStore) -> None:
+def test_rm_asks_a_person(store: DatabaseStore) -> None:
     for answer, left in (("n", 2), ("y", 1)):
         with at_terminal("history", "rm", "science") as keyboard:
-            keyboard.wait_for("delete science? [y]es, [n]o")
+            keyboard.wait_for("delete science")
+            keyboard.wait_for("which others use too? [y]es, [n]o" if store.is_shared else "? [y]es, [n]o")
             keyboard.type(f"{answer}\n")
             assert keyboard.end() == 0
         assert len(store.names()) == left

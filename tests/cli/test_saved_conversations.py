@@ -6,18 +6,36 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
+from asides.cli.completion import find_candidates
+from asides.cli.own_conversations import add_own
 from asides.cli.private_files import make_private_folder
-from asides.cli.saved_conversations import find_state_folder
+from asides.cli.saved_conversations import find_state_folder, find_store_url
+from asides.conversations.store.postgres_store import PostgresStore
 from asides.conversations.store.sqlite import SqliteStore
 from asides.testing.stage import Fail, OpenStage, Say
 from asides.values.errors import ConfigError
 from asides.values.messages import user
 from asides.values.parts import ToolCall
-from tests.cli.children import MODEL, asides, at, at_terminal, command, dialogue, environment, load_saved, piped
+from tests.cli.children import (
+    MODEL,
+    Ended,
+    asides,
+    at,
+    at_terminal,
+    command,
+    dialogue,
+    environment,
+    here,
+    load_saved,
+    piped,
+)
+from tests.servers import find_free_port
 
 PROMPT = "> "
 
@@ -255,3 +273,106 @@ def test_every_folder_that_is_made_is_for_its_owner_alone(tmp_path: Path) -> Non
         os.umask(before)
     assert {stat.S_IMODE(folder.stat().st_mode) for folder in (tmp_path / "one").rglob("*")} == {0o700}
     assert stat.S_IMODE((tmp_path / "one").stat().st_mode) == 0o700
+
+
+# --- the database of the settings -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shared(postgres_url: str, state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgresStore]:
+    """The store that the settings name."""
+    monkeypatch.setenv("ASIDES_STORE", postgres_url)
+    with PostgresStore(postgres_url) as store:
+        yield store
+
+
+Run: TypeAlias = Callable[..., Ended]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs the command line in this process, with this on its standard input."""
+    return lambda *arguments, stdin="": piped(capsys, monkeypatch, stdin, *arguments)
+
+
+def test_a_conversation_goes_on_in_the_database_of_the_settings(
+    stage: OpenStage, shared: PostgresStore, state: Path, run: Run
+) -> None:
+    server = stage(Say(text="A."), Say(text="B."), Say(text="C."))
+    # Once in a process of its own, which has to end by itself.
+    assert asides("ask", *at(server), "--conversation", "work", "a?") == (0, "A.\n", "")
+    assert run("chat", "--base-url", server.url, "--continue", stdin="b?\n").out == "B.\n"
+    assert run("ask", "--base-url", server.url, "-c", "c?").out == "C.\n"
+    assert shared.names() == ("work",)
+    assert len(dialogue(server, 2)) == 5
+    assert not (state / "conversations.db").exists()
+    assert "work" in run("history").out
+
+
+def test_of_a_shared_store_a_user_continues_and_replaces_what_is_the_users_own(
+    stage: OpenStage, shared: PostgresStore, state: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = stage(Say(text="A."), Say(text="B."), Say(text="C."), Say(text="D."))
+    run("ask", *at(server), "mine?")
+    (mine,) = shared.names()
+    with monkeypatch.context() as patch:
+        patch.setenv("ASIDES_STATE", str(tmp_path / "another user"))
+        run("ask", *at(server), "theirs?")
+    assert len(shared.names()) == 2, "what another user asked stays"
+    assert run("ask", "--base-url", server.url, "-c", "and mine?").out == "C.\n"
+    assert dialogue(server, 2) == [("user", "mine?"), ("assistant", "A."), ("user", "and mine?")]
+    run("ask", *at(server), "mine again?")
+    assert shared.about(mine) is None, "the next question without a name takes its place"
+    assert len(shared.names()) == 2
+    monkeypatch.setenv("ASIDES_STATE", str(tmp_path / "a third user"))
+    nobody = run("ask", *at(server), "-c", "?")
+    assert "no conversation is saved yet" in nobody.err
+    assert nobody.code == 2
+
+
+def test_a_chat_goes_on_with_a_question_of_a_shared_store(stage: OpenStage, shared: PostgresStore, run: Run) -> None:
+    server = stage(Say(text="A."), Say(text="B."), Say(text="C."))
+    run("ask", *at(server), "a?")
+    run("chat", "--base-url", server.url, "-c", stdin="b?\n/keep my work\n")
+    assert shared.names() == ("my work",)
+    assert run("ask", "--base-url", server.url, "-c", "c?").out == "C.\n"
+    assert len(dialogue(server, 2)) == 5
+
+
+def test_a_database_that_does_not_answer_is_told_and_the_answer_is_not_lost(
+    stage: OpenStage, state: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASIDES_STORE", f"postgresql://me:canary@127.0.0.1:{find_free_port()}/mine")
+    server = stage(Say(text="A."))
+    done = run("ask", *at(server), "a?")
+    assert (done.code, done.out) == (0, "A.\n")
+    assert "warning: the question is not kept: the database 127.0.0.1" in done.err
+    for arguments in (("history",), ("ask", *at(server), "-c", "?"), ("chat", *at(server), "--conversation", "x")):
+        done = run(*arguments)
+        assert "To do" in done.err
+        assert "canary" not in done.err
+        if "-c" in arguments:
+            # Nothing of this user's was ever kept there.
+            assert done.code == 2
+        else:
+            assert "does not answer" in done.err
+            assert (done.code, done.out) == (5, "")
+    assert len(server.requests) == 1, "nothing is asked that could not be kept"
+
+
+def test_a_file_of_the_folder_does_not_choose_the_store(
+    tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "asides.toml").write_text('store = "postgresql://evil.example/asides"\n', encoding="utf-8")
+    assert find_store_url({}) is None
+    code, out, err = here(capsys, "history")
+    assert (code, out) == (0, "")
+    assert "store" in err
+    assert "asides config trust" in err
+
+
+def test_names_are_completed_without_a_server(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASIDES_STORE", f"postgresql://127.0.0.1:{find_free_port()}/mine")
+    add_own(state, "my work")
+    assert list(find_candidates("conversation", "my")) == ["my work"]

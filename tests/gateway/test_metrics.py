@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -11,16 +12,21 @@ from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.parser import text_string_to_metric_families
 
 from asides import __version__
+from asides.gateway.access import KeyLimits, KeyRecord
+from asides.gateway.access.key_store import insert_key
 from asides.gateway.embedded import Gateway
 from asides.gateway.gateway_settings import GatewaySettings
 from asides.gateway.metrics import Metrics, add_metrics
+from asides.gateway.request_summaries import open_summaries
 from asides.gateway.service import Service
 from asides.gateway.watcher import RequestEnd, RequestInfo
 from asides.gateway.web_app import make_app
 from asides.options import Options
+from asides.relay.error_response import RelayRefusal
 from asides.relay.relay_request import RelayOutcome
 from asides.settings import load_settings
 from asides.testing import Say, Stage
+from asides.values.errors import AsidesError, RateLimited
 from asides.values.events import ReplyStarted, TextDelta, ThinkingDelta
 from asides.values.notices import Notice
 from asides.values.reply import Reply
@@ -112,6 +118,49 @@ def test_requests_that_were_refused_or_left_are_counted(metrics: Metrics) -> Non
     assert found["asides_requests_total{dialect=anthropic,mode=none,provider=none,status=left}"] == 1
     assert "asides_requests_under_way{}" not in found
     assert "asides_open_streams{}" not in found
+
+
+def test_refusals_by_limits_are_counted_by_their_kind(metrics: Metrics) -> None:
+    def end(error: AsidesError) -> None:
+        info = _make_info()
+        metrics.begin(info)
+        metrics.end(info, RequestEnd("failed", 429, 10, 0.1, outcome=RelayOutcome(429, "own", error=error)))
+
+    end(RelayRefusal("x", status=429, code="rate_limit_exceeded"))
+    end(RelayRefusal("x", status=429, code="rate_limit_exceeded"))
+    end(RelayRefusal("x", status=429, code="insufficient_quota"))
+    end(RelayRefusal("x", status=503, code="budget_unavailable"))
+    end(RelayRefusal("x", status=400, code="invalid_model"))
+    end(RateLimited("of the provider"))
+    found = {name: value for name, value in _read(metrics).items() if "limited" in name}
+    assert found == {
+        "asides_limited_requests_total{limit=rate}": 2,
+        "asides_limited_requests_total{limit=budget}": 1,
+        "asides_limited_requests_total{limit=outage}": 1,
+    }
+
+
+async def test_outages_of_redis_rows_and_keys_are_counted(tmp_path: Path) -> None:
+    settings = GatewaySettings(redis="redis://127.0.0.1:1", folder=tmp_path)
+    service = Service(settings, load_settings({}, files=[]))
+    metrics = Metrics(service)
+    summaries = open_summaries(service)
+    metrics.count_summaries(summaries)
+    try:
+        await service.windows.take("k", KeyLimits(rpm=1), 0)
+        await service.windows.take("k", KeyLimits(rpm=1), 0)
+        service.database.run(lambda: insert_key(KeyRecord(id="k", digest=b"d" * 32, name="n")))
+        service.keys.load()
+        summaries.end(_make_info(1, tenant="t"), RequestEnd("done", 200, 1, 0.1))
+        await summaries.close()
+        summaries.on_dropped(3)
+        found = _read(metrics)
+        assert found["asides_redis_failures_total{}"] == 2
+        assert found["asides_keys{}"] == 1
+        assert found["asides_summaries_total{result=written}"] == 1
+        assert found["asides_summaries_total{result=dropped}"] == 3
+    finally:
+        await service.close()
 
 
 def test_nobody_can_add_a_series(metrics: Metrics) -> None:

@@ -309,6 +309,7 @@ def test_requests_that_make_no_sense(method: str, path: str, body: Any, status: 
             "captures_bodies": False,
             "position": inspected.get()["position"],
             "workers": 1,
+            "shares_requests": False,
         }
 
 

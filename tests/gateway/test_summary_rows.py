@@ -77,7 +77,7 @@ def test_a_request_is_collected_without_its_content() -> None:
         200, "translate", model="anthropic:m", reply=reply, attempts=2, restored=1, missed=3, asked="best"
     )
     info = RequestInfo(
-        "req_1", "POST", "/v1/messages", "anthropic", "c/1", "t1", time.monotonic(), AT, address="10.0.0.9", key="k1"
+        "req_1", "POST", "/v1/messages", "anthropic", "c/1", "t1", time.monotonic(), AT, address="10.0.0.9", key_id="k1"
     )
     times = {"first_event": 0.1, "first_thought": 0.2004, "first_answer": 0.5}
     ended = EndedRequest.collect(info, RequestEnd("done", 200, 99, 1.25, outcome=outcome), times)

@@ -16,7 +16,7 @@ from asides.testing.stage import Stage
 from tests.telemetry.recorded import Recorded, identify, recording
 
 
-def _reaches(url: str, propagate: Any = "local") -> bool:
+def _reaches(url: str, propagate: Any = "loopback") -> bool:
     return Propagation(propagate).reaches(find_target("openai-compatible:m", base_url=url))
 
 
@@ -37,7 +37,7 @@ def test_others_are_told_only_where_the_user_says_so(host: str) -> None:
 
 def test_the_makers_are_not_told() -> None:
     for model in ("openai:gpt-5.5", "anthropic:claude-sonnet-4-5", "google:gemini-3-pro"):
-        assert not Propagation("local").reaches(find_target(model))
+        assert not Propagation("loopback").reaches(find_target(model))
 
 
 @pytest.mark.parametrize("wrong", ["everyone", ["https://host/"], [""], [3]])
@@ -46,7 +46,7 @@ def test_what_names_no_host_is_refused(wrong: Any) -> None:
         asides.instrument(propagate=wrong)
 
 
-@pytest.mark.parametrize(("propagate", "is_told"), [("local", True), ("none", False)])
+@pytest.mark.parametrize(("propagate", "is_told"), [("loopback", True), ("none", False)])
 def test_a_request_carries_the_span_and_no_baggage(propagate: Any, is_told: bool) -> None:
     token = attach(baggage.set_baggage("user", "canary"))
     try:

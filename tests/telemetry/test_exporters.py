@@ -93,6 +93,7 @@ def test_what_cannot_be_done_is_told_and_costs_nothing(
 # --- what arrives -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("FT-56")
 def test_a_real_collector_gets_spans_and_metrics(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
     telemetry = start_telemetry("asides-test")

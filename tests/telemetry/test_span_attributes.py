@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-import pytest
-
 import asides
 from asides.providers.find import find_target
 from asides.telemetry import span_attributes
@@ -17,7 +15,6 @@ from asides.telemetry.span_attributes import (
     describe_target,
     describe_usage,
     name_error,
-    name_provider,
     shorten,
 )
 from asides.values.usage import Timing, Usage
@@ -25,37 +22,6 @@ from asides.values.usage import Timing, Usage
 # They moved to a package of their own in 2026, and are marked as deprecated where they are installed.
 gen_ai_attributes: Any = import_module("opentelemetry.semconv._incubating.attributes.gen_ai_attributes")
 _NAMES = {value for name, value in vars(gen_ai_attributes).items() if name.startswith("GEN_AI")}
-_PROVIDERS = {each.value for each in gen_ai_attributes.GenAiProviderNameValues}
-
-
-@pytest.mark.parametrize(
-    ("model", "name"),
-    [
-        ("openai:gpt-5.5", "openai"),
-        ("openai-responses:gpt-5.5", "openai"),
-        ("anthropic:claude-sonnet-4-5", "anthropic"),
-        ("google:gemini-3-pro", "gcp.gemini"),
-        ("google-openai:gemini-3-pro", "gcp.gemini"),
-        ("bedrock:anthropic.claude-sonnet-4-5-20250929-v1:0", "aws.bedrock"),
-        ("bedrock-anthropic:anthropic.claude-sonnet-4-5-20250929-v1:0", "aws.bedrock"),
-        ("xai:grok-4", "x_ai"),
-        ("mistral:magistral-medium-latest", "mistral_ai"),
-        ("deepseek:deepseek-reasoner", "deepseek"),
-        ("groq:m", "groq"),
-        ("cohere:command-a-reasoning-08-2025", "cohere"),
-        ("perplexity:sonar", "perplexity"),
-    ],
-)
-def test_providers_have_the_conventions_names(model: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-    target = find_target(model)
-    assert name_provider(target) == name
-    assert name in _PROVIDERS
-
-
-def test_a_provider_that_the_conventions_do_not_know_keeps_its_name() -> None:
-    assert name_provider(find_target("vllm:m")) == "vllm"
-    assert name_provider(find_target("openai-compatible:m", base_url="http://h/v1")) == "openai-compatible"
 
 
 def test_every_name_of_the_conventions_that_is_used_exists() -> None:

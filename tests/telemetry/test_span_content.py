@@ -71,6 +71,7 @@ def test_with_content_thinking_seals_and_keys_stay_out() -> None:
         assert word not in left
 
 
+@pytest.mark.requirement("FT-56")
 def test_thinking_is_a_part_of_its_own_where_the_policy_allows_its_kind() -> None:
     with recording(content=True) as recorded:
         seals = _converse({"trace": ["summary", "raw"]})

@@ -19,7 +19,7 @@ import msgspec
 from asides.aio import AsyncClient
 from asides.batch.batch_job import BatchJob, find_runner
 from asides.batch.batch_plan import BatchPlan, RunSettings, decode_plan, encode_plan, read_plan
-from asides.batch.batch_status import BatchStatus, build_status
+from asides.batch.batch_status import BatchStatus, VendorBatchStatus, build_status
 from asides.batch.join_results import check_output, write_output
 from asides.batch.leases import has_ended
 from asides.batch.ledger import Ledger
@@ -31,6 +31,7 @@ from asides.database import Database
 from asides.flows.build_call import CallBuilder
 from asides.flows.many import check_call
 from asides.options import ModelLike, Options
+from asides.providers.batch_facts import demand_batch_facts
 from asides.providers.provider import Provider
 from asides.settings import Settings, load_settings
 from asides.values.errors import ConfigError
@@ -114,9 +115,15 @@ class BatchCore:
     async def run(self, *, resumes: bool = False) -> BatchStatus:
         """Load the rows, answer what waits, and write the output, also when it was stopped or failed halfway."""
         record, own = await asyncio.to_thread(self._resume if resumes else self._begin)
+        job = await self._answer(record, own, record.via if resumes else self.via)
+        if job.error is not None:
+            raise job.error
+        status = await asyncio.to_thread(self.read_status)
+        return msgspec.structs.replace(status, is_out_of_money=job.is_out_of_money)
+
+    async def _answer(self, record: BatchRecord, own: Options, via: Via) -> BatchJob:
         kept = decode_plan(record.plan)
         run = kept.run
-        via = self.via if not resumes else record.via
         scale = Scale(kept.plan, self.builder, needs_price=run.max_cost is not None)
         limits = RunLimits(
             run.rpm,
@@ -143,10 +150,7 @@ class BatchCore:
             finally:
                 self.job = None
                 await asyncio.shield(self._end())
-        if job.error is not None:
-            raise job.error
-        status = await asyncio.to_thread(self.read_status)
-        return msgspec.structs.replace(status, is_out_of_money=job.is_out_of_money)
+        return job
 
     async def _end(self) -> None:
         await asyncio.to_thread(write_output, self.database, self.ledger, self.output)
@@ -188,6 +192,8 @@ class BatchCore:
         if plan.models:
             # Raises what is wrong with all requests, before anything is written.
             check_call(self.builder, list(plan.models), Options(**{**plan.options, **own}))  # type: ignore[typeddict-item]
+            if self.via == "vendor":
+                demand_batch_facts(self.builder.find_known(plan.models[0]).found)
         if plan.models and self.given_run.max_cost is not None:
             Scale(plan, self.builder, needs_price=True).weigh(b'{"prompt":"?"}')
         has_ledger = self.has_ledger
@@ -243,13 +249,29 @@ class BatchCore:
         record = self._find()
         claimed = self.database.run(self.ledger.count_claimed, writes=False)
         failure = self.database.run(self.ledger.find_failure, writes=False) if record.failed else None
-        return build_status(record, time.time(), claimed, failure)
+        status = build_status(record, time.time(), claimed, failure)
+        if record.via != "vendor":
+            return status
+        from asides.batch.vendor_ledger import VendorLedger  # Most batches are live.
 
-    def cancel(self) -> BatchStatus:
-        """Stop it, whoever runs it."""
-        self._find()
-        self.database.run(self.ledger.cancel)
-        return self.read_status()
+        found = self.database.run(VendorLedger(self.ledger.name).list_open, writes=False)
+        batches = [
+            VendorBatchStatus(one.vendor_id, one.word or one.state, one.requests, one.done or None) for one in found
+        ]
+        return msgspec.structs.replace(status, vendor_batches=tuple(batches))
+
+    async def cancel(self) -> BatchStatus:
+        """Stop it, whoever runs it. Batches at a vendor are cancelled there; what they have answered is written."""
+        await asyncio.to_thread(self._find)
+        record = await self.database.run_async(self.ledger.cancel)
+        sent = await self.database.run_async(self.ledger.count_sent, writes=False)
+        if record.via == "vendor" and sent:
+            job = await self._answer(record, self.read_plan()[1], record.via)
+            if job.error is not None:
+                raise job.error
+        status = await asyncio.to_thread(self.read_status)
+        await self.database.close_async()
+        return status
 
 
 def _check_same_plan(before: BatchPlan, now: BatchPlan, output: Path) -> None:

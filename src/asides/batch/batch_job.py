@@ -128,6 +128,10 @@ class BatchJob:
         """Let requests wait again whose owners have ended; returns how many are still claimed by somebody."""
         return await wait_for_store(lambda: self.database.run_async(lambda: self.ledger.return_ended(has_ended)))
 
+    async def count_sent(self) -> int:
+        """The requests that are in batches of a vendor."""
+        return await wait_for_store(lambda: self.database.run_async(self.ledger.count_sent, writes=False))
+
     def _note(self, record: BatchRecord) -> None:
         self.record = record
         if self._on_record is not None:
@@ -144,14 +148,17 @@ class BatchJob:
         """The row of a claim."""
         return decode_request(claim.request, claim.number)
 
-    def encode(self, claim: Claim, outcome: Reply | AsidesError) -> Outcome:
-        """What the ledger keeps of a reply, or of the error of this request alone. Thinking only where it is shown."""
+    def encode(self, claim: Claim, outcome: Reply | AsidesError, question: Question | None = None) -> Outcome:
+        """What the ledger keeps of a reply, or of the error of this request alone. Thinking only where it is shown.
+
+        `question`: the row of the claim, if it was read before.
+        """
         reply = outcome if isinstance(outcome, Reply) else outcome.partial
         if isinstance(outcome, Reply):
-            models = self.plan.find_models(self.read(claim))
+            models = self.plan.find_models(self.read(claim) if question is None else question)
             fields = encode_answer(outcome, self._find_visibility(models), option="the output that was asked for")
         else:
-            fields = encode_failed(outcome)
+            fields = to_json_value(encode_failed(outcome))
         if reply is None:
             return Outcome(claim.hash, False, encode_fields(fields), estimated=claim.tokens)
         usage, cost = reply.usage, reply.cost
@@ -176,9 +183,9 @@ class BatchJob:
 
 
 def encode_fields(fields: dict[str, Any]) -> bytes:
-    """The fields of an output row, for the ledger. The id of a row is its own; that of the reply gets another name."""
+    """The fields of an output row for the ledger. The id of a row is its own; that of the reply gets another name."""
     renamed = {"response_id" if name == "id" else name: value for name, value in fields.items()}
-    return write_json(to_json_value(renamed)).encode()
+    return write_json(renamed).encode()
 
 
 async def wait_for_store(work: Callable[[], Awaitable[_Result]]) -> _Result:

@@ -41,6 +41,8 @@ class Question(msgspec.Struct, frozen=True):
     """Other fields of the row. They are copied to the answer."""
     content: dict[str, Any] = {}
     """What is asked, as a row without its id and other fields: `read_row` reads it back."""
+    line: int = 0
+    """The line of its file; the first is 1."""
     is_vendor_form: bool = False
     """Whether it is a row of a vendor's batch file: its model counts only where the caller names none."""
 
@@ -83,7 +85,7 @@ def _read_line(line: bytes, index: int, number: int, where: str, is_text: bool) 
         raise ConfigError(f"{where} is not text in UTF-8.") from None
     if not text:
         return None
-    return read_row(text if is_text else _parse(text, where), index, where)
+    return read_row(text if is_text else _parse(text, where), index, where, number)
 
 
 def _parse(text: str, where: str) -> Any:
@@ -96,14 +98,16 @@ def _parse(text: str, where: str) -> Any:
         ) from None
 
 
-def read_row(row: Any, index: int, where: str) -> Question:
+def read_row(row: Any, index: int, where: str, line: int = 0) -> Question:
     """Read one row. Raises a ConfigError that names the place."""
     if isinstance(row, str):
-        return Question(index, None, _take_fingerprint(row), _check_prompt(row, where), content={"prompt": row})
+        return Question(
+            index, None, _take_fingerprint(row), _check_prompt(row, where), content={"prompt": row}, line=line
+        )
     if not isinstance(row, dict):
         raise ConfigError(f"{where}: a question is text or an object, not {type(row).__name__}.")
     if ("body" in row or "params" in row) and not any(name in row for name in _PROMPTS):
-        return _read_vendor_row(row, index, where)
+        return _read_vendor_row(row, index, where, line)
     _check_names(row, where)
     named = [name for name in _PROMPTS if row.get(name) is not None]
     if len(named) != 1:
@@ -124,6 +128,7 @@ def read_row(row: Any, index: int, where: str) -> Question:
         options,
         {name: value for name, value in row.items() if name not in _KNOWN},
         content if model is None else {**content, "model": model},
+        line,
     )
 
 
@@ -161,7 +166,7 @@ def encode_canonical(value: object) -> bytes:
 # --- rows of vendors' batch files ---------------------------------------------------------------------------------
 
 
-def _read_vendor_row(row: dict[str, Any], index: int, where: str) -> Question:
+def _read_vendor_row(row: dict[str, Any], index: int, where: str, line: int) -> Question:
     """A row as OpenAI's batches have it (custom_id, method, url, body), or Anthropic's (custom_id, params)."""
     url, body = row.get("url", "/v1/chat/completions"), row.get("body")
     if "params" in row:
@@ -180,6 +185,7 @@ def _read_vendor_row(row: dict[str, Any], index: int, where: str) -> Question:
         model,
         rest={name: value for name, value in row.items() if name not in known},
         content={"url": url, "body": body},
+        line=line,
         is_vendor_form=True,
     )
 

@@ -116,7 +116,7 @@ class Batch(_AnyBatch):
 
     def cancel(self) -> BatchStatus:
         """Stop it, whoever runs it: what is under way is finished, and `resume` goes on."""
-        return self._core.cancel()
+        return _run_in_loop(self._core.cancel)
 
     def __iter__(self) -> Iterator[BatchResult]:
         self._core.read_status()  # Raises if there is no such batch.
@@ -155,7 +155,7 @@ class AsyncBatch(_AnyBatch):
 
     async def cancel(self) -> BatchStatus:
         """Stop it, whoever runs it: what is under way is finished, and `resume` goes on."""
-        return await asyncio.to_thread(self._core.cancel)
+        return await self._core.cancel()
 
     async def __aiter__(self) -> AsyncIterator[BatchResult]:
         await self.status()

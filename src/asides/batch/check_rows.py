@@ -20,9 +20,9 @@ from asides.batch.ledger_values import LoadedRow, RunLimits, create_record, to_d
 from asides.batch.load_rows import RowSource
 from asides.batch.weigh_requests import Scale
 from asides.database import Database
-from asides.flows.build_call import CallBuilder
 from asides.history.check import check_request
 from asides.options import Options
+from asides.providers.batch_facts import BATCH_PRICE, demand_batch_facts
 from asides.values.errors import AsidesError, ConfigError
 
 if TYPE_CHECKING:
@@ -80,23 +80,23 @@ def check_rows(core: BatchCore) -> BatchCheck:
         ledger = Ledger("check")
         database.run(lambda: ledger.begin(create_record("check"), lambda _: False))
         try:
-            _load(source, plan, own, core.builder, database, ledger, sums)
+            _load(source, plan, own, core, database, ledger, sums)
             requests = database.run(partial(ledger.finish_loading, sums.rows)).requests
         except ConfigError as problem:
             sums.note(problem)
             requests = 0
         _add_up(Scale(plan, core.builder, needs_price=False), database, ledger, sums)
         database.close()
-    return BatchCheck(
-        sums.rows, requests, sums.tokens, sums.output, sums.cost, sums.most_cost, tuple(sums.problems), sums.failed
-    )
+    share = BATCH_PRICE if core.via == "vendor" else Decimal(1)
+    cost, most_cost = (None if cost is None else cost * share for cost in (sums.cost, sums.most_cost))
+    return BatchCheck(sums.rows, requests, sums.tokens, sums.output, cost, most_cost, tuple(sums.problems), sums.failed)
 
 
 def _load(
     source: RowSource,
     plan: BatchPlan,
     own: Options,
-    builder: CallBuilder,
+    core: BatchCore,
     database: Database,
     ledger: Ledger,
     sums: _Sums,
@@ -105,10 +105,12 @@ def _load(
     with source.read(sums.note) as questions:
         for question in questions:
             try:
-                call = plan.build(builder, question, own, needs_key=False)
+                call = plan.build(core.builder, question, own, needs_key=False)
+                if core.via == "vendor":
+                    demand_batch_facts(call.target)
                 check_request(call.prompt, call.target, call.policy.on_conflict, [])
             except AsidesError as problem:
-                sums.note(ConfigError(f"{source.name}, row {question.index + 1}: {problem}"))
+                sums.note(ConfigError(f"{source.name}, line {question.line}: {problem}"))
                 continue
             hash_ = plan.take_hash(question)
             group.append(LoadedRow(sums.rows, hash_, question.id, None, encode_request(question)))

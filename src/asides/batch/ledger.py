@@ -171,6 +171,10 @@ class Ledger:
         row = (yield Query(query, (self.name,), is_all=True)).first
         return None if row is None else bytes(row[0] or b"{}")
 
+    def count_sent(self) -> Queries[int]:
+        """The requests that are in batches of a vendor."""
+        return (yield from self._count(("sent",)))
+
     # --- the rows -----------------------------------------------------------------------------------------------------
 
     def load(self, rows: Sequence[LoadedRow]) -> Queries[None]:

@@ -81,6 +81,21 @@ CREATE TABLE batch_rows (
     PRIMARY KEY (batch, place)
 );
 CREATE INDEX batch_rows_hash ON batch_rows (batch, hash);
+CREATE TABLE vendor_batches (
+    batch      TEXT    NOT NULL REFERENCES batches (name) ON DELETE CASCADE,
+    marker     TEXT    NOT NULL,
+    state      TEXT    NOT NULL,
+    requests   INTEGER NOT NULL,
+    owner      TEXT,
+    lease      REAL,
+    sent       REAL,
+    vendor_id  TEXT,
+    candidates TEXT,
+    word       TEXT    NOT NULL,
+    done       INTEGER,
+    created    REAL    NOT NULL,
+    PRIMARY KEY (batch, marker)
+);
 """
 
 

@@ -132,6 +132,12 @@ class _LiveRun:
         if is_out_of_money and not claimed:
             self._job.is_out_of_money = True
             return False
+        if not claimed and (sent := await self._job.count_sent()):
+            self._job.error = ConfigError(
+                f"{sent} requests are in batches of a vendor and are paid for. To do: run the batch with --via vendor "
+                '(via="vendor") to get their answers.'
+            )
+            return False
         self._look_at = self._loop.time() + (_LOOK_SECONDS if claimed else 0.0)
         return True
 
@@ -187,9 +193,14 @@ class _LiveRun:
 
     async def _answer(self, claim: Claim) -> None:
         try:
-            outcome = await self._ask(claim)
+            try:
+                question = self._job.read(claim)
+            except AsidesError as error:
+                self._finished.append(self._job.encode(claim, error))
+                return
+            outcome = await self._ask(question)
             if outcome is not None:
-                self._finished.append(self._job.encode(claim, outcome))
+                self._finished.append(self._job.encode(claim, outcome, question))
         except asyncio.CancelledError:
             raise
         except BaseException as bug:  # noqa: BLE001 - not of this request: it ends the run
@@ -201,13 +212,9 @@ class _LiveRun:
             if not self._running or self._is_ending:
                 self._wake.set()
 
-    async def _ask(self, claim: Claim) -> Reply | AsidesError | None:
+    async def _ask(self, question: Question) -> Reply | AsidesError | None:
         """The reply, or the error of this request; None when it has to be asked in a later run."""
         job = self._job
-        try:
-            question = job.read(claim)
-        except AsidesError as error:
-            return error
         attempt = limited = 0
         while True:
             try:

@@ -114,7 +114,7 @@ def _read_rows(questions: Iterable[Question], plan: BatchPlan, name: str) -> Ite
         try:
             hash_ = plan.take_hash(question)
         except ConfigError as problem:
-            raise ConfigError(f"{name}, row {question.index + 1}: {problem}") from None
+            raise ConfigError(f"{name}, line {question.line}: {problem}") from None
         rest = encode_canonical(question.rest) if question.rest else None
         yield LoadedRow(question.index, hash_, question.id, rest, encode_request(question))
 

@@ -10,6 +10,8 @@ import random
 
 from asides.values.errors import AsidesError, Overloaded, RateLimited
 
+_BUSY = (503, 529)
+"""Statuses of a server that has too much to do. 529 is Anthropic's (docs.anthropic.com, errors, 2026-11)."""
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
 
@@ -53,5 +55,7 @@ class Throttle:
 
 
 def is_limit(error: AsidesError) -> bool:
-    """Whether an error is about the load, and not about this request."""
-    return isinstance(error, (RateLimited, Overloaded))
+    """Whether an error asks all requests to slow down. A server that merely fails is tried again for this one alone."""
+    if isinstance(error, Overloaded):
+        return error.status in _BUSY or error.retry_after is not None
+    return isinstance(error, RateLimited)

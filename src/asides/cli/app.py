@@ -99,12 +99,12 @@ def _run_command(name: str, arguments: list[str], terminal: Terminal, *, is_bare
 
 
 # Commands that ask models in this process. `serve` sends its own.
-_ASKING = frozenset({"ask", "batch", "chat", "probe"})
+_TRACED_COMMANDS = frozenset({"ask", "batch", "chat", "probe"})
 
 
 def _send_telemetry(name: str) -> AbstractContextManager[None]:
     """Send telemetry of a command, if a variable of OpenTelemetry asks for it. Without one nothing of it is loaded."""
-    if name not in _ASKING or not any(variable.startswith("OTEL_") for variable in os.environ):
+    if name not in _TRACED_COMMANDS or not any(variable.startswith("OTEL_") for variable in os.environ):
         return nullcontext()
     from asides.telemetry.exporters import sending
 

@@ -287,7 +287,7 @@ COMMANDS: dict[str, Command] = {
         "Print or write the settings with which a client reaches the gateway.", declare_connect, "asides.cli.connect"
     ),
     "gateway": Command(
-        "Make, list and revoke the keys of a gateway, with their limits.", declare_gateway, "asides.cli.gateway"
+        "Make, list and revoke the keys of a gateway, and show what was used.", declare_gateway, "asides.cli.gateway"
     ),
     "store": Command("Create, upgrade, check and copy the store of a gateway.", declare_store, "asides.cli.store"),
     "stage": Command("Run an offline provider on this machine. Needs no key.", declare_stage, "asides.cli.stage"),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def run(arguments: Namespace, terminal: Terminal) -> int:
     """Chat until /quit, Ctrl-D or the end of the input. Without a person at the keyboard, the first failure ends it."""
     with ExitStack() as stack:
-        saved = keep_for_chat(find_conversation(arguments, os.environ, stack))
+        saved = keep_for_chat(find_conversation(arguments, os.environ, stack), os.environ)
         # A model on the command line wins over the one of the conversation.
         arguments.model = arguments.model or saved.model
         config = read_call_config(arguments, terminal)

@@ -20,7 +20,7 @@ from asides.cli.inputs import read_file
 from asides.cli.line_input import edit_text
 from asides.cli.render import describe_error
 from asides.cli.request import CallConfig
-from asides.cli.saved_conversations import list_conversations, open_store
+from asides.cli.saved_conversations import list_conversations, note_own, open_store
 from asides.cli.terminal import Terminal
 from asides.client import Client
 from asides.conversations.store import StoreConflict
@@ -202,8 +202,9 @@ class ChatCommands:
                 self._terminal.print_error(f"this conversation is already saved as {conversation.name!r}.")
                 return
             state.conversation = conversation.fork(name=name)
-            if earlier is not None:
-                with open_store(os.environ) as store:
+            with open_store(os.environ) as store:
+                note_own(store, name, os.environ)
+                if earlier is not None:
                     store.delete(earlier)
         else:
             store = open_store(os.environ)
@@ -214,6 +215,7 @@ class ChatCommands:
                 self._terminal.print_error(f"there is a conversation {name!r} already. To do: choose another name.")
                 return
             saved.extend(conversation.messages, usage=conversation.usage)
+            note_own(store, name, os.environ)
             state.conversation = saved
         self._terminal.print_note(f"(saved as {name!r}; asides chat --conversation {shlex.quote(name)} continues it)")
 

@@ -194,9 +194,13 @@ def _find_providers(_: str) -> Iterator[str]:
 
 
 def _find_conversations(_: str) -> Iterator[str]:
-    from asides.cli.saved_conversations import find_state_folder, open_store
+    from asides.cli.own_conversations import list_own
+    from asides.cli.saved_conversations import find_state_folder, find_store_url, open_store
 
-    if any(find_state_folder(os.environ).glob("conversations.db")):
+    if find_store_url(os.environ) is not None:
+        # Whoever presses Tab waits for no server.
+        yield from list_own(find_state_folder(os.environ))
+    elif any(find_state_folder(os.environ).glob("conversations.db")):
         with open_store(os.environ) as store:
             yield from store.names()
 

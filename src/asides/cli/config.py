@@ -31,6 +31,7 @@ from asides.providers.key_file import locate_key
 from asides.settings import GROUPS, Settings, is_harmless
 from asides.settings_files import FILE_NAME, FILE_VARIABLE, find_config_folder
 from asides.values.errors import ConfigError
+from asides.values.mask_url import show_value
 from asides.values.notices import escape_controls
 
 # How many words each action takes.
@@ -134,7 +135,7 @@ def _list_paths() -> list[tuple[str, str | None, bool]]:
 
 def _trust(arguments: Namespace, terminal: Terminal) -> int:
     file = read_file_here()
-    allowed = [f"{name} = {escape_controls(repr(value))}" for name, value in _list_values(file.document)]
+    allowed = [f"{name} = {escape_controls(repr(show_value(value)))}" for name, value in _list_values(file.document)]
     terminal.print_info(f"{file.place} (SHA-256 {file.digest[:16]}…) could then set:")
     for line in allowed or ["nothing more than it sets already"]:
         terminal.print_info(f"  {line}")

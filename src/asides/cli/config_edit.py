@@ -24,6 +24,7 @@ from asides.providers.find import find_target
 from asides.settings import GROUPS, SETTINGS, Settings, load_settings
 from asides.settings_files import FILE_NAME, FILE_VARIABLE, MCP_TABLES, find_config_folder, parse, read_regular_file
 from asides.values.errors import ConfigError, UnknownModel, UnknownProvider, redact_keys
+from asides.values.mask_url import show_value
 from asides.values.notices import escape_controls
 
 _BOOL_WORDS = {"yes": True, "on": True, "no": False, "off": False}
@@ -58,15 +59,15 @@ def get_setting(name: str, terminal: Terminal, *, as_json: bool) -> None:
 
 def _look_up(settings: Settings, name: str) -> tuple[Any, str]:
     if name in SETTINGS:
-        first, _, second = name.partition(".")
-        value = getattr(settings, first)
-        return (getattr(value, second) if second else value), settings.origin(name)
+        return next((value, origin) for each, value, origin in settings.entries() if each == name)
     first, *rest = parse_name(name)
     if first == "providers":
         raise ConfigError("rows may hold secrets, so they are not printed here. To do: run `asides providers NAME`.")
     if first == MCP_TABLES:
         raise ConfigError("MCP servers may hold secrets, so they are not printed. To do: look into the settings file.")
     group: Any = msgspec.to_builtins(getattr(settings, first)) if first in settings.__struct_fields__ else None
+    if first in GROUPS and isinstance(group, dict):
+        group = {key: show_value(value) for key, value in group.items()}
     for part in rest:
         group = group.get(part) if isinstance(group, dict) else None
     if group is None:

@@ -1,6 +1,6 @@
 """`asides gateway`: makes, lists and revokes the keys of a gateway, while gateways run.
 
-Not here: the keys (gateway/access), and running a gateway (serve).
+Not here: the keys (gateway/access), what they used (gateway_usage), and running a gateway (serve).
 """
 
 from __future__ import annotations
@@ -53,6 +53,11 @@ _ACTIONS = ("create", "list", "revoke")
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
     """Run the action."""
+    if arguments.action == "usage":
+        return _show_usage(arguments, terminal)
+    given = next((name for name in ("since", "by", "csv") if getattr(arguments, name)), None)
+    if given is not None:
+        raise ConfigError(f"--{given} belongs to `asides gateway usage`.")
     action, *words = arguments.words or ["list"]
     if action not in _ACTIONS:
         raise ConfigError(f"`asides gateway key` knows create, list and revoke, not {action[:40]!r}.")
@@ -70,6 +75,18 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         if action == "revoke":
             return _revoke(words, database, settings, arguments, terminal)
         return _list(database, arguments, terminal)
+
+
+def _show_usage(arguments: Namespace, terminal: Terminal) -> int:
+    from asides.cli.gateway_usage import check_usage, show_usage
+
+    given = next((name for name in _OF_CREATE if getattr(arguments, name) is not None), None)
+    if given is not None:
+        raise ConfigError(f"--{given.replace('_', '-')} belongs to `asides gateway key create`.")
+    since, by = check_usage(arguments)
+    settings = read_settings(terminal, gateway={} if arguments.folder is None else {"folder": arguments.folder})
+    with _open(settings, creates=False) as database:
+        return show_usage(database, since, by, arguments, terminal)
 
 
 @contextmanager

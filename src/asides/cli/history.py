@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -23,7 +23,7 @@ from asides.cli.saved_conversations import format_time, open_store, show_name
 from asides.cli.terminal import Terminal
 from asides.cli.trust import read_settings
 from asides.conversations.store import ConversationInfo, ConversationSnapshot
-from asides.conversations.store.sqlite import SqliteStore
+from asides.conversations.store.database_store import DatabaseStore
 from asides.history.document import to_document
 from asides.history.import_export import export_messages, parse_format
 from asides.history.redact import redact
@@ -46,16 +46,18 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     """Run the action."""
     if arguments.limit is not None and arguments.limit < 1:
         raise ConfigError("-n is below one; it is how many to print.")
+    # Also says what is ignored, such as a store that a file of this folder names.
+    settings = read_settings(terminal)
     with open_store(os.environ, create=False) as store:
         match arguments.action:
             case "list":
                 return _list(store, arguments, terminal)
             case "show":
-                return _show(store, arguments, terminal)
+                return _show(store, arguments, settings, terminal)
             case "search":
                 return _search(store, arguments, terminal)
             case "export":
-                return _export(store, arguments, terminal)
+                return _export(store, arguments, settings, terminal)
             case "rename":
                 return _rename(store, arguments, terminal)
             case _:
@@ -65,10 +67,10 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
 # --- list -------------------------------------------------------------------------------------------------------------
 
 
-def _list(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int:
+def _list(store: DatabaseStore, arguments: Namespace, terminal: Terminal) -> int:
     if arguments.words:
         raise ConfigError(f"list takes no name. To do: `asides history show {arguments.words[0]}` prints one.")
-    infos = list(_find_infos(store, arguments.limit))
+    infos = store.list_infos(arguments.limit)
     if arguments.json:
         print_json(terminal, [_encode_info(info) for info in infos])
         return Exit.DONE
@@ -86,14 +88,6 @@ def _list(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int:
     return Exit.DONE
 
 
-def _find_infos(store: SqliteStore, limit: int | None = None) -> Iterator[ConversationInfo]:
-    """The facts about the conversations, the last one first."""
-    for name in store.names()[:limit]:
-        # Another process may have deleted it meanwhile.
-        if (info := store.about(name)) is not None:
-            yield info
-
-
 def _encode_info(info: ConversationInfo) -> dict[str, Any]:
     return {
         "name": info.name,
@@ -105,7 +99,7 @@ def _encode_info(info: ConversationInfo) -> dict[str, Any]:
     }
 
 
-def _find_first_question(store: SqliteStore, info: ConversationInfo) -> str:
+def _find_first_question(store: DatabaseStore, info: ConversationInfo) -> str:
     message = store.load_first(info.name)
     return "" if message is None else _to_line(message.text)
 
@@ -113,9 +107,8 @@ def _find_first_question(store: SqliteStore, info: ConversationInfo) -> str:
 # --- show -------------------------------------------------------------------------------------------------------------
 
 
-def _show(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int:
+def _show(store: DatabaseStore, arguments: Namespace, settings: Settings, terminal: Terminal) -> int:
     saved = _load(store, arguments)
-    settings = read_settings(terminal)
     last = saved.messages if arguments.limit is None else saved.messages[-arguments.limit :]
     messages = _limit_thinking(last, settings, "app" if arguments.json else "user")
     if arguments.json:
@@ -191,7 +184,7 @@ def _encode_message(message: Message, *, thinking: bool) -> dict[str, Any]:
 # --- search -----------------------------------------------------------------------------------------------------------
 
 
-def _search(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int:
+def _search(store: DatabaseStore, arguments: Namespace, terminal: Terminal) -> int:
     words = [word.casefold() for word in arguments.words if word.strip()]
     if not words:
         raise ConfigError("there is nothing to search. To do: write `asides history search WORD …`.")
@@ -240,7 +233,7 @@ def _cut_snippet(text: str, word: str) -> str:
 # --- export -----------------------------------------------------------------------------------------------------------
 
 
-def _export(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int:
+def _export(store: DatabaseStore, arguments: Namespace, settings: Settings, terminal: Terminal) -> int:
     """Print one conversation in a format that programs read. Thinking goes along only where -t asks for it."""
     if arguments.format not in ("json", "markdown"):
         try:
@@ -250,7 +243,6 @@ def _export(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int
             raise ConfigError(f"--format {arguments.format!r} is not known. To do: use {known}.") from None
     saved = _load(store, arguments)
     heading, with_thinking = saved.about.heading, bool(arguments.show_thinking)
-    settings = read_settings(terminal)
     messages, rows = _limit_thinking(saved.messages, settings, "app"), settings.providers
     if arguments.format == "markdown":
         terminal.write_answer(_write_markdown(heading.system, messages, thinking=with_thinking))
@@ -274,7 +266,7 @@ def _export(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int
 # --- rename and rm ----------------------------------------------------------------------------------------------------
 
 
-def _rename(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int:
+def _rename(store: DatabaseStore, arguments: Namespace, terminal: Terminal) -> int:
     if len(arguments.words) != 2:
         raise ConfigError("rename takes two names. To do: write `asides history rename NAME NEW`.")
     name, new = arguments.words[0], arguments.words[1].strip()
@@ -285,7 +277,7 @@ def _rename(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int
     return Exit.DONE
 
 
-def _remove(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int:
+def _remove(store: DatabaseStore, arguments: Namespace, terminal: Terminal) -> int:
     if arguments.all == bool(arguments.words):
         raise ConfigError("rm deletes what you name. To do: write `asides history rm NAME …`, or --all.")
     names = store.names() if arguments.all else tuple(dict.fromkeys(arguments.words))
@@ -296,7 +288,8 @@ def _remove(store: SqliteStore, arguments: Namespace, terminal: Terminal) -> int
     if not arguments.yes and names:
         listed = ", ".join(map(show_name, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         if is_person:
-            terminal.print_info(f"delete {listed}? [y]es, [n]o")
+            shared = f" from {store!r}, which others use too" if store.is_shared else ""
+            terminal.print_info(f"delete {listed}{shared}? [y]es, [n]o")
             if not _confirm():
                 terminal.print_info("nothing was deleted.")
                 return Exit.DONE
@@ -316,7 +309,7 @@ def _confirm() -> bool:
 # --- names and lines --------------------------------------------------------------------------------------------------
 
 
-def _load(store: SqliteStore, arguments: Namespace) -> ConversationSnapshot:
+def _load(store: DatabaseStore, arguments: Namespace) -> ConversationSnapshot:
     """The conversation that is named; without a name, the last one."""
     if len(arguments.words) > 1:
         raise ConfigError(f"{arguments.action} takes one name. To do: put a name with blanks in quotes.")
@@ -329,7 +322,7 @@ def _load(store: SqliteStore, arguments: Namespace) -> ConversationSnapshot:
     return saved
 
 
-def _build_name_error(name: str, store: SqliteStore) -> ConfigError:
+def _build_name_error(name: str, store: DatabaseStore) -> ConfigError:
     near = find_near_name(name, store.names())
     hint = "`asides history` lists them." if near is None else f"did you mean {show_name(near)}?"
     return ConfigError(f"no conversation is called {name!r}; {hint}")

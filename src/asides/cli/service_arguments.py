@@ -219,7 +219,11 @@ def declare_connect(parser: argparse.ArgumentParser) -> None:
 
 def declare_gateway(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `asides gateway`."""
-    parser.add_argument("action", choices=("key",), help="key create, key list, key revoke ID|NAME: keys for clients")
+    parser.add_argument(
+        "action",
+        choices=("key", "usage"),
+        help="key create, key list, key revoke ID|NAME: keys for clients; usage: what requests used and cost",
+    )
     parser.add_argument("words", nargs="*", metavar="WORD", help="what to do, and with which key")
     made = parser.add_argument_group("key create")
     made.add_argument("--name", metavar="TEXT", help="what the key is for, as the list shows it")
@@ -238,6 +242,10 @@ def declare_gateway(parser: argparse.ArgumentParser) -> None:
     made.add_argument("--budget-day", metavar="DOLLARS", help="what it may spend in a day of UTC, in US dollars")
     made.add_argument("--budget-month", metavar="DOLLARS", help="what it may spend in a month of UTC, in US dollars")
     made.add_argument("--expires", metavar="WHEN", help="when it ends: 30d, 12h, or a date such as 2027-01-31")
+    used = parser.add_argument_group("usage")
+    used.add_argument("--since", metavar="WHEN", help="24h, 7d, 4w, or a date such as 2026-11-01 (default: 7d)")
+    used.add_argument("--by", metavar="WHAT", help="add up by key, tenant, model, day or client (default: key)")
+    used.add_argument("--csv", action="store_true", help="print a table with commas, for a spreadsheet")
     parser.add_argument("--folder", metavar="FOLDER", help="the folder of the gateway (default: as for `asides serve`)")
     parser.add_argument("-y", "--yes", action="store_true", help="revoke without a question")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -15,6 +15,8 @@ from asides.database.postgres_deadlines import Deadlines
 from asides.database.postgres_url import PostgresUrl, list_parameters
 
 _log = logging.getLogger("asides.database")
+# Whoever has no log gets the errors, and nothing on stderr beside them.
+_log.addHandler(logging.NullHandler())
 _PROBE_SECONDS = 2.0
 _FEW_PROBES = 20
 _SECONDS_BETWEEN_PROBES = (0.2, 1.0)

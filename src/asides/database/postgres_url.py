@@ -58,9 +58,10 @@ def read_url(url: str) -> PostgresUrl:
 
 def describe_url(url: str) -> str:
     """The server and the database of a URL, without user and password."""
-    parts = urlsplit(url)
-    hosts = parts.netloc.rpartition("@")[2]
-    return f"{hosts or 'localhost'}{parts.path}"
+    # A password that is not written as a percent code may hold any mark, so the last @ ends it.
+    place = url.partition("://")[2].rpartition("@")[2]
+    hosts, slash, name = place.partition("?")[0].partition("/")
+    return f"{hosts or 'localhost'}{slash}{name}"
 
 
 def list_parameters(url: PostgresUrl, patience: float) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from asides.gateway.request_summaries import RequestSummaries
 from asides.gateway.service import Service
 from asides.gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
 from asides.providers.find import list_providers
+from asides.relay.error_response import RelayRefusal
 from asides.relay.observer import RelayObserver
 from asides.relay.state.restore_state import STORE_FAILED
 from asides.values.notices import Notice
@@ -48,6 +49,8 @@ OTHER = "other"
 _HEAL_CODES = frozenset({"request_repaired", "thoughts_rejected", "thinking_paused"})
 _CODE = re.compile(r"[a-z][a-z0-9_]{1,48}")
 _MOST_CODES = 300
+_LIMITS = {"rate_limit_exceeded": "rate", "insufficient_quota": "budget", "budget_unavailable": "outage"}
+"""The refusals by limits of a key. `outage`: its budget could not be reserved."""
 _TOKENS = ("input", "output", "thinking", "cached")
 # Replies take from milliseconds, out of a cache, to minutes of thinking.
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
@@ -104,6 +107,12 @@ class Metrics(RequestWatcher):
         self._redis_failures = Counter(
             "asides_redis_failures", "Checks of limits that Redis did not answer.", registry=registry
         )
+        self._limited = Counter(
+            "asides_limited_requests", "Requests that the limits of their keys refused.", ["limit"], registry=registry
+        )
+        self._keys = Gauge(
+            "asides_keys", "Valid keys of the database that are known.", registry=registry, multiprocess_mode="max"
+        )
         self._summaries = Counter(
             "asides_summaries", "Rows of requests, by what became of them.", ["result"], registry=registry
         )
@@ -124,6 +133,8 @@ class Metrics(RequestWatcher):
             self._reloads.labels(result)
         for result in ("written", "dropped"):
             self._summaries.labels(result)
+        for limit in _LIMITS.values():
+            self._limited.labels(limit)
         if service.redis is not None:
             service.redis.on_failure = self._redis_failures.inc
 
@@ -165,6 +176,8 @@ class Metrics(RequestWatcher):
                 self._find(self._retries, provider).inc(outcome.attempts - 1)
         if outcome.notices:
             self._count_notices(outcome.notices)
+        if isinstance(outcome.error, RelayRefusal) and (limit := _LIMITS.get(outcome.error.code or "")):
+            self._find(self._limited, limit).inc()
 
     def count_reload(self, succeeded: bool) -> None:
         """The settings were reloaded, or could not be."""
@@ -219,6 +232,7 @@ class Metrics(RequestWatcher):
 
     def write(self) -> bytes:
         """All figures, of all processes."""
+        self._keys.set(len(self._service.keys))
         if os.environ.get(FOLDER_VARIABLE):
             everyone = CollectorRegistry()
             multiprocess.MultiProcessCollector(everyone)  # type: ignore[no-untyped-call]

@@ -18,6 +18,7 @@ from opentelemetry.metrics import Meter
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
 from asides.gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
+from asides.providers.trace_names import name_for_traces
 from asides.relay.observer import RelayObserver
 from asides.telemetry.client_metrics import FIRST_SECONDS, OTHER, SECONDS, BoundedNames
 from asides.telemetry.current_span import CurrentSpan
@@ -35,7 +36,6 @@ from asides.telemetry.span_attributes import (
     ReplyClock,
     describe_reply,
     name_error,
-    name_provider,
     shorten,
 )
 from asides.values.events import Event, PartArrived, RefusalDelta, TextDelta, ThinkingDelta, ToolCallDelta
@@ -214,7 +214,7 @@ class _Request(RelayObserver):
         del mode, reason
         self.attributes |= {
             OPERATION: "chat",
-            PROVIDER: name_provider(call.target),
+            PROVIDER: name_for_traces(call.target.provider),
             REQUEST_MODEL: shorten(call.target.model),
         }
 

@@ -29,6 +29,7 @@ from asides.gateway.recent_requests import MOST_REQUESTS, ChangeFeed, RecentRequ
 from asides.gateway.repeat_as_curl import write_curl
 from asides.gateway.seen_request import BodyCapture, SeenRequest
 from asides.gateway.service import Service
+from asides.gateway.shared_requests import find_instance, read_others, shares_requests
 from asides.gateway.watched_turn import DIALECT as PAGE
 from asides.values.visibility import Readable
 
@@ -99,11 +100,16 @@ class RequestsApi:
         recent = self._recent
         # A change that comes while prices are looked up is told after this place.
         position = recent.position
-        found = recent.list_requests(tenant, MOST_REQUESTS if limit is None else limit)
+        limit = MOST_REQUESTS if limit is None else limit
+        found = recent.list_requests(tenant, limit)
         await _price(found)
+        own = [seen.to_summary() for seen in found]
+        others = await read_others(self._service, tenant, limit, {seen.id for seen in found})
+        listed = sorted((*own, *others), key=lambda each: -float(each["at"]))[:limit]
         return answer_json(
             {
-                "requests": [seen.to_summary() for seen in found],
+                "requests": listed,
+                "shares_requests": shares_requests(self._service),
                 "captures_bodies": recent.captures(tenant),
                 "position": position,
                 "workers": self._service.settings.workers,
@@ -116,7 +122,8 @@ class RequestsApi:
         check_query(request)
         seen = self._recent.find(tenant, request.match_info["id"])
         if seen is None:
-            raise _refuse_unknown(self._service.settings.workers)
+            instance = await find_instance(self._service, tenant, request.match_info["id"])
+            raise _refuse_unknown(self._service.settings.workers, instance)
         await _price([seen])
         await asyncio.to_thread(seen.black_out)
         return answer_json({**seen.to_detail(), "curl": _write_curl(request, seen)})
@@ -207,7 +214,13 @@ def _write_curl(request: web.Request, seen: SeenRequest) -> str:
     )
 
 
-def _refuse_unknown(workers: int) -> PageError:
+def _refuse_unknown(workers: int, instance: str) -> PageError:
+    if instance:
+        message = (
+            f"another process of this gateway has answered this request: {instance}. Its figures are in the list; its "
+            "details, and bodies if they are kept, are with that process."
+        )
+        return PageError(message, "request_elsewhere", 404)
     message = "this request is not kept here, or no longer. To do: reload the list."
     if workers > 1:
         message += f" The gateway has {workers} processes, and each keeps its own requests."

@@ -13,11 +13,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from asides.database import Queries, Query, QueryMany
+from asides.gateway.usual_prices import find_usual_cost
 from asides.gateway.watcher import RequestEnd, RequestInfo
 from asides.relay.endpoints import NoEndpoint, find_endpoint
 from asides.values.errors import redact_keys
 from asides.values.notices import escape_controls
-from asides.values.usage import Usage, find_cost
+from asides.values.usage import Usage
 
 Row: TypeAlias = tuple[Any, ...]
 Group: TypeAlias = Literal["key", "tenant", "model", "day", "client"]
@@ -103,7 +104,7 @@ class EndedRequest(msgspec.Struct, frozen=True, gc=False):
 def build_row(ended: EndedRequest, instance: str) -> Row:
     """The row of a request. Looks up prices, which takes a moment."""
     usage, times = ended.usage, ended.times
-    cost = find_cost(usage, ended.models, ended.priced_by)
+    cost = find_usual_cost(usage, ended.models, ended.priced_by)
     return (
         ended.id,
         ended.at,
@@ -123,7 +124,7 @@ def build_row(ended: EndedRequest, instance: str) -> Row:
         _fit(usage.cached),
         _fit(usage.output),
         _fit(usage.thinking),
-        None if cost is None else _to_billionths(cost.amount),
+        None if cost is None else _to_billionths(cost),
         _to_ms(times.get("first_thought")),
         _to_ms(times.get("first_answer")),
         round(ended.seconds * 1000, 1),

@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from asides.providers.provider import Target
+from asides.values.errors import Unsupported
 
 VendorForm: TypeAlias = Literal["files", "messages", "contents"]
 """A batch over an uploaded file of JSON lines · a list of messages · a list or a file of contents."""
@@ -38,6 +39,8 @@ class BatchFacts(msgspec.Struct, frozen=True, kw_only=True):
     source: str
 
 
+BATCH_PRICE = Decimal("0.5")
+"""Every vendor below takes half, of input, output and cached tokens."""
 _MEGABYTE = 1000 * 1000
 _FILES = BatchFacts(
     form="files",
@@ -46,7 +49,7 @@ _FILES = BatchFacts(
     most_bytes=200 * _MEGABYTE,
     hours=24,
     kept_days=30,
-    price=Decimal("0.5"),
+    price=BATCH_PRICE,
     since="2026-11-16",
     source="platform.openai.com/docs/guides/batch; learn.microsoft.com batches-create-batch (50,000 requests, 200 MB)",
 )
@@ -57,7 +60,7 @@ _MESSAGES = BatchFacts(
     most_bytes=256 * _MEGABYTE,
     hours=24,
     kept_days=29,
-    price=Decimal("0.5"),
+    price=BATCH_PRICE,
     since="2026-11-16",
     source="platform.claude.com/docs/en/build-with-claude/batch-processing",
 )
@@ -71,7 +74,7 @@ _CONTENTS = BatchFacts(
     hours=48,
     # Files are kept for 48 hours.
     kept_days=2,
-    price=Decimal("0.5"),
+    price=BATCH_PRICE,
     since="2026-11-16",
     source="ai.google.dev/gemini-api/docs/batch-api; ai.google.dev/api/batch-api",
 )
@@ -90,6 +93,12 @@ def find_batch_facts(target: Target) -> BatchFacts | None:
     return facts if facts is not None and target.dialect in facts.dialects else None
 
 
-def list_batch_providers() -> tuple[str, ...]:
-    """The names of the providers with batches."""
-    return tuple(_BY_PROVIDER)
+def demand_batch_facts(target: Target) -> BatchFacts:
+    """The facts about the batches of a target. Raises Unsupported if none are known."""
+    facts = find_batch_facts(target)
+    if facts is None:
+        raise Unsupported(
+            f"{target.provider.name} has no batches that asides knows ({target.dialect}); these have: "
+            f"{', '.join(_BY_PROVIDER)}. To do: run the batch with --via live (via=\"live\")."
+        )
+    return facts

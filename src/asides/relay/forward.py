@@ -21,7 +21,7 @@ from asides.dialects.dialect import HttpRequest, ServedRequest
 from asides.dialects.http_body import build_headers, choose_credential_header, join_url
 from asides.flows.call import BareCall, Call, CallLike, read_policy
 from asides.flows.exchange import ResponseReader
-from asides.flows.retry import ERROR_BODY_LIMIT, clean_error, decode_error, fetch_key, wait_before_next
+from asides.flows.retry import ERROR_BODY_LIMIT, NO_HEAD, clean_error, decode_error, fetch_key, wait_before_next
 from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep, UseCall, traced
 from asides.options import CallOptions
 from asides.providers.credentials import KeySource, collect_secrets, find_key
@@ -73,7 +73,6 @@ _RESPONSE_ID = re.compile(r"[A-Za-z0-9_-]+")
 _MOST_ERROR_BYTES = 16 * 1024 * 1024
 _MOST_STORED_BYTES = 256 * 1024 * 1024
 _NAMES_MODEL_IN_PATH = ("gemini", "bedrock")
-_NO_HEAD = Head(0, {})
 
 Record = Callable[[Reply], Flow[None]]
 """Stores what has to be kept of a complete reply."""
@@ -290,7 +289,7 @@ class ForwardExchange:
                 head: Head = yield Open(self._request)
                 return head
             except TransportError as error:
-                seconds = wait_before_next(error, _NO_HEAD, attempt, call.policy, self._jitter(), call.key)
+                seconds = wait_before_next(error, NO_HEAD, attempt, call.policy, self._jitter(), call.key)
             yield Sleep(seconds)
 
     def _return_error(self, head: Head) -> Flow[ProviderError]:

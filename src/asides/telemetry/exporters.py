@@ -69,7 +69,7 @@ def start_telemetry(
     service: str,
     *,
     content: bool = False,
-    propagate: Propagate = "local",
+    propagate: Propagate = "loopback",
     environ: Mapping[str, str] | None = None,
     tell: Tell = _log.debug,
     seconds: float | None = None,

@@ -32,14 +32,14 @@ def instrument(
     meter_provider: MeterProvider | None = None,
     *,
     content: bool = False,
-    propagate: Propagate = "local",
+    propagate: Propagate = "loopback",
 ) -> None:
     """Make spans and metrics of each call, run of an agent and tool of this process, from now on.
 
     They go to these providers; None: to those that the program has set for OpenTelemetry. `content`: write prompts,
     answers, and calls of tools into spans too; thinking only as far as the visibility of `trace` allows. `propagate`:
-    which servers get the `traceparent` of a request: "local", those on this machine; "all"; "none"; or a list of hosts
-    besides those on this machine. A second call replaces the first. Raises a ConfigError without `asides[otel]`.
+    which servers get the `traceparent` of a request: "loopback", those on this machine; "all"; "none"; or a list of
+    hosts besides those on this machine. A second call replaces the first. Raises a ConfigError without `asides[otel]`.
     """
     if not is_installed():
         raise ConfigError("telemetry needs opentelemetry, which is not installed. To do: pip install 'asides[otel]'.")

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
 from asides.flows.call import Call
 from asides.providers.provider import Target
+from asides.providers.trace_names import name_for_traces
 from asides.values.errors import AsidesError
 from asides.values.messages import Prompt
 from asides.values.notices import escape_controls
@@ -36,47 +38,31 @@ CLOSED = "asides.closed"
 _LONGEST_NAME = 200
 _PORTS = {"http": 80, "https": 443}
 
-# The ends of the names of rows that are another endpoint of a host.
-_ENDPOINTS = ("-openai", "-anthropic", "-responses", "-chat", "-mantle")
-# The conventions' names of providers, for rows whose name is another one (registry of gen_ai.provider.name, 2026-11).
-_PROVIDERS = {
-    "azure": "azure.ai.openai",
-    "bedrock": "aws.bedrock",
-    "google": "gcp.gemini",
-    "mistral": "mistral_ai",
-    "vertex": "gcp.vertex_ai",
-    "watsonx": "ibm.watsonx.ai",
-    "xai": "x_ai",
-}
-
 
 def shorten(text: str) -> str:
     """A name as it may be in a span: whoever sent it, it is short and forges no line."""
     return escape_controls(text[:_LONGEST_NAME])
 
 
-def name_provider(target: Target) -> str:
-    """The provider, by the conventions' name where they have one. A host with two endpoints is one provider."""
-    name = target.provider.name
-    base = name.partition("-")[0] if name.endswith(_ENDPOINTS) else name
-    return _PROVIDERS.get(base, base)
-
-
 def describe_target(target: Target, operation: str) -> Attributes:
     """What is asked, and where: attributes of spans and of metrics."""
-    attributes: Attributes = {
+    return {
         OPERATION: operation,
-        PROVIDER: name_provider(target),
+        PROVIDER: name_for_traces(target.provider),
         REQUEST_MODEL: shorten(target.model),
+        **_locate(target.base_url),
     }
+
+
+@lru_cache(maxsize=256)
+def _locate(url: str) -> Attributes:
+    """The host and the port of an address; nothing of one that does not read, which says so when it is used."""
     try:
-        parts = urlsplit(target.base_url)
-        if parts.hostname:
-            attributes[ADDRESS] = shorten(parts.hostname)
-            attributes[PORT] = parts.port or _PORTS.get(parts.scheme, 443)
+        parts = urlsplit(url)
+        port = parts.port or _PORTS.get(parts.scheme, 443)
     except ValueError:
-        pass  # An address that does not read says so when it is used.
-    return attributes
+        return {}
+    return {ADDRESS: shorten(parts.hostname), PORT: port} if parts.hostname else {}
 
 
 def describe_request(call: Call) -> Attributes:

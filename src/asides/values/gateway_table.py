@@ -9,12 +9,14 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+from asides.values.mask_url import MaskedStruct
+
 LogFormat: TypeAlias = Literal["text", "json", "off"]
 _LAST_PORT = 65535
 _MOST_WORKERS = 256
 
 
-class GatewayTable(msgspec.Struct, frozen=True, kw_only=True):
+class GatewayTable(MaskedStruct, frozen=True, kw_only=True):
     """The settings of `asides serve`. Its keys are never in here: only where they are."""
 
     host: str = "127.0.0.1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, cast
 
@@ -86,6 +87,9 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
     """The effort that the request asked for, if any. It does not count for equality."""
     visibility: Any = None
     """The `Visibility` of its client, where that is not the default. It does not count for equality."""
+    price_share: Decimal | None = None
+    """The share of the list price that is paid, such as half of it in a vendor's batch; None: all of it. It does not
+    count for equality."""
 
     @property
     def output(self) -> Output_co:
@@ -109,7 +113,8 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
         An estimate multiplies the tokens with the list prices that came with genai-prices. Nothing is fetched.
         """
         models = (self.model, None if self.origin is None else self.origin.model)
-        return find_cost(self.usage, [model for model in models if model], self.priced_by)
+        cost = find_cost(self.usage, [model for model in models if model], self.priced_by)
+        return cost if cost is None or self.price_share is None else cost.discount(self.price_share)
 
     @property
     def text(self) -> str:
@@ -285,7 +290,7 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
 # A streamed reply equals the same reply received whole, so the framing does not count (contract §4.2), nor does time.
 _NOT_COMPARED = (
     *("payloads", "streamed", "revealed", "timing", "expected", "priced_by"),
-    *("learned", "prefix", "effort", "visibility"),
+    *("learned", "prefix", "effort", "visibility", "price_share"),
 )
 _COMPARED_FIELDS = tuple(name for name in Reply.__struct_fields__ if name not in _NOT_COMPARED)
 

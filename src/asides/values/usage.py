@@ -253,6 +253,13 @@ class Cost(msgspec.Struct, JsonForm, frozen=True):
     origin: CostOrigin = "reported"
     """reported: by the provider. estimated: tokens times list prices, or a sum with such a part."""
 
+    def discount(self, share: Decimal) -> Cost:
+        """An estimate at this share of the list price. What the provider reported stays as it is."""
+        if self.origin == "reported":
+            return self
+        thinking = None if self.thinking is None else self.thinking * share
+        return Cost(self.amount * share, self.currency, thinking, self.origin)
+
     def __add__(self, other: Cost) -> Cost:
         """Add two costs. Raises ValueError for different currencies."""
         if self.currency != other.currency:

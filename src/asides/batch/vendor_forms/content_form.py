@@ -38,6 +38,7 @@ _ENDED = frozenset({"SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED", "PARTIALLY_SU
 _INLINE = "inline"
 # The results of a batch without files come in one document, which must fit in memory.
 _MOST_INLINE = 1000 * 1000
+_MOST_INLINE_ROWS = 100
 _PAGE = 100
 # Codes of google.rpc.Status, the status of HTTP and the word that a live call has for each.
 _CODES = {
@@ -70,7 +71,7 @@ class _ContentForm:
 
     def upload(self, row: VendorRow, marker: str, lines: Sequence[bytes], most_inline: int) -> Upload:
         size = sum(map(len, lines)) + len(lines)
-        if size <= min(most_inline, _MOST_INLINE):
+        if size <= min(most_inline, _MOST_INLINE) and len(lines) <= _MOST_INLINE_ROWS:
             return None
         body = b"\n".join(lines) + b"\n"
         path = f"/upload{_find_root(row)}/files"

@@ -25,6 +25,11 @@ class DatabaseStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other machines may use it too."""
+        return self._database.is_shared
+
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def append(
@@ -98,6 +103,10 @@ class DatabaseStore:
     def names(self) -> tuple[str, ...]:
         """The names of all conversations, the latest changed first."""
         return self._database.run(tables.names, writes=False)
+
+    def list_infos(self, limit: int | None = None) -> list[ConversationInfo]:
+        """The facts about all conversations, or so many, the latest changed first."""
+        return self._database.run(lambda: tables.list_infos(limit), writes=False)
 
     # --- closing ------------------------------------------------------------------------------------------------------
 

@@ -49,6 +49,7 @@ CREATE TABLE messages (
     UNIQUE (conversation, place)
 );
 """
+_NO_LIMIT = 2**62
 _ABOUT = "id, name, version, rewritten, length, system, model, usage, created, updated"
 
 
@@ -210,6 +211,16 @@ def names() -> Queries[tuple[str, ...]]:
     """The names of all conversations, the latest changed first."""
     found = yield Query("SELECT name FROM conversations ORDER BY version DESC", is_all=True)
     return tuple(name for (name,) in found.rows)
+
+
+def list_infos(limit: int | None) -> Queries[list[ConversationInfo]]:
+    """The facts about conversations, the latest changed first."""
+    found = yield Query(
+        f"SELECT {_ABOUT} FROM conversations ORDER BY version DESC LIMIT ?",  # noqa: S608
+        (_NO_LIMIT if limit is None else limit,),
+        is_all=True,
+    )
+    return [_parse_about(row) for row in found.rows]
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------

@@ -18,6 +18,9 @@ const MOST = 1000;
 const TICK = 200;
 const DETAIL_WAIT = 300;
 const REFUSED_WAIT = 5000;
+/** How often requests of other processes are looked for, and how many of them. */
+const OTHERS_WAIT = 5000;
+const OTHERS = 100;
 const WHAT_BODIES_ARE = "Bodies hold what people asked and what was sent. They stay in the memory of this process until you switch this off; keys and seals are blacked out.";
 
 /** @type {[string, string, (request: Summary) => boolean][]} */
@@ -43,6 +46,12 @@ export function mountInspector(root, api, shell, id = "") {
   };
 }
 
+/** What to say where several processes answer. @param {boolean} shares @param {number} workers */
+function describeSharing(shares, workers) {
+  if (shares) return "The list has the requests of all processes of this gateway. Those of other processes come a few seconds after they have ended, and their details and bodies stay with the process that answered them.";
+  return workers > 1 ? `This gateway has ${workers} processes. Each keeps its own requests, and one of them answers this page.` : "";
+}
+
 class Inspector {
   /** @param {Api} api @param {Shell} [shell] */
   constructor(api, shell) {
@@ -58,6 +67,8 @@ class Inspector {
     this.isCapturing = false;
     this.frame = 0;
     this.timer = 0;
+    this.othersTimer = 0;
+    this.sharesRequests = false;
     this.detailTimer = 0;
     this.detailRun = 0;
     this.isGone = false;
@@ -91,6 +102,7 @@ class Inspector {
   begin(id) {
     document.addEventListener("keydown", this.onKey);
     this.timer = window.setInterval(() => this.tick(), TICK);
+    this.othersTimer = window.setInterval(() => void this.readOthers(), OTHERS_WAIT);
     this.open(id, { keepsAddress: true });
     void this.follow();
   }
@@ -98,6 +110,7 @@ class Inspector {
   end() {
     document.removeEventListener("keydown", this.onKey);
     window.clearInterval(this.timer);
+    window.clearInterval(this.othersTimer);
     window.clearTimeout(this.detailTimer);
     cancelAnimationFrame(this.frame);
     this.stopListening();
@@ -164,7 +177,7 @@ class Inspector {
     show(this.problem, problem !== "");
   }
 
-  /** @param {{requests: Summary[], captures_bodies: boolean, workers: number}} told */
+  /** @param {{requests: Summary[], captures_bodies: boolean, workers: number, shares_requests?: boolean}} told */
   takeList(told) {
     this.setGone(false);
     this.say("");
@@ -172,10 +185,23 @@ class Inspector {
     this.toldAt.clear();
     for (const request of told.requests) this.keep(request);
     this.showCapture(told.captures_bodies);
-    this.note.textContent = told.workers > 1 ? `This gateway has ${told.workers} processes. Each keeps its own requests, and one of them answers this page.` : "";
-    show(this.note, told.workers > 1);
+    this.sharesRequests = told.shares_requests === true;
+    this.note.textContent = describeSharing(this.sharesRequests, told.workers);
+    show(this.note, this.note.textContent !== "");
     this.draw();
     if (this.chosen) this.readDetail(0);
+  }
+
+  /** Add what other processes have answered meanwhile: this one hears of it only from their database. */
+  async readOthers() {
+    if (!this.sharesRequests || document.hidden || this.isGone) return;
+    try {
+      const told = await this.api.get(`/requests?limit=${OTHERS}`, this.stopper.signal);
+      for (const request of told.requests) if (request.instance && !this.requests.has(request.id)) this.keep(request);
+      this.draw();
+    } catch {
+      // Whoever follows the changes says what is wrong.
+    }
   }
 
   /** @param {string} name @param {any} data */

@@ -8,6 +8,7 @@
  * @typedef {{method: string, url: string, model: string, headers: Record<string, string>, bytes: number, after: number, repaired: boolean}} Sent
  * @typedef {object} Summary
  * @property {string} id
+ * @property {string} [instance] the other process that has answered it
  * @property {number} at
  * @property {string} method
  * @property {string} path

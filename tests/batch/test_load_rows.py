@@ -1,0 +1,65 @@
+"""Rows into a ledger: from files of both kinds, and from programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import asides
+from asides.batch.batch_plan import BatchPlan
+from asides.batch.ledger import Ledger
+from asides.batch.ledger_tables import open_ledger_database
+from asides.batch.ledger_values import create_record
+from asides.batch.load_rows import RowSource, load_rows, spool
+
+PLAN = BatchPlan(("groq:m",))
+
+
+def load(source: RowSource, folder: Path) -> list[Any]:
+    database, ledger = open_ledger_database(str(folder / "ledger")), Ledger("b")
+    database.run(lambda: ledger.begin(create_record("b"), lambda _: False))
+    load_rows(source, PLAN, database, ledger)
+    rows = database.run(lambda: ledger.join(0, 10_000), writes=False)
+    database.close()
+    return rows
+
+
+def test_more_rows_than_one_transaction_has(tmp_path: Path) -> None:
+    with spool((f"row {n}" for n in range(2500)), "rows") as source:
+        rows = load(source, tmp_path)
+    assert [row.place for row in rows] == list(range(2500))
+    assert len({row.hash for row in rows}) == 2500
+
+
+def test_programs_give_text_dicts_messages_or_lines(tmp_path: Path) -> None:
+    given: list[Any] = ["a", {"prompt": "a", "id": 1, "mine": "ü"}, [{"role": "user", "content": "a"}], b'"a"']
+    with spool(given, "rows") as source:
+        rows = load(source, tmp_path)
+    assert [row.id for row in rows] == [None, 1, None, None]
+    assert [row.rest for row in rows] == [None, b'{"mine":"\\u00fc"}', None, None]
+    assert rows[0].hash == rows[1].hash == rows[3].hash != rows[2].hash
+    with pytest.raises(asides.ConfigError, match="row 2 cannot be written"), spool(["a", {"x": object()}], "rows"):
+        pass
+
+
+def test_the_digest_is_that_of_the_content(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("x\n", encoding="utf-8")
+    (tmp_path / "b").write_text("x\n", encoding="utf-8")
+    one, other = RowSource(tmp_path / "a", "a"), RowSource(tmp_path / "b", "b")
+    assert one.take_digest() == other.take_digest()
+    assert one.take_digest() != RowSource(tmp_path / "a", "a", is_text=True).take_digest()
+    assert one.take_digest() != RowSource(tmp_path / "a", "a", fill_prompt=lambda text: f"T {text}").take_digest()
+    with pytest.raises(asides.ConfigError, match="none cannot be read: No such file"):
+        RowSource(tmp_path / "none", "none").take_digest()
+
+
+def test_a_template_is_put_around_texts(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("a\nb\n", encoding="utf-8")
+    source = RowSource(tmp_path / "in.txt", "in.txt", is_text=True, fill_prompt=lambda text: f"Say {text}")
+    with source.read() as questions:
+        assert [(question.prompt, question.content) for question in questions] == [
+            ("Say a", {"prompt": "Say a"}),
+            ("Say b", {"prompt": "Say b"}),
+        ]

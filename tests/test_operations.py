@@ -1,0 +1,131 @@
+"""The commands that the docs give to operators are carried out: backups and restores. The figures that they name exist."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from asides.cli.arguments import COMMANDS
+from asides.cli.parse_arguments import parse_arguments
+from asides.gateway.gateway_settings import GatewaySettings
+from asides.gateway.metrics import Metrics
+from asides.gateway.service import Service
+from asides.settings import load_settings
+from tests.cli.children import environment
+from tests.maintenance.filled_stores import copy, fill_conversations, fill_gateway, fill_vault
+from tests.servers import PostgresServer, find_postgres
+
+_DOCS = Path(__file__).resolve().parent.parent / "docs"
+_OPERATIONS = (_DOCS / "operations.md").read_text(encoding="utf-8")
+_TEAM = (_DOCS / "team.md").read_text(encoding="utf-8")
+
+
+def _find_blocks(page: str, *words: str) -> str:
+    """The commands of the blocks that have one of these words."""
+    blocks = re.findall(r"^```sh\n(.+?)^```", page, re.MULTILINE | re.DOTALL)
+    found = "".join(block for block in blocks if any(word in block for word in words))
+    assert all(word in found for word in words)
+    return found
+
+
+def _run(commands: str, folder: Path, **variables: str) -> None:
+    """Carry out the lines of a block in a shell that stops at the first that fails."""
+    programs = folder / "bin"
+    programs.mkdir(exist_ok=True)
+    (programs / "asides").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m asides "$@"\n', encoding="utf-8")
+    (programs / "asides").chmod(0o755)
+    path = f"{programs}:{find_postgres()}:{os.environ['PATH']}"
+    ended = subprocess.run(
+        ["sh", "-e", "-c", commands],
+        env=environment({"PATH": path, "HOME": str(folder), "ASIDES_RELAY_KEY": "00" * 32, **variables}),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_a_backup_of_postgres_is_restored(tmp_path: Path, postgres_server: PostgresServer, postgres_url: str) -> None:
+    fill_conversations(tmp_path / "source", 3)
+    fill_vault(tmp_path / "source", 4)
+    fill_gateway(tmp_path / "source")
+    copy(tmp_path / "source", postgres_url)
+    _run(_find_blocks(_OPERATIONS, "pg_dump"), tmp_path, ASIDES_STORE=postgres_url)
+    name = f"restored_{secrets.token_hex(6)}"
+    restored = postgres_server.create_database(name)
+    try:
+        _run(_find_blocks(_OPERATIONS, "pg_restore"), tmp_path, ASIDES_STORE=restored)
+        reports = copy(postgres_url, restored)
+        assert {area: (report.same, report.copied) for area, report in reports.items()} == {
+            "conversations": (3, 0),
+            "vault": (4, 0),
+            "gateway": (2, 0),
+            "ledger": (0, 0),
+        }
+        # What comes next does not meet the numbers of what was restored.
+        fill_conversations(tmp_path / "source", 1, start=3)
+        fill_vault(tmp_path / "source", 1, start=4)
+        again = copy(tmp_path / "source", restored)
+        assert (again["conversations"].copied, again["vault"].copied) == (1, 1)
+        assert all(report.is_whole for report in again.values())
+    finally:
+        postgres_server.drop_database(name)
+
+
+def test_a_backup_of_sqlite_is_whole(tmp_path: Path) -> None:
+    state = tmp_path / ".local" / "state" / "asides"
+    state.mkdir(parents=True)
+    fill_conversations(state, 3)
+    fill_vault(state, 4)
+    (state / "vault.db.key").write_text("00" * 32)
+    (state / "vault.db.key").chmod(0o600)
+    commands = _find_blocks(_OPERATIONS, "vault.db.key")
+    for _ in range(2):
+        _run(commands, tmp_path)
+    reports = copy(state, tmp_path / "backup" / "asides")
+    assert all(report.is_whole and not report.copied for report in reports.values())
+    assert (tmp_path / "backup" / "asides" / "vault.db.key").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("page", [_OPERATIONS, _TEAM], ids=["operations", "team"])
+def test_every_command_of_ours_parses(page: str) -> None:
+    lines = [
+        line for block in re.findall(r"^```sh\n(.+?)^```", page, re.MULTILINE | re.DOTALL) for line in block.split("\n")
+    ]
+    commands = [line.partition("#")[0].replace("'", "").split() for line in lines if line.startswith("asides ")]
+    assert commands
+    for words in commands:
+        parse_arguments(words[1], COMMANDS[words[1]], words[2:])
+
+
+def test_the_figures_that_the_docs_name_exist() -> None:
+    named = set(re.findall(r"`(asides_\w+)`", _TEAM + _OPERATIONS))
+    assert named
+
+    async def write() -> str:
+        service = Service(GatewaySettings(port=0), load_settings(environ={}, files=[]))
+        try:
+            return Metrics(service).write().decode()
+        finally:
+            await service.close()
+
+    figures = asyncio.run(write())
+    known = set(re.findall(r"^# TYPE (\w+)", figures, re.MULTILINE))
+    assert {name for name in named if name not in known} == set()
+
+
+def test_the_scrape_settings_are_yaml() -> None:
+    (block,) = re.findall(r"^```yaml\n(.+?)^```", _TEAM, re.MULTILINE | re.DOTALL)
+    (job,) = yaml.safe_load(block)["scrape_configs"]
+    assert job["metrics_path"] == "/metrics"
+    assert all(target.endswith(":4242") for target in job["static_configs"][0]["targets"])
