@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
+from asides.database import StoreUnavailable
+from asides.gateway.access.key_cache import KeyCache
+from asides.gateway.access.key_store import make_key, revoke_key
 from asides.gateway.authenticate import (
     Authenticator,
     Identified,
     Identity,
     Refusal,
+    derive_record_tenant,
     derive_tenant,
     remove_credentials,
     remove_key,
@@ -24,6 +29,7 @@ from asides.gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
 from asides.settings import load_settings
 from asides.testing import Say, Stage
 from asides.values.errors import ConfigError
+from tests.gateway.access.key_records import add_key, open_place
 from tests.gateway.http_client import ask, chat, gateway_before
 
 KEY = "sk-asides-7f3a9c"
@@ -303,3 +309,102 @@ def test_a_page_that_is_allowed_reads_the_answer(stream: bool) -> None:
     assert answer.headers["access-control-allow-origin"] == "https://chat.example"
     assert "origin" in answer.headers["vary"].lower()
     assert refused.status == 401
+
+
+# --- keys of the database ---------------------------------------------------------------------------------------------
+
+
+class Records:
+    """A gateway's keys in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.database = open_place(str(folder))
+        self.cache = KeyCache(self.database)
+
+    def authenticator(self, **settings: Any) -> Authenticator:
+        self.cache.load()
+        return Authenticator(GatewaySettings(**settings), self.cache)
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Records:
+    return Records(tmp_path)
+
+
+def bearer(key: str) -> CIMultiDictProxy[str]:
+    return CIMultiDictProxy(CIMultiDict({"Authorization": f"Bearer {key}"}))
+
+
+async def test_a_key_of_the_database_is_known_with_its_limits(records: Records) -> None:
+    added = add_key(records.database, rpm=5)
+    authenticator = records.authenticator(keys=(KEY,))
+    found = authenticator.identify(bearer(added.key))
+    assert isinstance(found, Identity)
+    assert (found.key, found.tenant) == (added.record, derive_record_tenant(added.record))
+    static = authenticator.identify(bearer(KEY))
+    assert static == Identity(derive_tenant(KEY))
+    assert added.key not in repr(authenticator)
+
+
+async def test_a_key_that_was_made_since_is_looked_for(records: Records) -> None:
+    authenticator = records.authenticator(keys=(KEY,))
+    added = add_key(records.database)
+    assert status(authenticator.identify(bearer(added.key))) == 401
+    found = await authenticator.admit(bearer(added.key))
+    assert isinstance(found, Identity)
+    assert found.key == added.record
+    assert status(await authenticator.admit(bearer(make_key().key))) == 401
+    assert status(await authenticator.admit(bearer("sk-somebody-elses"))) == 401
+    by_query = await authenticator.admit(bearer("no key"), f"a=b&key={added.key}")
+    assert isinstance(by_query, Identity)
+
+
+def test_this_machine_needs_a_key_once_one_was_made(records: Records) -> None:
+    authenticator = records.authenticator()
+    assert not authenticator.needs_key
+    added = add_key(records.database)
+    records.cache.load()
+    assert authenticator.needs_key
+    assert status(authenticator.identify(bearer("nothing"))) == 401
+    records.database.run(lambda: revoke_key(added.record.id, 1.0))
+    records.cache.load()
+    assert authenticator.needs_key, "a gateway whose last key is revoked is not open"
+
+
+class Silent:
+    """A database that does not answer."""
+
+    is_shared = True
+    problem = "does not answer"
+
+    def run(self, *_: object, **__: object) -> Any:
+        raise StoreUnavailable("it does not answer.")
+
+    async def run_async(self, *_: object, **__: object) -> Any:
+        return self.run()
+
+
+async def test_while_the_database_is_away_unknown_keys_get_503_and_nobody_gets_in_without_one() -> None:
+    cache = KeyCache(Silent())  # type: ignore[arg-type]
+    authenticator = Authenticator(GatewaySettings(), cache)
+    cache.load()
+    assert authenticator.needs_key
+    found = await authenticator.admit(bearer(make_key().key))
+    assert isinstance(found, Refusal)
+    assert (found.status, found.headers["retry-after"]) == (503, "5")
+    assert status(await authenticator.admit(bearer("sk-other"))) == 401
+    closed = Authenticator(GatewaySettings(keys=(KEY,)), cache)
+    assert isinstance(await closed.admit(bearer(KEY)), Identity), "keys of the settings need no database"
+
+
+def test_an_address_that_others_reach_needs_a_key_of_either_kind(records: Records, tmp_path: Path) -> None:
+    settings = GatewaySettings(host="0.0.0.0", folder=tmp_path)
+    with pytest.raises(ConfigError, match="asides gateway key create"):
+        check_address(settings)
+    assert not list(tmp_path.iterdir()), "looking makes no file"
+    add_key(records.database)
+    check_address(settings)
+    authenticator = records.authenticator(host="0.0.0.0")
+    assert authenticator.needs_key
+    # A server that does not answer may have keys; without an answer nobody gets in.
+    check_address(GatewaySettings(host="0.0.0.0", store="postgresql://127.0.0.1:1/x"))

@@ -110,6 +110,8 @@ def find_status(problem: AsidesError) -> int:
         return 409
     if isinstance(problem, StoreError):
         return 503
+    if isinstance(problem, RelayRefusal):
+        return problem.status
     return 400 if isinstance(problem, ConfigError) else 502
 
 

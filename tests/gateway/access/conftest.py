@@ -9,6 +9,7 @@ import pytest
 
 from asides.database import Database
 from tests.gateway.access.key_records import open_place
+from tests.gateway.access.limited_gateway import PlayedStage
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -22,3 +23,10 @@ def database(place: str) -> Iterator[Database]:
     opened = open_place(place)
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[PlayedStage]:
+    played = PlayedStage()
+    with played.stage:
+        yield played

@@ -11,6 +11,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from asides.database import Database, Queries, Query
 from asides.gateway.access.budget_store import (
     BudgetSpent,
+    Reservation,
     Spending,
     find_reset,
     list_spending,
@@ -73,8 +75,8 @@ def test_a_month_holds_over_its_days_and_is_what_is_said(database: Database) -> 
     for day in range(2):
         then = NOW + day * 86400
         one = make_reservation(key, DOLLAR // 2 + day * DOLLAR // 4, then)
-        assert database.run(lambda one=one, then=then: reserve(one, then)) is True
-        database.run(lambda one=one: settle(one, one.amount))
+        assert database.run(partial(reserve, one, then)) is True
+        database.run(partial(settle, one, one.amount))
     later = NOW + 2 * 86400
     found = database.run(lambda: reserve(make_reservation(key, 2 * DOLLAR, later), later))
     assert isinstance(found, BudgetSpent)
@@ -179,12 +181,13 @@ def test_in_any_order_no_more_is_spent_and_reserved_than_the_budget(steps: list[
 
     database = open_database(GatewaySettings())
     key = add_key(database, budget_day="0.0000001").record.id  # 100 billionths
-    now, live, spent = NOW, {}, 0
+    now, spent = NOW, 0
+    live: dict[str, tuple[Reservation, float]] = {}
     for what, number in steps:
         if what == "reserve":
             one = make_reservation(key, number, now)
             free = 100 - spent - sum(each.amount for each, ends in live.values() if ends > now)
-            fits = database.run(lambda one=one, now=now: reserve(one, now, lease=100)) is True
+            fits = database.run(partial(reserve, one, now, lease=100)) is True
             assert fits == (number <= free)
             if fits:
                 live[one.id] = (one, now + 100)
@@ -194,15 +197,15 @@ def test_in_any_order_no_more_is_spent_and_reserved_than_the_budget(steps: list[
             if ends <= now:
                 continue  # Its process was killed: nobody settles it.
             cost = one.amount * number // 100
-            assert database.run(lambda one=one, cost=cost: settle(one, cost))
+            assert database.run(partial(settle, one, cost))
             spent += cost
         elif what == "wait":
             now += number
         elif what == "renew":
             names = [name for name, (_, ends) in live.items() if ends > now]
-            database.run(lambda names=names, now=now: renew(names, now, lease=100))
+            database.run(partial(renew, names, now, lease=100))
             live |= {name: (live[name][0], now + 100) for name in names}
-        found = database.run(lambda now=now: list_spending(now)).get(key, Spending())
+        found = database.run(partial(list_spending, now)).get(key, Spending())
         assert found.day == spent
         assert found.day + found.reserved <= 100
     database.close()

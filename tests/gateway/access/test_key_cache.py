@@ -21,21 +21,22 @@ class Watched:
     """A database whose work is counted, and that can be away."""
 
     is_shared = False
+    problem = None
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.is_away = False
         self.runs = 0
 
-    def run(self, work: Callable[[], Queries[Any]], *, writes: bool = True, durable: bool = True) -> Any:
+    def run(self, work: Callable[[], Queries[Any]], **how: Any) -> Any:
         self.runs += 1
         if self.is_away:
             raise StoreUnavailable("it is away.")
-        return self._database.run(work, writes=writes, durable=durable)
+        return self._database.run(work, **how)
 
-    async def run_async(self, work: Callable[[], Queries[Any]], *, writes: bool = True, durable: bool = True) -> Any:
+    async def run_async(self, work: Callable[[], Queries[Any]], **how: Any) -> Any:
         await asyncio.sleep(0)
-        return self.run(work, writes=writes, durable=durable)
+        return self.run(work, **how)
 
     def close(self) -> None:
         self._database.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -23,12 +24,9 @@ def test_names_of_tenants_are_digests() -> None:
 def database(postgres_url: str) -> Any:
     made = PostgresDatabase(postgres_url)
     for tenant in range(5):
-        made.run(lambda tenant=tenant: queries.add_tenants([queries.digest_name(f"t{tenant}")]))
-        records = [
-            (f"t{tenant}", StoredRecord(f"r{number}", (f"k{number}", f"l{number}"), b"x" * 200))
-            for number in range(400)
-        ]
-        assert made.run(lambda records=records: queries.add_on_server(records, 1000.0)) == []
+        made.run(partial(queries.add_tenants, [queries.digest_name(f"t{tenant}")]))
+        named = [StoredRecord(f"r{number}", (f"k{number}", f"l{number}"), b"x" * 200) for number in range(400)]
+        assert made.run(partial(queries.add_on_server, [(f"t{tenant}", each) for each in named], 1000.0)) == []
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("ANALYZE")
     yield made

@@ -167,7 +167,7 @@ class KeyCache:
     async def _write_use(self) -> None:
         used, self._used = self._used, {}
         if used:
-            await self._database.run_async(lambda: note_use(used), durable=False)
+            await self._database.run_async(lambda: note_use(used), durable=False, repeatable=True)
 
     def on_revoked(self, key_id: str) -> None:
         """A key was revoked: forget it at once, and ask the database soon whether there is more to know."""

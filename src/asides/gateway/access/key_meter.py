@@ -90,7 +90,9 @@ class Meters:
         if not names:
             return
         try:
-            await self.database.run_async(lambda: renew(names, self.clock(), self.lease), durable=False)
+            await self.database.run_async(
+                lambda: renew(names, self.clock(), self.lease), durable=False, repeatable=True
+            )
         except StoreError as problem:
             self.note_failure(problem)
 
@@ -98,7 +100,7 @@ class Meters:
         """Replace a reservation with what was spent. If the database does not answer, that is done later."""
         self.reserved.pop(reservation.id, None)
         try:
-            await self.database.run_async(lambda: settle(reservation, spent))
+            await self.database.run_async(lambda: settle(reservation, spent), repeatable=True)
         except StoreError as problem:
             self.note_failure(problem)
             if len(self._unsettled) < _MOST_UNSETTLED:
@@ -111,7 +113,7 @@ class Meters:
     async def _settle_late(self) -> None:
         for name, late in list(self._unsettled.items()):
             try:
-                await self.database.run_async(partial(settle, *late))
+                await self.database.run_async(partial(settle, *late), repeatable=True)
             except StoreError:
                 return
             self._unsettled.pop(name, None)
@@ -187,7 +189,7 @@ class KeyMeter:
         now = meters.clock()
         wanted = make_reservation(self._record.id, to_billionths(step.cost), now)
         try:
-            found = await meters.database.run_async(lambda: reserve(wanted, now, meters.lease))
+            found = await meters.database.run_async(lambda: reserve(wanted, now, meters.lease), repeatable=True)
         except StoreError as problem:
             meters.note_failure(problem)
             return _refuse_outage()

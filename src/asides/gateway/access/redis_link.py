@@ -114,7 +114,7 @@ class RedisLink:
         self._sending: asyncio.Task[None] | None = None
         self._probing: asyncio.Task[None] | None = None
         self._is_back = asyncio.Event()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         """The errors that are no outage: they belong to one key or one script, as if somebody else used its name."""
 
     async def run(self, script: Script, key: str, *values: str | int) -> Any:
@@ -205,8 +205,8 @@ class RedisLink:
         reason = describe_problem(problem)
         if is_outage(problem):
             self.note_down(reason)
-        elif reason not in self._told:
-            self._told.add(reason)
+        elif reason not in self._reported:
+            self._reported.add(reason)
             _log.warning("Redis at %s does not do what it is asked: %s. It is not told again.", self.name, reason)
         return RedisDown(reason)
 
