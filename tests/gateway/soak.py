@@ -67,7 +67,9 @@ _PLAN = re.compile(r"plan (\d+)\.(\d+)")
 class Model:
     """Thinks and calls a tool, turn after turn, and notes what of its thinking came back. Safe in threads."""
 
-    def __init__(self, pause: float = 0.0) -> None:
+    def __init__(self, pause: float = 0.0, *, says_who: bool = False) -> None:
+        """`says_who`: the words of each conversation are its own."""
+        self._says_who = says_who
         self.asked = 0
         self.lost: list[str] = []
         """Requests in which state of an earlier turn was missing."""
@@ -76,7 +78,7 @@ class Model:
         self._pause = pause
 
     def play(self, request: ServedRequest) -> Say:
-        """Answer a request. The words are the same in all conversations; the thinking is not."""
+        """Answer a request. The thinking of each conversation is its own; the words need not be."""
         messages = request.prompt.messages
         number = int(_find_number(messages))
         turns = [message for message in messages if message.role == "assistant"]
@@ -91,7 +93,8 @@ class Model:
         if len(turns) + 1 >= TURNS:
             return Say(thinking=thinking, text="It is done.", piece=8, pause=self._pause)
         call = ToolCall(f"call_{secrets.token_hex(8)}", "look", {"at": len(turns)})
-        return Say(thinking=thinking, text="I look.", tool_calls=(call,), piece=8, pause=self._pause)
+        text = f"I look for {number}." if self._says_who else "I look."
+        return Say(thinking=thinking, text=text, tool_calls=(call,), piece=8, pause=self._pause)
 
 
 def _find_number(messages: Sequence[Message]) -> str:
@@ -293,12 +296,12 @@ class Talk(NamedTuple):
     key: str
 
 
-def plan_talks(count: int, seed: int, paying: Sequence[str] = ()) -> Iterator[Talk]:
+def plan_talks(count: int, seed: int, paying: Sequence[str] = (), *, first: int = 0) -> Iterator[Talk]:
     """Conversations of clients that send back nothing of the thinking, with providers of another dialect. `paying`:
     keys with a budget, which have a part of them."""
     chance = random.Random(seed)
     keys = (*TENANTS, *paying)
-    for number in range(count):
+    for number in range(first, first + count):
         key = keys[number % len(keys)]
         model = chance.choice(PRICED if key in paying else sorted(HOUSES))
         own = _OWN_DIALECT[model.partition(":")[0]]
@@ -370,8 +373,8 @@ async def lead(session: aiohttp.ClientSession, url: str, talk: Talk, tally: Tall
             return
         tally.slowest = max(tally.slowest, time.monotonic() - began)
         tally.turns += 1
-        expected = "It is done." if turn == TURNS - 1 else "I look."
-        if heard.text != expected or bool(heard.calls) != (turn < TURNS - 1) or "plan" in heard.text:
+        expected = "It is done." if turn == TURNS - 1 else "I look"
+        if not heard.text.startswith(expected) or bool(heard.calls) != (turn < TURNS - 1) or "plan" in heard.text:
             tally.problems.append(f"conversation {talk.number}.{turn}: {heard.text!r} with {len(heard.calls)} calls")
             return
         if heard.calls:
