@@ -14,7 +14,7 @@ from asides.batch import vendor_runner
 from asides.batch.batch_job import BatchJob
 from asides.batch.ledger_tables import open_ledger_database
 from asides.batch.ledger_values import RunLimits, Weight
-from asides.database import Database
+from asides.database import Database, Queries, Query
 from asides.providers import batch_facts
 from asides.testing import BatchScript, OpenStage
 from tests.batch.vendor_jobs import (
@@ -121,6 +121,26 @@ def test_a_lost_answer_to_the_creation_creates_no_second_batch(stage: OpenStage,
     assert len(opened.batches) == 1
 
 
+@for_each_vendor
+def test_a_creation_that_comes_too_soon_is_sent_again(stage: OpenStage, ledger: Database, kind: str) -> None:
+    opened = stage(answer, batches=BatchScript(seconds=0.05, limited_creations=2))
+    plan, own = plan_batch(MODELS[kind], opened.url)
+    job = run_batch(ledger, load_questions(ledger, plan, ["one", "two"]), plan, own)
+    assert job.error is None
+    assert_answered(read_rows(ledger), ["one", "two"])
+    assert len(opened.batches) == 1
+
+
+def test_a_batch_waits_until_the_vendor_has_room(stage: OpenStage, ledger: Database) -> None:
+    opened = stage(answer, batches=BatchScript(seconds=0.05, crowded_batches=2))
+    plan, own = plan_batch(MODELS["chat"], opened.url)
+    job = run_batch(ledger, load_questions(ledger, plan, ["one", "two"]), plan, own)
+    assert job.error is None
+    assert_answered(read_rows(ledger), ["one", "two"])
+    assert [len(batch.answered) for batch in opened.batches] == [0, 0, 2]
+    assert ledger.run(_read_attempts) == 1
+
+
 def test_a_batch_of_others_of_the_same_size_is_not_taken_for_ours(stage: OpenStage, tmp_path: Path) -> None:
     opened = stage(answer, batches=BatchScript(seconds=0.4))
     plan, own = plan_batch(MODELS["messages"], opened.url)
@@ -141,8 +161,15 @@ def test_a_batch_of_others_of_the_same_size_is_not_taken_for_ours(stage: OpenSta
         True,
         False,
     ]
+    # The batch of others was no attempt at ours.
+    assert ours.run(_read_attempts) == 1
     ours.close()
     theirs.close()
+
+
+def _read_attempts() -> Queries[int]:
+    attempts: int = (yield Query("SELECT max(attempts) FROM batch_requests")).rows[0][0]
+    return attempts
 
 
 def _pretend_creation(database: Database, name: str) -> None:
@@ -160,8 +187,6 @@ def _pretend_creation(database: Database, name: str) -> None:
     database.run(lambda: ledger.begin_creation("asides-lost", "gone|0|0|0"))
 
     def expire() -> Any:
-        from asides.database import Query
-
         yield Query("UPDATE vendor_batches SET lease = 0")
 
     database.run(expire)

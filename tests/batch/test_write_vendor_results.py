@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from asides.testing import BatchScript, Fail, Hang, OpenStage, Say, Scene
 from tests.batch.vendor_jobs import (
     MODELS,
     QUICK,
+    KillingTransport,
     answer,
     assert_answered,
     load_questions,
@@ -106,3 +108,19 @@ def test_rows_that_expire_are_asked_again(stage: OpenStage, ledger: Database, ki
     # A batch of contents that has expired has no results at all.
     assert [len(batch.rows) for batch in opened.batches] == [3, 3 if kind == "contents" else 1]
     assert (job.error, job.record.done) == (None, 3)
+
+
+@for_each_vendor
+def test_results_whose_connection_breaks_are_fetched_again(stage: OpenStage, ledger: Database, kind: str) -> None:
+    opened = stage(answer, batches=BatchScript(seconds=0.05))
+    plan, own = plan_batch(MODELS[kind], opened.url)
+    questions = [f"question {number}" for number in range(500)]
+    pattern = {"chat": "/content$", "messages": "/results$", "contents": ":download$"}[kind]
+    transport = KillingTransport("GET", pattern, "break")
+    job = run_batch(ledger, load_questions(ledger, plan, questions), plan, own, transport=transport)
+    assert job.error is None
+    assert_answered(read_rows(ledger), questions)
+    assert (job.record.done, job.record.output_tokens) == (500, 500 * 8)
+    fetched = [request for request in opened.requests if re.search(pattern, request.path)]
+    assert len(fetched) >= 2
+    assert len(opened.batches) == 1

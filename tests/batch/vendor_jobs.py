@@ -35,6 +35,7 @@ from asides.flows.build_call import CallBuilder
 from asides.options import Options
 from asides.testing import Fail, Hang, Say, Scene, Stage
 from asides.transports.aiohttp import AiohttpTransport
+from asides.values.errors import ConnectionLost
 
 QUICK = Pace(first=0.03, longest=0.1, settle=0.3, blocked=0.2)
 NAME = "test"
@@ -142,7 +143,9 @@ def assert_paid_once(stage: Stage) -> None:
 
 
 class KillingTransport(AiohttpTransport):
-    """Ends the process before, after or while the first request with this method and a path like this."""
+    """Ends the process before, after or while the first request with this method and a path like this; or breaks its
+    connection.
+    """
 
     def __init__(self, method: str, pattern: str, when: str) -> None:
         super().__init__()
@@ -155,6 +158,7 @@ class KillingTransport(AiohttpTransport):
             return super().open(request, timeout)
         if when == "before":
             _die()
+        self._point = (method, pattern, "") if when == "break" else self._point
         return _KillingResponse(super().open(request, timeout), when)
 
 
@@ -174,6 +178,10 @@ class _KillingResponse:
         data: bytes = await self._response.read(patience)
         if self._when == "while":
             _die()
+        if self._when == "break" and data:
+            self._when = "broken"
+        elif self._when == "broken":
+            raise ConnectionLost("the connection is lost")
         return data
 
     def close(self) -> None:

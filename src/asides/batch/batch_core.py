@@ -216,8 +216,8 @@ class BatchCore:
             )
             record = self.database.run(lambda: self.ledger.begin(wanted, has_ended))
             if record.state == "loading":
-                record = load_rows(source, plan, self.database, self.ledger)
-                if before is not None and before.places and self.on_note is not None:
+                record = load_rows(source, plan, self.database, self.ledger, record.places)
+                if before is not None and before.state != "loading" and self.on_note is not None:
                     self.on_note(
                         f"the rows or the options are not those of the last run: {record.done} of {record.requests} "
                         "requests have an answer already"

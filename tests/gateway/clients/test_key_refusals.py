@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import anthropic
-import openai
 import pytest
-from google import genai
-from google.genai import errors, types
 
 from asides.testing import Say
 from tests.gateway.access.limited_gateway import CLAUDE, Limited, PlayedStage, limited
 
 pytestmark = pytest.mark.clients
+openai = pytest.importorskip("openai")
+anthropic = pytest.importorskip("anthropic")
+genai = pytest.importorskip("google.genai")
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +89,8 @@ def test_anthropic(gateway: Limited, stage: PlayedStage, kind: str, stream: bool
 @pytest.mark.parametrize("kind", KINDS)
 def test_google(gateway: Limited, stage: PlayedStage, kind: str) -> None:
     key = make_key(gateway, stage, kind, "google")
-    client = genai.Client(api_key=key, http_options=types.HttpOptions(base_url=gateway.gateway.url))
-    with pytest.raises(errors.ClientError) as caught:
+    client = genai.Client(api_key=key, http_options=genai.types.HttpOptions(base_url=gateway.gateway.url))
+    with pytest.raises(genai.errors.ClientError) as caught:
         client.models.generate_content(model=CLAUDE, contents="?")
     assert caught.value.code == (403 if kind == "model" else 429)
     assert caught.value.status == ("PERMISSION_DENIED" if kind == "model" else "RESOURCE_EXHAUSTED")

@@ -66,6 +66,25 @@ def explain_query(query: Query) -> Queries[str]:
     return "\n".join(row[0] for row in rows)
 
 
+def test_a_plan_from_when_the_tables_were_small_reads_few_rows(database: PostgresDatabase) -> None:
+    """A tenant with many keys, and a plan that knows nothing of them."""
+    query = next(queries.read_on_server("t1", ["k1", "k2"], 0.0))
+    assert isinstance(query, Query)
+    statement = query.sql
+    for number in range(1, 4):
+        statement = statement.replace("?", f"${number}", 1)
+
+    def ask() -> Queries[str]:
+        yield Query("SET LOCAL plan_cache_mode = force_generic_plan")
+        yield Query(f"PREPARE reading (text, bytea, double precision) AS {statement}")
+        name = queries.digest_name("t1").hex()
+        rows = (yield Query(f"EXPLAIN EXECUTE reading ('k1', '\\x{name}'::bytea, 0)")).rows
+        yield Query("DEALLOCATE reading")
+        return "\n".join(row[0] for row in rows)
+
+    assert "(key = wanted.key))" in database.run(ask)
+
+
 def test_unknown_tenants_are_told_and_the_others_are_stored(database: PostgresDatabase) -> None:
     records = [("new", StoredRecord("a", ("k",), b"1")), ("t1", StoredRecord("b", ("k",), b"2"))]
     for _ in range(2):
