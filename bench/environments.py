@@ -23,7 +23,12 @@ ASIDES_NEEDS: tuple[str, ...] = tuple(_PROJECT["dependencies"])
 # What `asides serve` needs, and the loop that it uses when it is installed.
 GATEWAY_NEEDS: tuple[str, ...] = (
     *ASIDES_NEEDS,
-    *(need for extra in ("relay", "gateway") for need in _PROJECT["optional-dependencies"][extra] if "[" not in need),
+    *(
+        need
+        for extra in ("relay", "gateway", "postgres")
+        for need in _PROJECT["optional-dependencies"][extra]
+        if "[" not in need
+    ),
     "uvloop",
 )
 

@@ -1,5 +1,7 @@
-"""The table of gateways: what `asides serve` adds to a request, against a parsing pass-through on the same stack and
-LiteLLM's proxy. `python -m bench.gateway [--quick] [--json FILE] [--markdown FILE] [--only NAME …]`.
+"""The table of gateways: what `asides serve` adds to a request, with its files and with PostgreSQL, against a parsing
+pass-through on the same stack and LiteLLM's proxy.
+
+`python -m bench.gateway [--quick] [--json FILE] [--markdown FILE] [--only NAME …]`.
 
 Every gateway runs in its own process on one core, the upstream and the load on the others. Each round asks every
 gateway once, in rotating order, and small requests alternate one by one, also with the upstream itself. A ratio is the
@@ -37,7 +39,16 @@ from bench.gateway_client import (
     read_whole,
     write_body,
 )
-from bench.gateway_processes import BURST, GATEWAYS, QUICK_TICKS, SMALL, TICKS, Gateway
+from bench.gateway_processes import (
+    ASIDES,
+    ASIDES_ON_POSTGRES,
+    BURST,
+    GATEWAYS,
+    QUICK_TICKS,
+    SMALL,
+    TICKS,
+    Gateway,
+)
 from bench.payloads import read_profile
 from bench.server import replay_server
 from bench.streams import progress
@@ -63,8 +74,12 @@ class Entry:
 
     @property
     def name(self) -> str:
-        how = f", {self.dialect} ({CALLERS[self.dialect]})" if self.gateway.name == "asides" else ""
+        how = f", {self.dialect} ({CALLERS[self.dialect]})" if self.is_ours else ""
         return f"{self.gateway.name}{how}"
+
+    @property
+    def is_ours(self) -> bool:
+        return self.gateway.name in (ASIDES, ASIDES_ON_POSTGRES)
 
     @property
     def is_slow(self) -> bool:
@@ -242,7 +257,7 @@ def measure(upstream: str, names: list[str], *, rounds: int, quick: bool) -> lis
             except Failed as problem:
                 entries.append(Entry(Gateway(name, 0, 0), problem=str(problem)))
                 continue
-            entries += [Entry(gateway, dialect) for dialect in (CALLERS if name == "asides" else ("chat",))]
+            entries += [Entry(gateway, dialect) for dialect in _choose_callers(name)]
         load = Load(entries, quick)
         asyncio.run(load.learn(direct))
         for entry in entries[1:]:
@@ -252,6 +267,11 @@ def measure(upstream: str, names: list[str], *, rounds: int, quick: bool) -> lis
             _measure_round(load, entries, number, rounds)
         _measure_endurance(load, entries)
     return entries
+
+
+def _choose_callers(name: str) -> tuple[str, ...]:
+    """The dialects of the clients of a gateway: one of them is as good as the other to compare stores."""
+    return {ASIDES: tuple(CALLERS), ASIDES_ON_POSTGRES: ("chat", "messages")}.get(name, ("chat",))
 
 
 def _measure_round(load: Load, entries: list[Entry], number: int, rounds: int) -> None:
@@ -326,7 +346,33 @@ def build_tables(entries: list[Entry], *, rounds: int, quick: bool) -> list[Tabl
             if (values := entry.figures.get(f"kb_{count}")) and entry is not direct:
                 more[f"kb_{count}"] = values[0]
         streamed.append(more)
-    return [_small_table(small, rounds, quick), *(_stream_table(streamed, count, rounds) for count in STREAMS)]
+    return [
+        _small_table(small, rounds, quick),
+        *(_stream_table(streamed, count, rounds) for count in STREAMS),
+        _store_table(entries, rounds),
+    ]
+
+
+def _store_table(entries: list[Entry], rounds: int) -> Table:
+    """What PostgreSQL costs beside a file. The turns of clients whose requests are translated are kept in the store."""
+    direct = entries[0]
+    rows: list[Row] = []
+    for entry in entries:
+        floor = next((each for each in entries if each.gateway.name == ASIDES and each.dialect == entry.dialect), None)
+        if entry.gateway.name == ASIDES_ON_POSTGRES and not entry.problem:
+            row: Row = {"name": entry.name, "added_times": _ratio_of_added(entry, floor, direct)}
+            for figure in ("rps", "request_us", *(f"event_us_{count}" for count in STREAMS)):
+                row[f"{figure}_times"] = _ratio(entry, floor, figure)
+            rows.append(row)
+    columns = {
+        "name": "gateway",
+        "added_times": "added p50",
+        "rps_times": "requests/s",
+        "request_us_times": "CPU/request",
+        **{f"event_us_{count}_times": f"CPU/event, {count} streams" for count in STREAMS},
+    }
+    note = "Each ÷ the same with SQLite. The server of the store, with fsync, has the cores of the load."
+    return Table("gateway_stores", f"asides on PostgreSQL ÷ asides on SQLite; {rounds} rounds", columns, rows, [note])
 
 
 def _small_table(rows: list[Row], rounds: int, quick: bool) -> Table:
@@ -395,7 +441,7 @@ def _ratio_of_added(entry: Entry, floor: Entry | None, direct: Entry) -> float |
 
 def judge(tables: list[Table]) -> Table:
     """The goals, and whether this run reaches them."""
-    small, *streamed = [{row["name"]: row for row in table.rows} for table in tables]
+    small, *streamed, stores = [{row["name"]: row for row in table.rows} for table in tables]
     ours = [name for name in small if name.startswith("asides")]
     found: list[Target] = []
 
@@ -424,6 +470,11 @@ def judge(tables: list[Table]) -> Table:
             )
             add(f"{name}: first event p99 added, {count} streams, ms", more.get(f"first_added_{count}"), 5, "most")
             add(f"{name}: KB per open stream, {count}", more.get(f"kb_{count}"), 60, "most")
+    for name, row in stores.items():
+        add(f"{name}: added p50 ÷ SQLite", row["added_times"], 1.3, "most")
+        add(f"{name}: requests/s ÷ SQLite", row["rps_times"], 1 / 1.3, "least")
+        for count in STREAMS:
+            add(f"{name}: CPU per event, {count} streams ÷ SQLite", row[f"event_us_{count}_times"], 1.3, "most")
     judged = [target.row() for target in found]
     missed = sum(row["holds"] == "NO" for row in judged)
     columns = {"figure": "figure", "reach": "reach", "measured": "measured", "holds": "holds"}

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from bench.environments import ROOT, build_environ, find_folder, find_python
@@ -22,6 +23,7 @@ from bench.gateway_client import KEY, Failed, connect, write_body
 from bench.processes import LOGS
 
 START_SECONDS = 120
+ASIDES, ASIDES_ON_POSTGRES = "asides", "asides on PostgreSQL"
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
@@ -92,7 +94,9 @@ def start_pass_through(upstream: str, cores: set[int], folder: Path) -> Iterator
 
 
 @contextmanager
-def start_asides(upstream: str, cores: set[int], folder: Path) -> Iterator[Gateway]:
+def start_asides(
+    upstream: str, cores: set[int], folder: Path, name: str = ASIDES, more: dict[str, str] | None = None
+) -> Iterator[Gateway]:
     """`asides serve` as it is by default, with the replay server as a provider for each profile."""
     settings = folder / "asides.toml"
     settings.write_text("".join(_write_provider(profile, upstream) for profile in PROFILES))
@@ -101,15 +105,32 @@ def start_asides(upstream: str, cores: set[int], folder: Path) -> Iterator[Gatew
         "ASIDES_STATE": str(folder),
         "HOME": str(folder),
         "XDG_STATE_HOME": str(folder / "state"),
+        **(more or {}),
     }
     command = [str(find_python("gateway")), "-m", "asides", "serve", "--port", "0"]
-    with _run("asides", command, environ, cores, folder) as process:
+    with _run(name, command, environ, cores, folder) as process:
         assert process.stdout is not None
         line = process.stdout.readline().split()
         if not line:
             raise Failed("asides serve did not start")
         port = next(word for word in line if word.startswith("http")).rstrip("/").rpartition(":")[2]
-        yield Gateway("asides", int(port), process.pid)
+        yield Gateway(name, int(port), process.pid)
+
+
+@contextmanager
+def start_asides_on_postgres(upstream: str, cores: set[int], folder: Path) -> Iterator[Gateway]:
+    """The same with everything in a PostgreSQL server of its own, which keeps what it has as in earnest."""
+    from tests.servers import PostgresServer
+
+    server = PostgresServer(durable=True)
+    try:
+        # On the cores of the load, as this process is.
+        server.start()
+        more = {"ASIDES_STORE": server.create_database("bench"), "ASIDES_RELAY_KEY": "0b" * 32}
+        with start_asides(upstream, cores, folder, ASIDES_ON_POSTGRES, more) as gateway:
+            yield gateway
+    finally:
+        server.remove()
 
 
 # Every profile that is asked for. The small answer, streams with known words, and streams that tell the time.
@@ -150,7 +171,12 @@ def start_litellm(upstream: str, cores: set[int], folder: Path) -> Iterator[Gate
 
 
 Start = Callable[[str, set[int], Path], "contextmanager[Gateway]"]  # type: ignore[valid-type]
-GATEWAYS = {"pass-through": start_pass_through, "asides": start_asides, "litellm": start_litellm}
+GATEWAYS = {
+    "pass-through": start_pass_through,
+    ASIDES: start_asides,
+    ASIDES_ON_POSTGRES: start_asides_on_postgres,
+    "litellm": start_litellm,
+}
 
 
 @contextmanager
@@ -159,7 +185,7 @@ def _run(
 ) -> Iterator[subprocess.Popen[str]]:
     LOGS.mkdir(exist_ok=True)
     with (
-        (LOGS / f"gateway_{name}.log").open("w") as log,
+        (LOGS / f"gateway_{name.replace(' ', '_')}.log").open("w") as log,
         subprocess.Popen(
             command,
             env=environ,
@@ -198,12 +224,14 @@ async def _wait_for(port: int, process: subprocess.Popen[str]) -> None:
 
 
 def is_installed(name: str) -> bool:
+    if name == ASIDES_ON_POSTGRES:
+        return find_spec("psycopg") is not None
     return name != "litellm" or (find_folder("litellm_proxy") / "bin" / "litellm").exists()
 
 
 def find_version(name: str) -> str:
     """The version of a gateway."""
-    if name == "asides":
+    if name in (ASIDES, ASIDES_ON_POSTGRES):
         return "this checkout"
     package = "litellm" if name == "litellm" else "aiohttp"
     environment = "litellm_proxy" if name == "litellm" else "gateway"

@@ -76,8 +76,8 @@ def main() -> int:
     except AssertionError as problem:
         print(f"a law is broken: {problem}", file=sys.stderr)
         # The lines of single requests begin with a time, and say little about why.
-        told = [line for line in ended.logs.splitlines() if "POST /" not in line]
-        print("\n".join(told[-50:]), file=sys.stderr)
+        lines = [line for line in ended.logs.splitlines() if "POST /" not in line]
+        print("\n".join(lines[-50:]), file=sys.stderr)
         return 1
     return 0
 

@@ -11,7 +11,7 @@ import asides
 from asides.batch.batch_plan import BatchPlan
 from asides.batch.ledger import Ledger
 from asides.batch.ledger_tables import open_ledger_database
-from asides.batch.ledger_values import create_record
+from asides.batch.ledger_values import LoadedRow, create_record
 from asides.batch.load_rows import RowSource, load_rows, spool
 
 PLAN = BatchPlan(("groq:m",))
@@ -31,6 +31,22 @@ def test_more_rows_than_one_transaction_has(tmp_path: Path) -> None:
         rows = load(source, tmp_path)
     assert [row.place for row in rows] == list(range(2500))
     assert len({row.hash for row in rows}) == 2500
+
+
+def test_a_load_that_broke_off_goes_on(tmp_path: Path) -> None:
+    database, ledger = open_ledger_database(str(tmp_path / "ledger")), Ledger("b")
+    database.run(lambda: ledger.begin(create_record("b"), lambda _: False))
+    database.run(lambda: ledger.load([LoadedRow(0, "kept", None, None, b"{}")]))
+    record = database.run(lambda: ledger.begin(create_record("b"), lambda _: False))
+    assert (record.state, record.places) == ("loading", 1)
+    with spool(["a", "b", "c"], "rows") as source:
+        record = load_rows(source, PLAN, database, ledger, record.places)
+    rows = database.run(lambda: ledger.join(0, 10), writes=False)
+    assert [row.place for row in rows] == [0, 1, 2]
+    assert (rows[0].hash, record.places, record.requests) == ("kept", 3, 3)
+    changed = database.run(lambda: ledger.begin(create_record("b", source_digest="other"), lambda _: False))
+    assert (changed.state, changed.places) == ("loading", 0)
+    database.close()
 
 
 def test_programs_give_text_dicts_messages_or_lines(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -29,9 +30,12 @@ from asides.batch.ledger_tables import open_ledger_database
 from asides.batch.ledger_values import BatchRecord, LoadedRow, RunLimits
 from asides.batch.vendor_channel import Pace
 from asides.database import Database
+from asides.dialects.dialect import ServedRequest
 from asides.flows.build_call import CallBuilder
 from asides.options import Options
+from asides.testing import Fail, Hang, Say, Scene, Stage
 from asides.transports.aiohttp import AiohttpTransport
+from asides.values.errors import ConnectionLost
 
 QUICK = Pace(first=0.03, longest=0.1, settle=0.3, blocked=0.2)
 NAME = "test"
@@ -84,6 +88,7 @@ def run_batch(
     *,
     during: Callable[[BatchJob], Any] | None = None,
     transport: Any = None,
+    runner: Any = vendor_runner,
     **options: Any,
 ) -> BatchJob:
     """Run a batch to its end; `during` gets the job and runs beside it."""
@@ -93,7 +98,7 @@ def run_batch(
             job = make_job(database, record, plan, own, client, **options)
             beside = None if during is None else asyncio.ensure_future(during(job))
             async with asyncio.timeout(60):
-                await vendor_runner.run(job)
+                await runner.run(job)
             if beside is not None:
                 await beside
             return job
@@ -107,11 +112,40 @@ def read_rows(database: Database) -> list[tuple[str, dict[str, Any] | None]]:
     return [(row.state, None if row.result is None else json.loads(row.result)) for row in joined]
 
 
+# --- scripts and checks ---------------------------------------------------------------------------------------------
+
+
+def answer(served: ServedRequest) -> Scene:
+    """Think and answer; a question with a word in it goes wrong."""
+    question = served.prompt.messages[-1].text
+    if "refuse" in question:
+        return Fail(status=400, message="no such thing")
+    if "busy" in question:
+        return Fail(status=503, message="busy")
+    if "hang" in question:
+        return Hang()
+    return Say(thinking=f"mull over {question}", text=f"answer to {question}")
+
+
+def assert_answered(rows: list[tuple[str, dict[str, Any] | None]], questions: list[str]) -> None:
+    texts = [None if result is None else result.get("text") for _, result in rows]
+    assert texts == [f"answer to {question}" for question in questions]
+    assert {state for state, _ in rows} <= {"done"}
+
+
+def assert_paid_once(stage: Stage) -> None:
+    """No request was answered in two batches."""
+    paid = Counter(name for batch in stage.batches for name in batch.answered)
+    assert [name for name, count in paid.items() if count > 1] == []
+
+
 # --- a process that ends at a point ---------------------------------------------------------------------------------
 
 
 class KillingTransport(AiohttpTransport):
-    """Ends the process before, after or while the first request with this method and a path like this."""
+    """Ends the process before, after or while the first request with this method and a path like this; or breaks its
+    connection.
+    """
 
     def __init__(self, method: str, pattern: str, when: str) -> None:
         super().__init__()
@@ -124,6 +158,7 @@ class KillingTransport(AiohttpTransport):
             return super().open(request, timeout)
         if when == "before":
             _die()
+        self._point = (method, pattern, "") if when == "break" else self._point
         return _KillingResponse(super().open(request, timeout), when)
 
 
@@ -143,6 +178,10 @@ class _KillingResponse:
         data: bytes = await self._response.read(patience)
         if self._when == "while":
             _die()
+        if self._when == "break" and data:
+            self._when = "broken"
+        elif self._when == "broken":
+            raise ConnectionLost("the connection is lost")
         return data
 
     def close(self) -> None:

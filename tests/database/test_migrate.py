@@ -20,6 +20,7 @@ import asides
 from asides.database import Queries, Query, StoreError, StoreUnavailable
 from asides.database import migrate as module
 from asides.database.migrate import MigratedPostgres, Migration, check, list_migrations, migrate
+from asides.values.errors import ConfigError
 from tests.servers import PostgresServer, find_free_port
 
 LOCK = 0x61736964
@@ -206,6 +207,13 @@ def test_errors_tell_what_is_wrong_and_no_password(postgres_server: PostgresServ
     with pytest.raises(StoreError, match=r"no address of PostgreSQL. To do") as wrong:
         use("postgresql://me:canary@127.0.0.1/asides?sslmoode=1")
     assert "canary" not in str(wrong.value)
+
+
+@pytest.mark.parametrize("use", [check, migrate, use_database])
+def test_without_psycopg_it_says_what_to_install(use: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("asides.database.postgres.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"pip install 'asides\[postgres\]'"):
+        use("postgresql://127.0.0.1/asides")
 
 
 # --- a database that is migrated when it is first needed --------------------------------------------------------------

@@ -18,14 +18,20 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import aiohttp
 
+from asides.database import Queries, Query
+from asides.database.postgres import PostgresDatabase
 from asides.dialects.dialect import ServedRequest
+from asides.gateway.access import KeyLimits, KeyRecord
+from asides.gateway.access.key_store import insert_key, make_key, to_dollars
 from asides.testing import Say
 from asides.testing.stage import Stage
 from asides.values.messages import Message
@@ -46,8 +52,14 @@ HOUSES = {
     "google:gemini-3-pro-preview": "/v1beta",
     "deepseek:deepseek-v4-pro": "/v1",
 }
-_OWN_DIALECT = {"anthropic": "anthropic", "openai-responses": "openai_responses", "google": "gemini"}
-_OWN_DIALECT |= {"deepseek": "openai_chat"}
+PRICED = ("anthropic:claude-sonnet-4-5", "openai-responses:gpt-5")
+"""Those of them whose price is known, so that keys with a budget may ask them."""
+_OWN_DIALECT = {
+    "anthropic": "anthropic",
+    "openai-responses": "openai_responses",
+    "google": "gemini",
+    "deepseek": "openai_chat",
+}
 _SPEAKERS = ("openai_chat", "openai_chat", "ollama", "anthropic", "openai_responses", "gemini")
 _NUMBER = re.compile(r"conversation (\d+)\b")
 _PLAN = re.compile(r"plan (\d+)\.(\d+)")
@@ -59,7 +71,9 @@ _PLAN = re.compile(r"plan (\d+)\.(\d+)")
 class Model:
     """Thinks and calls a tool, turn after turn, and notes what of its thinking came back. Safe in threads."""
 
-    def __init__(self, pause: float = 0.0) -> None:
+    def __init__(self, pause: float = 0.0, *, says_who: bool = False) -> None:
+        """`says_who`: the words of each conversation are its own."""
+        self._says_who = says_who
         self.asked = 0
         self.lost: list[str] = []
         """Requests in which state of an earlier turn was missing."""
@@ -68,7 +82,7 @@ class Model:
         self._pause = pause
 
     def play(self, request: ServedRequest) -> Say:
-        """Answer a request. The words are the same in all conversations; the thinking is not."""
+        """Answer a request. The thinking of each conversation is its own; the words need not be."""
         messages = request.prompt.messages
         number = int(_find_number(messages))
         turns = [message for message in messages if message.role == "assistant"]
@@ -83,7 +97,8 @@ class Model:
         if len(turns) + 1 >= TURNS:
             return Say(thinking=thinking, text="It is done.", piece=8, pause=self._pause)
         call = ToolCall(f"call_{secrets.token_hex(8)}", "look", {"at": len(turns)})
-        return Say(thinking=thinking, text="I look.", tool_calls=(call,), piece=8, pause=self._pause)
+        text = f"I look for {number}." if self._says_who else "I look."
+        return Say(thinking=thinking, text=text, tool_calls=(call,), piece=8, pause=self._pause)
 
 
 def _find_number(messages: Sequence[Message]) -> str:
@@ -120,6 +135,11 @@ class Instance:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
+        self.launch()
+        self.wait()
+
+    def launch(self) -> None:
+        """Start it."""
         self._state.mkdir(exist_ok=True, mode=0o700)
         words = ["serve", "--port", str(self.port), "--no-page", "--drain", "20"]
         with self.log_file.open("ab") as log:
@@ -131,6 +151,10 @@ class Instance:
                 env=self._environment,
                 cwd=self._folder,
             )
+
+    def wait(self) -> None:
+        """Wait until it answers."""
+        assert self._process is not None
         deadline = time.monotonic() + PATIENCE
         while True:
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
@@ -170,7 +194,8 @@ def instances_running(
     """Run gateways on one store. Without a URL, the store is a folder that they share."""
     root = stage_url.removesuffix("/v1")
     tables = "".join(
-        f'[providers.{name}]\nbase_url = "{root}{base}"\nkey_env = "STAGE_KEY"\n'
+        # The address is another one, so the row has to say that the prices are those of the maker.
+        f'[providers.{name}]\nbase_url = "{root}{base}"\nkey_env = "STAGE_KEY"\nprices = "{name.partition("-")[0]}"\n'
         for name, base in {house.partition(":")[0]: base for house, base in HOUSES.items()}.items()
     )
     (folder / "asides.toml").write_text(tables, encoding="utf-8")
@@ -182,7 +207,9 @@ def instances_running(
     instances = [Instance(folder, number, environment) for number in range(count)]
     try:
         for instance in instances:
-            instance.start()
+            instance.launch()
+        for instance in instances:
+            instance.wait()
         yield instances
     finally:
         for instance in instances:
@@ -273,14 +300,17 @@ class Talk(NamedTuple):
     key: str
 
 
-def plan_talks(count: int, seed: int) -> Iterator[Talk]:
-    """Conversations of clients that send back nothing of the thinking, with providers of another dialect."""
+def plan_talks(count: int, seed: int, paying: Sequence[str] = (), *, first: int = 0) -> Iterator[Talk]:
+    """Conversations of clients that send back nothing of the thinking, with providers of another dialect. `paying`:
+    keys with a budget, which have a part of them."""
     chance = random.Random(seed)
-    for number in range(count):
-        model = chance.choice(sorted(HOUSES))
+    keys = (*TENANTS, *paying)
+    for number in range(first, first + count):
+        key = keys[number % len(keys)]
+        model = chance.choice(PRICED if key in paying else sorted(HOUSES))
         own = _OWN_DIALECT[model.partition(":")[0]]
         speaker = chance.choice([name for name in _SPEAKERS if name != own])
-        yield Talk(number, model, CLIENTS[speaker]("unthinking"), TENANTS[number % len(TENANTS)])
+        yield Talk(number, model, CLIENTS[speaker]("unthinking"), key)
 
 
 class Tally:
@@ -347,8 +377,8 @@ async def lead(session: aiohttp.ClientSession, url: str, talk: Talk, tally: Tall
             return
         tally.slowest = max(tally.slowest, time.monotonic() - began)
         tally.turns += 1
-        expected = "It is done." if turn == TURNS - 1 else "I look."
-        if heard.text != expected or bool(heard.calls) != (turn < TURNS - 1) or "plan" in heard.text:
+        expected = "It is done." if turn == TURNS - 1 else "I look"
+        if not heard.text.startswith(expected) or bool(heard.calls) != (turn < TURNS - 1) or "plan" in heard.text:
             tally.problems.append(f"conversation {talk.number}.{turn}: {heard.text!r} with {len(heard.calls)} calls")
             return
         if heard.calls:
@@ -357,7 +387,7 @@ async def lead(session: aiohttp.ClientSession, url: str, talk: Talk, tally: Tall
 
 
 @asynccontextmanager
-async def _disturbed(disturb: Callable[[threading.Event], None] | None) -> AsyncIterator[None]:
+async def _disturbed(disturb: Callable[[threading.Event], None] | None) -> AsyncGenerator[None]:
     """Something that goes on in a thread, as long as the block. What it raises, the block raises."""
     ended = threading.Event()
     task = None if disturb is None else asyncio.create_task(asyncio.to_thread(disturb, ended))
@@ -390,6 +420,44 @@ async def lead_all(
 
         async with _disturbed(disturb):
             await asyncio.gather(*(work() for _ in range(at_once)))
+
+
+# --- budgets ----------------------------------------------------------------------------------------------------------
+
+
+class PaidKey(NamedTuple):
+    """A key with a budget."""
+
+    key: str
+    id: str
+    budget: Decimal
+
+
+def make_paid_keys(store: str, budgets: Sequence[str]) -> list[PaidKey]:
+    """Keys with budgets for a day, in US dollars."""
+    database = PostgresDatabase(store)
+    made: list[PaidKey] = []
+    for budget in budgets:
+        new = make_key()
+        limits = KeyLimits(budget_day=Decimal(budget))
+        record = KeyRecord(id=new.id, digest=new.digest, name=new.id, limits=limits, created=time.time())
+        database.run(partial(insert_key, record))
+        made.append(PaidKey(new.key, new.id, Decimal(budget)))
+    database.close()
+    return made
+
+
+def read_spent(store: str, key_id: str) -> Decimal:
+    """What a key has spent, on whichever day."""
+    database = PostgresDatabase(store)
+
+    def work() -> Queries[int]:
+        result = yield Query("SELECT coalesce(sum(spent), 0) FROM gateway_spending WHERE key = ?", (key_id,))
+        return int(result.rows[0][0])
+
+    spent = to_dollars(database.run(work, writes=False))
+    database.close()
+    return spent
 
 
 # --- disturbances -----------------------------------------------------------------------------------------------------
@@ -430,12 +498,15 @@ class Soak(NamedTuple):
     refused: list[str]
     seconds: float
     logs: str
+    spent: list[tuple[Decimal, Decimal]]
+    """What each key with a budget has spent, and its budget."""
 
     def check(self, count: int, *, may_lose: bool = False) -> None:
         """The laws: every conversation ended, none was refused, nothing was lost or mixed up."""
         assert self.tally.problems == [], self.tally.problems[:5]
         assert self.tally.finished == count
         assert self.model.mixed == []
+        assert [pair for pair in self.spent if not 0 < pair[0] <= pair[1]] == []
         if not may_lose:
             assert self.refused == [], self.refused[:5]
             assert self.model.lost == [], self.model.lost[:5]
@@ -454,6 +525,7 @@ class Soak(NamedTuple):
             "state of others": len(self.model.mixed),
             "slowest turn, seconds": round(self.tally.slowest, 2),
             "problems": len(self.tally.problems),
+            "spent of budgets": [f"{spent} of {budget} USD" for spent, budget in self.spent],
             **dict(self.tally.counts),
         }
 
@@ -474,6 +546,7 @@ def soak(
     """Lead conversations through two instances that are killed at random, or disturbed in another way."""
     model, tally = Model(speed), Tally()
     refused: list[str] = []
+    paid = [] if store is None else make_paid_keys(store, ("500", "500"))
     with Stage(model.play) as stage:
         # The stage remembers every request, and a long soak has many: what matters of them is taken out.
         log = stage._log
@@ -487,7 +560,9 @@ def soak(
                     log._requests.clear()
                     note(tally)
 
-                asyncio.run(lead_all(url, plan_talks(count, seed), tally, at_once=at_once, disturb=way, note=tell))
+                talks = plan_talks(count, seed, [each.key for each in paid])
+                asyncio.run(lead_all(url, talks, tally, at_once=at_once, disturb=way, note=tell))
                 seconds = time.monotonic() - began
             logs = "".join(instance.log for instance in instances)
-    return Soak(tally, model, refused, seconds, logs)
+    spent = [] if store is None else [(read_spent(store, each.id), each.budget) for each in paid]
+    return Soak(tally, model, refused, seconds, logs, spent)

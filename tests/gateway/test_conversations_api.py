@@ -13,6 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from asides.conversations.store.conversation_names import STORE_FILE
+from asides.conversations.store.postgres_store import PostgresStore
 from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
 from asides.settings_tables import RouteTable
@@ -20,6 +21,7 @@ from asides.testing import Fail, OpenStage, Say, Stage
 from asides.values.messages import Message
 from asides.values.parts import Text, ToolCall, ToolResult
 from tests.gateway.page_client import PageClient, find, join, names, page_gateway, without_settings
+from tests.servers import PostgresServer
 
 _CANARY = "canary-of-a-thought"
 _DIALECTS = (
@@ -439,3 +441,60 @@ def test_models_are_those_that_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> 
     assert models["quick"]["provider"] == "ollama"
     assert any(model["provider"] == "anthropic" and model["thinks"] for model in models.values())
     assert "sk-not-a-key" not in repr(answer)
+
+
+# --- a database that instances share ----------------------------------------------------------------------------------
+
+
+def test_instances_share_the_conversations_of_one_database(
+    strict: Any, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASIDES_RELAY_KEY", "ab" * 32)
+    strict(Say(text="One.", thinking=_CANARY), Say(text="slow " * 20, piece=5, pause=0.03), Say(text="Three."))
+    folders = (tmp_path / "one", tmp_path / "two")
+    with page_gateway(folders[0], store=postgres_url) as one, page_gateway(folders[1], store=postgres_url) as two:
+        assert one.get("/session")["store"] == "postgres"
+        conversation = one.create("deepseek:deepseek-v4-pro", thinking="high")
+        one.ask(conversation, "First xylophone?")
+        with two.open(conversation, "messages", {"text": "Second?"}) as events:
+            next(event for event in events if event[0] == "text")
+            # A turn of one instance holds the conversation for all.
+            answer = one.send("POST", f"/conversations/{conversation}/messages", {"text": "?"})
+            assert (answer.status, answer.body["error"]["code"]) == (409, "busy")
+            assert find(list(events), "ended")["outcome"] == "answered"
+        one.ask(conversation, "Third?")
+        assert [message["blocks"][-1]["text"] for message in two.show(conversation)["messages"]] == [
+            *("First xylophone?", "One.", "Second?", "slow " * 20, "Third?", "Three."),
+        ]
+        assert [each["id"] for each in two.get("/conversations?search=XYLO")["conversations"]] == [conversation]
+        with PostgresStore(postgres_url) as store:
+            (name,) = store.names()
+            Conversation(store=store, name=name).extend(["Of the terminal?"])
+        assert two.show(conversation)["messages"][-1]["blocks"] == [{"type": "text", "text": "Of the terminal?"}]
+        assert two.send("DELETE", f"/conversations/{conversation}").status == 204
+        assert one.get("/conversations")["conversations"] == []
+    assert not any((folder / STORE_FILE).exists() for folder in folders)
+
+
+def test_a_database_that_is_out_is_told_without_its_address_and_used_when_it_is_back(
+    strict: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASIDES_RELAY_KEY", "ab" * 32)
+    server = PostgresServer()
+    try:
+        server.start()
+        with page_gateway(tmp_path, store=server.create_database("mine")) as page:
+            conversation = page.create("deepseek:deepseek-v4-pro")
+            server.stop("immediate")
+            for path in ("/conversations", f"/conversations/{conversation}"):
+                answer = page.send("GET", path)
+                assert (answer.status, answer.body["error"]["code"]) == (503, "store_unavailable")
+                assert "127.0.0.1" not in answer.body["error"]["message"]
+            server.start()
+            deadline = time.monotonic() + 20
+            while page.send("GET", "/conversations").status != 200:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            assert [each["id"] for each in page.get("/conversations")["conversations"]] == [conversation]
+    finally:
+        server.remove()

@@ -129,3 +129,10 @@ def test_a_running_gateway_keeps_what_it_cannot_change() -> None:
 
 def test_the_keys_are_in_no_repr() -> None:
     assert KEY not in repr(GatewaySettings(keys=(KEY,)))
+
+
+def test_a_redis_url_that_cannot_be_one_is_refused_at_the_start_without_showing_it() -> None:
+    check_settings(GatewaySettings(redis="rediss://user:secret@redis.example:6380/1"))
+    with pytest.raises(ConfigError, match="rediss://user:password@host") as caught:
+        check_settings(GatewaySettings(redis="https://user:secret@redis.example"))
+    assert "secret" not in str(caught.value)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from asides.gateway.access import KeyLimits
 from asides.gateway.gateway_settings import GatewaySettings
 from asides.gateway.health import DRAINING
 from asides.gateway.service import Service
@@ -86,3 +87,11 @@ def test_a_process_that_runs_is_healthy_and_asks_no_provider(tmp_path: Path) -> 
             assert served.get("/healthz") == (200, '{"status": "alive"}')
             assert served.get("/readyz") == (200, '{"status": "ready"}')
     assert list(stage.requests) == []
+
+
+async def test_a_redis_that_is_away_is_told_and_costs_no_readiness() -> None:
+    service = Service(GatewaySettings(redis="redis://127.0.0.1:1"), load_settings({}, files=[]))
+    async with TestClient(TestServer(make_app(service))) as client:
+        await service.windows.take("k", KeyLimits(rpm=1), 0)
+        status, body = await _ask(client, "/readyz")
+        assert (status, body) == (200, {"status": "ready", "degraded": ["redis"]})

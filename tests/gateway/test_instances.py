@@ -7,25 +7,35 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 
+import aiohttp
 import psycopg
 import pytest
 
 from asides.database.migrate import list_migrations
+from asides.dialects.dialect import ServedRequest
+from asides.testing import Say
 from asides.testing.stage import Stage
+from asides.values.usage import Usage
 from tests.gateway.soak import (
+    PRICED,
     TENANTS,
     Instance,
     Model,
+    Talk,
     Tally,
     instances_running,
     lead_all,
+    make_paid_keys,
     plan_talks,
     proxy_running,
+    read_spent,
     soak,
 )
 from tests.servers import PostgresServer, RedisServer
@@ -46,7 +56,7 @@ def test_conversations_survive_instances_that_are_killed(tmp_path: Path, postgre
     assert ended.tally.counts["kills"] >= 1
     with psycopg.connect(postgres_url) as connection:
         (tenants,) = connection.execute("SELECT count(*) FROM asides.vault_tenants").fetchone() or (0,)
-    assert tenants == len(TENANTS)
+    assert tenants == len(TENANTS) + 2  # and the keys with a budget
 
 
 def test_the_next_version_migrates_while_this_one_runs(tmp_path: Path, postgres_url: str) -> None:
@@ -65,15 +75,59 @@ def test_the_next_version_migrates_while_this_one_runs(tmp_path: Path, postgres_
             time.sleep(0.5)
             migrate()
             tally.counts["migrated"] += 1
-            for instance in instances:
-                assert instance.end(15) == 0
-                instance.start()
+            assert instances[0].end(signal.SIGTERM) == 0
+            instances[0].start()
 
         return run
 
-    ended = soak(tmp_path, 12, postgres_url, None, at_once=4, disturb=disturb)
-    ended.check(12)
+    ended = soak(tmp_path, 8, postgres_url, None, at_once=4, disturb=disturb)
+    ended.check(8)
     assert ended.tally.counts["migrated"] == 1
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(600)
+def test_a_budget_is_never_overspent(tmp_path: Path, postgres_url: str) -> None:
+    """Many ask at once, through instances that are killed. What was answered is settled; the rest is refused."""
+    cost = Decimal("0.063")  # 1,000 tokens in at 3 USD a million, 4,000 out at 15
+    (paid,) = make_paid_keys(postgres_url, ("1",))
+    answers: list[int] = []
+
+    def play(_: ServedRequest) -> Say:
+        return Say(text="It is done.", usage=Usage(input=1000, output=4000), pause=0.05, piece=3)
+
+    body = {"model": PRICED[0], "max_tokens": 4000, "messages": [{"role": "user", "content": "word " * 900}]}
+
+    async def ask(session: aiohttp.ClientSession, url: str) -> None:
+        headers = {"authorization": f"Bearer {paid.key}"}
+        for _ in range(10):
+            try:
+                async with session.post(f"{url}/v1/messages", json=body, headers=headers) as response:
+                    await response.read()
+                    answers.append(response.status)
+            except aiohttp.ClientError:
+                answers.append(0)
+            await asyncio.sleep(0.05)
+
+    async def ask_all(url: str, instances: list[Instance]) -> None:
+        async with aiohttp.ClientSession() as session, asyncio.timeout(60):
+            asking = asyncio.gather(*(ask(session, url) for _ in range(8)))
+            await asyncio.sleep(0.3)
+            await asyncio.to_thread(instances[0].end, signal.SIGKILL)
+            await asyncio.to_thread(instances[0].start)
+            await asking
+
+    with (
+        Stage(play) as stage,
+        instances_running(tmp_path, stage.url, postgres_url, None) as instances,
+        proxy_running(tmp_path, [instance.port for instance in instances]) as url,
+    ):
+        asyncio.run(ask_all(url, instances))
+    spent = read_spent(postgres_url, paid.id)
+    assert answers.count(200) * cost <= spent <= paid.budget
+    assert answers.count(200) >= 1
+    assert set(answers) <= {200, 429, 502, 0}
+    assert answers.count(429) > 0
 
 
 # --- servers that stop ------------------------------------------------------------------------------------------------
@@ -115,59 +169,82 @@ def _ready(instance: Instance) -> dict[str, object]:
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(600)
 def test_postgres_may_stop_and_start(tmp_path: Path, own_postgres: PostgresServer) -> None:
     """Requests are answered meanwhile, without state, and counted. Once it is back, nothing is lost any more."""
-    model, tally = Model(0.005), Tally()
+    # Where a turn has no record, one of the same words that is the only one may be taken for it.
+    model, tally, is_over = Model(0.005, says_who=True), Tally(), threading.Event()
+    started: list[Talk] = []
+
+    def talk() -> Iterator[Talk]:
+        for each in plan_talks(10**6, 3):
+            if is_over.is_set():
+                return
+            started.append(each)
+            yield each
+
     with Stage(model.play) as stage:
         url = own_postgres.create_database("store")
-        with instances_running(tmp_path, stage.url, url, None) as instances:
-            with proxy_running(tmp_path, [instance.port for instance in instances]) as proxy:
+        with (
+            instances_running(tmp_path, stage.url, url, None) as instances,
+            proxy_running(tmp_path, [instance.port for instance in instances]) as proxy,
+        ):
 
-                def disturb(ended: threading.Event) -> None:
+            def disturb(_: threading.Event) -> None:
+                try:
                     for mode in ("immediate", "fast"):
                         time.sleep(1)
                         own_postgres.stop(mode)
-                        time.sleep(3)
-                        tally.counts["degraded"] += sum("degraded" in _ready(each) for each in instances)
+                        before = _count(instances, "store_failures_total")
+                        _wait(lambda: all("degraded" in _ready(each) for each in instances))
+                        # Requests meet the outage, and are counted.
+                        _wait(lambda before=before: _count(instances, "store_failures_total") > before)  # type: ignore[misc]
                         own_postgres.start()
-                    ended.wait(1)
+                        _wait(lambda: not any("degraded" in _ready(each) for each in instances))
+                        tally.counts["outages"] += 1
+                finally:
+                    is_over.set()
 
-                asyncio.run(lead_all(proxy, plan_talks(400, 3), tally, at_once=8, disturb=disturb))
-                assert tally.problems == []
-                assert tally.finished == 400
-                assert model.mixed == []
-                assert tally.counts["degraded"] == 4
-                assert _count(instances, "store_failures_total") > 0
-                deadline = time.monotonic() + 10
-                while any("degraded" in _ready(each) for each in instances) and time.monotonic() < deadline:
-                    time.sleep(0.1)
-                # It is whole again, by itself.
-                model.lost.clear()
-                asyncio.run(lead_all(proxy, plan_talks(40, 4), tally, at_once=8))
-                assert model.lost == []
-                assert tally.finished == 440
+            asyncio.run(lead_all(proxy, talk(), tally, at_once=8, disturb=disturb))
+            assert tally.problems == []
+            assert tally.finished == len(started) > 0
+            assert model.mixed == []
+            assert tally.counts["outages"] == 2
+            assert tally.cuts == 0
+            # It is whole again, by itself.
+            model.lost.clear()
+            asyncio.run(lead_all(proxy, plan_talks(40, 4, first=10**6), tally, at_once=8))
+            assert model.lost == [], instances[0].log[-3000:] + instances[1].log[-3000:]
             logs = "".join(instance.log for instance in instances)
     assert "Traceback" not in logs
-    assert logs.count("does not answer") <= 2 * 2 * 3  # told once per outage and instance, not for each request
+    # Told once per outage and instance, not for each request.
+    assert logs.count("works again") <= 2 * 2 * 2
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(600)
 def test_redis_may_stop_and_start(tmp_path: Path, postgres_url: str, own_redis: RedisServer) -> None:
     """Nothing needs it to be correct: no request fails, and no turn is lost."""
 
     def disturb(_: list[Instance], tally: Tally) -> Callable[[threading.Event], None]:
-        def run(ended: threading.Event) -> None:
+        def run(__: threading.Event) -> None:
             for _ in range(2):
-                time.sleep(1)
+                time.sleep(0.5)
                 own_redis.stop()
                 time.sleep(1.5)
                 own_redis.start()
                 tally.counts["stopped"] += 1
-            ended.wait(1)
 
         return run
 
-    ended = soak(tmp_path, 200, postgres_url, own_redis.url, disturb=disturb)
-    ended.check(200)
+    ended = soak(tmp_path, 80, postgres_url, own_redis.url, disturb=disturb)
+    ended.check(80)
     assert ended.tally.counts["stopped"] == 2
-    assert [name for name in ended.tally.counts if name.startswith("cut")] == []
+    assert ended.tally.cuts == 0
+
+
+def _wait(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

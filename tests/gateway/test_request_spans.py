@@ -15,13 +15,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
 import asides
 from asides.gateway.embedded import Gateway
 from asides.gateway.gateway_settings import GatewaySettings
-from asides.gateway.request_spans import find_route
+from asides.gateway.request_spans import RequestSpans, find_route
 from asides.gateway.run_gateway import start_gateway_telemetry
+from asides.gateway.watcher import RequestEnd, RequestInfo
 from asides.options import Options
 from asides.settings import load_settings
 from asides.testing import Fail, OpenStage, Say
@@ -143,6 +145,17 @@ def test_requests_of_one_connection_do_not_meet(recorded: Recorded, stage: OpenS
     assert len({identify(span).trace_id for span in servers}) == 3
 
 
+def test_the_span_is_current_until_the_request_ends_and_not_after(recorded: Recorded) -> None:
+    """A connection is one task: what a request leaves there, the next one would find."""
+    spans = RequestSpans(recorded.tracer, recorded.meter_provider.get_meter("test"))
+    info = RequestInfo("id", "POST", CHAT, "openai_chat", "", "", time.monotonic(), time.time())
+    spans.begin(info)
+    assert trace.get_current_span().get_span_context().is_valid
+    spans.end(info, RequestEnd("done", 200, 0, 0.1))
+    assert not trace.get_current_span().get_span_context().is_valid
+    assert recorded.names == [f"POST {CHAT}"]
+
+
 def test_an_error_of_the_provider_is_on_both_spans(recorded: Recorded, stage: OpenStage) -> None:
     opened = stage(Fail(500, message=CANARY), Fail(500, message=CANARY), Fail(500, message=CANARY))
     with _open(opened.url) as gateway:
@@ -262,8 +275,8 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Generator[Collector]:
         yield collector
 
 
-def _find_pair(spans: list[dict[str, Any]], trace: str) -> list[dict[str, Any]]:
-    wanted = base64.b64encode(bytes.fromhex(trace)).decode()
+def _find_pair(spans: list[dict[str, Any]], trace_id: str) -> list[dict[str, Any]]:
+    wanted = base64.b64encode(bytes.fromhex(trace_id)).decode()
     return [span for span in spans if span["traceId"] == wanted]
 
 
@@ -276,14 +289,14 @@ def test_serve_sends_its_spans_and_flushes_them_at_its_end(
     env = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "ASIDES_GATEWAY_KEY": KEY}
     traces = [os.urandom(16).hex() for _ in range(8)]
     with serve(tmp_path, "--workers", str(workers), env=env) as served:
-        for trace in traces:
-            headers = {"authorization": f"Bearer {KEY}", "traceparent": f"00-{trace}-{PARENT}-01"}
+        for each in traces:
+            headers = {"authorization": f"Bearer {KEY}", "traceparent": f"00-{each}-{PARENT}-01"}
             assert _post(served.url, CHAT, {**_ask_chat(ROUTE), "max_tokens": 4000}, **headers)[0] == 200
         assert served.end() == 0
     spans = collector.list_spans()
     instances = set()
-    for trace in traces:
-        client, server = sorted(_find_pair(spans, trace), key=lambda span: span["name"], reverse=True)
+    for each in traces:
+        client, server = sorted(_find_pair(spans, each), key=lambda span: span["name"], reverse=True)
         assert (server["name"], client["name"]) == (f"POST {CHAT}", "chat claude-sonnet-4-5")
         assert (server["kind"], client["kind"]) == ("SPAN_KIND_SERVER", "SPAN_KIND_CLIENT")
         assert client["parentSpanId"] == server["spanId"]

@@ -61,10 +61,10 @@ class _Away:
         self.is_away = True
         self.is_shared = False
 
-    async def run_async(self, work: Callable[[], Queries[Any]], *, writes: bool = True, durable: bool = True) -> Any:
+    async def run_async(self, work: Callable[[], Queries[Any]], **how: Any) -> Any:
         if self.is_away:
             raise StoreUnavailable("away")
-        return await self._inner.run_async(work, writes=writes, durable=durable)
+        return await self._inner.run_async(work, **how)
 
 
 def _pass(summaries: RequestSummaries, number: int, tenant: str = "t1") -> None:

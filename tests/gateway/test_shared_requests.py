@@ -101,7 +101,7 @@ async def test_the_list_goes_on_without_the_database(tmp_path: Path, monkeypatch
 
 
 def test_a_row_becomes_a_line_of_the_list() -> None:
-    row = dict(zip(COLUMNS, _make_row(1, "t", how="refused", status=429), strict=True))
+    row: dict[str, Any] = dict(zip(COLUMNS, _make_row(1, "t", how="refused", status=429), strict=True))
     found = to_summary(row)
     assert found["state"] == "failed"
     assert found["timing"] == {"first_event": None, "first_thought": 0.25, "first_answer": 1.0, "total": 1.5}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from asides import ConfigError
+from asides.flows.steps import StoredRecord
 from asides.integrations.in_process_relay import Answered, ClientRequest, Forwarded, InProcessRelay
 from asides.relay.relay import RelayExchange
 from asides.testing import OpenStage, Say
@@ -123,6 +124,21 @@ def test_clients_of_one_process_share_their_vault(tmp_path: Path) -> None:
     stored.close()
     with pytest.raises(ConfigError):
         InProcessRelay({"relay_key": "too short"})
+
+
+def test_clients_of_one_process_share_the_connections_to_a_database(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigError, match="ASIDES_RELAY_KEY"):
+        InProcessRelay({"vault": postgres_url})
+    one, other = (InProcessRelay({"vault": postgres_url, "relay_key": "0c" * 32}).records for _ in range(2))
+    assert one is not None
+    assert one is other
+    monkeypatch.setenv("ASIDES_RELAY_KEY", "0d" * 32)
+    assert InProcessRelay({"vault": postgres_url}).records is not one
+    one.write("t", StoredRecord("r", ("k",), b"x"))
+    assert [record.id for record in one.read("t", ["k"])] == ["r"]
+    one.close()
 
 
 def test_nothing_of_a_request_is_in_its_repr() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import threading
 import time
 import warnings
@@ -235,3 +236,27 @@ def test_what_a_tool_wanted_to_await_is_not_left_behind(recorded: Recorded) -> N
         _run(stage, starting)
         gc.collect()
     assert "error.type" not in get(recorded.find("execute_tool starting"))
+
+
+def test_what_a_tool_begins_when_its_time_is_over_is_closed(recorded: Recorded) -> None:
+    begun: list[Any] = []
+    go_on = threading.Event()
+
+    @asides.tool(timeout=0.05)
+    def starting(word: str) -> Any:
+        """Begin something too late."""
+        go_on.wait(10)
+        begun.append(waiting_for(word))
+        return begun[0]
+
+    async def waiting_for(word: str) -> str:
+        return word
+
+    with Stage([_call("starting"), Say(text="x")]) as stage:
+        _run(stage, starting)
+    go_on.set()
+    deadline = time.monotonic() + 10
+    while not begun or inspect.getcoroutinestate(begun[0]) != inspect.CORO_CLOSED:
+        assert time.monotonic() < deadline, "nothing awaits it, and Python would warn"
+        time.sleep(0.01)
+    assert get(recorded.find("execute_tool starting"))["error.type"] == "timeout"

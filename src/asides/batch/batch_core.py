@@ -19,7 +19,7 @@ import msgspec
 from asides.aio import AsyncClient
 from asides.batch.batch_job import BatchJob, find_runner
 from asides.batch.batch_plan import BatchPlan, RunSettings, decode_plan, encode_plan, read_plan
-from asides.batch.batch_status import BatchStatus, build_status
+from asides.batch.batch_status import BatchStatus, VendorBatchStatus, build_status
 from asides.batch.join_results import check_output, write_output
 from asides.batch.leases import has_ended
 from asides.batch.ledger import Ledger
@@ -178,7 +178,7 @@ class BatchCore:
             path = Path(self.rows).expanduser()
             yield RowSource(path, str(path), path.name.lower().endswith(".txt"), self.fill_prompt)
             return
-        if not isinstance(self.rows, Iterable):
+        if not isinstance(self.rows, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"rows is a file or a list of questions, not {type(self.rows).__name__}.")
         with spool(self.rows, "rows") as source:
             yield msgspec.structs.replace(source, fill_prompt=self.fill_prompt)
@@ -216,8 +216,8 @@ class BatchCore:
             )
             record = self.database.run(lambda: self.ledger.begin(wanted, has_ended))
             if record.state == "loading":
-                record = load_rows(source, plan, self.database, self.ledger)
-                if before is not None and before.places and self.on_note is not None:
+                record = load_rows(source, plan, self.database, self.ledger, record.places)
+                if before is not None and before.state != "loading" and self.on_note is not None:
                     self.on_note(
                         f"the rows or the options are not those of the last run: {record.done} of {record.requests} "
                         "requests have an answer already"
@@ -249,7 +249,16 @@ class BatchCore:
         record = self._find()
         claimed = self.database.run(self.ledger.count_claimed, writes=False)
         failure = self.database.run(self.ledger.find_failure, writes=False) if record.failed else None
-        return build_status(record, time.time(), claimed, failure)
+        status = build_status(record, time.time(), claimed, failure)
+        if record.via != "vendor":
+            return status
+        from asides.batch.vendor_ledger import VendorLedger  # Most batches are live.
+
+        found = self.database.run(VendorLedger(self.ledger.name).list_open, writes=False)
+        batches = [
+            VendorBatchStatus(one.vendor_id, one.word or one.state, one.requests, one.done or None) for one in found
+        ]
+        return msgspec.structs.replace(status, vendor_batches=tuple(batches))
 
     async def cancel(self) -> BatchStatus:
         """Stop it, whoever runs it. Batches at a vendor are cancelled there; what they have answered is written."""

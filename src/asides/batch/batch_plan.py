@@ -62,10 +62,15 @@ class BatchPlan(msgspec.Struct, frozen=True, dict=True):
             raise UnknownModel("no model is named. To do: name one for the batch, as provider:model, or in each row.")
         return self.models
 
-    def take_hash(self, question: Question) -> str:
-        """What a request is known by: equal for rows that ask the same of the same model with the same options."""
+    def take_hash(self, question: Question, request: bytes | None = None) -> str:
+        """What a request is known by: equal for rows that ask the same of the same model with the same options.
+
+        `request`: what the row asks, if it was encoded before.
+        """
         digest = self._start.copy()
-        digest.update(encode_canonical([self.find_models(question), question.content]))
+        digest.update("\n".join(self.find_models(question)).encode())
+        digest.update(b"\0")
+        digest.update(encode_request(question) if request is None else request)
         return str(digest.hexdigest())[:32]
 
     @cached_property

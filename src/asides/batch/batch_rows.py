@@ -32,8 +32,6 @@ class Question(msgspec.Struct, frozen=True):
     index: int
     """Its place among the questions; the first is 0."""
     id: str | int | None
-    fingerprint: str
-    """The same for rows with the same content, whatever their id: a changed question has another one."""
     prompt: PromptLike
     model: str | None = None
     options: dict[str, Any] = {}
@@ -45,6 +43,13 @@ class Question(msgspec.Struct, frozen=True):
     """The line of its file; the first is 1."""
     is_vendor_form: bool = False
     """Whether it is a row of a vendor's batch file: its model counts only where the caller names none."""
+    row: Any = None
+    """The row as it was read, without its id."""
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for rows with the same content, whatever their id: a changed question has another one."""
+        return hashlib.sha256(encode_canonical(self.row)).hexdigest()[:16]
 
 
 def read_lines(file: Iterable[bytes], name: str, *, is_text: bool = False) -> Iterator[Question]:
@@ -101,9 +106,7 @@ def _parse(text: str, where: str) -> Any:
 def read_row(row: Any, index: int, where: str, line: int = 0) -> Question:
     """Read one row. Raises a ConfigError that names the place."""
     if isinstance(row, str):
-        return Question(
-            index, None, _take_fingerprint(row), _check_prompt(row, where), content={"prompt": row}, line=line
-        )
+        return Question(index, None, _check_prompt(row, where), content={"prompt": row}, line=line, row=row)
     if not isinstance(row, dict):
         raise ConfigError(f"{where}: a question is text or an object, not {type(row).__name__}.")
     if ("body" in row or "params" in row) and not any(name in row for name in _PROMPTS):
@@ -122,13 +125,13 @@ def read_row(row: Any, index: int, where: str, line: int = 0) -> Question:
     return Question(
         index,
         _read_id(row.get("id"), "id", where),
-        _take_fingerprint({name: value for name, value in row.items() if name != "id"}),
         prompt,
         model,
         options,
         {name: value for name, value in row.items() if name not in _KNOWN},
         content if model is None else {**content, "model": model},
         line,
+        row={name: value for name, value in row.items() if name != "id"},
     )
 
 
@@ -154,13 +157,12 @@ def _check_prompt(prompt: Any, where: str) -> PromptLike:
     return checked
 
 
-def _take_fingerprint(row: object) -> str:
-    return hashlib.sha256(encode_canonical(row)).hexdigest()[:16]
-
-
 def encode_canonical(value: object) -> bytes:
     """JSON with sorted names and without spaces: equal values give equal bytes."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
+    return _CANONICAL.encode(value).encode()
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
 # --- rows of vendors' batch files ---------------------------------------------------------------------------------
@@ -180,13 +182,13 @@ def _read_vendor_row(row: dict[str, Any], index: int, where: str, line: int) -> 
     return Question(
         index,
         _read_id(row.get("custom_id"), "custom_id", where),
-        _take_fingerprint({name: value for name, value in row.items() if name != "custom_id"}),
         prompt,
         model,
         rest={name: value for name, value in row.items() if name not in known},
         content={"url": url, "body": body},
         line=line,
         is_vendor_form=True,
+        row={name: value for name, value in row.items() if name != "custom_id"},
     )
 
 
@@ -208,8 +210,9 @@ def _read_body(url: str, body: dict[str, Any], where: str) -> tuple[PromptLike, 
     except AsidesError as problem:
         raise ConfigError(f"{where}: {problem}") from None
     named = served.model.partition(":")
+    is_qualified = bool(named[1])
     try:
-        is_qualified = bool(named[1]) and find_provider(named[0]) is not None
+        find_provider(named[0])
     except ConfigError:
         is_qualified = False
     model = served.model if is_qualified else f"{find_maker(endpoint.dialect)}:{served.model}"

@@ -13,6 +13,18 @@ from asides.batch.ledger_values import BatchRecord, Via, to_dollars
 RunState: TypeAlias = Literal["loading", "running", "stopped", "cancelled", "finished"]
 
 
+class VendorBatchStatus(msgspec.Struct, frozen=True):
+    """A batch at a vendor that has not ended."""
+
+    id: str | None
+    """The vendor's id; None before it is known."""
+    state: str
+    """The vendor's word for it; "creating" before there is one."""
+    requests: int
+    done: int | None
+    """None where the vendor does not tell before the end."""
+
+
 class BatchStatus(msgspec.Struct, frozen=True):
     """How far a batch is. Equal rows are one request, which is asked once."""
 
@@ -45,6 +57,8 @@ class BatchStatus(msgspec.Struct, frozen=True):
     """The error of the first request that failed."""
     is_out_of_money: bool = False
     """Whether the run ended because the next request might have cost more than `max_cost` leaves."""
+    vendor_batches: tuple[VendorBatchStatus, ...] = ()
+    """The batches at a vendor that have not ended, with `via="vendor"`."""
 
     @property
     def is_finished(self) -> bool:

@@ -112,6 +112,7 @@ class Ledger:
                     "options. To do: wait for it or cancel it, or name another output."
                 )
             record.state, record.version = "loading", record.version + (not is_same)
+            record.places = record.places if is_same else 0
         else:
             record.state = "open"
         yield from self._ask_failed_again(record)
@@ -178,13 +179,16 @@ class Ledger:
     # --- the rows -----------------------------------------------------------------------------------------------------
 
     def load(self, rows: Sequence[LoadedRow]) -> Queries[None]:
-        """Add rows. Those of an earlier load at the same places are replaced."""
-        yield from self._lock()
+        """Add rows. Those of an earlier load at the same places are replaced. Where this breaks off, a load goes on."""
+        record, now = yield from self._lock()
         yield QueryMany(_ADD_REQUEST, [(self.name, row.hash, row.place, row.request) for row in rows])
         yield QueryMany(
             _ADD_ROW,
             [(self.name, row.place, row.hash, _encode_id(row.id), row.rest) for row in rows],
         )
+        if record.state == "loading" and rows:
+            record.places = max(record.places, rows[-1].place + 1)
+            yield from self._save(record, now)
 
     def finish_loading(self, places: int) -> Queries[BatchRecord]:
         """All rows are loaded: forget those of an earlier load that are gone, and open the batch.

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -97,10 +98,12 @@ def _encode_row(row: Any, number: int) -> bytes:
         ) from None
 
 
-def load_rows(source: RowSource, plan: BatchPlan, database: Database, ledger: Ledger) -> BatchRecord:
-    """Load all rows into the ledger. Nothing can be claimed before. A load that broke off is repeated."""
+def load_rows(source: RowSource, plan: BatchPlan, database: Database, ledger: Ledger, loaded: int = 0) -> BatchRecord:
+    """Load all rows into the ledger. Nothing can be claimed before. One that broke off goes on after `loaded` rows."""
     count = 0
     with source.read() as questions:
+        for question in islice(questions, loaded):
+            count = question.index + 1
         for group in _group(_read_rows(questions, plan, source.name)):
             database.run(partial(ledger.load, group), durable=False)
             count += len(group)
@@ -111,12 +114,13 @@ def load_rows(source: RowSource, plan: BatchPlan, database: Database, ledger: Le
 
 def _read_rows(questions: Iterable[Question], plan: BatchPlan, name: str) -> Iterator[LoadedRow]:
     for question in questions:
+        request = encode_request(question)
         try:
-            hash_ = plan.take_hash(question)
+            hash_ = plan.take_hash(question, request)
         except ConfigError as problem:
             raise ConfigError(f"{name}, line {question.line}: {problem}") from None
         rest = encode_canonical(question.rest) if question.rest else None
-        yield LoadedRow(question.index, hash_, question.id, rest, encode_request(question))
+        yield LoadedRow(question.index, hash_, question.id, rest, request)
 
 
 def _group(rows: Iterable[LoadedRow]) -> Iterator[list[LoadedRow]]:

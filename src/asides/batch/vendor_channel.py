@@ -46,8 +46,8 @@ class VendorChannel:
         self.job = job
         self.pace = pace
         self.ledger = VendorLedger(job.ledger.name)
-        # A batch has no streams.
-        self._own = Options(**{name: value for name, value in job.own.items() if name != "stream"})  # type: ignore[typeddict-item]
+        # A batch has no streams. The replies go into the output, not their documents.
+        self._own = Options(**{**job.own, "stream": False, "keep_raw": False})
         self._targets: dict[str, VendorTarget] = {}
 
     async def store(self, work: Callable[[VendorLedger], Queries[_T]]) -> _T:

@@ -277,6 +277,9 @@ def _describe(status: BatchStatus) -> list[str]:
     if status.state == "running":
         left = "" if status.seconds_left is None else f", {_describe_seconds(status.seconds_left)} left"
         lines.append(f"  {status.running} under way, {status.rate:.1f} requests a second{left}")
+    for batch in status.vendor_batches:
+        done = "" if batch.done is None else f"{batch.done} of "
+        lines.append(f"  at the vendor: {batch.id or 'no id yet'}, {batch.state}, {done}{batch.requests} requests")
     return lines
 
 

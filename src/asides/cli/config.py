@@ -77,7 +77,7 @@ def _show(settings: Settings, arguments: Namespace, terminal: Terminal) -> int:
         ignored = msgspec.to_builtins(settings.ignored)
         fields = {"settings": values, "files": settings.files, "keys": keys, "ignored": ignored}
         fields |= _list_own(settings)
-        fields["paths"] = {name: {"path": path, "exists": exists} for name, path, exists in _list_paths()}
+        fields["paths"] = {name: {"path": path, "exists": exists} for name, path, exists in _list_paths(settings)}
         print_json(terminal, fields)
         return Exit.DONE
     table = [(name, escape_controls(format_cell(value)), origin) for name, value, origin in settings.entries()]
@@ -93,7 +93,10 @@ def _show(settings: Settings, arguments: Namespace, terminal: Terminal) -> int:
     lines += ["files and where they are, or would be:"]
     lines += indent_lines(
         format_columns(
-            [(name, path or "no home folder", "" if exists else "(none)") for name, path, exists in _list_paths()]
+            [
+                (name, path or "no home folder", "" if exists else "(none)")
+                for name, path, exists in _list_paths(settings)
+            ]
         )
     )
     lines += ["keys set:" if keys else "keys set: none"]
@@ -113,7 +116,7 @@ def _list_own(settings: Settings) -> dict[str, list[str]]:
     }
 
 
-def _list_paths() -> list[tuple[str, str | None, bool]]:
+def _list_paths(settings: Settings) -> list[tuple[str, str | None, bool]]:
     """The files that asides reads or writes for this user: name, path, and whether it exists."""
     folder = find_config_folder(os.environ)
     named = os.environ.get(FILE_VARIABLE, "").strip()
@@ -125,7 +128,9 @@ def _list_paths() -> list[tuple[str, str | None, bool]]:
     ]
     with suppress(ConfigError):
         state = find_state_folder(os.environ)
-        paths += [("conversations", state / STORE_FILE), ("input history", state / HISTORY_FILE)]
+        # With the setting `store`, they are there.
+        paths += [("conversations", state / STORE_FILE)] if settings.store is None else []
+        paths += [("input history", state / HISTORY_FILE)]
     shown = [(name, path) for name, path in paths if not (named and name == "settings of this folder")]
     return [(name, None if path is None else str(path), path is not None and path.exists()) for name, path in shown]
 

@@ -97,7 +97,7 @@ def _add_up(sums: Sequence[UsageSum]) -> UsageSum:
 
 
 def _write_table(sums: Sequence[UsageSum], names: Mapping[str, str], by: Group) -> list[str]:
-    rows = [((by.upper(), "NAME", *_HEADINGS) if by == "key" else (by.upper(), *_HEADINGS))]
+    rows: list[tuple[str, ...]] = [((by.upper(), "NAME", *_HEADINGS) if by == "key" else (by.upper(), *_HEADINGS))]
     for each in [*sums, _add_up(sums)] if len(sums) > 1 else sums:
         first = each.group or _NOBODY.get(by, "")
         named = (escape_controls(names.get(each.group, "")),) if by == "key" else ()

@@ -37,7 +37,8 @@ class AsyncConversation(ConversationCore[AsyncClient]):
         (await chat.ask("Why is the sky blue?")).text
 
     It works like `Conversation`. Without a `client`, each question opens one and closes it. Turns are written to the
-    store in another thread, before their answer is returned.
+    store in another thread, before their answer is returned. `AsyncConversation(…)`, `stream` and changes such as
+    `edit` read the store at once; where it is a server, use `asyncio.to_thread` if the loop may not wait for it.
     """
 
     @overload
@@ -61,7 +62,9 @@ class AsyncConversation(ConversationCore[AsyncClient]):
 
         If it raises or is cancelled, the conversation stays unchanged.
         """
-        turn, name, given = self._prepare(prompt, model, options)
+        turn, name, given = await run_to_end(
+            lambda: self._prepare(prompt, model, options), in_thread=self._waits_for_server
+        )
         turn.begin()
         try:
             reply = await (aio if self._client is None else self._client).ask(name, turn, **given)
@@ -114,7 +117,9 @@ class AsyncConversation(ConversationCore[AsyncClient]):
         """
         with self._history.exclusive():
             if check_compact_by(by) == "provider":
-                build = self._prepare_provider_compaction(over, model, options)
+                build = await run_to_end(
+                    lambda: self._prepare_provider_compaction(over, model, options), in_thread=self._waits_for_server
+                )
                 if build is None:
                     return None
                 if self._client is None:
@@ -124,13 +129,21 @@ class AsyncConversation(ConversationCore[AsyncClient]):
                     compacted = await self._client.compact(build)
                 await run_to_end(lambda: replace_compacted(self._history, compacted), in_thread=self.name is not None)
                 return build_compacted_reply(compacted)
-            compaction = self._prepare_compaction(over, keep_turns, model, options)
+            compaction = await run_to_end(
+                lambda: self._prepare_compaction(over, keep_turns, model, options), in_thread=self._waits_for_server
+            )
             if compaction is None:
                 return None
             client = aio if self._client is None else self._client
             reply = await client.ask(compaction.model, compaction.request, **compaction.options)
             await run_to_end(lambda: compaction.finish(reply), in_thread=self.name is not None)
         return reply
+
+    @property
+    def _waits_for_server(self) -> bool:
+        """Whether even reading what others wrote waits for another machine, and so needs a thread."""
+        stored = self._history.stored
+        return stored is not None and getattr(stored.store, "is_shared", False)
 
 
 class AsyncConversationStream(Generic[Output_co]):

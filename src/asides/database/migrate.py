@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import msgspec
 
 from asides.database import Queries, StoreError, StoreUnavailable
-from asides.database.postgres import SCHEMA, PostgresDatabase, describe_url
+from asides.database.postgres import SCHEMA, PostgresDatabase, check_package, describe_url
 from asides.database.postgres_url import list_parameters, read_url
 
 if TYPE_CHECKING:
@@ -212,6 +212,7 @@ def _check_encoding(connection: Connection, url: str) -> None:
 
 @contextmanager
 def _connect(url: str) -> Generator[Connection, None, None]:
+    check_package()
     import psycopg
 
     try:

@@ -47,7 +47,7 @@ class PostgresDatabase:
     """
 
     def __init__(self, url: str, *, patience: float = 5.0, most_connections: int = MOST_CONNECTIONS) -> None:
-        _check_package()
+        check_package()
         self.url = url
         """With the password: not for anyone's eyes."""
         self._url = read_url(url)
@@ -207,7 +207,8 @@ class PostgresDatabase:
         return f"PostgresDatabase({self.name!r})"
 
 
-def _check_package() -> None:
+def check_package() -> None:
+    """Raise ConfigError if psycopg is not installed."""
     if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
         raise ConfigError(
             "a store in PostgreSQL needs psycopg, which is not installed. To do: pip install 'asides[postgres]'."

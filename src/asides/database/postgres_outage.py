@@ -25,15 +25,16 @@ _SECONDS_BETWEEN_PROBES = (0.2, 1.0)
 SILENT = "does not answer"
 READ_ONLY = "takes no changes: it is read-only"
 _REASONS = (
+    ("starting up", "is starting"),
+    ("recovery mode", "is starting"),
+    ("shutting down", "is ending"),
     ("too many", "has no connection left"),
     ("connection slots", "has no connection left"),
     ("authentication", "refuses the user or the password"),
-    ("role ", "refuses the user or the password"),
+    ('role "', "refuses the user or the password"),
     ("no password supplied", "refuses the user or the password"),
     ("pg_hba.conf", "refuses the user or the password"),
-    ("database ", "has no database of this name"),
-    ("starting up", "is starting"),
-    ("shutting down", "is ending"),
+    ('database "', "has no database of this name"),
 )
 _TO_DO = {
     SILENT: "start it, or check its address, name, user and password",

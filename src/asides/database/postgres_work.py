@@ -136,11 +136,17 @@ async def _begin_async(connection: AsyncConnection[Any], query: Query | QueryMan
 
 
 def _fetch(cursor: Cursor[Any]) -> QueryResult:
-    return QueryResult(cursor.fetchall() if cursor.description else [], cursor.rowcount)
+    return QueryResult(cursor.fetchall() if _has_rows(cursor) else [], cursor.rowcount)
 
 
 async def _fetch_async(cursor: AsyncCursor[Any]) -> QueryResult:
-    return QueryResult(await cursor.fetchall() if cursor.description else [], cursor.rowcount)
+    return QueryResult(await cursor.fetchall() if _has_rows(cursor) else [], cursor.rowcount)
+
+
+def _has_rows(cursor: Cursor[Any] | AsyncCursor[Any]) -> bool:
+    """Whether a statement gives rows, be they none. Its description would say so too, and costs as much as a row."""
+    result = cursor.pgresult
+    return result is not None and result.nfields > 0
 
 
 @lru_cache(maxsize=512)

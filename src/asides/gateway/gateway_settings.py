@@ -122,7 +122,7 @@ def build_settings(
 
 
 def check_settings(settings: GatewaySettings) -> None:
-    """Raise a ConfigError for an address that cannot be one, for weak keys, and for other machines without a key."""
+    """Raise a ConfigError for addresses that cannot be, for weak keys, and for other machines without a key."""
     host = settings.host
     if not host.strip() or "/" in host or any(mark.isspace() for mark in host) or host.count(":") == 1:
         raise ConfigError(
@@ -136,6 +136,10 @@ def check_settings(settings: GatewaySettings) -> None:
             "reasoning state in memory is known to one process, and several answer: the next turn would miss it. To "
             "do: use the state store or carry-only, or one worker."
         )
+    if settings.redis is not None:
+        from asides.gateway.access.redis_link import check_redis_url
+
+        check_redis_url(settings.redis)
 
 
 def check_address(settings: GatewaySettings) -> None:

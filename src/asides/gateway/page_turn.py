@@ -123,7 +123,7 @@ class PageTurn:
         while True:
             await asyncio.sleep(HOLD_SECONDS / 3)
             with suppress(AsidesError):
-                await asyncio.to_thread(self._hold)
+                await run_to_end(self._hold)
 
     # --- the reply ----------------------------------------------------------------------------------------------------
 
@@ -156,6 +156,8 @@ class PageTurn:
             report_fault(problem)
             error, stopped = ProtocolError(_FAULT), "error"
         last = await self._end(stream, stopped, error)
+        # Whoever sees the last event may ask again at once, also another instance.
+        await self._release()
         await write(writer.finish() + last)
 
     async def _end(self, stream: AsyncConversationStream[Any], stopped: str | None, error: AsidesError | None) -> bytes:
@@ -235,8 +237,13 @@ class PageTurn:
         """Release the conversation, for the next turn."""
         if self._meter is not None:
             self._meter.leave()
+        await self._release()
+
+    async def _release(self) -> None:
         if self._keeper is not None:
+            # It must not hold it again afterwards.
             self._keeper.cancel()
+            await asyncio.wait([self._keeper])
         if self._held:
             self._held = False
             with suppress(AsidesError):

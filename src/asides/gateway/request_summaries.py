@@ -113,7 +113,7 @@ class RequestSummaries(RequestWatcher):
         try:
             # Prices take a moment, the first one more.
             rows = await asyncio.to_thread(lambda: [build_row(each, self._instance) for each in batch])
-            await self._database.run_async(lambda: insert_rows(rows))
+            await self._database.run_async(lambda: insert_rows(rows), repeatable=True)
         except asyncio.CancelledError:
             self._give_back(batch)
             raise

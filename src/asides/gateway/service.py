@@ -74,6 +74,8 @@ class Service:
         self.vault = _open_vault(settings, self.database)
         self.degraded_checks: list[Callable[[], str | None]] = []
         """What else may not work now: each gives its name, such as "redis", or None while it works."""
+        if (link := self.redis) is not None:
+            self.degraded_checks.append(lambda: None if link.is_up else "redis")
         self.watchers: list[RequestWatcher] = []
         """Who is told of requests. Add them before the first request."""
         self.use(call_settings)

@@ -23,7 +23,7 @@ from asides.values.usage import Usage
 Row: TypeAlias = tuple[Any, ...]
 Group: TypeAlias = Literal["key", "tenant", "model", "day", "client"]
 
-COLUMNS = (
+COLUMNS: tuple[str, ...] = (
     "id",
     "at",
     "day",

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast, get_args
 
 import msgspec
 
+from asides.database.postgres_url import is_postgres_url
 from asides.dialects import plain_row
 from asides.dialects.dialect import HttpRequest
 from asides.flows.build_call import CallBuilder
@@ -38,6 +39,7 @@ from asides.relay.endpoints import NoEndpoint, find_endpoint
 from asides.relay.error_response import write_error_response
 from asides.relay.relay import Relay, RelayConfig, find_no_call
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
+from asides.relay.state.relay_keys import KEY_VARIABLE
 from asides.relay.state.turn_state import StateMode
 from asides.relay.vault.open_vault import OpenedVault, open_vault
 from asides.settings import Settings
@@ -59,9 +61,10 @@ class RelayOptions(Options, total=False):
     """Whose state it is, where one process serves several people. Tenants never get each other's."""
     vault: StateMode | str | os.PathLike[str] | OpenedVault
     """Where reasoning state is kept that the client drops: "memory" of this process (the default), "off", "carry-only",
-    or the path of a file."""
+    the path of a file, or the URL of a PostgreSQL database, which other machines may share."""
     relay_key: str
-    """The master key that encrypts the state. The default is ASIDES_RELAY_KEY, else one of this process."""
+    """The master key that encrypts the state. The default is ASIDES_RELAY_KEY, else one of this process. A database needs
+    one of the two."""
 
 
 # The client tries again by itself.
@@ -301,6 +304,12 @@ def _get_shared_vault() -> OpenedVault:
     return open_vault("memory")
 
 
+@cache
+def _get_vault_at(url: str, key: Any, variable: str | None) -> OpenedVault:
+    """The vault in a database. Its connections are for all clients of this process that use it with one key."""
+    return open_vault("store", url, key=key, environ={} if variable is None else {KEY_VARIABLE: variable})
+
+
 _PATH_MARKS = frozenset("./\\")
 
 
@@ -311,6 +320,8 @@ def _open_vault(vault: Any, key: Any) -> OpenedVault:
         return _get_shared_vault()
     if vault is None or vault in get_args(StateMode):
         return open_vault(vault or "memory", key=key)
+    if is_postgres_url(vault):
+        return _get_vault_at(vault, key, os.environ.get(KEY_VARIABLE))
     if isinstance(vault, str) and not _PATH_MARKS.intersection(vault):
         # A misspelt word must make no file.
         raise ConfigError(

@@ -70,9 +70,7 @@ class Propagation:
         """Whether the requests of a target carry the trace."""
         if self._word in ("all", "none"):
             return self._word == "all"
-        if target.launches or is_loopback(target.base_url):
-            return True
-        return any(fnmatchcase(_find_host(target.base_url), pattern) for pattern in self._hosts)
+        return bool(target.launches) or _reaches(target.base_url, self._hosts)
 
     def inject(self, request: HttpRequest, context: Context) -> HttpRequest:
         """The request with the headers of a trace. Not with its baggage, which may hold anything."""
@@ -88,8 +86,12 @@ def _read_host(host: object) -> str:
 
 
 @lru_cache(maxsize=256)
-def _find_host(url: str) -> str:
+def _reaches(url: str, patterns: tuple[str, ...]) -> bool:
+    """Whether an address is on this machine, or of one of these hosts."""
+    if is_loopback(url):
+        return True
     try:
-        return urlsplit(url).hostname or ""
+        host = urlsplit(url).hostname or ""
     except ValueError:
-        return ""
+        return False
+    return any(fnmatchcase(host, pattern) for pattern in patterns)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Coroutine, Generator
 from typing import Any
 
 import msgspec
@@ -136,7 +136,7 @@ class TracedTool:
         finally:
             current.leave()
         if inspect.isawaitable(value):
-            return _TracedAwaitable(value, self, current)
+            return _TracedCoroutine(value, self, current)
         self.end(None, self._describe(value))
         return value
 
@@ -187,18 +187,14 @@ class TracedTool:
         return {"gen_ai.tool.call.result": _cut(text)}
 
 
-class _TracedAwaitable:
-    """What a tool returned to be awaited, in the span of its call."""
+class _TracedCoroutine(Coroutine[Any, Any, Any]):
+    """What a tool returned to be awaited, in the span of its call. Closed before that, it closes what it was."""
 
     def __init__(self, value: Awaitable[Any], tool: TracedTool, current: CurrentSpan) -> None:
         self._value = value
         self._tool = tool
         self._current = current
-        self._is_awaited = False
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        self._is_awaited = True
-        return self._wait().__await__()
+        self._waiting: Coroutine[Any, Any, Any] | None = None
 
     async def _wait(self) -> Any:
         self._current.enter()
@@ -212,11 +208,32 @@ class _TracedAwaitable:
         self._tool.finish(value)
         return value
 
+    def _begin(self) -> Coroutine[Any, Any, Any]:
+        if self._waiting is None:
+            self._waiting = self._wait()
+        return self._waiting
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._begin().__await__()
+
+    def send(self, value: Any, /) -> Any:
+        """As of any coroutine."""
+        return self._begin().send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """As of any coroutine."""
+        return self._begin().throw(*error)
+
+    def close(self) -> None:
+        """As of any coroutine: what was not awaited will not be."""
+        if self._waiting is not None:
+            self._waiting.close()
+        elif isinstance(self._value, Coroutine):
+            self._value.close()
+        self._tool.end(None, {CLOSED: True})
+
     def __del__(self) -> None:
-        if not self._is_awaited:
-            if inspect.iscoroutine(self._value):
-                self._value.close()
-            self._tool.end(None, {CLOSED: True})
+        self.close()
 
 
 def _cut(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -45,19 +46,23 @@ def shorten(text: str) -> str:
 
 def describe_target(target: Target, operation: str) -> Attributes:
     """What is asked, and where: attributes of spans and of metrics."""
-    attributes: Attributes = {
+    return {
         OPERATION: operation,
         PROVIDER: name_for_traces(target.provider),
         REQUEST_MODEL: shorten(target.model),
+        **_locate(target.base_url),
     }
+
+
+@lru_cache(maxsize=256)
+def _locate(url: str) -> Attributes:
+    """The host and the port of an address; nothing of one that does not read, which says so when it is used."""
     try:
-        parts = urlsplit(target.base_url)
-        if parts.hostname:
-            attributes[ADDRESS] = shorten(parts.hostname)
-            attributes[PORT] = parts.port or _PORTS.get(parts.scheme, 443)
+        parts = urlsplit(url)
+        port = parts.port or _PORTS.get(parts.scheme, 443)
     except ValueError:
-        pass  # An address that does not read says so when it is used.
-    return attributes
+        return {}
+    return {ADDRESS: shorten(parts.hostname), PORT: port} if parts.hostname else {}
 
 
 def describe_request(call: Call) -> Attributes:

@@ -15,7 +15,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -157,7 +157,7 @@ class _Worker:
 
 def _discard(value: Any) -> None:
     """Close a coroutine that nothing will await, since Python would warn about it. On an ended one it does nothing."""
-    if inspect.iscoroutine(value):
+    if isinstance(value, Coroutine):
         value.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import secrets
 import subprocess
@@ -16,12 +17,15 @@ import psycopg
 import pytest
 
 import asides
+from asides.conversations.async_ import AsyncConversation
 from asides.conversations.store import ConversationHeading
 from asides.conversations.store.postgres_store import PostgresStore
 from asides.database import StoreError, StoreUnavailable
 from asides.database.migrate import check
+from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError
 from asides.values.messages import user
+from tests.conversations.both_shells import PLAIN, options
 from tests.servers import PostgresServer, find_free_port
 
 
@@ -225,3 +229,23 @@ def test_a_conversation_goes_with_all_that_is_its(store: PostgresStore, postgres
         for table in ("conversations", "messages", "page_conversations", "page_notes"):
             count = cast("Any", f"SELECT count(*) FROM asides.{table}")
             assert connection.execute(count).fetchone() == (0,)
+
+
+async def test_an_event_loop_goes_on_while_a_question_waits_for_the_server(
+    stage: OpenStage, store: PostgresStore, postgres_url: str
+) -> None:
+    theatre = stage(Say(text="First."), Say(text="Second."))
+    chat = AsyncConversation(PLAIN, store=store, name="talk", **options(PLAIN, theatre))
+    await chat.ask("one?")
+    with psycopg.connect(postgres_url) as other:
+        other.execute("LOCK TABLE asides.conversations")
+        waiting = asyncio.create_task(chat.ask("two?"))
+        for _ in range(10):
+            started = time.monotonic()
+            await asyncio.sleep(0.01)
+            assert time.monotonic() - started < 0.5
+        assert not waiting.done()
+        assert len(theatre.requests) == 1, "what others wrote is read before the question is sent"
+        other.rollback()
+    assert (await waiting).text == "Second."
+    assert len(chat) == 4

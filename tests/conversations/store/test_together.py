@@ -37,7 +37,7 @@ def start(program: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills the children that it forks")
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.thorough)])
 def test_kill_9_at_any_moment_loses_nothing_that_was_acknowledged(seed: int, store_place: str) -> None:
     out, err = start("killed.py", store_place, 15, seed).communicate(timeout=50)
     assert err == ""

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redis import exceptions as errors
 
 from asides.gateway.access import redis_link
 from asides.gateway.access.redis_link import (
@@ -22,9 +21,7 @@ from asides.gateway.access.redis_link import (
     RedisLink,
     Script,
     check_redis_url,
-    describe_problem,
     describe_redis,
-    is_outage,
     open_redis,
 )
 from asides.values.errors import ConfigError
@@ -134,6 +131,7 @@ def test_a_wrong_password_is_told_without_it(own_server: RedisServer, caplog: py
     assert "wrong-hush" not in caplog.text
 
 
+@pytest.mark.thorough
 def test_a_replica_that_only_reads_is_an_outage_told_once(
     own_server: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -349,28 +347,3 @@ def test_closing_leaves_nobody_waiting(own_server: RedisServer) -> None:
             await task
 
     asyncio.run(run())
-
-
-@pytest.mark.parametrize(
-    ("problem", "words", "is_down"),
-    [
-        # As Redis 6 and as Redis 7 says it.
-        (errors.ResponseError("Error running script: @user_script:1: -READONLY You can't write"), "replica", True),
-        (errors.ReadOnlyError("You can't write against a read only replica."), "replica", True),
-        (errors.OutOfMemoryError("command not allowed"), "memory", True),
-        (errors.BusyLoadingError("Redis is loading"), "loading", True),
-        (errors.AuthenticationError(f"WRONGPASS {SECRET}"), "password", True),
-        (errors.ResponseError("MISCONF Redis is configured to save"), "save", True),
-        (errors.NoPermissionError(f"no permissions {SECRET}"), "may not do", False),
-        (errors.ResponseError(f"WRONGTYPE {SECRET}"), "ResponseError", False),
-        (errors.TimeoutError(SECRET), "in time", True),
-        (TimeoutError(SECRET), "in time", True),
-        (errors.ConnectionError(SECRET), "reached", True),
-        (ConnectionResetError(SECRET), "reached", True),
-        (ssl.SSLError(SECRET), "TLS", True),
-    ],
-)
-def test_errors_are_told_in_our_words(problem: Exception, words: str, is_down: bool) -> None:
-    assert words in describe_problem(problem)
-    assert SECRET not in describe_problem(problem)
-    assert is_outage(problem) is is_down

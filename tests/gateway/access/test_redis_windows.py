@@ -170,7 +170,7 @@ def test_tokens_are_given_back_to_their_own_bucket(redis_url: str) -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("how", ["stop", "hang"])
+@pytest.mark.parametrize("how", [pytest.param("stop", marks=pytest.mark.thorough), "hang"])
 def test_an_outage_under_load_is_counted_by_each_process_alone(own_server: RedisServer, how: str) -> None:
     """Two instances under load. During an outage each knows what itself let pass, and no request waits long."""
     failures = [0, 0]
@@ -248,6 +248,7 @@ def test_a_server_that_is_away_at_the_start_is_used_when_it_comes(own_server: Re
     asyncio.run(run())
 
 
+@pytest.mark.thorough
 def test_a_cluster_takes_the_scripts(tmp_path: Path) -> None:
     """One node that serves all slots: a script that touched keys of two slots, or undeclared ones, would be refused."""
     server = RedisServer("--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--dir", str(tmp_path))

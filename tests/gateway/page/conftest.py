@@ -118,6 +118,7 @@ def _start(
     *,
     keys: tuple[str, ...] = (),
     folder: Path | None = None,
+    workers: int = 1,
     width: int = 1280,
     height: int = 800,
     path: str | None = "/ui/",
@@ -128,7 +129,7 @@ def _start(
     stage = closing.enter_context(Stage(script))
     options = Options(base_url=stage.url, api_key="sk-upstream-canary")
     settings = load_settings(environ={"ASIDES_MODEL": MODEL, **(environ or {})}, files=files or [])
-    gateway = Gateway(GatewaySettings(port=0, keys=keys, folder=folder), settings, options=options)
+    gateway = Gateway(GatewaySettings(port=0, keys=keys, folder=folder, workers=workers), settings, options=options)
     closing.enter_context(gateway)
     context = chromium.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce", **how)
     closing.callback(context.close)

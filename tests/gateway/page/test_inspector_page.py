@@ -14,7 +14,9 @@ import pytest
 from playwright.sync_api import expect
 
 from asides.gateway.embedded import Gateway
+from asides.gateway.gateway_database import open_database
 from asides.gateway.gateway_settings import GatewaySettings
+from asides.gateway.summary_rows import EndedRequest, build_row, insert_rows
 from asides.options import Options
 from asides.settings import load_settings
 from asides.testing import Fail, Say
@@ -180,6 +182,30 @@ def test_a_request_that_is_gone(visit: Start) -> None:
     seen.expected.append("404")
     expect(seen.page.get_by_role("heading", name="Not here")).to_be_visible()
     expect(seen.page.get_by_role("alert").filter(has_text="not kept here")).to_be_visible()
+
+
+def test_requests_of_other_processes_come_a_little_later(visit: Start, tmp_path: Path) -> None:
+    seen = visit([_think()], path=REQUESTS, width=WIDE, folder=tmp_path, workers=2)
+    seen.expected.append("404")
+    page, inspected = seen.page, _inspect(seen)
+    inspected.ask()
+    expect(_rows(page)).to_have_count(1)
+    expect(page.get_by_text("The list has the requests of all processes of this gateway.")).to_be_visible()
+    times = {"first_thought": 0.5, "first_answer": 1.0}
+    who = ("", "", HOSTILE, "anthropic", "POST", "/v1/messages")
+    ended = EndedRequest("req_other", time.time(), *who, 2.0, 200, "done", times, "m", "anthropic:other-model")
+    row = build_row(ended, "elsewhere:7")
+    database = open_database(GatewaySettings(folder=tmp_path))
+    database.run(lambda: insert_rows([row]))
+    database.close()
+    expect(_rows(page)).to_have_count(2)
+    expect(_rows(page).first).to_contain_text("other-model")
+    _rows(page).first.locator("a").click()
+    expect(page.get_by_role("alert").filter(has_text="another process of this gateway")).to_be_visible()
+    expect(page.get_by_role("alert").filter(has_text="elsewhere:7")).to_be_visible()
+    inspected.ask()
+    expect(_rows(page)).to_have_count(3)
+    assert "hacked" not in page.title()
 
 
 # --- the keyboard, and small screens ----------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -23,12 +24,9 @@ def test_names_of_tenants_are_digests() -> None:
 def database(postgres_url: str) -> Any:
     made = PostgresDatabase(postgres_url)
     for tenant in range(5):
-        made.run(lambda tenant=tenant: queries.add_tenants([queries.digest_name(f"t{tenant}")]))
-        records = [
-            (f"t{tenant}", StoredRecord(f"r{number}", (f"k{number}", f"l{number}"), b"x" * 200))
-            for number in range(400)
-        ]
-        assert made.run(lambda records=records: queries.add_on_server(records, 1000.0)) == []
+        made.run(partial(queries.add_tenants, [queries.digest_name(f"t{tenant}")]))
+        named = [StoredRecord(f"r{number}", (f"k{number}", f"l{number}"), b"x" * 200) for number in range(400)]
+        assert made.run(partial(queries.add_on_server, [(f"t{tenant}", each) for each in named], 1000.0)) == []
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("ANALYZE")
     yield made
@@ -66,6 +64,25 @@ def queries_result(row: tuple[Any, ...]) -> Any:
 def explain_query(query: Query) -> Queries[str]:
     rows = (yield Query(f"EXPLAIN {query.sql}", query.values)).rows
     return "\n".join(row[0] for row in rows)
+
+
+def test_a_plan_from_when_the_tables_were_small_reads_few_rows(database: PostgresDatabase) -> None:
+    """A tenant with many keys, and a plan that knows nothing of them."""
+    query = next(queries.read_on_server("t1", ["k1", "k2"], 0.0))
+    assert isinstance(query, Query)
+    statement = query.sql
+    for number in range(1, 4):
+        statement = statement.replace("?", f"${number}", 1)
+
+    def ask() -> Queries[str]:
+        yield Query("SET LOCAL plan_cache_mode = force_generic_plan")
+        yield Query(f"PREPARE reading (text, bytea, double precision) AS {statement}")
+        name = queries.digest_name("t1").hex()
+        rows = (yield Query(f"EXPLAIN EXECUTE reading ('k1', '\\x{name}'::bytea, 0)")).rows
+        yield Query("DEALLOCATE reading")
+        return "\n".join(row[0] for row in rows)
+
+    assert "(key = wanted.key))" in database.run(ask)
 
 
 def test_unknown_tenants_are_told_and_the_others_are_stored(database: PostgresDatabase) -> None:

@@ -72,11 +72,7 @@ class DatabaseStore:
     def _check_name(self, name: str) -> None:
         if not name.strip():
             raise StoreError("a stored conversation needs a name. To do: pass one that is not blank.")
-        if (
-            self._database.is_shared
-            and len(name) > _MOST_NAME // 4
-            and len(name.encode("utf-8", "replace")) > _MOST_NAME
-        ):
+        if self.is_shared and len(name.encode("utf-8", "replace")) > _MOST_NAME:
             raise StoreError(
                 f"the name of a conversation in PostgreSQL has at most {_MOST_NAME} bytes. To do: pass a shorter one."
             )

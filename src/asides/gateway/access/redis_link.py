@@ -10,13 +10,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import re
-import ssl
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
+from asides.gateway.access.redis_errors import describe_problem, is_outage
 from asides.values.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,34 +32,6 @@ _TURNS = 4
 PREFIX = "asides:"
 """The beginning of all our keys. What stands in braces in them decides about the node of a cluster."""
 _SCHEMES = ("redis", "rediss", "unix")
-_CODES = {
-    "WRONGPASS": "it refuses the user or the password of the URL",
-    "NOAUTH": "it needs a password, and the URL has none",
-    "NOPERM": "its user may not do what is needed: EVALSHA, EVAL, and the keys and channels asides:*",
-    "READONLY": "it is a replica that only reads",
-    "OOM": "it has no memory left",
-    "LOADING": "it is still loading its data",
-    "MISCONF": "it cannot save its data, and takes no writes until it can",
-    "MASTERDOWN": "it is a replica whose master is away",
-    "MOVED": "it is one node of a cluster, and the key belongs to another one",
-    "CLUSTERDOWN": "its cluster is down",
-    "BUSY": "it is busy with a script of somebody",
-}
-"""What the first word of an error of the server means. Inside a script it stands anywhere in the text."""
-_KINDS = {
-    "AuthenticationError": "WRONGPASS",
-    "AuthorizationError": "WRONGPASS",
-    "NoPermissionError": "NOPERM",
-    "ReadOnlyError": "READONLY",
-    "OutOfMemoryError": "OOM",
-    "BusyLoadingError": "LOADING",
-    "MasterDownError": "MASTERDOWN",
-    "MovedError": "MOVED",
-    "AskError": "MOVED",
-    "ClusterDownError": "CLUSTERDOWN",
-}
-"""The errors that redis-py has classes for: their texts lack the first word."""
-_CODE = re.compile(rf"\b({'|'.join(_CODES)})\b")
 
 
 class RedisDown(Exception):
@@ -114,7 +85,7 @@ class RedisLink:
         self._sending: asyncio.Task[None] | None = None
         self._probing: asyncio.Task[None] | None = None
         self._is_back = asyncio.Event()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         """The errors that are no outage: they belong to one key or one script, as if somebody else used its name."""
 
     async def run(self, script: Script, key: str, *values: str | int) -> Any:
@@ -205,8 +176,8 @@ class RedisLink:
         reason = describe_problem(problem)
         if is_outage(problem):
             self.note_down(reason)
-        elif reason not in self._told:
-            self._told.add(reason)
+        elif reason not in self._reported:
+            self._reported.add(reason)
             _log.warning("Redis at %s does not do what it is asked: %s. It is not told again.", self.name, reason)
         return RedisDown(reason)
 
@@ -323,36 +294,6 @@ def _list_settings(seconds: float, *, is_async: bool) -> dict[str, Any]:
         "protocol": 2,
         "decode_responses": True,
     }
-
-
-def is_outage(problem: BaseException) -> bool:
-    """Whether any other command would fail too."""
-    from redis.exceptions import ResponseError
-
-    return not isinstance(problem, ResponseError) or _find_code(problem) not in ("", "NOPERM")
-
-
-def _find_code(problem: BaseException) -> str:
-    """The first word of an error of the server, if it is one that we know."""
-    for kind in type(problem).__mro__:
-        if kind.__name__ in _KINDS:
-            return _KINDS[kind.__name__]
-    found = _CODE.search(str(problem))
-    return "" if found is None else found[0]
-
-
-def describe_problem(problem: BaseException) -> str:
-    """Why a command failed, without the words of the server, which may repeat what it was sent."""
-    from redis.exceptions import RedisError, ResponseError
-    from redis.exceptions import TimeoutError as RedisTimeout
-
-    if isinstance(problem, RedisError) and (code := _find_code(problem)):
-        return _CODES[code]
-    if isinstance(problem, (TimeoutError, RedisTimeout)):
-        return "it did not answer in time"
-    if isinstance(problem, ssl.SSLError) or isinstance(problem.__cause__, ssl.SSLError):
-        return "its TLS or its certificate is refused"
-    return type(problem).__name__ if isinstance(problem, ResponseError) else "it cannot be reached"
 
 
 def check_redis_url(url: str) -> None:

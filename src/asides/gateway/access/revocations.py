@@ -16,13 +16,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from asides.database import StoreUnavailable
+from asides.gateway.access.redis_errors import describe_problem, is_outage
 from asides.gateway.access.redis_link import (
     PREFIX,
     RedisLink,
     Script,
-    describe_problem,
     describe_redis,
-    is_outage,
     open_async_redis,
     open_redis,
 )

@@ -40,18 +40,22 @@ def digest_name(tenant: str) -> bytes:
 
 # --- PostgreSQL -------------------------------------------------------------------------------------------------------
 
-_SERVER_READ = """
-SELECT number, used, id, keys, payload FROM vault_records WHERE used >= ? AND number IN (
-    SELECT k.record FROM vault_keys k JOIN vault_tenants t ON t.id = k.tenant
-    WHERE t.name = ? AND k.key = ANY (?::text[])
-) ORDER BY number
-"""
+# Each key is looked up by itself (OFFSET keeps it so), and then each record. A plan that was made while the tables were
+# small, and is used for long, would read all keys of a tenant otherwise.
+_SERVER_NUMBERS = """number = ANY (ARRAY(
+    SELECT found.record FROM unnest(string_to_array(?, chr(31))) AS wanted (key) CROSS JOIN LATERAL (
+        SELECT record FROM vault_keys
+        WHERE tenant = (SELECT id FROM vault_tenants WHERE name = ?) AND key = wanted.key OFFSET 0
+    ) AS found
+))"""
+_SERVER_READ = f"""
+SELECT number, used, id, keys, payload FROM vault_records WHERE {_SERVER_NUMBERS} AND used >= ? ORDER BY number
+"""  # noqa: S608 - ours
 # Rows are locked in one order, so that nobody waits for another in a circle.
 _SERVER_ADD = """
 WITH given AS MATERIALIZED (
-    SELECT t.id AS tenant, g.name, g.id, g.keys, g.payload, g.size
-    FROM unnest(?::bytea[], ?::text[], ?::text[], ?::bytea[], ?::bigint[]) AS g (name, id, keys, payload, size)
-    LEFT JOIN vault_tenants t ON t.name = g.name
+    SELECT (SELECT t.id FROM vault_tenants t WHERE t.name = g.name) AS tenant, g.name, g.id, g.keys, g.payload, g.size
+    FROM {source} AS g (name, id, keys, payload, size)
 ), added AS (
     INSERT INTO vault_records (id, tenant, keys, payload, size, used)
     SELECT id, tenant, keys, payload, size, ? FROM given WHERE tenant IS NOT NULL ORDER BY tenant, id
@@ -62,17 +66,14 @@ WITH given AS MATERIALIZED (
 )
 SELECT DISTINCT name FROM given WHERE tenant IS NULL
 """
+_SERVER_ADD_ONE = _SERVER_ADD.format(source="(VALUES (?::bytea, ?::text, ?::text, ?::bytea, ?::bigint))")
+_SERVER_ADD_MANY = _SERVER_ADD.format(source="unnest(?::bytea[], ?::text[], ?::text[], ?::bytea[], ?::bigint[])")
 _SERVER_TOUCH = """
 UPDATE vault_records SET used = ? WHERE number IN (
     SELECT number FROM vault_records WHERE number = ANY (?::bigint[]) FOR UPDATE SKIP LOCKED
 )
 """
-_SERVER_DELETE = """
-DELETE FROM vault_records WHERE number IN (
-    SELECT k.record FROM vault_keys k JOIN vault_tenants t ON t.id = k.tenant
-    WHERE t.name = ? AND k.key = ANY (?::text[])
-)
-"""
+_SERVER_DELETE = f"DELETE FROM vault_records WHERE {_SERVER_NUMBERS}"  # noqa: S608 - ours
 _SERVER_DROP = """
 DELETE FROM vault_records WHERE number IN (
     SELECT number FROM (
@@ -90,21 +91,22 @@ DELETE FROM vault_records WHERE number IN (
 
 def read_on_server(tenant: str, keys: Sequence[str], since: float) -> Queries[list[FoundRecord]]:
     """The records of a tenant that have one of these keys and were used since then, each once, in one round trip."""
-    found = yield Query(_SERVER_READ, (since, digest_name(tenant), list(keys)), is_all=True)
+    found = yield Query(_SERVER_READ, (_join_keys(keys), digest_name(tenant), since), is_all=True)
     return _read_rows(found.rows)
 
 
 def add_on_server(records: Sequence[tuple[str, StoredRecord]], now: float) -> Queries[list[bytes]]:
     """Add records of tenants in one round trip. Returns the tenants that are not known: theirs are not added."""
-    values = (
-        [digest_name(tenant) for tenant, _ in records],
-        [record.id for _, record in records],
-        [" ".join(record.keys) for _, record in records],
-        [record.payload for _, record in records],
-        [measure_record(record) for _, record in records],
-        now,
-    )
-    found = yield Query(_SERVER_ADD, values, is_all=True)
+    rows = [
+        (digest_name(tenant), record.id, " ".join(record.keys), record.payload, measure_record(record))
+        for tenant, record in records
+    ]
+    if len(rows) == 1:
+        # A list costs more to write than what is in it.
+        found = yield Query(_SERVER_ADD_ONE, (*rows[0], now), is_all=True)
+    else:
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        found = yield Query(_SERVER_ADD_MANY, (*columns, now), is_all=True)
     return [bytes(name) for (name,) in found.rows]
 
 
@@ -149,7 +151,7 @@ def sweep_on_server(before: float) -> Queries[bool]:
 
 def delete_on_server(tenant: str, keys: Sequence[str]) -> Queries[int]:
     """Delete the records of a tenant that have one of these keys; returns how many there were."""
-    return (yield Query(_SERVER_DELETE, (digest_name(tenant), list(keys)), is_all=True)).changed
+    return (yield Query(_SERVER_DELETE, (_join_keys(keys), digest_name(tenant)), is_all=True)).changed
 
 
 def delete_tenant_on_server(tenant: str) -> Queries[int]:
@@ -261,6 +263,11 @@ def _remove(numbers: Sequence[tuple[Any, ...]]) -> Queries[None]:
         if row is not None:
             yield Query("DELETE FROM records WHERE number = ?", (number,))
             yield Query("UPDATE tenants SET records = records - 1, size = size - ? WHERE id = ?", row)
+
+
+def _join_keys(keys: Sequence[str]) -> str:
+    """Keys as one value. They are words, which a separator is no part of."""
+    return "\x1f".join(keys)
 
 
 def _read_rows(rows: Sequence[tuple[Any, ...]]) -> list[FoundRecord]:

@@ -33,6 +33,10 @@ class BatchScript(msgspec.Struct, frozen=True, kw_only=True):
     """How long a new batch is missing in the list."""
     lost_creations: int = 0
     """So many batches are created and their answers are lost: the connection closes."""
+    limited_creations: int = 0
+    """So many creations, after those, are refused with status 429."""
+    crowded_batches: int = 0
+    """So many batches over files fail their checks because too much is waiting."""
     most_requests: int | None = None
     """None: the limit of the vendor."""
     most_bytes: int | None = None
@@ -171,7 +175,8 @@ class BatchStore:
         self.uploads: dict[str, dict[str, str]] = {}
         """Uploads that have begun: what was said about their files."""
         self._deleted: set[str] = set()
-        self._lost = 0
+        self._created = 0
+        self._limited = 0
 
     def add(
         self,
@@ -189,8 +194,19 @@ class BatchStore:
 
     def loses_creation(self) -> bool:
         """Return whether the answer to this creation is lost."""
-        self._lost += 1
-        return self._lost <= self.script.lost_creations
+        self._created += 1
+        return self._created <= self.script.lost_creations
+
+    def limits_creation(self) -> bool:
+        """Return whether this creation comes too soon."""
+        if self._created < self.script.lost_creations or self._limited >= self.script.limited_creations:
+            return False
+        self._limited += 1
+        return True
+
+    def is_crowded(self) -> bool:
+        """Return whether too much is waiting for the batch that was created last."""
+        return len(self.batches) <= self.script.crowded_batches
 
     def find(self, form: BatchForm, batch_id: str, account: str) -> PlayedBatch | None:
         """Return the batch of an account; None if it has none of this id."""

@@ -158,6 +158,8 @@ def _create_batch(call: EndpointCall) -> Answer:
     if most is not None and len(rows) > most:
         return call.refuse(400, f"{_INVALID}more than {most} requests.")
     facts = {"name": name, "model": f"models/{call.names['model']}", "is_file": file_name is not None}
+    if call.batches.limits_creation():
+        return call.refuse(429, "Too many batches were created. Try again later.")
     account = read_account(call.request)
     added = call.batches.add("contents", f"batches/{make_id('')}", account, rows, call.answer_row, facts)
     if call.batches.loses_creation():

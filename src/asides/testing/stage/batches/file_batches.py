@@ -135,8 +135,13 @@ def _create_batch(call: EndpointCall) -> Answer:
     endpoint = str(names["endpoint"])
     rows, problems = _read_rows(file.content, endpoint, call.batches.script.most_requests or _MOST_REQUESTS)
     facts = {"endpoint": endpoint, "input_file_id": file.id, "metadata": metadata or None}
+    if call.batches.limits_creation():
+        return call.refuse(429, "Too many batches were created. Try again later.")
     batch = call.batches.add("files", make_id("batch_"), account, rows, call.answer_row, facts)
     batch.problems = problems
+    if call.batches.is_crowded():
+        text = "Enqueued token limit reached. Please try again once some in_progress batches have been completed."
+        batch.problems = [_describe_problem(None, "token_limit_exceeded", text)]
     if call.batches.loses_creation():
         return Answer(ResponsePlan(None, ending="cut"))
     return answer_json(_write_batch(batch, call))

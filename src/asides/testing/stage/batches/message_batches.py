@@ -58,6 +58,8 @@ def _create_batch(call: EndpointCall) -> Answer:
             return call.refuse(400, f"requests: custom_id must be unique; found duplicate: {row.id}")
         seen.add(row.id)
         rows.append(row)
+    if call.batches.limits_creation():
+        return call.refuse(429, "Too many batches were created. Try again later.")
     account = read_account(call.request)
     batch = call.batches.add("messages", make_id("msgbatch_"), account, rows, call.answer_row)
     if call.batches.loses_creation():

@@ -1,0 +1,68 @@
+"""What an error of Redis means: `describe_problem` for people, `is_outage` for what to do about it.
+
+Not here: who asks the server (redis_link, revocations).
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+
+_CODES = {
+    "WRONGPASS": "it refuses the user or the password of the URL",
+    "NOAUTH": "it needs a password, and the URL has none",
+    "NOPERM": "its user may not do what is needed: EVALSHA, EVAL, and the keys and channels asides:*",
+    "READONLY": "it is a replica that only reads",
+    "OOM": "it has no memory left",
+    "LOADING": "it is still loading its data",
+    "MISCONF": "it cannot save its data, and takes no writes until it can",
+    "MASTERDOWN": "it is a replica whose master is away",
+    "MOVED": "it is one node of a cluster, and the key belongs to another one",
+    "CLUSTERDOWN": "its cluster is down",
+    "BUSY": "it is busy with a script of somebody",
+}
+"""What the first word of an error of the server means. Inside a script it stands anywhere in the text."""
+_KINDS = {
+    "AuthenticationError": "WRONGPASS",
+    "AuthorizationError": "WRONGPASS",
+    "NoPermissionError": "NOPERM",
+    "ReadOnlyError": "READONLY",
+    "OutOfMemoryError": "OOM",
+    "BusyLoadingError": "LOADING",
+    "MasterDownError": "MASTERDOWN",
+    "MovedError": "MOVED",
+    "AskError": "MOVED",
+    "ClusterDownError": "CLUSTERDOWN",
+}
+"""The errors that redis-py has classes for: their texts lack the first word."""
+_CODE = re.compile(rf"\b({'|'.join(_CODES)})\b")
+
+
+def is_outage(problem: BaseException) -> bool:
+    """Whether any other command would fail too."""
+    from redis.exceptions import ResponseError
+
+    return not isinstance(problem, ResponseError) or _find_code(problem) not in ("", "NOPERM")
+
+
+def _find_code(problem: BaseException) -> str:
+    """The first word of an error of the server, if it is one that we know."""
+    for kind in type(problem).__mro__:
+        if kind.__name__ in _KINDS:
+            return _KINDS[kind.__name__]
+    found = _CODE.search(str(problem))
+    return "" if found is None else found[0]
+
+
+def describe_problem(problem: BaseException) -> str:
+    """Why a command failed, without the words of the server, which may repeat what it was sent."""
+    from redis.exceptions import RedisError, ResponseError
+    from redis.exceptions import TimeoutError as RedisTimeout
+
+    if isinstance(problem, RedisError) and (code := _find_code(problem)):
+        return _CODES[code]
+    if isinstance(problem, (TimeoutError, RedisTimeout)):
+        return "it did not answer in time"
+    if isinstance(problem, ssl.SSLError) or isinstance(problem.__cause__, ssl.SSLError):
+        return "its TLS or its certificate is refused"
+    return type(problem).__name__ if isinstance(problem, ResponseError) else "it cannot be reached"

@@ -1,0 +1,167 @@
+"""`asides batch` in this process and at a terminal. Killed and shared runs are in tests/batch/test_live_runner.py."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asides.dialects.dialect import ServedRequest
+from asides.testing.stage import Fail, OpenStage, Say, Scene, Stage
+from tests.cli.children import at, at_terminal, here, piped
+
+
+class Parrot:
+    """Answers with the question, or fails where it is told to."""
+
+    def __init__(self) -> None:
+        self.fails = False
+        self.asked: list[str] = []
+
+    def __call__(self, request: ServedRequest) -> Scene:
+        text = request.prompt.messages[-1].text
+        self.asked.append(text)
+        return Fail(status=400) if self.fails and "fail" in text else Say(text=f"re {text}", thinking="canary")
+
+
+@pytest.fixture
+def parrot() -> Parrot:
+    return Parrot()
+
+
+@pytest.fixture
+def server(stage: OpenStage, parrot: Parrot) -> Stage:
+    return stage(parrot)
+
+
+@pytest.fixture
+def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "in.jsonl"
+    path.write_text('"a"\n{"id": "x", "prompt": "fail", "mine": 1}\n"a"\n', encoding="utf-8")
+    return path
+
+
+def read(path: str = "out.jsonl") -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.usefixtures("rows")
+def test_a_batch_is_run_looked_at_and_resumed(
+    capsys: pytest.CaptureFixture[str], server: Stage, parrot: Parrot
+) -> None:
+    parrot.fails = True
+    run = ["batch", "run", "in.jsonl", "-o", "out.jsonl", *at(server)]
+    code, out, err = here(capsys, *run)
+    assert (code, out) == (9, "")
+    assert err.startswith("1 of 2 requests answered, for 3 rows, 1 failed, ")
+    assert "The first error: BadRequest: " in err
+    assert err.endswith("To do: run `asides batch resume out.jsonl` to ask these again.\n")
+    code, out, _ = here(capsys, "batch", "status", "out.jsonl", "--json")
+    status = json.loads(out)
+    assert (status["state"], status["rows"], status["done"], status["failed"]) == ("finished", 3, 1, 1)
+    parrot.fails = False
+    code, _, err = here(capsys, "batch", "resume", "out.jsonl")
+    assert (code, err.partition(", ")[0]) == (0, "2 of 2 requests answered")
+    assert sorted(parrot.asked) == ["a", "fail", "fail"]
+    assert [(row["id"], row["text"], row.get("row")) for row in read()] == [
+        (None, "re a", None),
+        ("x", "re fail", {"mine": 1}),
+        (None, "re a", None),
+    ]
+    code, out, _ = here(capsys, "batch", "status")
+    assert "out.jsonl: finished, 2 of 2 requests answered, for 3 rows" in out
+    assert "canary" not in Path("out.jsonl").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("rows")
+def test_a_dry_run_sends_nothing_and_names_what_is_wrong(
+    capsys: pytest.CaptureFixture[str], server: Stage, parrot: Parrot
+) -> None:
+    code, out, err = here(capsys, "batch", "run", "in.jsonl", "-o", "out.jsonl", *at(server), "--dry-run")
+    assert (code, err) == (0, "")
+    assert out.startswith("rows       3, 2 different requests\n")
+    assert out.endswith("Nothing was sent.\n")
+    with Path("in.jsonl").open("a", encoding="utf-8") as file:
+        file.write("nonsense\n")
+    code, out, err = here(capsys, "batch", "run", "in.jsonl", "-o", "out.jsonl", *at(server), "--dry-run")
+    assert (code, "in.jsonl, line 4 is not JSON" in err) == (2, True)
+    code, out, _ = here(capsys, "batch", "run", "in.jsonl", "-o", "out.jsonl", *at(server), "--dry-run", "--json")
+    assert (code, json.loads(out)["failed"]) == (2, 1)
+    assert parrot.asked == []
+    assert sorted(path.name for path in Path().iterdir()) == ["in.jsonl"]
+
+
+def test_standard_input_options_and_thinking(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, server: Stage, rows: Path
+) -> None:
+    options = ["-t", "-s", "Be brief.", "--max-tokens", "9", "--json", "-q"]
+    done = piped(capsys, monkeypatch, rows.read_bytes(), "batch", "run", "-", "-o", "out.jsonl", *at(server), *options)
+    assert (done.code, json.loads(done.out)["done"], done.err) == (0, 2, "")
+    assert read()[0]["thinking"] == "canary"
+    body = server.requests[0].json
+    assert (body["max_tokens"], body["messages"][0]["content"]) == (9, "Be brief.")
+
+
+@pytest.mark.usefixtures("rows")
+def test_cancel_and_changed_rows_are_told(capsys: pytest.CaptureFixture[str], server: Stage, parrot: Parrot) -> None:
+    run = ["batch", "run", "in.jsonl", "-o", "out.jsonl", *at(server)]
+    here(capsys, *run)
+    code, out, err = here(capsys, "batch", "cancel", "out.jsonl")
+    assert (code, out) == (0, "")
+    assert err.startswith("cancelled; ")
+    Path("in.jsonl").write_text('"a"\n"b"\n', encoding="utf-8")
+    code, _, err = here(capsys, *run)
+    assert code == 0
+    assert err.startswith("note: the rows or the options are not those of the last run: 1 of 2 requests have an answer")
+    assert sorted(parrot.asked) == ["a", "b", "fail"]
+    code, _, err = here(capsys, *run, "-s", "Other.")
+    assert (code, "with other settings (system)" in err) == (2, True)
+    code, _, err = here(capsys, *run, "-s", "Other.", "--replace")
+    assert (code, len(parrot.asked)) == (0, 5)
+
+
+@pytest.mark.usefixtures("rows")
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["run"], "takes the file of the questions"),
+        (["run", "in.jsonl"], "needs -o FILE"),
+        (["run", "in.jsonl", "-o", "-"], "-o names a file"),
+        (["run", "none.jsonl", "-o", "o"], "none.jsonl cannot be read"),
+        (["run", "in.jsonl", "-o", "o", "-f", "x.png"], "without -f"),
+        (["run", "in.jsonl", "-o", "o", "--max-cost", "much"], "max_cost is an amount"),
+        (["resume"], "takes the output of the batch"),
+        (["resume", "none.jsonl"], "there is no batch for none.jsonl"),
+        (["cancel", "none.jsonl"], "there is no batch for none.jsonl"),
+        (["status"], "no batch has its ledger in this folder"),
+        (["status", "none.jsonl", "--dry-run"], "--dry-run belongs to"),
+        (["resume", "a", "-o", "b"], "once, without -o"),
+    ],
+)
+def test_wrong_usage_is_told(
+    capsys: pytest.CaptureFixture[str], server: Stage, arguments: list[str], problem: str
+) -> None:
+    code, out, err = here(capsys, "batch", *arguments, *at(server))
+    assert (code, out) == (2, "")
+    assert problem in err
+    assert sorted(path.name for path in Path().iterdir()) == ["in.jsonl"]
+
+
+def test_a_password_is_not_in_the_advice(capsys: pytest.CaptureFixture[str], rows: Path, server: Stage) -> None:
+    url = "postgresql://me:hunter2@127.0.0.1:1/none"
+    code, out, err = here(capsys, "batch", "run", str(rows), "-o", "out.jsonl", *at(server), "--ledger", url)
+    assert code != 0
+    assert "does not answer" in err
+    assert "hunter2" not in out + err
+
+
+def test_a_terminal_shows_counts_and_no_content(server: Stage, rows: Path) -> None:
+    rows.write_text("".join(f'"secret {n}"\n' for n in range(60)), encoding="utf-8")
+    with at_terminal("batch", "run", "in.jsonl", "-o", "out.jsonl", *at(server), "--rpm", "1800") as terminal:
+        terminal.wait_for("/60 requests, ")
+        terminal.wait_for(" left")
+        assert terminal.end() == 0
+        assert "secret" not in terminal.text
