@@ -27,7 +27,7 @@ from asides.batch.batch_rows import read_row
 from asides.batch.leases import has_ended
 from asides.batch.ledger import Ledger
 from asides.batch.ledger_tables import open_ledger_database
-from asides.batch.ledger_values import BatchRecord, LoadedRow, RunLimits
+from asides.batch.ledger_values import BatchRecord, LoadedRow, RunLimits, create_record
 from asides.batch.vendor_channel import Pace
 from asides.database import Database
 from asides.dialects.dialect import ServedRequest
@@ -55,9 +55,7 @@ def plan_batch(model: str, url: str, **options: Any) -> tuple[BatchPlan, Options
 def load_questions(database: Database, plan: BatchPlan, rows: Sequence[Any]) -> BatchRecord:
     """Put questions into a ledger."""
     ledger = Ledger(NAME)
-    fields: dict[str, Any] = dict.fromkeys(BatchRecord.__struct_fields__, 0)
-    fields |= dict.fromkeys(("model", "source", "output"), "") | {"name": NAME, "state": "loading", "via": "vendor"}
-    wanted = BatchRecord(**fields | {"plan": b"", "plan_digest": plan.digest, "source_digest": str(len(rows))})
+    wanted = create_record(NAME, via="vendor", plan_digest=plan.digest, source_digest=str(len(rows)))
     database.run(lambda: ledger.begin(wanted, has_ended))
     loaded: list[LoadedRow] = []
     for place, row in enumerate(rows):
