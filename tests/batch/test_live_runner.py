@@ -167,7 +167,7 @@ def wait_until(condition: Any, seconds: float = 15.0) -> None:
 
 
 def open_batch(folder: Path, server: Stage, rows: int, **options: Any) -> asides.Batch:
-    given = {"model": MODEL, "base_url": server.url, **options}
+    given: dict[str, Any] = {"model": MODEL, "base_url": server.url, **options}
     return asides.Batch([f"row {n}" for n in range(rows)], output=folder / "out.jsonl", **given)
 
 

@@ -178,7 +178,7 @@ class BatchCore:
             path = Path(self.rows).expanduser()
             yield RowSource(path, str(path), path.name.lower().endswith(".txt"), self.fill_prompt)
             return
-        if not isinstance(self.rows, Iterable):
+        if not isinstance(self.rows, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"rows is a file or a list of questions, not {type(self.rows).__name__}.")
         with spool(self.rows, "rows") as source:
             yield msgspec.structs.replace(source, fill_prompt=self.fill_prompt)

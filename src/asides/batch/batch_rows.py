@@ -210,8 +210,9 @@ def _read_body(url: str, body: dict[str, Any], where: str) -> tuple[PromptLike, 
     except AsidesError as problem:
         raise ConfigError(f"{where}: {problem}") from None
     named = served.model.partition(":")
+    is_qualified = bool(named[1])
     try:
-        is_qualified = bool(named[1]) and find_provider(named[0]) is not None
+        find_provider(named[0])
     except ConfigError:
         is_qualified = False
     model = served.model if is_qualified else f"{find_maker(endpoint.dialect)}:{served.model}"

@@ -82,9 +82,9 @@ class BatchRecord(msgspec.Struct):
 def create_record(name: str, **fields: Any) -> BatchRecord:
     """A batch that has no rows yet."""
     empty: dict[str, Any] = dict.fromkeys(BatchRecord.__struct_fields__, 0)
-    text = dict.fromkeys(("model", "plan_digest", "source", "source_digest", "output"), "")
-    kinds = {"name": name, "state": "loading", "via": "live", "plan": b""}
-    return BatchRecord(**{**empty, **text, **kinds, **fields})
+    empty |= dict.fromkeys(("model", "plan_digest", "source", "source_digest", "output"), "")
+    empty |= {"name": name, "state": "loading", "via": "live", "plan": b"", **fields}
+    return BatchRecord(**empty)
 
 
 class Claim(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ import math
 import random
 from collections import deque
 from contextlib import suppress
+from typing import cast
 
 from asides.batch.batch_job import BatchJob
 from asides.batch.batch_rows import Question
@@ -49,7 +50,7 @@ class _LiveRun:
 
     def __init__(self, job: BatchJob) -> None:
         self._job = job
-        self._own = Options(**{**job.own, "retries": 0, "keep_raw": False})
+        self._own = cast("Options", {**job.own, "retries": 0, "keep_raw": False})
         self._policy = Policy(retries=job.retries, max_wait=_LONGEST_WAIT)
         self._loop = asyncio.get_running_loop()
         self._throttle = Throttle(job.concurrency)
