@@ -12,9 +12,9 @@ import pytest
 from asides import AsyncClient, Settings
 from asides.batch.ledger_tables import open_ledger_database
 from asides.batch.ledger_values import Claim
-from asides.batch.vendor_channel import Pace, VendorChannel
+from asides.batch.vendor.vendor_channel import Pace, VendorChannel
 from asides.database import Database
-from tests.batch.vendor_jobs import load_questions, make_job, plan_batch
+from tests.batch.vendor.vendor_jobs import load_questions, make_job, plan_batch
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from asides import Settings
-from asides.batch.vendor_forms import RowKind, RowOutcome
-from asides.batch.vendor_requests import decode_row, find_target, may_pass
+from asides.batch.vendor.forms import RowKind, RowOutcome
+from asides.batch.vendor.vendor_requests import decode_row, find_target, may_pass
 from asides.flows.build_call import CallBuilder
 from asides.flows.call import Call
 from asides.options import Options

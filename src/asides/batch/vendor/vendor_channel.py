@@ -16,8 +16,8 @@ import msgspec
 from asides.batch.batch_job import BatchJob, wait_for_store
 from asides.batch.leases import RENEW_SECONDS
 from asides.batch.ledger_values import BatchRecord, Claim
-from asides.batch.vendor_ledger import VendorLedger
-from asides.batch.vendor_requests import VendorTarget, find_target
+from asides.batch.vendor.vendor_ledger import VendorLedger
+from asides.batch.vendor.vendor_requests import VendorTarget, find_target
 from asides.database import Queries
 from asides.flows.call import Call
 from asides.flows.steps import Flow
