@@ -11,6 +11,8 @@ import pytest
 
 import asides
 from asides.batch.ray_cluster import _connect, check_ledger, count_cpus, demand_ray, describe_problem
+from asides.testing.stage import OpenStage
+from tests.batch.test_live_runner import Counting
 from tests.cli.children import MODEL
 from tests.servers import find_free_port
 
@@ -23,6 +25,31 @@ def test_without_ray_nothing_is_loaded(monkeypatch: pytest.MonkeyPatch, tmp_path
     with pytest.raises(asides.ConfigError, match=r"install asides\[ray\]"):
         batch.run()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_only_ray_uses_is_refused_elsewhere(tmp_path: Path, stage: OpenStage) -> None:
+    given: dict[str, Any] = {"model": MODEL, "base_url": stage(Counting()).url}
+    options: list[dict[str, Any]] = [{"actors": 2}, {"ray_address": "auto"}]
+    for option in options:
+        batch = asides.Batch(["?"], output=tmp_path / "out.jsonl", **given, **option)
+        with pytest.raises(asides.ConfigError, match=r"of batches via ray, and this one is via live\. To do:"):
+            batch.run()
+    assert list(tmp_path.iterdir()) == []
+    batch = asides.Batch(["?"], output=tmp_path / "out.jsonl", **given)
+    batch.run()
+    batch.close()
+    again = asides.Batch(output=tmp_path / "out.jsonl", actors=2)
+    with pytest.raises(asides.ConfigError, match="via live"):
+        again.resume()
+    again.close()
+
+
+@pytest.mark.parametrize(
+    ("option", "words"), [({"actors": 0}, "above zero"), ({"actors": 1.5}, "whole"), ({"ray_address": 5}, "is text")]
+)
+def test_wrong_options_are_named(tmp_path: Path, option: dict[str, Any], words: str) -> None:
+    with pytest.raises(asides.ConfigError, match=words):
+        asides.Batch(["?"], output=tmp_path / "out.jsonl", model=MODEL, via="ray", **option)
 
 
 def cluster(*nodes: tuple[str, bool]) -> Any:

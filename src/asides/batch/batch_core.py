@@ -173,6 +173,7 @@ class BatchCore:
 
     def _begin(self) -> tuple[BatchRecord, Options]:
         plan, own = self.read_plan()
+        self.given_run.check_via(self.via)
         if self.via == "ray":
             from asides.batch.ray_cluster import demand_ray  # Most batches are live.
 
@@ -220,6 +221,7 @@ class BatchCore:
             )
         check_output(self.output, None, has_ledger=True)
         _, own = self.read_plan()
+        self.given_run.check_via(found.via)
         kept = decode_plan(found.plan)
         plan = encode_plan(kept.plan, kept.run.merge(self.given_run))
         return self.database.run(lambda: self.ledger.resume(has_ended, plan)), own
