@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+import yaml  # type: ignore[import-untyped]
 
 from asides.cli.arguments import COMMANDS
 from asides.cli.parse_arguments import parse_arguments

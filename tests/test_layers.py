@@ -447,7 +447,7 @@ _TESTED_ELSEWHERE: dict[str, str] = {
     "batch/ledger_tables.py": "the tables, over which test_ledger.py runs on both engines",
     "batch/ledger_values.py": "values, no behaviour",
     "agents/tools/executor.py": "protocols and values, no behaviour",
-    "cli/call_arguments.py": "declarations, which the tests of each command parse",
+    "cli/ask_arguments.py": "declarations, which the tests of each command parse",
     "cli/service_arguments.py": "declarations, which the tests of each command parse",
     "conversations/async_.py": "with its twin: both_shells.py, test_turn.py and test_turn_endings.py run both",
     "conversations/sync.py": "with its twin: both_shells.py, test_turn.py and test_turn_endings.py run both",

@@ -1,4 +1,4 @@
-"""The commands that the docs give to operators are carried out: backups and restores. The figures that they name exist."""
+"""The commands that the docs give to operators are carried out: backups and restores. The figures they name exist."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
+import yaml  # type: ignore[import-untyped]
 
 from asides.cli.arguments import COMMANDS
 from asides.cli.parse_arguments import parse_arguments

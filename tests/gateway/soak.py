@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from decimal import Decimal
 from functools import partial
@@ -54,8 +54,12 @@ HOUSES = {
 }
 PRICED = ("anthropic:claude-sonnet-4-5", "openai-responses:gpt-5")
 """Those of them whose price is known, so that keys with a budget may ask them."""
-_OWN_DIALECT = {"anthropic": "anthropic", "openai-responses": "openai_responses", "google": "gemini"}
-_OWN_DIALECT |= {"deepseek": "openai_chat"}
+_OWN_DIALECT = {
+    "anthropic": "anthropic",
+    "openai-responses": "openai_responses",
+    "google": "gemini",
+    "deepseek": "openai_chat",
+}
 _SPEAKERS = ("openai_chat", "openai_chat", "ollama", "anthropic", "openai_responses", "gemini")
 _NUMBER = re.compile(r"conversation (\d+)\b")
 _PLAN = re.compile(r"plan (\d+)\.(\d+)")
@@ -383,7 +387,7 @@ async def lead(session: aiohttp.ClientSession, url: str, talk: Talk, tally: Tall
 
 
 @asynccontextmanager
-async def _disturbed(disturb: Callable[[threading.Event], None] | None) -> AsyncIterator[None]:
+async def _disturbed(disturb: Callable[[threading.Event], None] | None) -> AsyncGenerator[None]:
     """Something that goes on in a thread, as long as the block. What it raises, the block raises."""
     ended = threading.Event()
     task = None if disturb is None else asyncio.create_task(asyncio.to_thread(disturb, ended))

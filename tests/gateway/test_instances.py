@@ -195,8 +195,10 @@ def test_postgres_may_stop_and_start(tmp_path: Path, own_postgres: PostgresServe
                     for mode in ("immediate", "fast"):
                         time.sleep(1)
                         own_postgres.stop(mode)
+                        before = _count(instances, "store_failures_total")
                         _wait(lambda: all("degraded" in _ready(each) for each in instances))
-                        time.sleep(1)
+                        # Requests meet the outage, and are counted.
+                        _wait(lambda before=before: _count(instances, "store_failures_total") > before)  # type: ignore[misc]
                         own_postgres.start()
                         _wait(lambda: not any("degraded" in _ready(each) for each in instances))
                         tally.counts["outages"] += 1
@@ -209,7 +211,6 @@ def test_postgres_may_stop_and_start(tmp_path: Path, own_postgres: PostgresServe
             assert model.mixed == []
             assert tally.counts["outages"] == 2
             assert tally.cuts == 0
-            assert _count(instances, "store_failures_total") > 0
             # It is whole again, by itself.
             model.lost.clear()
             asyncio.run(lead_all(proxy, plan_talks(40, 4, first=10**6), tally, at_once=8))

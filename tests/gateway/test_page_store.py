@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -106,6 +107,21 @@ def test_one_turn_at_a_time_holds_a_conversation(store: PageStore) -> None:
     store.release(made, "one")
     assert store.hold(made, "two", -1)
     assert store.hold(made, "three", 60), "what a holder held too long is free"
+
+
+def test_a_machine_whose_clock_is_wrong_takes_no_conversation_from_another(
+    store: PageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = create(store)
+    assert store.hold(made, "one", 60)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 3600)
+    assert not store.hold(made, "two", 60)
+    store.release(made, "one")
+    assert store.hold(made, "two", 0.05)
+    assert not store.hold(made, "three", 60)
+    time.sleep(0.1)
+    assert store.hold(made, "three", 60)
 
 
 def test_a_conversation_that_was_deleted_is_not_written_again(store: PageStore) -> None:

@@ -74,8 +74,17 @@ def test_a_key_that_is_another_one_there_stays_unless_told(tmp_path: Path) -> No
 
 # --- the ledger of a batch --------------------------------------------------------------------------------------------
 
-_BATCH = {"name": "b", "state": "open", "via": "live", "model": "m", "plan": b"{}", "plan_digest": "", "source": "in"}
-_BATCH |= {"source_digest": "", "output": "out"}
+_BATCH = {
+    "name": "b",
+    "state": "open",
+    "via": "live",
+    "model": "m",
+    "plan": b"{}",
+    "plan_digest": "",
+    "source": "in",
+    "source_digest": "",
+    "output": "out",
+}
 
 
 def _fill_ledger(path: Path, state: str, updated: float) -> None:

@@ -20,6 +20,7 @@ from asides.relay.metered_use import (
     estimate_output,
     find_most,
     find_most_output,
+    forget_prices,
     load_prices,
     refuse_unpriced,
 )
@@ -28,7 +29,7 @@ from asides.values.messages import Prompt, user
 from asides.values.parts import Text, ToolCall
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
-from asides.values.usage import Usage
+from asides.values.usage import Usage, find_cost
 
 CLAUDE = find_target("anthropic:claude-sonnet-4-5")
 UNPRICED = find_target("ollama:somebodys")
@@ -105,6 +106,18 @@ def test_writing_to_a_cache_may_cost_more_than_sending() -> None:
     assert most is not None
     assert most >= Decimal("3.75")
     assert find_most(UNPRICED, 1, 1) is None
+
+
+def test_a_bound_is_never_below_the_exact_price_and_is_not_looked_up_again() -> None:
+    forget_prices()
+    for sent in (0, 1, 31, 32, 33, 1000, 99_999):
+        exact = find_cost(Usage(sent, 77), ["claude-sonnet-4-5"], "anthropic")
+        most = find_most(CLAUDE, sent, 77)
+        assert exact is not None
+        assert most is not None
+        assert exact.amount <= most <= exact.amount * Decimal("1.4")
+        assert find_most(CLAUDE, sent, 77) is most
+    forget_prices()
 
 
 def test_a_target_without_a_price_is_refused_only_where_money_counts() -> None:

@@ -242,7 +242,7 @@ class BatchCore:
         status = build_status(record, time.time(), claimed, failure)
         if record.via != "vendor":
             return status
-        from asides.batch.vendor_ledger import VendorLedger  # Most batches are live.
+        from asides.batch.vendor.vendor_ledger import VendorLedger  # Most batches are live.
 
         found = self.database.run(VendorLedger(self.ledger.name).list_open, writes=False)
         batches = [

@@ -35,7 +35,7 @@ _OUTAGE_SECONDS = 300.0
 _FIRST_PAUSE = 0.5
 _RUNNERS: dict[Via, str] = {
     "live": "asides.batch.live_runner",
-    "vendor": "asides.batch.vendor_runner",
+    "vendor": "asides.batch.vendor.vendor_runner",
     "ray": "asides.batch.ray_runner",
 }
 

@@ -6,7 +6,7 @@ import argparse
 import shutil
 import textwrap
 
-from asides.cli.call_arguments import add_address, add_call
+from asides.cli.ask_arguments import add_address, add_call
 from asides.cli.exit_codes import Exit
 from asides.cli.parse_arguments import (
     ENVIRONMENT,

@@ -120,6 +120,8 @@ def _check_packages() -> None:
 
 def _greet(url: str, loaded: LoadedSettings, terminal: Terminal) -> list[str]:
     """What someone at a terminal wants to know first. Names of providers, never a key."""
+    from asides.gateway.gateway_settings import may_have_records
+
     settings = loaded.gateway
     stored = read_stored_keys(terminal)
     rows = list_providers(loaded.calls.providers)
@@ -131,7 +133,7 @@ def _greet(url: str, loaded: LoadedSettings, terminal: Terminal) -> list[str]:
     lines = [
         f"The gateway answers at {url}",
         f"  page       {url}/ui/" if settings.page else "",
-        f"  clients    {_describe_access(keys)}",
+        f"  clients    {_describe_access(keys, has_records=may_have_records(settings))}",
         f"  keys for   {named or 'no provider yet: run `asides keys set PROVIDER`'}",
         f"  routes     {', '.join(list(loaded.calls.routes)[:_MOST_NAMES])}" if loaded.calls.routes else "",
         f"  kept       {kept[settings.state_mode]}; conversations, in {settings.folder}",
@@ -140,7 +142,9 @@ def _greet(url: str, loaded: LoadedSettings, terminal: Terminal) -> list[str]:
     return [line for line in lines if line]
 
 
-def _describe_access(keys: int) -> str:
+def _describe_access(keys: int, *, has_records: bool) -> str:
+    if has_records:
+        return "need a key: `asides gateway key list` shows those of the database"
     if not keys:
         return "of this machine only; they need no key"
     return "need the key of the gateway" if keys == 1 else f"need one of the {keys} keys of the gateway"

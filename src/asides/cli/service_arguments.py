@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from asides.cli.call_arguments import add_call
+from asides.cli.ask_arguments import add_call
 
 _LAST_PORT = 65535
 

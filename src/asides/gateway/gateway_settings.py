@@ -144,7 +144,7 @@ def check_settings(settings: GatewaySettings) -> None:
 
 def check_address(settings: GatewaySettings) -> None:
     """Raise a ConfigError for a gateway that other machines reach, if it has no key that a client could send."""
-    if not any(settings.keys) and not is_loopback(settings.host) and not _may_have_records(settings):
+    if not any(settings.keys) and not is_loopback(settings.host) and not may_have_records(settings):
         raise ConfigError(
             f"{settings.host} can be reached from other machines, and whoever reaches it would use your accounts: it "
             f"needs a key. To do: run `asides gateway key create --name NAME` where the gateway keeps its data "
@@ -154,7 +154,7 @@ def check_address(settings: GatewaySettings) -> None:
         )
 
 
-def _may_have_records(settings: GatewaySettings) -> bool:
+def may_have_records(settings: GatewaySettings) -> bool:
     """Whether the database of the gateway has keys, or does not answer now."""
     if settings.store is None and (settings.folder is None or not (settings.folder / GATEWAY_FILE).exists()):
         return False

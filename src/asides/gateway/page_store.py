@@ -142,8 +142,7 @@ class PageStore(DatabaseStore):
 
     def hold(self, conversation: PageConversation, holder: str, seconds: float) -> bool:
         """Hold a conversation for one turn of any process; False while another turn holds it."""
-        now = time.time()
-        return self._database.run(lambda: page_tables.hold(conversation.key, holder, now, now + seconds))
+        return self._database.run(lambda: page_tables.hold(conversation.key, holder, seconds))
 
     def release(self, conversation: PageConversation, holder: str) -> None:
         """Release a conversation that this turn holds."""

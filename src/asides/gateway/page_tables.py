@@ -54,6 +54,9 @@ COLUMNS = """
     stored.length, stored.created, stored.updated, page.held_until
 """
 FROM = "FROM conversations AS stored LEFT JOIN page_conversations AS page ON page.conversation = stored.id"
+# The clock of the database: those of several machines differ.
+_NOW = "((julianday('now') - 2440587.5) * 86400.0)"
+_NOW_POSTGRES = "extract(epoch FROM clock_timestamp())"
 # Conversations of the command line have no row here. They are of whoever runs it: the tenant without a key.
 OWNED = "coalesce(page.tenant, '') = ?"
 
@@ -157,15 +160,14 @@ def write_settings(key: int, settings: PageSettings) -> Queries[None]:
     )
 
 
-def hold(key: int, holder: str, now: float, until: float) -> Queries[bool]:
+def hold(key: int, holder: str, seconds: float) -> Queries[bool]:
     """Hold a conversation for one turn; False while another one holds it. Again, to hold it for longer."""
-    changed = yield Query(
-        "UPDATE page_conversations SET holder = ?, held_until = ? "
-        "WHERE conversation = ? AND (holder IS NULL OR holder = ? OR held_until < ?)",
-        (holder, until, key, holder, now),
-        is_all=True,
+    sql = (
+        f"UPDATE page_conversations SET holder = ?, held_until = {_NOW} + ? "  # noqa: S608
+        f"WHERE conversation = ? AND (holder IS NULL OR holder = ? OR held_until < {_NOW})"
     )
-    return changed.changed > 0
+    held = yield Query(sql, (holder, seconds, key, holder), postgres=sql.replace(_NOW, _NOW_POSTGRES), is_all=True)
+    return held.changed > 0
 
 
 def release(key: int, holder: str) -> Queries[None]:

@@ -80,6 +80,7 @@ async def handle_relayed(request: web.Request, service: Service) -> web.StreamRe
                 # Whoever needs no key sends no body that would be kept.
                 body = b"" if is_open else await read_body(request, service.settings)
                 limits = make_limits(identity.key)
+                await service.meters.prepare(identity.key)
                 relayed = RelayRequest("", method, path, query, headers, body, identity.tenant, name, limits)
             except RelayRefusal as problem:
                 refusal = problem

@@ -23,7 +23,6 @@ from asides.gateway.gateway_database import open_database, prepare_database
 from asides.gateway.gateway_settings import GatewaySettings, check_address
 from asides.gateway.watcher import RequestWatcher
 from asides.options import Options
-from asides.relay.metered_use import load_prices
 from asides.relay.observer import RelayObserver
 from asides.relay.relay import Relay, RelayExchange
 from asides.relay.relay_config import RelayConfig
@@ -137,9 +136,10 @@ class Service:
             self._tasks += [] if preparing is None else [preparing]
             await self.keys.refresh()
         self._tasks += [asyncio.create_task(self.keys.run()), asyncio.create_task(self.meters.run())]
-        if self.keys.has_keys:
-            # The first price loads a table, which takes a moment.
-            self._tasks.append(asyncio.create_task(asyncio.to_thread(load_prices)))
+        for record in self.keys.list_records():
+            if record.limits.has_budget:
+                self._tasks.append(asyncio.create_task(self.meters.prepare(record)))
+                break
         has_others = self.settings.store is not None or self.settings.workers > 1
         listening = listen(self.redis, self.keys.on_revoked, has_others=has_others)
         self._tasks += [] if listening is None else [listening]

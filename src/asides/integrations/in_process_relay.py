@@ -63,8 +63,8 @@ class RelayOptions(Options, total=False):
     """Where reasoning state is kept that the client drops: "memory" of this process (the default), "off", "carry-only",
     the path of a file, or the URL of a PostgreSQL database, which other machines may share."""
     relay_key: str
-    """The master key that encrypts the state. The default is ASIDES_RELAY_KEY, else one of this process. A database needs
-    one of the two."""
+    """The master key that encrypts the state. The default is ASIDES_RELAY_KEY, else one of this process. A
+    database needs one of the first two."""
 
 
 # The client tries again by itself.

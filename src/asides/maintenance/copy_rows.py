@@ -100,7 +100,7 @@ def _rank(table: CopiedTable, row: Row) -> Any:
 
 def _merge(table: CopiedTable, row: Row, other: Row | None) -> Row:
     """The row, with the later values of both."""
-    if other is None:
+    if other is None or (table.later is not None and _rank(table, row) > _rank(table, other)):
         return row
     later = {name: max((row[name], other[name]), key=lambda value: (value is not None, value)) for name in table.grows}
     return {**row, **{name: value for name, value in later.items() if name in row}}
@@ -158,7 +158,9 @@ def _write(table: CopiedTable, columns: Sequence[str], rows: Sequence[Row]) -> Q
     """Write rows over those that are there. What grows is never less than what another process wrote meanwhile."""
     marks = ", ".join("?" * len(columns))
     changes = ", ".join(
-        f"{name} = {_take_greater(table.name, name)}" if name in table.grows else f"{name} = excluded.{name}"
+        f"{name} = {_take_greater(table.name, name)}"
+        if name in table.grows and table.later is None
+        else f"{name} = excluded.{name}"
         for name in columns
         if name not in table.key
     )

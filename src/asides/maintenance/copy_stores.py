@@ -21,6 +21,7 @@ TABLES: dict[str, tuple[CopiedTable, ...]] = {
     "gateway": (
         CopiedTable("gateway_keys", ("id",), grows=("used", "revoked")),
         CopiedTable("gateway_spending", ("key", "day"), grows=("spent", "requests")),
+        CopiedTable("gateway_requests", ("id",)),
     ),
     LEDGER: (
         CopiedTable("batches", ("name",), later="updated"),
@@ -32,6 +33,13 @@ TABLES: dict[str, tuple[CopiedTable, ...]] = {
             order=("waiting", "claimed", "sent", "failed", "done"),
         ),
         CopiedTable("batch_rows", ("batch", "place")),
+        CopiedTable(
+            "vendor_batches",
+            ("batch", "marker"),
+            grows=("owner", "lease", "sent", "candidates", "done"),
+            later="state",
+            order=("intended", "creating", "searching", "created", "dropped", "ended"),
+        ),
     ),
 }
 """The tables of each area that are copied row by row, those first that others point at."""

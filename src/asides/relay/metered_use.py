@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -175,16 +176,33 @@ def find_most_output(prompt: Prompt, target: Target) -> int:
 
 
 def find_most(target: Target, sent: int, received: int) -> Decimal | None:
-    """The most that a request may cost; None if no price is known. Writing to a cache may cost more than sending."""
-    names, prices = _list_names(target), target.provider.prices
+    """The most that a request may cost; None if no price is known."""
+    return _find_most(tuple(_list_names(target)), target.provider.prices, _round_up(sent), received)
+
+
+@lru_cache(maxsize=4096)
+def _find_most(names: tuple[str, ...], prices: str, sent: int, received: int) -> Decimal | None:
+    """Kept, since looking a price up takes a millisecond."""
+    # Writing to a cache may cost more than sending.
     usages = (Usage(sent, received), Usage(sent, received, cache_written=sent))
     costs = [cost.amount for usage in usages if (cost := find_cost(usage, names, prices)) is not None]
     return max(costs, default=None)
 
 
+def forget_prices() -> None:
+    """Look prices up again: some depend on the time of day."""
+    _find_most.cache_clear()
+
+
+def _round_up(tokens: int) -> int:
+    """A few per cent more, so that requests of about one length have one price."""
+    step = 1 << max(0, tokens.bit_length() - 5)
+    return -(-tokens // step) * step
+
+
 def load_prices() -> None:
     """Load the table of prices, so that no request waits for it."""
-    find_cost(Usage(1, 1), ("gpt-4o",), "openai")
+    find_cost(Usage(1, 1), ("any",), "any")
 
 
 def refuse_unpriced(model: str) -> RelayRefusal:

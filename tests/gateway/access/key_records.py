@@ -33,7 +33,7 @@ def build_record(
 ) -> AddedKey:
     """A key that is nowhere yet. `limits`: those of KeyLimits; budgets may be texts."""
     made = make_key()
-    budgets = {key: Decimal(value) for key, value in limits.items() if key.startswith("budget")}
+    budgets: dict[str, Any] = {key: Decimal(value) for key, value in limits.items() if key.startswith("budget")}
     record = KeyRecord(
         id=made.id,
         digest=made.digest,

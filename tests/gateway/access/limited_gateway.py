@@ -80,7 +80,8 @@ def limited(stage: PlayedStage, place: str, **settings: Any) -> Generator[Limite
         ]
         file.write_text("".join(rows) + settings.pop("toml", ""), encoding="utf-8")
         calls = load_settings(environ={}, files=[file])
-    own = GatewaySettings(**{"keys": ("sk-static-0123456789",), "port": 0, "drain_seconds": 1.0, **where, **settings})
+    values: dict[str, Any] = {"keys": ("sk-static-0123456789",), "port": 0, "drain_seconds": 1.0, **where, **settings}
+    own = GatewaySettings(**values)
     with Gateway(own, calls, options=Options(api_key="sk-upstream")) as gateway:
         yield Limited(gateway, database)
     database.close()

@@ -286,5 +286,6 @@ def test_killed_processes_neither_overspend_nor_lose_money(place: str) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(180)
 def test_many_killed_processes_neither_overspend_nor_lose_money(place: str) -> None:
-    _run_workers(place, 60.0, 8)
+    _run_workers(place, 40.0, 8)

@@ -67,6 +67,10 @@ class KeyCache:
     def __len__(self) -> int:
         return len(self._records)
 
+    def list_records(self) -> list[KeyRecord]:
+        """The keys that are known now."""
+        return list(self._records.values())
+
     # --- asking -------------------------------------------------------------------------------------------------------
 
     def find(self, digest: bytes) -> KeyRecord | None:

@@ -30,6 +30,7 @@ from asides.gateway.access.budget_store import (
 )
 from asides.gateway.access.key_store import to_billionths, to_dollars
 from asides.relay.error_response import RelayRefusal
+from asides.relay.metered_use import forget_prices, load_prices
 from asides.relay.relay_request import CallerLimits
 from asides.values.errors import AsidesError
 
@@ -64,6 +65,7 @@ class Meters:
         """What requests under way have reserved."""
         self._unsettled: dict[str, tuple[Reservation, int]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._has_prices = False
         self.is_down = False
         """Whether the database did not answer when it was last asked."""
 
@@ -72,6 +74,13 @@ class Meters:
         if record is None or not (record.limits.has_rate or record.limits.has_budget):
             return None
         return KeyMeter(self, record)
+
+    async def prepare(self, record: KeyRecord | None) -> None:
+        """Load the table of prices in a thread, before the first request that needs one: it takes a moment."""
+        if self._has_prices or record is None or not record.limits.has_budget:
+            return
+        await asyncio.to_thread(load_prices)
+        self._has_prices = True
 
     async def run(self) -> None:
         """Renew what is reserved, and settle what could not be, until the task is cancelled."""
@@ -82,6 +91,7 @@ class Meters:
                 await self._settle_late()
             if self.clock() - renewed >= self.lease / 4:
                 renewed = self.clock()
+                forget_prices()
                 await self.renew()
 
     async def renew(self) -> None:

@@ -22,6 +22,7 @@ class TurnMeter:
 
     def __init__(self, meters: Meters, record: KeyRecord | None) -> None:
         limits = make_limits(record)
+        self._meters, self._record = meters, record
         self._meter: KeyMeter | None = meters.open(record)
         self._use = None if limits is None else MeteredUse(limits)
         self._calls: tuple[Call, ...] = ()
@@ -30,6 +31,7 @@ class TurnMeter:
         """Reserve what the turn may use. Raises the error for the caller if it may not."""
         if self._use is None or self._meter is None or call is None:
             return
+        await self._meters.prepare(self._record)
         self._calls = (call, *call.fallbacks)
         dearest = max(self._calls, key=_find_price) if len(self._calls) > 1 else call
         await self._carry_out(self._use.reserve(dearest, b"", {}, find_partial))

@@ -21,8 +21,9 @@ from asides.relay.vault.waiting_records import WaitingRecord
 _Result = TypeVar("_Result")
 
 PATIENCE = 5.0
-"""The seconds that a request waits for a server. A machine that is only busy takes some, and a process that has just
-started too; who notices an outage waits so long, and nobody after it. A record may wait for those before it as long again."""
+"""The seconds that a request waits for a server that is silent; one that is gone is noticed at once. A machine that is
+only busy takes some, and so does a process that has just started. Who notices an outage waits so long, and nobody after
+it. A record may wait for those before it as long again."""
 _FADED = 50
 """A record that was used within this part of its life is not marked again: then a read is no write."""
 

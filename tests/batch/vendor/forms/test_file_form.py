@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.batch.vendor_forms import Answered, ListedBatch, RowOutcome, VendorRow
-from asides.batch.vendor_forms.file_form import FORM
+from asides.batch.vendor.forms import Answered, ListedBatch, RowOutcome, VendorRow
+from asides.batch.vendor.forms.file_form import FORM
 from asides.dialects.dialect import HttpRequest
 from asides.values.errors import ProtocolError
 

@@ -17,13 +17,14 @@ import pytest
 
 import asides
 from asides import AsyncClient, Settings
-from asides.batch import live_runner, vendor_runner
+from asides.batch import live_runner
 from asides.batch.batch_job import BatchJob
 from asides.batch.ledger import Ledger
 from asides.batch.ledger_tables import open_ledger_database
+from asides.batch.vendor import vendor_runner
 from asides.database import Database
 from asides.testing import BatchScript, OpenStage, Stage
-from tests.batch.vendor_jobs import (
+from tests.batch.vendor.vendor_jobs import (
     MODELS,
     NAME,
     QUICK,
@@ -41,7 +42,7 @@ from tests.batch.vendor_jobs import (
 for_each_model = pytest.mark.parametrize("kind", list(MODELS))
 # Chat and Responses have the same form of batches.
 for_each_vendor = pytest.mark.parametrize("kind", ["chat", "messages", "contents"])
-_HERE = Path(__file__).parents[2]
+_HERE = Path(__file__).parents[3]
 
 
 @pytest.fixture(autouse=True)
@@ -208,7 +209,7 @@ def run_process(folder: Path, **given: Any) -> int:
     """Run a batch in a process of its own; returns its exit code."""
     path = folder / "given.json"
     path.write_text(json.dumps({**given, "pace": msgspec.structs.asdict(QUICK)}), encoding="utf-8")
-    command = [sys.executable, "-m", "tests.batch.vendor_jobs", str(path)]
+    command = [sys.executable, "-m", "tests.batch.vendor.vendor_jobs", str(path)]
     environment = {"PYTHONPATH": f"{_HERE / 'src'}:{_HERE}", "HOME": str(folder), "PATH": ""}
     done = subprocess.run(command, cwd=folder, env=environment, check=False, timeout=60, capture_output=True)
     assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()

@@ -1,6 +1,6 @@
 """Requests to a vendor's batches, as flows; and the rows of a batch, encoded and decoded as live calls are.
 
-Not here: the forms of requests and results (vendor_forms), and when to send which (vendor_runner).
+Not here: the forms of requests and results (forms), and when to send which (vendor_runner).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from asides.batch.vendor_forms import Answered, BatchForm, RowOutcome, VendorRow, find_form
+from asides.batch.vendor.forms import Answered, BatchForm, RowOutcome, VendorRow, find_form
 from asides.dialects import find_dialect
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import BareCall, Call, encode_request

@@ -12,10 +12,9 @@ import pytest
 from asides import AsyncClient, Settings
 from asides.batch.ledger_tables import open_ledger_database
 from asides.batch.ledger_values import Claim
-from asides.batch.vendor_channel import Pace, VendorChannel
+from asides.batch.vendor.vendor_channel import Pace, VendorChannel
 from asides.database import Database
-from asides.options import Options
-from tests.batch.vendor_jobs import load_questions, make_job, plan_batch
+from tests.batch.vendor.vendor_jobs import load_questions, make_job, plan_batch
 
 
 @pytest.fixture
@@ -27,8 +26,9 @@ def ledger(tmp_path: Path) -> Iterator[Database]:
 
 def open_channel(ledger: Database, client: AsyncClient) -> VendorChannel:
     plan, own = plan_batch("anthropic:claude-opus-5-5", "http://127.0.0.1:9/v1")
+    own["stream"] = True
     record = load_questions(ledger, plan, ["one"])
-    return VendorChannel(make_job(ledger, record, plan, Options(**own, stream=True), client), Pace())
+    return VendorChannel(make_job(ledger, record, plan, own, client), Pace())
 
 
 async def test_a_call_of_a_batch_never_streams(ledger: Database) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from asides.batch.vendor_forms import (
+from asides.batch.vendor.forms import (
     ListedBatch,
     ListPage,
     RowOutcome,

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.batch.vendor_forms import Answered, VendorRow
-from asides.batch.vendor_forms.content_form import FORM
+from asides.batch.vendor.forms import Answered, VendorRow
+from asides.batch.vendor.forms.content_form import FORM
 from asides.dialects.dialect import HttpRequest
 
 URL = "https://host.example/v1beta/models/some-model:generateContent"

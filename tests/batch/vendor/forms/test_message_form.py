@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.batch.vendor_forms import RowOutcome, VendorRow
-from asides.batch.vendor_forms.message_form import FORM
+from asides.batch.vendor.forms import RowOutcome, VendorRow
+from asides.batch.vendor.forms.message_form import FORM
 from asides.dialects.dialect import HttpRequest
 
 

@@ -158,7 +158,7 @@ class BatchForm(Protocol):
 
 def find_form(name: VendorForm) -> BatchForm:
     """The form of this name."""
-    return cast("BatchForm", import_module(f"asides.batch.vendor_forms.{_MODULES[name]}").FORM)
+    return cast("BatchForm", import_module(f"asides.batch.vendor.forms.{_MODULES[name]}").FORM)
 
 
 # --- what the forms share ---------------------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ import pytest
 
 from asides.batch.ledger_tables import open_ledger_database
 from asides.batch.ledger_values import Outcome, RunLimits, Weight
-from asides.batch.vendor_ledger import VendorBatch, VendorLedger
+from asides.batch.vendor.vendor_ledger import VendorBatch, VendorLedger
 from asides.database import Database
-from tests.batch.vendor_jobs import NAME, load_questions, plan_batch
+from tests.batch.vendor.vendor_jobs import NAME, load_questions, plan_batch
 
 LIMITS = RunLimits(max_cost=1000, weigh=lambda _: Weight(1, 1, 10))
 LEDGER = VendorLedger(NAME)

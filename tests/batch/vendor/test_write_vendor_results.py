@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from asides.batch import vendor_runner
 from asides.batch.ledger_tables import open_ledger_database
+from asides.batch.vendor import vendor_runner
 from asides.database import Database
 from asides.dialects.dialect import ServedRequest
 from asides.testing import BatchScript, Fail, Hang, OpenStage, Say, Scene
-from tests.batch.vendor_jobs import (
+from tests.batch.vendor.vendor_jobs import (
     MODELS,
     QUICK,
     KillingTransport,

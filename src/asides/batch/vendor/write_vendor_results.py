@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from asides.batch.ledger_values import Outcome
-from asides.batch.vendor_channel import VendorChannel
-from asides.batch.vendor_forms import RowKind, RowOutcome, VendorStatus
-from asides.batch.vendor_requests import VendorTarget, decode_row, may_pass, read_lines, send
+from asides.batch.vendor.forms import RowKind, RowOutcome, VendorStatus
+from asides.batch.vendor.vendor_channel import VendorChannel
+from asides.batch.vendor.vendor_requests import VendorTarget, decode_row, may_pass, read_lines, send
 from asides.values.errors import AsidesError, ProviderError
 from asides.values.reply import Reply
 

@@ -2,7 +2,7 @@
 
 `run` creates batches of what waits, watches them, and writes their results. It may be ended at any point and run again,
 here or elsewhere: the ledger knows every batch. Not here: creating (create_vendor_batch), results
-(write_vendor_results), and the vendors' forms (vendor_forms).
+(write_vendor_results), and the vendors' forms (forms).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from functools import partial
 import msgspec
 
 from asides.batch.batch_job import BatchJob
-from asides.batch.create_vendor_batch import BatchCreator
 from asides.batch.ledger_values import RunLimits, Weight
-from asides.batch.vendor_channel import Pace, VendorChannel
-from asides.batch.vendor_forms import VendorStatus
-from asides.batch.vendor_ledger import VendorBatch
-from asides.batch.vendor_requests import VendorTarget, send
-from asides.batch.write_vendor_results import fail_all, read_outcomes, write_results
+from asides.batch.vendor.create_vendor_batch import BatchCreator
+from asides.batch.vendor.forms import VendorStatus
+from asides.batch.vendor.vendor_channel import Pace, VendorChannel
+from asides.batch.vendor.vendor_ledger import VendorBatch
+from asides.batch.vendor.vendor_requests import VendorTarget, send
+from asides.batch.vendor.write_vendor_results import fail_all, read_outcomes, write_results
 from asides.providers.batch_facts import BATCH_PRICE
 from asides.values.errors import AsidesError, NotFound, Overloaded, ProviderError, RateLimited, TransportError
 

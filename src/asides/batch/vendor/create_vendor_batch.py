@@ -14,10 +14,10 @@ import msgspec
 
 from asides.batch.leases import has_ended
 from asides.batch.ledger_values import Claim, Outcome
-from asides.batch.vendor_channel import VendorChannel
-from asides.batch.vendor_forms import Answered, ListedBatch, VendorRow
-from asides.batch.vendor_ledger import VendorBatch
-from asides.batch.vendor_requests import VendorTarget, find_target, send, send_upload
+from asides.batch.vendor.forms import Answered, ListedBatch, VendorRow
+from asides.batch.vendor.vendor_channel import VendorChannel
+from asides.batch.vendor.vendor_ledger import VendorBatch
+from asides.batch.vendor.vendor_requests import VendorTarget, find_target, send, send_upload
 from asides.values.errors import (
     AsidesError,
     ConfigError,

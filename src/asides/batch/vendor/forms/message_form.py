@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from asides.batch.vendor_forms import (
+from asides.batch.vendor.forms import (
     ListedBatch,
     ListPage,
     RowOutcome,

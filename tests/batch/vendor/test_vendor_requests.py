@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 from asides import Settings
-from asides.batch.vendor_forms import RowOutcome
-from asides.batch.vendor_requests import decode_row, find_target, may_pass
+from asides.batch.vendor.forms import RowKind, RowOutcome
+from asides.batch.vendor.vendor_requests import decode_row, find_target, may_pass
 from asides.flows.build_call import CallBuilder
 from asides.flows.call import Call
 from asides.options import Options
@@ -18,10 +19,10 @@ from asides.values.errors import AsidesError, BadRequest, ProviderError, Unsuppo
 HALF = Decimal("0.5")
 
 
-def build(model: str, prompt: str = "a secret question", **options: object) -> Call:
+def build(model: str, prompt: str = "a secret question", **options: Any) -> Call:
     builder = CallBuilder(settings=Settings())
-    given = Options(api_key="sk-made-up", **options)  # type: ignore[typeddict-item]
-    return builder.build(model, prompt, given, stream=False)
+    given: dict[str, Any] = {"api_key": "sk-made-up", **options}
+    return builder.build(model, prompt, cast("Options", given), stream=False)
 
 
 def answer(text: str = "fine", thinking: str = "mull") -> bytes:
@@ -87,9 +88,10 @@ def test_the_error_of_a_row_is_that_of_a_live_call_and_quotes_no_prompt() -> Non
 
 def test_rows_that_were_not_run_say_so() -> None:
     call = build("anthropic:claude-opus-5-5")
-    for kind, code in (("expired", "batch_expired"), ("cancelled", "batch_cancelled")):
+    kinds: list[tuple[RowKind, str]] = [("expired", "batch_expired"), ("cancelled", "batch_cancelled")]
+    for kind, code in kinds:
         with pytest.raises(ProviderError) as caught:
-            decode_row(call, RowOutcome("a", kind, 0, message="not run"), HALF)  # type: ignore[arg-type]
+            decode_row(call, RowOutcome("a", kind, 0, message="not run"), HALF)
         assert (caught.value.code, "not run" in str(caught.value)) == (code, True)
 
 

@@ -16,12 +16,11 @@ import msgspec
 from asides.batch.batch_job import BatchJob, wait_for_store
 from asides.batch.leases import RENEW_SECONDS
 from asides.batch.ledger_values import BatchRecord, Claim
-from asides.batch.vendor_ledger import VendorLedger
-from asides.batch.vendor_requests import VendorTarget, find_target
+from asides.batch.vendor.vendor_ledger import VendorLedger
+from asides.batch.vendor.vendor_requests import VendorTarget, find_target
 from asides.database import Queries
 from asides.flows.call import Call
 from asides.flows.steps import Flow
-from asides.options import Options
 from asides.transports.flow_state import FlowState
 
 _T = TypeVar("_T")
@@ -47,7 +46,8 @@ class VendorChannel:
         self.pace = pace
         self.ledger = VendorLedger(job.ledger.name)
         # A batch has no streams. The replies go into the output, not their documents.
-        self._own = Options(**{**job.own, "stream": False, "keep_raw": False})
+        self._own = job.own.copy()
+        self._own["stream"] = self._own["keep_raw"] = False
         self._targets: dict[str, VendorTarget] = {}
 
     async def store(self, work: Callable[[VendorLedger], Queries[_T]]) -> _T:

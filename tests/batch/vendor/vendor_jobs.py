@@ -1,7 +1,7 @@
 """Runs of vendors' batches for tests: a ledger with questions, a job over it, and what became of each question.
 
-As a program (`python -m tests.batch.vendor_jobs`) it runs a batch of a ledger that exists, and ends itself with kill -9
-at a given point.
+As a program (`python -m tests.batch.vendor.vendor_jobs`) it runs a batch of a ledger that exists, and ends itself with
+kill -9 at a given point.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import Any, cast
 import msgspec
 
 from asides import AsyncClient, Settings
-from asides.batch import vendor_runner
 from asides.batch.batch_job import BatchJob
 from asides.batch.batch_plan import BatchPlan, encode_request, read_plan
 from asides.batch.batch_rows import read_row
 from asides.batch.leases import has_ended
 from asides.batch.ledger import Ledger
 from asides.batch.ledger_tables import open_ledger_database
-from asides.batch.ledger_values import BatchRecord, LoadedRow, RunLimits
-from asides.batch.vendor_channel import Pace
+from asides.batch.ledger_values import BatchRecord, LoadedRow, RunLimits, create_record
+from asides.batch.vendor import vendor_runner
+from asides.batch.vendor.vendor_channel import Pace
 from asides.database import Database
 from asides.dialects.dialect import ServedRequest
 from asides.flows.build_call import CallBuilder
@@ -55,9 +55,7 @@ def plan_batch(model: str, url: str, **options: Any) -> tuple[BatchPlan, Options
 def load_questions(database: Database, plan: BatchPlan, rows: Sequence[Any]) -> BatchRecord:
     """Put questions into a ledger."""
     ledger = Ledger(NAME)
-    fields: dict[str, Any] = dict.fromkeys(BatchRecord.__struct_fields__, 0)
-    fields |= dict.fromkeys(("model", "source", "output"), "") | {"name": NAME, "state": "loading", "via": "vendor"}
-    wanted = BatchRecord(**fields | {"plan": b"", "plan_digest": plan.digest, "source_digest": str(len(rows))})
+    wanted = create_record(NAME, via="vendor", plan_digest=plan.digest, source_digest=str(len(rows)))
     database.run(lambda: ledger.begin(wanted, has_ended))
     loaded: list[LoadedRow] = []
     for place, row in enumerate(rows):
@@ -208,7 +206,7 @@ def main(given: dict[str, Any]) -> None:
 
 def _die_after_writes(number: int) -> None:
     """End the process after so many writes of results."""
-    from asides.batch.vendor_ledger import VendorLedger
+    from asides.batch.vendor.vendor_ledger import VendorLedger
 
     whole, count = VendorLedger.settle, 0
 

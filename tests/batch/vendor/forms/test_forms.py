@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
-from asides.batch.vendor_forms import Answered, BatchForm, VendorRow, VendorStatus, find_form, parse_time, take_id
+from asides.batch.vendor.forms import Answered, BatchForm, VendorRow, VendorStatus, find_form, parse_time, take_id
 from asides.dialects.dialect import HttpRequest
 from asides.providers.batch_facts import VendorForm
 from asides.values.errors import ProtocolError
