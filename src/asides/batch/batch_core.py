@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from asides.aio import AsyncClient
 from asides.batch.batch_job import BatchJob, find_runner
 from asides.batch.batch_plan import BatchPlan, RunSettings, decode_plan, encode_plan, read_plan
 from asides.batch.batch_status import BatchStatus, VendorBatchStatus, build_status
@@ -24,8 +23,9 @@ from asides.batch.join_results import check_output, write_output
 from asides.batch.leases import has_ended
 from asides.batch.ledger import Ledger
 from asides.batch.ledger_tables import is_postgres, open_ledger_database
-from asides.batch.ledger_values import BatchRecord, RunLimits, Via, create_record, to_billionths
+from asides.batch.ledger_values import BatchRecord, Via, create_record
 from asides.batch.load_rows import FillPrompt, RowSource, load_rows, spool
+from asides.batch.open_job import JobSetup, open_job
 from asides.batch.weigh_requests import Scale
 from asides.database import Database
 from asides.flows.build_call import CallBuilder
@@ -38,8 +38,6 @@ from asides.values.errors import ConfigError
 
 RowsLike: TypeAlias = "str | os.PathLike[str] | Iterable[Any]"
 OnStatus: TypeAlias = Callable[[BatchStatus], object]
-USUAL_CONCURRENCY = 16
-_USUAL_RETRIES = 5
 
 
 class BatchCore:
@@ -122,29 +120,11 @@ class BatchCore:
         return msgspec.structs.replace(status, is_out_of_money=job.is_out_of_money)
 
     async def _answer(self, record: BatchRecord, own: Options, via: Via) -> BatchJob:
-        kept = decode_plan(record.plan)
-        run = kept.run
-        scale = Scale(kept.plan, self.builder, needs_price=run.max_cost is not None)
-        limits = RunLimits(
-            run.rpm,
-            run.tpm,
-            None if run.max_cost is None else to_billionths(run.max_cost),
-            scale.weigh if run.tpm or run.max_cost is not None else None,
-        )
-        async with AsyncClient(settings=self.settings, providers=self.providers) as client:
-            job = self.job = BatchJob(
-                self.database,
-                self.ledger,
-                record,
-                kept.plan,
-                client,
-                settings=self._show_thinking(run),
-                own=own,
-                limits=limits,
-                concurrency=run.concurrency or USUAL_CONCURRENCY,
-                retries=_USUAL_RETRIES if run.retries is None else run.retries,
-                on_record=None if self.on_progress is None else self._report,
-            )
+        run = decode_plan(record.plan).run
+        setup = JobSetup(self.place, self.ledger.name, record.version, self._show_thinking(run), self.providers, own)
+        on_record = None if self.on_progress is None else self._report
+        async with open_job(setup, self.database, record, on_record=on_record, on_note=self.on_note) as job:
+            self.job = job
             try:
                 await find_runner(via).run(job)
             finally:
@@ -189,6 +169,10 @@ class BatchCore:
 
     def _begin(self) -> tuple[BatchRecord, Options]:
         plan, own = self.read_plan()
+        if self.via == "ray":
+            from asides.batch.ray_cluster import demand_ray  # Most batches are live.
+
+            demand_ray()
         if plan.models:
             # Raises what is wrong with all requests, before anything is written.
             check_call(self.builder, list(plan.models), Options(**{**plan.options, **own}))  # type: ignore[typeddict-item]

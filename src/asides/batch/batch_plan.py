@@ -154,10 +154,13 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_cost: Decimal | None = None
     retries: int | None = None
     keep_thinking: bool | None = None
+    actors: int | None = None
+    """How many actors of Ray take part."""
+    ray_address: str | None = None
 
     def check(self) -> None:
         """Raise a ConfigError for a value that cannot be."""
-        for name in ("concurrency", "rpm", "tpm"):
+        for name in ("concurrency", "rpm", "tpm", "actors"):
             value: Any = getattr(self, name)
             if value is not None and not (isinstance(value, (int, float)) and 0 < value < math.inf):
                 raise ConfigError(f"{name} is a number above zero, not {value!r}.")

@@ -102,6 +102,8 @@ def _open(arguments: Namespace, terminal: Terminal, view: _View) -> AsyncBatch:
         max_cost=arguments.max_cost,
         ledger=arguments.ledger,
         name=arguments.name,
+        actors=arguments.actors,
+        ray_address=arguments.ray_address,
         keep_thinking=settings.show_reasoning_thinking or None,
         settings=settings,
         on_progress=view.take,

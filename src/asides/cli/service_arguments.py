@@ -327,6 +327,13 @@ def declare_batch(parser: argparse.ArgumentParser) -> None:
         "machines",
     )
     many.add_argument("--name", metavar="NAME", help="the name of the batch in a ledger that several machines share")
+    many.add_argument("--actors", type=int, metavar="N", help="--via ray: so many actors (default: one for each CPU)")
+    many.add_argument(
+        "--ray-address",
+        metavar="ADDRESS",
+        help="--via ray: the cluster, as host:port; `auto` finds the one of this machine, `local` starts one here "
+        "(default: RAY_ADDRESS, or local)",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object (run, status, resume, cancel)")
     parser.add_argument("-q", "--quiet", action="store_true", help="no warnings and no live status line")
     add_call(parser)
