@@ -205,7 +205,7 @@ class BatchCore:
             )
             record = self.database.run(lambda: self.ledger.begin(wanted, has_ended))
             if record.state == "loading":
-                record = load_rows(source, plan, self.database, self.ledger, record.places)
+                record = load_rows(source, plan, self.database, self.ledger, record.row_count)
                 if before is not None and before.state != "loading" and self.on_note is not None:
                     self.on_note(
                         f"the rows or the options are not those of the last run: {record.done} of {record.requests} "
@@ -246,7 +246,8 @@ class BatchCore:
 
         found = self.database.run(VendorLedger(self.ledger.name).list_open, writes=False)
         batches = [
-            VendorBatchStatus(one.vendor_id, one.word or one.state, one.requests, one.done or None) for one in found
+            VendorBatchStatus(one.vendor_id, one.vendor_state or one.state, one.requests, one.done or None)
+            for one in found
         ]
         return msgspec.structs.replace(status, vendor_batches=tuple(batches))
 
