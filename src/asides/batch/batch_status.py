@@ -71,7 +71,7 @@ def build_status(
 ) -> BatchStatus:
     """The status of a batch as the ledger has it."""
     elapsed = (record.updated if record.updated > record.began else now) - record.began
-    rate = (record.done - record.began_at) / elapsed if elapsed > 0 else 0.0
+    rate = (record.done - record.done_before) / elapsed if elapsed > 0 else 0.0
     state: RunState
     if record.state != "open":
         state = record.state
@@ -85,7 +85,7 @@ def build_status(
         record.model,
         record.via,
         record.output,
-        record.places,
+        record.row_count,
         record.requests,
         record.done,
         record.failed,

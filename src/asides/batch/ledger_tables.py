@@ -37,7 +37,7 @@ CREATE TABLE batches (
     source          TEXT    NOT NULL,
     source_digest   TEXT    NOT NULL,
     output          TEXT    NOT NULL,
-    places          INTEGER NOT NULL,
+    row_count       INTEGER NOT NULL,
     requests        INTEGER NOT NULL,
     done            INTEGER NOT NULL,
     failed          INTEGER NOT NULL,
@@ -51,7 +51,7 @@ CREATE TABLE batches (
     next_token      REAL    NOT NULL,
     paused_until    REAL    NOT NULL,
     began           REAL    NOT NULL,
-    began_at        INTEGER NOT NULL,
+    done_before     INTEGER NOT NULL,
     created         REAL    NOT NULL,
     updated         REAL    NOT NULL
 );
@@ -67,11 +67,10 @@ CREATE TABLE batch_requests (
     reserved     INTEGER NOT NULL,
     result       BLOB,
     vendor_batch TEXT,
-    custom_id    TEXT,
     PRIMARY KEY (batch, hash)
 );
 CREATE INDEX batch_requests_state ON batch_requests (batch, state, number);
-CREATE INDEX batch_requests_vendor ON batch_requests (batch, vendor_batch, custom_id) WHERE vendor_batch IS NOT NULL;
+CREATE INDEX batch_requests_vendor ON batch_requests (batch, vendor_batch) WHERE vendor_batch IS NOT NULL;
 CREATE TABLE batch_rows (
     batch TEXT    NOT NULL REFERENCES batches (name) ON DELETE CASCADE,
     place INTEGER NOT NULL,
@@ -82,18 +81,18 @@ CREATE TABLE batch_rows (
 );
 CREATE INDEX batch_rows_hash ON batch_rows (batch, hash);
 CREATE TABLE vendor_batches (
-    batch      TEXT    NOT NULL REFERENCES batches (name) ON DELETE CASCADE,
-    marker     TEXT    NOT NULL,
-    state      TEXT    NOT NULL,
-    requests   INTEGER NOT NULL,
-    owner      TEXT,
-    lease      REAL,
-    sent       REAL,
-    vendor_id  TEXT,
-    candidates TEXT,
-    word       TEXT    NOT NULL,
-    done       INTEGER,
-    created    REAL    NOT NULL,
+    batch        TEXT    NOT NULL REFERENCES batches (name) ON DELETE CASCADE,
+    marker       TEXT    NOT NULL,
+    state        TEXT    NOT NULL,
+    requests     INTEGER NOT NULL,
+    owner        TEXT,
+    lease        REAL,
+    sent         REAL,
+    vendor_id    TEXT,
+    candidates   TEXT,
+    vendor_state TEXT    NOT NULL,
+    done         INTEGER,
+    created      REAL    NOT NULL,
     PRIMARY KEY (batch, marker)
 );
 """

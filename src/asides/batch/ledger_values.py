@@ -45,8 +45,8 @@ class BatchRecord(msgspec.Struct):
     """The file of the rows; "" if they came from a program."""
     source_digest: str
     output: str
-    places: int
-    """The rows."""
+    row_count: int
+    """The rows: all of them, or those that are loaded so far."""
     requests: int
     """The different requests among the rows: equal rows are asked once."""
     done: int
@@ -68,7 +68,7 @@ class BatchRecord(msgspec.Struct):
     """Until when nobody sends: a provider asked to wait."""
     began: float
     """When the present run began."""
-    began_at: int
+    done_before: int
     """How many requests were done then."""
     created: float
     updated: float

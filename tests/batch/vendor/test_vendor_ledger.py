@@ -74,7 +74,7 @@ def test_the_id_is_stored_and_the_batch_is_anybodys_to_watch(database: Database)
     assert database.run(LEDGER.list_ids) == {"batch_1"}
     database.run(lambda: LEDGER.note("m1", "in_progress", 2))
     (batch,) = read_open(database)
-    assert (batch.word, batch.done) == ("in_progress", 2)
+    assert (batch.vendor_state, batch.done) == ("in_progress", 2)
 
 
 def test_a_batch_is_taken_over_only_when_its_owner_has_ended_or_let_go(database: Database) -> None:

@@ -38,18 +38,18 @@ class VendorBatch(msgspec.Struct, frozen=True):
     vendor_id: str | None
     candidates: tuple[str, ...]
     """Ids of batches that may be ours, where the vendor keeps no name of ours."""
-    word: str
-    """The vendor's word for how far it is."""
+    vendor_state: str
+    """How far it is, in the vendor's word; "" before that is known."""
     done: int | None
     created: float
 
 
 _SELECT = (
-    "SELECT marker, state, requests, owner, lease, sent, vendor_id, candidates, word, done, created "
+    "SELECT marker, state, requests, owner, lease, sent, vendor_id, candidates, vendor_state, done, created "
     "FROM vendor_batches WHERE batch = ?"
 )
 _SEND = (
-    "UPDATE batch_requests SET state = 'sent', vendor_batch = ?, custom_id = hash, owner = NULL, lease = NULL "
+    "UPDATE batch_requests SET state = 'sent', vendor_batch = ?, owner = NULL, lease = NULL "
     "WHERE batch = ? AND hash = ?"
 )
 _RETURN = (
@@ -72,7 +72,7 @@ class VendorLedger(Ledger):
             held += [hash_ for hash_ in group if known.get(hash_, (None, None, 0))[:2] == ("claimed", owner)]
         if held:
             yield Query(
-                "INSERT INTO vendor_batches (batch, marker, state, requests, owner, lease, word, created) "
+                "INSERT INTO vendor_batches (batch, marker, state, requests, owner, lease, vendor_state, created) "
                 "VALUES (?, ?, 'intended', ?, ?, ?, '', ?)",
                 (self.name, marker, len(held), owner, now + LEASE_SECONDS, now),
             )
@@ -110,11 +110,11 @@ class VendorLedger(Ledger):
             (json.dumps(list(candidates)), self.name, marker),
         )
 
-    def note(self, marker: str, word: str, done: int | None) -> Queries[None]:
+    def note(self, marker: str, vendor_state: str, done: int | None) -> Queries[None]:
         """Store what the vendor says about a batch, for whoever asks for the status."""
         yield Query(
-            "UPDATE vendor_batches SET word = ?, done = ? WHERE batch = ? AND marker = ?",
-            (word, done, self.name, marker),
+            "UPDATE vendor_batches SET vendor_state = ?, done = ? WHERE batch = ? AND marker = ?",
+            (vendor_state, done, self.name, marker),
             is_all=True,
         )
 
@@ -220,9 +220,9 @@ class VendorLedger(Ledger):
 
 
 def _read_batch(row: tuple[Any, ...]) -> VendorBatch:
-    marker, state, requests, owner, lease, sent, vendor_id, candidates, word, done, created = row
+    marker, state, requests, owner, lease, sent, vendor_id, candidates, vendor_state, done, created = row
     ids = tuple(json.loads(candidates)) if candidates else ()
-    return VendorBatch(marker, state, requests, owner, lease, sent, vendor_id, ids, word, done, created)
+    return VendorBatch(marker, state, requests, owner, lease, sent, vendor_id, ids, vendor_state, done, created)
 
 
 def _group(hashes: Sequence[str]) -> list[Sequence[str]]:

@@ -157,8 +157,8 @@ class VendorRun:
             )
             await fail_all(self._channel, batch.marker, lost)
             return True
-        if (status.word, status.done) != (batch.word, batch.done):
-            await self._channel.store(lambda ledger: ledger.note(batch.marker, status.word, status.done))
+        if (status.state, status.done) != (batch.vendor_state, batch.done):
+            await self._channel.store(lambda ledger: ledger.note(batch.marker, status.state, status.done))
         if not status.is_ended:
             return False
         self._is_blocked |= status.is_limit

@@ -65,8 +65,8 @@ async def write_results(channel: VendorChannel, marker: str, target: VendorTarge
                 await _write_group(channel, marker, target, fresh, sent)
                 for outcome in fresh:
                     del sent[outcome.custom_id]
-    kind: RowKind = "cancelled" if status.word.lower().startswith("cancel") else "expired"
-    words = f"the batch is {status.word.lower()} and has no result for this request"
+    kind: RowKind = "cancelled" if status.state.lower().startswith("cancel") else "expired"
+    words = f"the batch is {status.state.lower()} and has no result for this request"
     left = [RowOutcome(hash_, kind, 0, message=words) for hash_ in sent]
     for start in range(0, len(left), _GROUP):
         await _write_group(channel, marker, target, left[start : start + _GROUP], sent)

@@ -61,7 +61,7 @@ def test_a_larger_batch_has_a_file(rows: int, most: int) -> None:
 )
 def test_states(prefix: str, state: str, is_ended: bool) -> None:
     status = read_status(prefix + state)
-    assert (status.id, status.is_ended, status.word, status.total, status.done) == (
+    assert (status.id, status.is_ended, status.state, status.total, status.done) == (
         "batches/b",
         is_ended,
         state,

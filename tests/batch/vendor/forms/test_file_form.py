@@ -61,7 +61,7 @@ def test_the_upload_is_a_form_with_the_purpose() -> None:
 )
 def test_states(word: str, is_ended: bool) -> None:
     status = FORM.read_status(msgspec.json.encode({"id": "b-1", "status": word, "output_file_id": "file-o"}))
-    assert (status.is_ended, status.word, status.results) == (is_ended, word, ("file-o",))
+    assert (status.is_ended, status.state, status.results) == (is_ended, word, ("file-o",))
     assert bool(status.error) == (word == "failed")
 
 

@@ -52,8 +52,8 @@ class VendorStatus(msgspec.Struct, frozen=True):
 
     id: str
     is_ended: bool
-    word: str
-    """The vendor's word for its state."""
+    state: str
+    """The vendor's word for it."""
     total: int | None = None
     done: int | None = None
     """The requests that have an outcome, where the vendor counts them."""

@@ -139,18 +139,18 @@ class _ContentForm:
     def read_status(self, body: bytes) -> VendorStatus:
         operation = parse_object(body, "the description of the batch")
         batch = operation.get("metadata")
-        name, word = take_id(operation, "name"), _read_state(batch)
+        name, state = take_id(operation, "name"), _read_state(batch)
         if name is None or not isinstance(batch, dict):
             raise ProtocolError("the description of the batch has no name or no metadata.")
         total, done = _count(batch)
         output = batch.get("output") or operation.get("response")
         file = take_id(output, "responsesFile")
         is_inline = isinstance(output, dict) and "inlinedResponses" in output
-        is_ended = word in _ENDED or operation.get("done") is True
+        is_ended = state in _ENDED or operation.get("done") is True
         problem = take_text(operation.get("error"), "message") or ""
-        error = (problem or "the vendor gives no reason") if word == "FAILED" else ""
+        error = (problem or "the vendor gives no reason") if state == "FAILED" else ""
         results = (file,) if file else (_INLINE,) if is_inline else ()
-        return VendorStatus(name, is_ended, word or "UNSPECIFIED", total, done, error, results, bool(results))
+        return VendorStatus(name, is_ended, state or "UNSPECIFIED", total, done, error, results, bool(results))
 
     def read_list(self, body: bytes) -> ListPage:
         page = parse_object(body, "the list of batches")

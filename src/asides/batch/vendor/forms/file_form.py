@@ -167,8 +167,8 @@ def _count(batch: dict[str, Any]) -> tuple[int | None, int | None]:
 
 
 def _read_batch(batch: dict[str, Any]) -> VendorStatus:
-    name, word = take_id(batch, "id"), take_text(batch, "status")
-    if name is None or word is None:
+    name, state = take_id(batch, "id"), take_text(batch, "status")
+    if name is None or state is None:
         raise ProtocolError("the description of the batch has no id or no status.")
     files = tuple(file for field in ("output_file_id", "error_file_id") if (file := take_id(batch, field)))
     errors = batch.get("errors")
@@ -179,10 +179,10 @@ def _read_batch(batch: dict[str, Any]) -> VendorStatus:
         if (words := take_text(problem, "message")) is not None
     )
     total, done = _count(batch)
-    error = (error or "the vendor gives no reason") if word == "failed" else ""
+    error = (error or "the vendor gives no reason") if state == "failed" else ""
     codes = {take_text(problem, "code") for problem in (problems if isinstance(problems, list) else ())}
     is_limit = bool(codes & _LIMITS)
-    return VendorStatus(name, word in _ENDED, word, total, done, error, files, bool(files), is_limit)
+    return VendorStatus(name, state in _ENDED, state, total, done, error, files, bool(files), is_limit)
 
 
 FORM = _FileForm()

@@ -85,14 +85,14 @@ class _MessageForm:
 
     def read_status(self, body: bytes) -> VendorStatus:
         batch = parse_object(body, "the description of the batch")
-        name, word = take_id(batch, "id"), take_text(batch, "processing_status")
-        if name is None or word is None:
+        name, state = take_id(batch, "id"), take_text(batch, "processing_status")
+        if name is None or state is None:
             raise ProtocolError("the description of the batch has no id or no status.")
         total, done = _count(batch)
-        is_ended = word == "ended"
+        is_ended = state == "ended"
         is_archived = batch.get("archived_at") is not None
         error = "its results are older than the vendor keeps them" if is_archived else ""
-        return VendorStatus(name, is_ended, word, total, done, error, (), is_ended and not is_archived)
+        return VendorStatus(name, is_ended, state, total, done, error, (), is_ended and not is_archived)
 
     def read_list(self, body: bytes) -> ListPage:
         page = parse_object(body, "the list of batches")
