@@ -163,7 +163,7 @@ def test_a_second_ctrl_c_drops_what_is_under_way(stage: OpenStage, tmp_path: Pat
     batch.close()
 
 
-def wait_until(condition: Any, seconds: float = 15.0) -> None:
+def wait_until(condition: Any, seconds: float = 40.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
