@@ -8,10 +8,11 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
+import psycopg
 import pytest
 
 from asides.database import Queries, Query, StoreError, StoreUnavailable
@@ -36,22 +37,12 @@ def count() -> Queries[int]:
     return (yield Query("SELECT count(*) FROM vault_tenants", is_all=True)).rows[0][0]  # type: ignore[no-any-return]
 
 
-@pytest.fixture(scope="module")
-def own_server() -> Iterator[PostgresServer]:
-    """A server that tests here stop and start."""
-    server = PostgresServer()
-    try:
-        server.start()
-        migrate(server.create_database("own"))
-        yield server
-    finally:
-        server.remove()
-
-
 @pytest.fixture
-def server(own_server: PostgresServer) -> Iterator[PostgresServer]:
-    yield own_server
-    own_server.start_again()
+def server(own_postgres: PostgresServer) -> PostgresServer:
+    """A server that tests here stop and start. It has a database `own` with all tables."""
+    with suppress(psycopg.errors.DuplicateDatabase):  # made by a test before
+        migrate(own_postgres.create_database("own"))
+    return own_postgres
 
 
 def wait_until_well(database: PostgresDatabase) -> None:
