@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.batch.ledger_values import BatchRecord, Via, to_dollars
+from asides.batch.ledger_values import BatchRecord, Via
+from asides.values.money import to_dollars
 
 RunState: TypeAlias = Literal["loading", "running", "stopped", "cancelled", "finished"]
 
