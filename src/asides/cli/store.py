@@ -176,9 +176,9 @@ def _copy(words: list[str], arguments: Namespace, terminal: Terminal) -> int:
             "on it first."
         )
     ledger = None if arguments.ledger is None else Path(arguments.ledger)
-    tell = _Progress(terminal)
+    progress = _Progress(terminal)
     with open_stores(words[0], ledger) as source, open_target(to, ledger) as target:
-        reports = copy_stores(source, target, tell, replace=arguments.replace)
+        reports = copy_stores(source, target, progress, replace=arguments.replace)
     is_whole = all(report.is_whole for report in reports)
     if arguments.json:
         print_json(terminal, {"whole": is_whole, "areas": [msgspec.to_builtins(report) for report in reports]})
