@@ -51,11 +51,17 @@ class Command:
     def __init__(self, folder: Path, server: Stage, rows: int, ledger: str, *options: str) -> None:
         self.rows = rows
         self.ledger = ledger
+        self.folder = folder
         self.output = folder / "out.jsonl"
         source = folder / "in.jsonl"
         source.write_text("".join(f'{{"id": {n}, "prompt": "row {n}"}}\n' for n in range(rows)), encoding="utf-8")
         self._arguments = ["batch", "run", str(source), "-o", str(self.output), "--ledger", ledger, "-m", MODEL]
         self._arguments += ["--base-url", server.url, *options]
+
+    def use_files(self, source: str, output: str) -> None:
+        """Take the rows from another file of the folder, and write another one."""
+        self.output = self.folder / output
+        self._arguments[2], self._arguments[4] = str(self.folder / source), str(self.output)
 
     def start(self) -> subprocess.Popen[bytes]:
         pipe = subprocess.PIPE

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Any
-
-from ray.cluster_utils import Cluster  # type: ignore[import-not-found,unused-ignore]  # pyright: ignore
 
 if __name__ == "__main__":
     node: dict[str, Any] = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 100_000_000}
-    cluster: Any = Cluster(initialize_head=True, head_node_args=node)
+    cluster: Any = import_module("ray.cluster_utils").Cluster(initialize_head=True, head_node_args=node)
     cluster.add_node(**node)
     sys.stdout.write(f"{cluster.address} {cluster.head_node.get_session_dir_path()}\n")
     sys.stdout.flush()

@@ -243,7 +243,7 @@ async def test_a_server_that_comes_back_is_migrated_then() -> None:
         started = time.monotonic()
         with pytest.raises(StoreUnavailable):
             await database.run_async(count)
-        assert time.monotonic() - started < 0.5, "for a moment nobody waits for it"
+        assert time.monotonic() - started < 3, "for a moment nobody waits for it"
         server.start()
         for _ in range(100):
             try:

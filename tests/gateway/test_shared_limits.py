@@ -75,7 +75,7 @@ class _Team:
         return total
 
 
-def _until(holds: Callable[[], bool], seconds: float = 10.0) -> float:
+def _until(holds: Callable[[], bool], seconds: float = 30.0) -> float:
     started = time.monotonic()
     while not holds():
         time.sleep(0.05)
@@ -100,7 +100,7 @@ def test_two_gateways_are_one_for_the_limits_of_a_key(
             own_redis.hang()
             started = time.monotonic()
             statuses = team.ask_many(16, key)
-            assert time.monotonic() - started < 10
+            assert time.monotonic() - started < 30
             assert statuses.count(200) <= 6, "each had some of its own six left"
             assert set(statuses) <= {200, 429}
             assert team.count("asides_redis_failures_total", free) >= 16

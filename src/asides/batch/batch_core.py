@@ -26,6 +26,7 @@ from asides.batch.ledger_tables import open_ledger_database
 from asides.batch.ledger_values import BatchRecord, Via, create_record
 from asides.batch.load_rows import FillPrompt, RowSource, load_rows, spool
 from asides.batch.open_job import JobSetup, open_job
+from asides.batch.parquet_rows import clean_row
 from asides.batch.weigh_requests import Scale
 from asides.database import Database
 from asides.database.postgres_url import is_postgres_url
@@ -159,9 +160,12 @@ class BatchCore:
             path = Path(self.rows).expanduser()
             yield RowSource(path, str(path), path.name.lower().endswith(".txt"), self.fill_prompt)
             return
-        if not isinstance(self.rows, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        rows: Any = self.rows
+        if hasattr(rows, "iter_rows"):  # A dataset of Ray.
+            rows = (clean_row(row, f"row {number}") for number, row in enumerate(rows.iter_rows(), start=1))
+        if not isinstance(rows, Iterable):
             raise ConfigError(f"rows is a file or a list of questions, not {type(self.rows).__name__}.")
-        with spool(self.rows, "rows") as source:
+        with spool(rows, "rows") as source:
             yield msgspec.structs.replace(source, fill_prompt=self.fill_prompt)
 
     def read_plan(self) -> tuple[BatchPlan, Options]:
@@ -170,6 +174,7 @@ class BatchCore:
 
     def _begin(self) -> tuple[BatchRecord, Options]:
         plan, own = self.read_plan()
+        self.given_run.check_via(self.via)
         if self.via == "ray":
             from asides.batch.ray_cluster import demand_ray  # Most batches are live.
 
@@ -217,6 +222,7 @@ class BatchCore:
             )
         check_output(self.output, None, has_ledger=True)
         _, own = self.read_plan()
+        self.given_run.check_via(found.via)
         kept = decode_plan(found.plan)
         plan = encode_plan(kept.plan, kept.run.merge(self.given_run))
         return self.database.run(lambda: self.ledger.resume(has_ended, plan)), own

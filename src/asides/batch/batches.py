@@ -98,7 +98,8 @@ class Batch(_AnyBatch):
     What was answered is in a ledger beside the output (`ledger`: another file, or a postgresql:// URL). However a run
     ends, the next one asks only what has no answer. `rpm`, `tpm`: requests and tokens a minute. `max_cost`: a limit in
     dollars, never passed. `replace`: ask again what was asked of another model. `schema`: the form of the answers.
-    `actors`, `ray_address`: how many actors of which Ray cluster take part, with `via="ray"`. Iterate for the results, in order. Other options are those of `ask`.
+    `actors`, `ray_address`: how many actors of which Ray cluster take part, with `via="ray"`. Iterate for the results,
+    in order. Other options are those of `ask`.
     """
 
     def run(self) -> BatchStatus:

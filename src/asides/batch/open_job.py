@@ -23,8 +23,9 @@ from asides.flows.build_call import CallBuilder
 from asides.options import Options
 from asides.providers.credentials import Secret
 from asides.providers.provider import Provider
-from asides.settings import GatewayTable, Settings
+from asides.settings import Settings
 from asides.values.errors import ConfigError
+from asides.values.gateway_table import GatewayTable
 from asides.values.money import to_billionths
 
 USUAL_CONCURRENCY = 16

@@ -1,8 +1,7 @@
-"""What runs on a Ray cluster: `RowAnswerer`, which takes a share of a batch, and `Coordinator`, which tells it what to do.
+"""What runs on a Ray cluster: `RowAnswerer`, which takes a share of a batch, and `Coordinator`, which tells it to end.
 
-A share is no list of rows: it is a seat for an actor, which claims requests from the ledger until nothing is left. So an
-actor that is killed takes no rows with it. Both are plain classes; the driver (ray_runner) gives them to Ray. Nothing
-here loads Ray.
+A share is no list of rows: its actor claims requests from the ledger until nothing is left. So an actor that is killed
+takes no rows with it. Both are plain classes; the driver (ray_runner) gives them to Ray. Nothing here loads Ray.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ class Invitation(msgspec.Struct, frozen=True):
 
 
 class Coordinator:
-    """An actor beside the driver. What it is given stays in its memory: Ray keeps the arguments of constructors, and not
-    those of methods.
+    """An actor beside the driver. What it is given stays in its memory: Ray keeps the arguments of constructors, and
+    not those of methods.
     """
 
     def __init__(self) -> None:
@@ -99,6 +98,7 @@ class RowAnswerer:
         self._loop = asyncio.Runner()
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
+        """Take a share, and return how it ended, as a batch of Ray Data."""
         end = self._loop.run(take_share(self._coordinator))
         return {"share": list(batch["share"]), "error": [end.error], "is_out_of_money": [end.is_out_of_money]}
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import socket
 from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import import_module
@@ -17,6 +19,7 @@ from asides.database.postgres_url import is_postgres_url
 from asides.values.errors import ConfigError
 
 _LOCAL = "local"
+_PROBE_SECONDS = 10.0
 _STORE_BYTES = 100_000_000
 """Ray's shared memory on this machine. Rows and answers do not go through it."""
 # For a cluster of this machine: on loopback alone, nothing is reported to Ray's makers, and no chatter.
@@ -37,7 +40,7 @@ def demand_ray() -> None:
 def open_cluster(address: str | None, cpus: int) -> Generator[Any]:
     """The module of Ray, connected. Closed at the end, unless the program had opened it.
 
-    `address`: host:port, `auto`, or `local`, which starts a cluster with so many CPUs here. None: RAY_ADDRESS, or local.
+    `address`: host:port, `auto`, or `local`, which starts a cluster with so many CPUs. None: RAY_ADDRESS, or local.
     """
     demand_ray()
     place = address or os.environ.get("RAY_ADDRESS") or _LOCAL
@@ -66,13 +69,12 @@ def _load(name: str) -> Any:
 
 
 def _connect(ray: Any, place: str, cpus: int) -> None:
+    _probe(place)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     try:
         if place == _LOCAL:
-            ray.init(
-                address=_LOCAL, num_cpus=cpus, include_dashboard=False, object_store_memory=_STORE_BYTES, **quiet
-            )
+            ray.init(address=_LOCAL, num_cpus=cpus, include_dashboard=False, object_store_memory=_STORE_BYTES, **quiet)
         else:
             ray.init(address=place, **quiet)
     except Exception as problem:  # noqa: BLE001 - Ray raises errors of many kinds
@@ -85,6 +87,20 @@ def _connect(ray: Any, place: str, cpus: int) -> None:
         raise ConfigError(
             f"the Ray cluster at {place} cannot be reached: {words}. To do: check the address, that the cluster runs, "
             "and that it has the same versions of Ray and Python; `local` starts one on this machine."
+        ) from None
+
+
+def _probe(place: str) -> None:
+    """Raise a ConfigError if nobody listens at the address: Ray would try for minutes, and then end the process."""
+    named = re.fullmatch(r"(?:ray://)?\[?(.+?)\]?:(\d+)", place)
+    if named is None or place.startswith(_LOCAL):
+        return
+    try:
+        socket.create_connection((named[1], int(named[2])), timeout=_PROBE_SECONDS).close()
+    except (OSError, OverflowError) as problem:
+        raise ConfigError(
+            f"no Ray cluster answers at {place}: {getattr(problem, 'strerror', None) or problem}. To do: check the "
+            "address, and that the cluster runs; `local` starts one on this machine."
         ) from None
 
 

@@ -12,6 +12,7 @@ import math
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from asides.batch.batch_job import BatchJob
@@ -119,6 +120,8 @@ class _Driver:
             _call(self._loop, self.ended.set)
 
     def _drive(self, ray: Any) -> None:
+        if self.ordered:
+            return  # It was stopped while Ray was starting.
         actors = self._count_actors(ray)
         coordinator = ray.remote(Coordinator).options(num_cpus=0, **_beside_driver(ray)).remote()
         ray.get(coordinator.open.remote(Invitation(self._setup, name_machine())))
@@ -132,7 +135,9 @@ class _Driver:
         try:
             for row in build_shares(ray, coordinator, actors).iter_rows():
                 self._note(ShareEnd(row["error"], bool(row["is_out_of_money"])))
-        except ray.exceptions.RayError as problem:
+        except AsidesError:
+            raise
+        except Exception as problem:  # noqa: BLE001 - Ray raises errors of many kinds
             raise self.error or ConfigError(
                 f"the actors of Ray have failed: {describe_problem(problem)}. Every answer is in the ledger. To do: see"
                 " that asides is installed on every node, in the same version, and resume the batch."
@@ -183,5 +188,5 @@ def _beside_driver(ray: Any) -> dict[str, Any]:
 
 
 def _call(loop: asyncio.AbstractEventLoop, work: Callable[[], object]) -> None:
-    if not loop.is_closed():
+    with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
         loop.call_soon_threadsafe(work)
