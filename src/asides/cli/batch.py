@@ -234,8 +234,8 @@ def _summarise(status: BatchStatus) -> str:
         parts.append(f"for {status.rows} rows")
     if status.failed:
         parts.append(f"{status.failed} failed")
-    if status.waiting:
-        parts.append(f"{status.waiting} not answered yet")
+    if status.left:
+        parts.append(f"{status.left} not answered yet")
     first = "" if status.first_error is None else f" The first error: {name_options(status.first_error)}"
     return ", ".join([*parts, *_describe_figures(status)]) + "." + first
 
