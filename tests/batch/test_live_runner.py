@@ -159,7 +159,7 @@ def test_a_second_ctrl_c_drops_what_is_under_way(stage: OpenStage, tmp_path: Pat
     _, err = child.communicate(timeout=25)
     assert child.returncode == 130, err
     batch = run.open()
-    assert (batch.status.running, batch.status.waiting, batch.status.state) == (0, 5, "stopped")
+    assert (batch.status.running, batch.status.left, batch.status.state) == (0, 5, "stopped")
     batch.close()
 
 
@@ -213,7 +213,7 @@ def test_a_key_that_is_refused_ends_the_run_and_fails_no_row(stage: OpenStage, t
     batch = open_batch(tmp_path, server, 200, concurrency=2)
     with pytest.raises(asides.AuthError):
         batch.run()
-    assert (batch.status.failed, batch.status.waiting, batch.status.running) == (0, 200, 0)
+    assert (batch.status.failed, batch.status.left, batch.status.running) == (0, 200, 0)
     assert len(server.requests) <= 4
     batch.close()
 

@@ -87,6 +87,7 @@ async def test_an_order_finishes_or_drops_what_is_under_way(
     status = read_batch(tmp_path)
     assert (status.done, status.running, status.failed) == (answered, 0, 0)
     assert sum(counting.asked.values()) == 3
+    assert await coordinator.join() is None
     await take_share(handle)  # A share that begins afterwards asks nothing.
     assert sum(counting.asked.values()) == 3
 
@@ -104,7 +105,7 @@ async def test_a_coordinator_that_is_gone_ends_the_share(stage: OpenStage, tmp_p
     await coordinator.open(Invitation(setup, name_machine()))
     async with asyncio.timeout(10):
         await take_share(Handle(coordinator))
-    assert (read_batch(tmp_path).running, read_batch(tmp_path).waiting) == (0, 5)
+    assert (read_batch(tmp_path).running, read_batch(tmp_path).left) == (0, 5)
 
 
 async def test_an_error_of_all_requests_comes_back_without_content(stage: OpenStage, tmp_path: Path) -> None:

@@ -236,7 +236,7 @@ def test_a_key_that_is_refused_ends_the_run_and_fails_no_row(nodes: TwoNodes, st
     assert child.returncode != 0
     assert b"AuthError" in err or b"401" in err, err.decode()
     batch = run.open()
-    assert (batch.status.failed, batch.status.waiting, batch.status.running) == (0, 200, 0)
+    assert (batch.status.failed, batch.status.left, batch.status.running) == (0, 200, 0)
     batch.close()
     assert len(server.requests) <= 8
 

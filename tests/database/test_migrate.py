@@ -199,12 +199,13 @@ def test_errors_tell_what_is_wrong_and_no_password(postgres_server: PostgresServ
         f"postgresql://me:canary@127.0.0.1:{find_free_port()}/asides": "does not answer. To do: start it",
         f"postgresql://me:canary@{near}/asides": 'role "me" does not exist. To do',
         f"postgresql://asides:canary@{near}/nowhere": 'database "nowhere" does not exist. To do',
+        f"postgresql://asides:canary@{near}/asides?sslmode=require": "speaks no TLS. To do: turn it on",
     }.items():
         with pytest.raises(StoreUnavailable, match=said) as caught:
             use(url)
         assert "canary" not in str(caught.value)
         assert caught.value.__cause__ is None
-    with pytest.raises(StoreError, match=r"no address of PostgreSQL. To do") as wrong:
+    with pytest.raises(StoreError, match=r"no address of PostgreSQL. To do.*%40 for @") as wrong:
         use("postgresql://me:canary@127.0.0.1/asides?sslmoode=1")
     assert "canary" not in str(wrong.value)
 

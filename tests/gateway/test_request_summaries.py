@@ -229,3 +229,24 @@ def test_a_gateway_writes_rows_without_content_and_flushes_them_at_its_end(tmp_p
     assert all(row["output"] and row["first_answer"] and row["model"].startswith("anthropic:") for row in rows)
     for path in (file, file.with_name(f"{file.name}-wal")):
         assert not path.exists() or b"secret" not in path.read_bytes()
+
+
+def test_forwarded_replies_are_priced_as_translated_ones_are(tmp_path: Path) -> None:
+    pytest.importorskip("genai_prices")
+    with Stage(Say(text="42"), rules="lenient") as stage:
+        path = write_settings(tmp_path, stage.url)
+        # Nobody knows what another server asks for, so that the row has to say it.
+        path.write_text(path.read_text(encoding="utf-8").replace("key_env", 'prices = "anthropic"\nkey_env'), "utf-8")
+        with serve(tmp_path) as served:
+            for where in ("/v1/messages", "/v1/chat/completions"):
+                body = {"model": "anthropic:claude-sonnet-4-5", "max_tokens": 99}
+                body |= {"messages": [{"role": "user", "content": "Hi"}]}
+                assert served.post(where, body)[0] == 200
+            assert served.end() == 0
+    (file,) = tmp_path.rglob(GATEWAY_FILE)
+    database = open_database(GatewaySettings(folder=file.parent))
+    rows = database.run(lambda: list_rows("", 10), writes=False)
+    database.close()
+    assert sorted(row["mode"] for row in rows) == ["forward", "translate"]
+    (cost,) = {row["cost"] for row in rows}
+    assert cost > 0

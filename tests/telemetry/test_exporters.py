@@ -84,7 +84,7 @@ def test_what_cannot_be_done_is_told_and_costs_nothing(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     told: list[str] = []
-    telemetry = start_telemetry("x", tell=told.append)
+    telemetry = start_telemetry("x", on_note=told.append)
     if telemetry is not None:
         telemetry.close()
     assert words in told[0]
@@ -202,7 +202,7 @@ def test_an_outage_is_told_once_and_its_end_too(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", f"http://user:canary@127.0.0.1:{port}/v1/traces")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
     told: list[str] = []
-    telemetry = start_telemetry("x", tell=told.append)
+    telemetry = start_telemetry("x", on_note=told.append)
     assert telemetry is not None
     with Stage() as stage:
         for _ in range(2):

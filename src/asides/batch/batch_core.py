@@ -22,13 +22,14 @@ from asides.batch.batch_status import BatchStatus, VendorBatchStatus, build_stat
 from asides.batch.join_results import check_output, write_output
 from asides.batch.leases import has_ended
 from asides.batch.ledger import Ledger
-from asides.batch.ledger_tables import is_postgres, open_ledger_database
+from asides.batch.ledger_tables import open_ledger_database
 from asides.batch.ledger_values import BatchRecord, Via, create_record
 from asides.batch.load_rows import FillPrompt, RowSource, load_rows, spool
 from asides.batch.open_job import JobSetup, open_job
 from asides.batch.parquet_rows import clean_row
 from asides.batch.weigh_requests import Scale
 from asides.database import Database
+from asides.database.postgres_url import is_postgres_url
 from asides.flows.build_call import CallBuilder
 from asides.flows.many import check_call
 from asides.options import ModelLike, Options
@@ -79,7 +80,7 @@ class BatchCore:
         self.providers = tuple(providers)
         self.builder = CallBuilder(providers=self.providers, settings=self.settings)
         self.place = self._choose_place(None if ledger is None else os.fspath(ledger))
-        self.ledger = Ledger(name or (str(self.output.absolute()) if is_postgres(self.place) else self.output.name))
+        self.ledger = Ledger(name or (str(self.output.absolute()) if is_postgres_url(self.place) else self.output.name))
         self.job: BatchJob | None = None
         """The run of this process, while there is one."""
         self._database: Database | None = None
@@ -95,7 +96,7 @@ class BatchCore:
     @property
     def has_ledger(self) -> bool:
         """Whether there is a ledger already."""
-        return is_postgres(self.place) or Path(self.place).exists()
+        return is_postgres_url(self.place) or Path(self.place).exists()
 
     @property
     def database(self) -> Database:

@@ -15,12 +15,13 @@ from asides.batch.batch_plan import BatchPlan, decode_request
 from asides.batch.batch_rows import Question
 from asides.batch.leases import create_owner, has_ended
 from asides.batch.ledger import Ledger
-from asides.batch.ledger_values import BatchRecord, Claim, Exchange, Outcome, RunLimits, Via, to_billionths
+from asides.batch.ledger_values import BatchRecord, Claim, Exchange, Outcome, RunLimits, Via
 from asides.database import Database, StoreUnavailable
 from asides.flows.reply_fields import ThinkingVisibility, encode_answer, encode_failed, is_answered
 from asides.options import Options
 from asides.values.errors import AsidesError, ConfigError
 from asides.values.json_form import to_json_value, write_json
+from asides.values.money import to_billionths
 from asides.values.reply import Reply
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.batch.ledger_values import BatchRecord, Via, to_dollars
+from asides.batch.ledger_values import BatchRecord, Via
+from asides.values.money import to_dollars
 
 RunState: TypeAlias = Literal["loading", "running", "stopped", "cancelled", "finished"]
 
@@ -40,7 +41,7 @@ class BatchStatus(msgspec.Struct, frozen=True):
     failed: int
     running: int | None
     """The requests that are being asked; None where it was not counted."""
-    waiting: int
+    left: int
     """The requests that are neither done nor failed, those that are being asked included."""
     input_tokens: int
     output_tokens: int

@@ -348,7 +348,7 @@ class Ledger:
         record, now = yield from self._lock()
         query = "SELECT hash FROM batch_requests WHERE batch = ? AND state = 'claimed' AND owner = ?"
         rows = (yield Query(query, (self.name, owner))).rows
-        for group in _group([hash_ for (hash_,) in rows if hash_ not in kept]):
+        for group in split_hashes([hash_ for (hash_,) in rows if hash_ not in kept]):
             yield from self._return(record, group)
         yield from self._save(record, now)
 
@@ -363,7 +363,7 @@ class Ledger:
         query = "SELECT hash, owner, lease FROM batch_requests WHERE batch = ? AND state = 'claimed'"
         rows = (yield Query(query, (self.name,))).rows
         ended = {owner for owner in {owner for _, owner, _ in rows} if has_ended(owner or "")}
-        for group in _group([hash_ for hash_, owner, lease in rows if owner in ended or (lease or 0) < now]):
+        for group in split_hashes([hash_ for hash_, owner, lease in rows if owner in ended or (lease or 0) < now]):
             yield from self._return(record, group)
 
 
@@ -383,7 +383,8 @@ def _pace(record: BatchRecord, now: float, limits: RunLimits, tokens: int) -> No
         record.next_token = max(now, record.next_token) + tokens * 60.0 / limits.tpm
 
 
-def _group(hashes: list[str], size: int = 500) -> list[list[str]]:
+def split_hashes(hashes: Sequence[str], size: int = 500) -> list[Sequence[str]]:
+    """Hashes in groups, since a statement takes a limited number of values."""
     return [hashes[place : place + size] for place in range(0, len(hashes), size)]
 
 

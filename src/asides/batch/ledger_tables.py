@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from asides.database import Database, StoreError
+from asides.database.postgres_url import is_postgres_url
 from asides.database.sqlite_database import SqliteDatabase
 from asides.values.errors import ConfigError
 
@@ -23,7 +24,6 @@ _APPLICATION = 0x61736C67
 """Marks the file as a ledger of asides: "aslg"."""
 # A ledger waits for a busy disk or a restarting server rather than give up a batch of hours.
 _PATIENCE = 60.0
-_POSTGRES = ("postgresql://", "postgres://")
 
 _TABLES = """
 CREATE TABLE batches (
@@ -98,24 +98,19 @@ CREATE TABLE vendor_batches (
 """
 
 
-def is_postgres(place: str) -> bool:
-    """Whether a place for a ledger is the URL of a PostgreSQL database."""
-    return place.startswith(_POSTGRES)
-
-
-def open_ledger_database(place: str) -> Database:
+def open_ledger_database(location: str) -> Database:
     """Open the database of a ledger: a SQLite file, or a URL of PostgreSQL, whose tables are created if need be."""
-    if re.match(r"\w+://", place) and not is_postgres(place):
-        kind = place.partition(":")[0]
+    if re.match(r"\w+://", location) and not is_postgres_url(location):
+        kind = location.partition(":")[0]
         raise ConfigError(f"a ledger is a file or a postgresql:// URL, not {kind}://. To do: name one of these.")
-    if not is_postgres(place):
-        return SqliteDatabase(place, _has_tables, _create_tables, patience=_PATIENCE)
+    if not is_postgres_url(location):
+        return SqliteDatabase(location, _has_tables, _create_tables, patience=_PATIENCE)
     from asides.database.postgres import PostgresDatabase  # psycopg loads only for it.
 
-    database = PostgresDatabase(place, patience=_PATIENCE, most_connections=4)
+    database = PostgresDatabase(location, patience=_PATIENCE, most_connections=4)
     from asides.database.migrate import migrate
 
-    migrate(place)
+    migrate(location)
     return database
 
 

@@ -6,7 +6,6 @@ Not here: the tables (ledger_tables) and the work on them (ledger).
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import ROUND_CEILING, Decimal
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -15,18 +14,6 @@ BatchState: TypeAlias = Literal["loading", "open", "cancelled"]
 RequestState: TypeAlias = Literal["waiting", "claimed", "sent", "done", "failed"]
 """sent: it is in a batch of a vendor, and has no lease."""
 Via: TypeAlias = Literal["live", "vendor", "ray"]
-
-_BILLIONTHS = 10**9
-
-
-def to_billionths(dollars: Decimal) -> int:
-    """Dollars as the ledger counts them, rounded up."""
-    return int((dollars * _BILLIONTHS).to_integral_value(ROUND_CEILING))
-
-
-def to_dollars(billionths: int) -> Decimal:
-    """What the ledger counts, as dollars."""
-    return Decimal(billionths) / _BILLIONTHS
 
 
 class BatchRecord(msgspec.Struct):

@@ -16,7 +16,7 @@ from asides.aio import AsyncClient
 from asides.batch.batch_job import BatchJob, OnRecord
 from asides.batch.batch_plan import decode_plan
 from asides.batch.ledger import Ledger
-from asides.batch.ledger_values import BatchRecord, RunLimits, to_billionths
+from asides.batch.ledger_values import BatchRecord, RunLimits
 from asides.batch.weigh_requests import Scale
 from asides.database import Database
 from asides.flows.build_call import CallBuilder
@@ -26,6 +26,7 @@ from asides.providers.provider import Provider
 from asides.settings import Settings
 from asides.values.errors import ConfigError
 from asides.values.gateway_table import GatewayTable
+from asides.values.money import to_billionths
 
 USUAL_CONCURRENCY = 16
 _USUAL_RETRIES = 5

@@ -20,8 +20,9 @@ from asides.batch import live_runner
 from asides.batch.batch_job import BatchJob, wait_for_store
 from asides.batch.leases import name_machine
 from asides.batch.ledger import Ledger
-from asides.batch.ledger_tables import is_postgres, open_ledger_database
+from asides.batch.ledger_tables import open_ledger_database
 from asides.batch.open_job import JobSetup, open_job
+from asides.database.postgres_url import is_postgres_url
 from asides.values.errors import AsidesError, ConfigError
 
 RUN, FINISH, DROP = 0, 1, 2
@@ -162,7 +163,7 @@ def _check_worker(invitation: Invitation) -> None:
             f"a worker of Ray has asides {__version__}, and this process has {setup.program}. To do: install the same "
             "version on every node."
         )
-    if not is_postgres(setup.place) and name_machine() != invitation.machine:
+    if not is_postgres_url(setup.place) and name_machine() != invitation.machine:
         raise ConfigError(
             "the ledger is a SQLite file, and a worker of Ray is on another machine. To do: put the ledger into "
             "PostgreSQL, with ledger or the setting store, as postgresql://user@host/name."

@@ -15,7 +15,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from asides.batch.ledger_tables import is_postgres
+from asides.database.postgres_url import is_postgres_url
 from asides.values.errors import ConfigError
 
 _LOCAL = "local"
@@ -112,7 +112,7 @@ def describe_problem(problem: BaseException) -> str:
 
 def check_ledger(ray: Any, place: str) -> None:
     """Raise a ConfigError if the ledger is a file, and the cluster has other machines."""
-    if is_postgres(place):
+    if is_postgres_url(place):
         return
     machines = {(node["NodeManagerAddress"], node["NodeManagerHostname"]) for node in list_nodes(ray)}
     if len(machines) > 1:

@@ -307,7 +307,7 @@ def test_cancelling_a_batch_that_nobody_runs_cancels_at_the_vendor(stage: OpenSt
     asyncio.run(run_a_while())
     batch = make_batch(opened, tmp_path, None, "chat")
     status = batch.cancel()
-    assert (status.state, status.waiting, status.vendor_batches) == ("cancelled", 20, ())
+    assert (status.state, status.left, status.vendor_batches) == ("cancelled", 20, ())
     assert opened.batches[0].cancelled_at is not None
     batch.close()
 

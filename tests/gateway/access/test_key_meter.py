@@ -14,12 +14,13 @@ import pytest
 from asides.database import Database, StoreUnavailable
 from asides.flows.steps import ReserveUse, Use
 from asides.gateway.access.budget_store import Spending, list_spending
-from asides.gateway.access.key_meter import KeyMeter, Meters, make_limits, show_money
-from asides.gateway.access.key_store import revoke_key, to_dollars
+from asides.gateway.access.key_meter import KeyMeter, Meters, make_limits
+from asides.gateway.access.key_store import revoke_key
 from asides.gateway.access.memory_windows import MemoryWindows
 from asides.relay.error_response import RelayRefusal
 from asides.relay.relay_request import CallerLimits
 from asides.testing import Fail, Say
+from asides.values.money import to_dollars
 from tests.gateway.access.key_records import add_key, build_record, open_place
 from tests.gateway.access.limited_gateway import CLAUDE, PlayedStage, limited
 from tests.gateway.http_client import Client, Held, chat, message, wait_for
@@ -345,8 +346,3 @@ def test_a_key_without_limits_has_no_meter() -> None:
     assert make_limits(build_record(models=("a",)).record) == CallerLimits(("a",))
     assert make_limits(build_record(tpm=3).record) == CallerLimits((), True, True)
     assert make_limits(build_record(budget_month="3").record) == CallerLimits((), False, False, True)
-
-
-@pytest.mark.parametrize(("amount", "shown"), [(0, "0"), (1, "0.000000001"), (DOLLAR, "1"), (12 * 10**8, "1.2")])
-def test_money_is_shown_as_short_as_it_can_be(amount: int, shown: str) -> None:
-    assert show_money(amount) == shown

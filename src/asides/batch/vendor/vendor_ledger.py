@@ -14,14 +14,13 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from asides.batch.leases import LEASE_SECONDS
-from asides.batch.ledger import Ledger
+from asides.batch.ledger import Ledger, split_hashes
 from asides.batch.ledger_values import BatchRecord, Claim, Outcome, RunLimits
 from asides.database import Queries, Query, QueryMany
 
 VendorState: TypeAlias = Literal["intended", "creating", "searching", "created", "ended", "dropped"]
 """Nothing is created · the creation was sent · batches that may be ours are watched · the id is known · its results are
 written · there is no such batch, and its requests wait again."""
-_FEW = 500
 
 
 class VendorBatch(msgspec.Struct, frozen=True):
@@ -67,7 +66,7 @@ class VendorLedger(Ledger):
         """Put claimed requests into a batch that is about to be created; returns those that are still this owner's."""
         record, now = yield from self._lock()
         held: list[str] = []
-        for group in _group(hashes):
+        for group in split_hashes(hashes):
             known = yield from self._read_states(group)
             held += [hash_ for hash_ in group if known.get(hash_, (None, None, 0))[:2] == ("claimed", owner)]
         if held:
@@ -223,7 +222,3 @@ def _read_batch(row: tuple[Any, ...]) -> VendorBatch:
     marker, state, requests, owner, lease, sent, vendor_id, candidates, vendor_state, done, created = row
     ids = tuple(json.loads(candidates)) if candidates else ()
     return VendorBatch(marker, state, requests, owner, lease, sent, vendor_id, ids, vendor_state, done, created)
-
-
-def _group(hashes: Sequence[str]) -> list[Sequence[str]]:
-    return [hashes[place : place + _FEW] for place in range(0, len(hashes), _FEW)]
