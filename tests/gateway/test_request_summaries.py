@@ -208,6 +208,7 @@ async def test_nobodys_requests_have_no_row_and_none_is_kept_without_days(tmp_pa
     _pass(summaries, 3)
     await summaries.close()
     assert [row["id"] for row in _list(database)] == ["req_3"]
+    assert database.run(lambda: list_rows("", 10), writes=False) == []
     assert "0 waiting" in repr(summaries)
 
 
