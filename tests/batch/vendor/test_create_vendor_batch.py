@@ -167,6 +167,19 @@ def test_a_batch_of_others_of_the_same_size_is_not_taken_for_ours(stage: OpenSta
     theirs.close()
 
 
+def test_a_batch_that_is_known_is_not_taken_for_one_that_is_missing(stage: OpenStage, ledger: Database) -> None:
+    opened = stage(answer, batches=BatchScript(seconds=0.05))
+    plan, own = plan_batch(MODELS["messages"], opened.url)
+    run_batch(ledger, load_questions(ledger, plan, ["one", "two"]), plan, own)
+    record = load_questions(ledger, plan, ["one", "two", "three", "four"])
+    _pretend_creation(ledger, record.name)
+    job = run_batch(ledger, resume(ledger), plan, own)
+    assert job.error is None
+    assert_answered(read_rows(ledger), ["one", "two", "three", "four"])
+    fetched = [request.path for request in opened.requests if request.path.endswith("/results")]
+    assert len(fetched) == len(set(fetched)) == 2, "its results are not fetched again"
+
+
 def _read_attempts() -> Queries[int]:
     attempts: int = (yield Query("SELECT max(attempts) FROM batch_requests")).rows[0][0]
     return attempts

@@ -110,6 +110,14 @@ async def test_closing_waits_for_what_waits_and_ends_the_thread() -> None:
     writes.close()
 
 
+def test_closing_writes_what_no_thread_has_taken_yet() -> None:
+    store = Store(0)
+    writes = ThreadWrites(store.write)
+    writes.waiting += [WaitingRecord("t", record(str(each))) for each in range(3)]
+    writes.close()
+    assert store.names == {"0", "1", "2"}
+
+
 def test_an_event_loop_that_ends_takes_no_thread_with_it() -> None:
     store = Store(0.05)
     writes = ThreadWrites(store.write)
