@@ -74,6 +74,11 @@ THEMES = {
             "asides.values.tools",
         ),
     ),
+    "batches": Theme(
+        "Batches",
+        "Many requests as one job that survives its process. [Batches](../batch.md) is the guide.",
+        ("asides.batch.",),
+    ),
     "conversations": Theme(
         "Conversations",
         "Histories that can always be sent. [Conversations](../conversations.md) is the guide, and [Repair a stuck "

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 import time
@@ -30,6 +31,8 @@ def main() -> int:
     parser.add_argument("--seconds-per-piece", type=float, default=0.0, help="how slowly the model answers")
     parser.add_argument("--sqlite", action="store_true", help="a folder that both share, instead of PostgreSQL")
     arguments = parser.parse_args()
+    # Ended from outside, it ends its servers too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
     from asides.database.migrate import migrate
     from tests.gateway.soak import Tally, soak

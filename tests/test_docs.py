@@ -134,8 +134,8 @@ def test_every_provider_and_every_way_of_asking_is_in_the_table_of_thinking() ->
 
 def test_code_that_is_not_run_is_rare_and_has_its_own_fence() -> None:
     """`py` or a fence without a word would be an example that nobody runs."""
-    # tests/gateway/test_behind_a_proxy.py runs what nginx reads.
-    known = {*RUN, "before", "output", "sh", "text", "json", "nginx"}
+    # tests/gateway/test_behind_a_proxy.py runs what nginx reads, tests/test_operations.py checks what Prometheus does.
+    known = {*RUN, "before", "output", "sh", "text", "json", "nginx", "yaml"}
     strange = [
         f"{_name(page)}: {word or 'no word'}"
         for page in _PAGES

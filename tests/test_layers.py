@@ -341,8 +341,8 @@ def test_providers_are_known_by_name_only_in_their_room(source: Source) -> None:
     # The modules of makers' clients and front ends export names of theirs.
     if source.room in ("providers", "openai", "anthropic", "ui") or _HOSTS_OF_THE_STAGE.fullmatch(source.where):
         return
-    # Programs that bear the name of their maker, and their settings: a table too.
-    if source.where == "cli/connect_clients.py":
+    # Programs that bear the name of their maker, and their settings: a table too. Ray's word for a cluster is a name.
+    if source.where in ("cli/connect_clients.py", "batch/ray_cluster.py"):
         return
     named = re.compile(rf"(?:{'|'.join(map(re.escape, _provider_names()))})(?::\S*)?", re.IGNORECASE)
     found = [

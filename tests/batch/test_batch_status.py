@@ -12,9 +12,9 @@ from asides.batch.ledger_values import create_record
 
 def test_rate_and_time_left_are_those_of_this_run() -> None:
     counts = {"requests": 100, "done": 60, "failed": 4, "cost": 1_500_000_000}
-    record = create_record("b", state="open", **counts, began=1000.0, began_at=20, updated=1010.0)
+    record = create_record("b", state="open", **counts, began=1000.0, done_before=20, updated=1010.0)
     status = build_status(record, 1020.0, 3)
-    assert (status.rate, status.seconds_left, status.waiting, status.cost) == (4.0, 9.0, 36, Decimal("1.5"))
+    assert (status.rate, status.seconds_left, status.left, status.cost) == (4.0, 9.0, 36, Decimal("1.5"))
     assert status.state == "running"
 
 

@@ -79,7 +79,7 @@ def test_what_is_claimed_or_done_is_not_claimed_again(database: Database) -> Non
     assert names(claim(database, ledger, 2)) == ["a", "b"]
     assert names(claim(database, ledger, owner="you")) == ["c"]
     record = claim(database, ledger, 10, done("a"), failed("b")).record
-    assert (record.places, record.requests, record.done, record.failed, record.left) == (5, 3, 1, 1, 1)
+    assert (record.row_count, record.requests, record.done, record.failed, record.left) == (5, 3, 1, 1, 1)
     assert (record.input_tokens, record.output_tokens, record.thinking_tokens, record.cost) == (3, 2, 1, 5)
     rows = database.run(lambda: ledger.join(0, 100), writes=False)
     assert [(row.place, row.id, row.hash, row.state) for row in rows] == [
@@ -187,7 +187,7 @@ def test_changed_rows_keep_their_answers(database: Database) -> None:
     begin(database, "bdd", source="other")
     exchange = claim(database, ledger, version=1)
     assert names(exchange) == ["d"]
-    assert (exchange.record.places, exchange.record.requests, exchange.record.done) == (3, 2, 1)
+    assert (exchange.record.row_count, exchange.record.requests, exchange.record.done) == (3, 2, 1)
     assert names(claim(database, ledger, version=0)) == []
     claim(database, ledger, 0, done("d"), version=1)
     begin(database, "abd")
@@ -220,7 +220,7 @@ def test_a_cancelled_batch_claims_nothing_until_it_goes_on(database: Database) -
     database.run(ledger.cancel)
     assert names(claim(database, ledger, 10, done("a"))) == []
     record = database.run(lambda: ledger.resume(NOBODY_ENDED))
-    assert (record.state, record.done, record.began_at) == ("open", 1, 1)
+    assert (record.state, record.done, record.done_before) == ("open", 1, 1)
     assert names(first) == ["a"]
     assert names(claim(database, ledger)) == ["b", "c"]
     assert database.run(ledger.count_claimed, writes=False) == 2

@@ -51,11 +51,17 @@ class Command:
     def __init__(self, folder: Path, server: Stage, rows: int, ledger: str, *options: str) -> None:
         self.rows = rows
         self.ledger = ledger
+        self.folder = folder
         self.output = folder / "out.jsonl"
         source = folder / "in.jsonl"
         source.write_text("".join(f'{{"id": {n}, "prompt": "row {n}"}}\n' for n in range(rows)), encoding="utf-8")
         self._arguments = ["batch", "run", str(source), "-o", str(self.output), "--ledger", ledger, "-m", MODEL]
         self._arguments += ["--base-url", server.url, *options]
+
+    def use_files(self, source: str, output: str) -> None:
+        """Take the rows from another file of the folder, and write another one."""
+        self.output = self.folder / output
+        self._arguments[2], self._arguments[4] = str(self.folder / source), str(self.output)
 
     def start(self) -> subprocess.Popen[bytes]:
         pipe = subprocess.PIPE
@@ -134,7 +140,7 @@ def test_ctrl_c_finishes_what_is_under_way_and_tells_how_to_go_on(stage: OpenSta
     child = run.start()
     wait_until(lambda: sum(counting.asked.values()) >= 4)
     child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=20)
+    _, err = child.communicate(timeout=50)
     assert child.returncode == 130
     assert b"asides batch resume" in err
     asked = sum(counting.asked.values())
@@ -147,16 +153,17 @@ def test_a_second_ctrl_c_drops_what_is_under_way(stage: OpenStage, tmp_path: Pat
     child = run.start()
     wait_until(lambda: sum(counting.asked.values()) >= 5)
     child.send_signal(signal.SIGINT)
-    time.sleep(0.3)
+    assert child.stderr is not None
+    assert any(b"Ctrl-C again" in line for line in child.stderr)
     child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=10)
+    _, err = child.communicate(timeout=25)
     assert child.returncode == 130, err
     batch = run.open()
-    assert (batch.status.running, batch.status.waiting, batch.status.state) == (0, 5, "stopped")
+    assert (batch.status.running, batch.status.left, batch.status.state) == (0, 5, "stopped")
     batch.close()
 
 
-def wait_until(condition: Any, seconds: float = 15.0) -> None:
+def wait_until(condition: Any, seconds: float = 40.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -206,7 +213,7 @@ def test_a_key_that_is_refused_ends_the_run_and_fails_no_row(stage: OpenStage, t
     batch = open_batch(tmp_path, server, 200, concurrency=2)
     with pytest.raises(asides.AuthError):
         batch.run()
-    assert (batch.status.failed, batch.status.waiting, batch.status.running) == (0, 200, 0)
+    assert (batch.status.failed, batch.status.left, batch.status.running) == (0, 200, 0)
     assert len(server.requests) <= 4
     batch.close()
 

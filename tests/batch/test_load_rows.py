@@ -38,14 +38,14 @@ def test_a_load_that_broke_off_goes_on(tmp_path: Path) -> None:
     database.run(lambda: ledger.begin(create_record("b"), lambda _: False))
     database.run(lambda: ledger.load([LoadedRow(0, "kept", None, None, b"{}")]))
     record = database.run(lambda: ledger.begin(create_record("b"), lambda _: False))
-    assert (record.state, record.places) == ("loading", 1)
+    assert (record.state, record.row_count) == ("loading", 1)
     with spool(["a", "b", "c"], "rows") as source:
-        record = load_rows(source, PLAN, database, ledger, record.places)
+        record = load_rows(source, PLAN, database, ledger, record.row_count)
     rows = database.run(lambda: ledger.join(0, 10), writes=False)
     assert [row.place for row in rows] == [0, 1, 2]
-    assert (rows[0].hash, record.places, record.requests) == ("kept", 3, 3)
+    assert (rows[0].hash, record.row_count, record.requests) == ("kept", 3, 3)
     changed = database.run(lambda: ledger.begin(create_record("b", source_digest="other"), lambda _: False))
-    assert (changed.state, changed.places) == ("loading", 0)
+    assert (changed.state, changed.row_count) == ("loading", 0)
     database.close()
 
 

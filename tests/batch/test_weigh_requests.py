@@ -9,11 +9,11 @@ import pytest
 
 import asides
 from asides.batch.batch_plan import read_plan
-from asides.batch.ledger_values import to_dollars
 from asides.batch.weigh_requests import Scale
 from asides.flows.build_call import CallBuilder
 from asides.options import Options
 from asides.settings import Settings
+from asides.values.money import to_dollars
 
 pytest.importorskip("genai_prices")
 

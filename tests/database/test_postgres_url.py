@@ -45,6 +45,19 @@ def test_names_have_no_user_and_no_password() -> None:
 def test_places_that_are_databases() -> None:
     assert is_postgres_url("postgresql://db/asides")
     assert is_postgres_url("postgres:///x")
+    assert is_postgres_url("PostgreSQL://db/asides")
     assert not is_postgres_url("postgresql")
     assert not is_postgres_url("vault.db")
     assert not is_postgres_url(None)
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ("PostgreSQL://db/asides", "postgresql://db/asides"),
+        ("postgresql:///asides?host=/run&pgbouncer=true", "postgresql:///asides?host=/run"),
+        ("postgresql:///asides?pgbouncer=true", "postgresql:///asides"),
+    ],
+)
+def test_libpq_gets_a_url_that_it_knows(given: str, read: str) -> None:
+    assert read_url(given).conninfo == read

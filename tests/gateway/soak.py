@@ -31,10 +31,11 @@ from asides.database import Queries, Query
 from asides.database.postgres import PostgresDatabase
 from asides.dialects.dialect import ServedRequest
 from asides.gateway.access import KeyLimits, KeyRecord
-from asides.gateway.access.key_store import insert_key, make_key, to_dollars
+from asides.gateway.access.key_store import insert_key, make_key
 from asides.testing import Say
 from asides.testing.stage import Stage
 from asides.values.messages import Message
+from asides.values.money import to_dollars
 from asides.values.parts import Text, ToolCall
 from asides.values.thinking import Thought
 from tests.gateway.served import PATIENCE, fetch, make_environment

@@ -157,8 +157,8 @@ async def test_outages_of_redis_rows_and_keys_are_counted(tmp_path: Path) -> Non
         found = _read(metrics)
         assert found["asides_redis_failures_total{}"] == 2
         assert found["asides_keys{}"] == 1
-        assert found["asides_summaries_total{result=written}"] == 1
-        assert found["asides_summaries_total{result=dropped}"] == 3
+        assert found["asides_request_summaries_total{result=written}"] == 1
+        assert found["asides_request_summaries_total{result=dropped}"] == 3
     finally:
         await service.close()
 

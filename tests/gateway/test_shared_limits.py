@@ -75,7 +75,7 @@ class _Team:
         return total
 
 
-def _until(holds: Callable[[], bool], seconds: float = 10.0) -> float:
+def _until(holds: Callable[[], bool], seconds: float = 30.0) -> float:
     started = time.monotonic()
     while not holds():
         time.sleep(0.05)
@@ -100,7 +100,7 @@ def test_two_gateways_are_one_for_the_limits_of_a_key(
             own_redis.hang()
             started = time.monotonic()
             statuses = team.ask_many(16, key)
-            assert time.monotonic() - started < 10
+            assert time.monotonic() - started < 30
             assert statuses.count(200) <= 6, "each had some of its own six left"
             assert set(statuses) <= {200, 429}
             assert team.count("asides_redis_failures_total", free) >= 16
@@ -113,7 +113,8 @@ def test_two_gateways_are_one_for_the_limits_of_a_key(
             spare, spare_id = team.make_key()
             assert team.ask_many(4, spare) == [200] * 4
             team.run("gateway", "key", "revoke", spare_id, "--yes")
-            assert _until(lambda: team.ask_many(2, spare) == [401, 401]) < 1.0
+            # Without the message of Redis it would take until the next look at the keys, three seconds or more.
+            assert _until(lambda: team.ask_many(2, spare) == [401, 401]) < 2.9
 
             assert [served.end() for served in team.both] == [0, 0]
             used = json.loads(team.run("gateway", "usage", "--json"))

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from asides.batch.ledger_values import RequestState
-from asides.batch.vendor_ledger import VendorState
+from asides.batch.vendor.vendor_ledger import VendorState
 from asides.database import StoreError
 from asides.maintenance.copy_stores import TABLES
 from tests.cli.children import command, environment

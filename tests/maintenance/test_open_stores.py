@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from asides.database import Queries, Query, StoreError
-from asides.maintenance.open_stores import ReadOnlyFile, is_server, open_stores, open_target
+from asides.maintenance.open_stores import ReadOnlyFile, open_stores, open_target
 from tests.maintenance.filled_stores import fill_conversations, fill_gateway, fill_vault
 
 
@@ -59,8 +59,6 @@ def test_a_new_target_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "deep" / "to" / "vault.db").stat().st_mode) == 0o600
 
 
-def test_a_url_is_a_server_and_shows_no_password() -> None:
-    assert is_server("PostgreSQL://u:secret@h/d")
-    assert not is_server("/var/lib/asides")
+def test_a_server_shows_no_password() -> None:
     with open_stores("postgresql://u:secret@127.0.0.1:1/d") as stores:
         assert "secret" not in stores.name + repr(stores.areas)

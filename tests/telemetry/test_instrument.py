@@ -76,7 +76,7 @@ def test_without_the_packages_the_error_says_what_to_install(run_python: Any) ->
         "import asides\n"
         "from asides.telemetry.exporters import start_telemetry\n"
         "told = []\n"
-        "assert start_telemetry('x', environ={'OTEL_TRACES_EXPORTER': 'otlp'}, tell=told.append) is None\n"
+        "assert start_telemetry('x', environ={'OTEL_TRACES_EXPORTER': 'otlp'}, on_note=told.append) is None\n"
         "assert 'asides[otel]' in told[0], told\n"
         "try: asides.instrument()\n"
         "except asides.ConfigError as error: print(error)\n"

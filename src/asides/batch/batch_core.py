@@ -16,18 +16,20 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from asides.aio import AsyncClient
 from asides.batch.batch_job import BatchJob, find_runner
 from asides.batch.batch_plan import BatchPlan, RunSettings, decode_plan, encode_plan, read_plan
 from asides.batch.batch_status import BatchStatus, VendorBatchStatus, build_status
 from asides.batch.join_results import check_output, write_output
 from asides.batch.leases import has_ended
 from asides.batch.ledger import Ledger
-from asides.batch.ledger_tables import is_postgres, open_ledger_database
-from asides.batch.ledger_values import BatchRecord, RunLimits, Via, create_record, to_billionths
+from asides.batch.ledger_tables import open_ledger_database
+from asides.batch.ledger_values import BatchRecord, Via, create_record
 from asides.batch.load_rows import FillPrompt, RowSource, load_rows, spool
+from asides.batch.open_job import JobSetup, open_job
+from asides.batch.parquet_rows import clean_row
 from asides.batch.weigh_requests import Scale
 from asides.database import Database
+from asides.database.postgres_url import is_postgres_url
 from asides.flows.build_call import CallBuilder
 from asides.flows.many import check_call
 from asides.options import ModelLike, Options
@@ -38,8 +40,6 @@ from asides.values.errors import ConfigError
 
 RowsLike: TypeAlias = "str | os.PathLike[str] | Iterable[Any]"
 OnStatus: TypeAlias = Callable[[BatchStatus], object]
-USUAL_CONCURRENCY = 16
-_USUAL_RETRIES = 5
 
 
 class BatchCore:
@@ -80,7 +80,7 @@ class BatchCore:
         self.providers = tuple(providers)
         self.builder = CallBuilder(providers=self.providers, settings=self.settings)
         self.place = self._choose_place(None if ledger is None else os.fspath(ledger))
-        self.ledger = Ledger(name or (str(self.output.absolute()) if is_postgres(self.place) else self.output.name))
+        self.ledger = Ledger(name or (str(self.output.absolute()) if is_postgres_url(self.place) else self.output.name))
         self.job: BatchJob | None = None
         """The run of this process, while there is one."""
         self._database: Database | None = None
@@ -96,7 +96,7 @@ class BatchCore:
     @property
     def has_ledger(self) -> bool:
         """Whether there is a ledger already."""
-        return is_postgres(self.place) or Path(self.place).exists()
+        return is_postgres_url(self.place) or Path(self.place).exists()
 
     @property
     def database(self) -> Database:
@@ -122,29 +122,11 @@ class BatchCore:
         return msgspec.structs.replace(status, is_out_of_money=job.is_out_of_money)
 
     async def _answer(self, record: BatchRecord, own: Options, via: Via) -> BatchJob:
-        kept = decode_plan(record.plan)
-        run = kept.run
-        scale = Scale(kept.plan, self.builder, needs_price=run.max_cost is not None)
-        limits = RunLimits(
-            run.rpm,
-            run.tpm,
-            None if run.max_cost is None else to_billionths(run.max_cost),
-            scale.weigh if run.tpm or run.max_cost is not None else None,
-        )
-        async with AsyncClient(settings=self.settings, providers=self.providers) as client:
-            job = self.job = BatchJob(
-                self.database,
-                self.ledger,
-                record,
-                kept.plan,
-                client,
-                settings=self._show_thinking(run),
-                own=own,
-                limits=limits,
-                concurrency=run.concurrency or USUAL_CONCURRENCY,
-                retries=_USUAL_RETRIES if run.retries is None else run.retries,
-                on_record=None if self.on_progress is None else self._report,
-            )
+        run = decode_plan(record.plan).run
+        setup = JobSetup(self.place, self.ledger.name, record.version, self._show_thinking(run), self.providers, own)
+        on_record = None if self.on_progress is None else self._report
+        async with open_job(setup, self.database, record, on_record=on_record, on_note=self.on_note) as job:
+            self.job = job
             try:
                 await find_runner(via).run(job)
             finally:
@@ -178,9 +160,12 @@ class BatchCore:
             path = Path(self.rows).expanduser()
             yield RowSource(path, str(path), path.name.lower().endswith(".txt"), self.fill_prompt)
             return
-        if not isinstance(self.rows, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        rows: Any = self.rows
+        if hasattr(rows, "iter_rows"):  # A dataset of Ray.
+            rows = (clean_row(row, f"row {number}") for number, row in enumerate(rows.iter_rows(), start=1))
+        if not isinstance(rows, Iterable):
             raise ConfigError(f"rows is a file or a list of questions, not {type(self.rows).__name__}.")
-        with spool(self.rows, "rows") as source:
+        with spool(rows, "rows") as source:
             yield msgspec.structs.replace(source, fill_prompt=self.fill_prompt)
 
     def read_plan(self) -> tuple[BatchPlan, Options]:
@@ -189,6 +174,11 @@ class BatchCore:
 
     def _begin(self) -> tuple[BatchRecord, Options]:
         plan, own = self.read_plan()
+        self.given_run.check_via(self.via)
+        if self.via == "ray":
+            from asides.batch.ray_cluster import demand_ray  # Most batches are live.
+
+            demand_ray()
         if plan.models:
             # Raises what is wrong with all requests, before anything is written.
             check_call(self.builder, list(plan.models), Options(**{**plan.options, **own}))  # type: ignore[typeddict-item]
@@ -216,7 +206,7 @@ class BatchCore:
             )
             record = self.database.run(lambda: self.ledger.begin(wanted, has_ended))
             if record.state == "loading":
-                record = load_rows(source, plan, self.database, self.ledger, record.places)
+                record = load_rows(source, plan, self.database, self.ledger, record.row_count)
                 if before is not None and before.state != "loading" and self.on_note is not None:
                     self.on_note(
                         f"the rows or the options are not those of the last run: {record.done} of {record.requests} "
@@ -232,6 +222,7 @@ class BatchCore:
             )
         check_output(self.output, None, has_ledger=True)
         _, own = self.read_plan()
+        self.given_run.check_via(found.via)
         kept = decode_plan(found.plan)
         plan = encode_plan(kept.plan, kept.run.merge(self.given_run))
         return self.database.run(lambda: self.ledger.resume(has_ended, plan)), own
@@ -252,11 +243,12 @@ class BatchCore:
         status = build_status(record, time.time(), claimed, failure)
         if record.via != "vendor":
             return status
-        from asides.batch.vendor_ledger import VendorLedger  # Most batches are live.
+        from asides.batch.vendor.vendor_ledger import VendorLedger  # Most batches are live.
 
         found = self.database.run(VendorLedger(self.ledger.name).list_open, writes=False)
         batches = [
-            VendorBatchStatus(one.vendor_id, one.word or one.state, one.requests, one.done or None) for one in found
+            VendorBatchStatus(one.vendor_id, one.vendor_state or one.state, one.requests, one.done or None)
+            for one in found
         ]
         return msgspec.structs.replace(status, vendor_batches=tuple(batches))
 

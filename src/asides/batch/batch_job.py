@@ -15,16 +15,18 @@ from asides.batch.batch_plan import BatchPlan, decode_request
 from asides.batch.batch_rows import Question
 from asides.batch.leases import create_owner, has_ended
 from asides.batch.ledger import Ledger
-from asides.batch.ledger_values import BatchRecord, Claim, Exchange, Outcome, RunLimits, Via, to_billionths
+from asides.batch.ledger_values import BatchRecord, Claim, Exchange, Outcome, RunLimits, Via
 from asides.database import Database, StoreUnavailable
 from asides.flows.reply_fields import ThinkingVisibility, encode_answer, encode_failed, is_answered
 from asides.options import Options
 from asides.values.errors import AsidesError, ConfigError
 from asides.values.json_form import to_json_value, write_json
+from asides.values.money import to_billionths
 from asides.values.reply import Reply
 
 if TYPE_CHECKING:
     from asides.aio import AsyncClient
+    from asides.batch.open_job import JobSetup
     from asides.settings import Settings
 
 _Result = TypeVar("_Result")
@@ -34,7 +36,7 @@ _OUTAGE_SECONDS = 300.0
 _FIRST_PAUSE = 0.5
 _RUNNERS: dict[Via, str] = {
     "live": "asides.batch.live_runner",
-    "vendor": "asides.batch.vendor_runner",
+    "vendor": "asides.batch.vendor.vendor_runner",
     "ray": "asides.batch.ray_runner",
 }
 
@@ -56,6 +58,8 @@ class BatchJob:
         concurrency: int = 16,
         retries: int = 5,
         on_record: OnRecord | None = None,
+        setup: JobSetup | None = None,
+        on_note: Callable[[str], object] | None = None,
     ) -> None:
         self.database = database
         self.ledger = ledger
@@ -74,6 +78,9 @@ class BatchJob:
         self.error: AsidesError | None = None
         """What is wrong with all requests, and ended the run."""
         self.is_out_of_money = False
+        self.setup = setup
+        """What another process needs to take part in the batch."""
+        self.on_note = on_note
         self._settings = settings
         self._version = record.version
         self._on_record = on_record
@@ -127,6 +134,13 @@ class BatchJob:
     async def return_ended(self) -> int:
         """Let requests wait again whose owners have ended; returns how many are still claimed by somebody."""
         return await wait_for_store(lambda: self.database.run_async(lambda: self.ledger.return_ended(has_ended)))
+
+    async def look(self) -> BatchRecord:
+        """The batch as the ledger has it now."""
+        found = await wait_for_store(lambda: self.database.run_async(self.ledger.find, writes=False))
+        if found is not None:
+            self._note(found)
+        return self.record
 
     async def count_sent(self) -> int:
         """The requests that are in batches of a vendor."""

@@ -154,17 +154,32 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_cost: Decimal | None = None
     retries: int | None = None
     keep_thinking: bool | None = None
+    actors: int | None = None
+    """How many actors of Ray take part."""
+    ray_address: str | None = None
 
     def check(self) -> None:
         """Raise a ConfigError for a value that cannot be."""
-        for name in ("concurrency", "rpm", "tpm"):
+        for name in ("concurrency", "rpm", "tpm", "actors"):
             value: Any = getattr(self, name)
             if value is not None and not (isinstance(value, (int, float)) and 0 < value < math.inf):
                 raise ConfigError(f"{name} is a number above zero, not {value!r}.")
         if self.max_cost is not None and not (self.max_cost.is_finite() and self.max_cost >= 0):
             raise ConfigError(f"max_cost is an amount in dollars, not {self.max_cost}.")
+        if not isinstance(self.ray_address, (str, type(None))):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"ray_address is text, as host:port, not {type(self.ray_address).__name__}.")
+        if isinstance(self.actors, float):
+            raise ConfigError(f"actors is a whole number, not {self.actors}.")
         if self.retries is not None and self.retries < 0:
             raise ConfigError("retries cannot be below zero.")
+
+    def check_via(self, via: str) -> None:
+        """Raise a ConfigError for what this way to answer does not use."""
+        if via != "ray" and (self.actors is not None or self.ray_address is not None):
+            raise ConfigError(
+                f"actors and ray_address are of batches via ray, and this one is via {via}. To do: leave "
+                "them out, or choose ray."
+            )
 
     def merge(self, later: RunSettings) -> RunSettings:
         """These settings, replaced by the later ones where they are given."""

@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.batch.ledger_values import BatchRecord, Via, to_dollars
+from asides.batch.ledger_values import BatchRecord, Via
+from asides.values.money import to_dollars
 
 RunState: TypeAlias = Literal["loading", "running", "stopped", "cancelled", "finished"]
 
@@ -40,7 +41,7 @@ class BatchStatus(msgspec.Struct, frozen=True):
     failed: int
     running: int | None
     """The requests that are being asked; None where it was not counted."""
-    waiting: int
+    left: int
     """The requests that are neither done nor failed, those that are being asked included."""
     input_tokens: int
     output_tokens: int
@@ -71,7 +72,7 @@ def build_status(
 ) -> BatchStatus:
     """The status of a batch as the ledger has it."""
     elapsed = (record.updated if record.updated > record.began else now) - record.began
-    rate = (record.done - record.began_at) / elapsed if elapsed > 0 else 0.0
+    rate = (record.done - record.done_before) / elapsed if elapsed > 0 else 0.0
     state: RunState
     if record.state != "open":
         state = record.state
@@ -85,7 +86,7 @@ def build_status(
         record.model,
         record.via,
         record.output,
-        record.places,
+        record.row_count,
         record.requests,
         record.done,
         record.failed,

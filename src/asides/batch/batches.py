@@ -47,6 +47,8 @@ class _AnyBatch:
         max_cost: float | str | Decimal | None = None,
         ledger: str | os.PathLike[str] | None = None,
         name: str | None = None,
+        actors: int | None = None,
+        ray_address: str | None = None,
         keep_thinking: bool | None = None,
         settings: Settings | None = None,
         providers: Sequence[Provider] = (),
@@ -63,6 +65,8 @@ class _AnyBatch:
             max_cost=read_max_cost(max_cost),
             retries=options.get("retries"),
             keep_thinking=keep_thinking,
+            actors=actors,
+            ray_address=ray_address,
         )
         shared = Options(**options)  # type: ignore[typeddict-item]
         if schema is not None:
@@ -94,7 +98,8 @@ class Batch(_AnyBatch):
     What was answered is in a ledger beside the output (`ledger`: another file, or a postgresql:// URL). However a run
     ends, the next one asks only what has no answer. `rpm`, `tpm`: requests and tokens a minute. `max_cost`: a limit in
     dollars, never passed. `replace`: ask again what was asked of another model. `schema`: the form of the answers.
-    Iterate for the results, in order. Other options are those of `ask`.
+    `actors`, `ray_address`: how many actors of which Ray cluster take part, with `via="ray"`. Iterate for the results,
+    in order. Other options are those of `ask`.
     """
 
     def run(self) -> BatchStatus:

@@ -16,7 +16,7 @@ import msgspec
 from asides.batch.batch_plan import BatchPlan, decode_request, encode_request
 from asides.batch.ledger import Ledger
 from asides.batch.ledger_tables import open_ledger_database
-from asides.batch.ledger_values import LoadedRow, RunLimits, create_record, to_dollars
+from asides.batch.ledger_values import LoadedRow, RunLimits, create_record
 from asides.batch.load_rows import RowSource
 from asides.batch.weigh_requests import Scale
 from asides.database import Database
@@ -24,6 +24,7 @@ from asides.history.check import check_request
 from asides.options import Options
 from asides.providers.batch_facts import BATCH_PRICE, demand_batch_facts
 from asides.values.errors import AsidesError, ConfigError
+from asides.values.money import to_dollars
 
 if TYPE_CHECKING:
     from asides.batch.batch_core import BatchCore

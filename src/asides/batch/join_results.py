@@ -19,6 +19,8 @@ import msgspec
 
 from asides.batch.ledger import Ledger
 from asides.batch.ledger_values import JoinedRow
+from asides.batch.parquet_output import is_batch_output, write_parquet
+from asides.batch.parquet_rows import is_parquet, load_parquet
 from asides.database import Database
 from asides.flows.reply_fields import is_answered
 from asides.values.errors import ConfigError
@@ -101,6 +103,8 @@ def write_output(database: Database, ledger: Ledger, path: Path) -> int:
                     count += 1
             file.flush()
             os.fsync(file.fileno())
+        if is_parquet(target):
+            fresh = _to_parquet(fresh, target)
         with suppress(FileNotFoundError):
             shutil.copymode(target, fresh)
         fresh.replace(target)
@@ -114,6 +118,19 @@ def write_output(database: Database, ledger: Ledger, path: Path) -> int:
     return count
 
 
+def _to_parquet(lines: Path, target: Path) -> Path:
+    fresh = target.with_name(f"{target.name}.new-parquet")
+    try:
+        write_parquet(lines, fresh)
+        with fresh.open("rb") as file:
+            os.fsync(file.fileno())
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+    lines.unlink()
+    return fresh
+
+
 def check_output(path: Path, source: Path | None, *, has_ledger: bool) -> None:
     """Raise a ConfigError if the output cannot be written, or would replace a file that no batch wrote."""
     if source is not None and path.exists() and path.samefile(source):
@@ -122,9 +139,15 @@ def check_output(path: Path, source: Path | None, *, has_ledger: bool) -> None:
         raise ConfigError(f"the folder of the output {path} does not exist. To do: create it, or name another place.")
     if path.is_dir() or (path.exists() and not path.is_file()):
         raise ConfigError(f"the output {path} is a folder, a device or a pipe. To do: name a file.")
-    if path.exists() and path.stat().st_size:
-        with path.open("rb") as file:
-            is_ours = has_ledger and file.read(len(_START)) == _START
-        if not is_ours:
-            why = "was not written by a batch" if has_ledger else "exists, and there is no ledger beside it"
-            raise ConfigError(f"the output {path} {why}, so it is left as it is. To do: name another one.")
+    if is_parquet(path):
+        load_parquet()  # Raises before anything is asked.
+    if path.exists() and path.stat().st_size and not (has_ledger and _is_ours(path)):
+        why = "was not written by a batch" if has_ledger else "exists, and there is no ledger beside it"
+        raise ConfigError(f"the output {path} {why}, so it is left as it is. To do: name another one.")
+
+
+def _is_ours(path: Path) -> bool:
+    if is_parquet(path):
+        return is_batch_output(path)
+    with path.open("rb") as file:
+        return file.read(len(_START)) == _START

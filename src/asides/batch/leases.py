@@ -19,13 +19,13 @@ _SEPARATOR = "|"
 def create_owner() -> str:
     """A name for this run of this process: machine, process, and a part that no other run has."""
     pid = os.getpid()
-    return _SEPARATOR.join((_name_machine(), str(pid), _read_start(pid), secrets.token_hex(8)))
+    return _SEPARATOR.join((name_machine(), str(pid), _read_start(pid), secrets.token_hex(8)))
 
 
 def has_ended(owner: str) -> bool:
     """Whether the process of an owner is known to have ended. False for one on another machine: its lease decides."""
     machine, pid, start, _ = [*owner.split(_SEPARATOR), "", "", "", ""][:4]
-    if machine != _name_machine() or not pid.isdecimal():
+    if machine != name_machine() or not pid.isdecimal():
         return False
     return not _is_alive(int(pid)) or _read_start(int(pid)) != start
 
@@ -42,7 +42,7 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def _name_machine() -> str:
+def name_machine() -> str:
     """The machine, and on Linux the set of processes in which a number means a process: containers have their own."""
     try:
         processes = Path("/proc/self/ns/pid").readlink()

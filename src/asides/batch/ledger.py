@@ -112,12 +112,12 @@ class Ledger:
                     "options. To do: wait for it or cancel it, or name another output."
                 )
             record.state, record.version = "loading", record.version + (not is_same)
-            record.places = record.places if is_same else 0
+            record.row_count = record.row_count if is_same else 0
         else:
             record.state = "open"
         yield from self._ask_failed_again(record)
         if not is_busy:
-            record.began, record.began_at = now, record.done
+            record.began, record.done_before = now, record.done
         for name in ("plan", "plan_digest", "source", "source_digest", "output", "via", "model"):
             setattr(record, name, getattr(wanted, name))
         record.updated = now
@@ -135,7 +135,7 @@ class Ledger:
             record.state = "open"
         yield from self._ask_failed_again(record)
         if not is_busy:
-            record.began, record.began_at = now, record.done
+            record.began, record.done_before = now, record.done
         if plan is not None:
             record.plan = plan
             yield Query("UPDATE batches SET plan = ? WHERE name = ?", (plan, self.name))
@@ -187,17 +187,17 @@ class Ledger:
             [(self.name, row.place, row.hash, _encode_id(row.id), row.rest) for row in rows],
         )
         if record.state == "loading" and rows:
-            record.places = max(record.places, rows[-1].place + 1)
+            record.row_count = max(record.row_count, rows[-1].place + 1)
             yield from self._save(record, now)
 
-    def finish_loading(self, places: int) -> Queries[BatchRecord]:
+    def finish_loading(self, row_count: int) -> Queries[BatchRecord]:
         """All rows are loaded: forget those of an earlier load that are gone, and open the batch.
 
         Answers to questions that are gone are kept, in case they come back. Raises a ConfigError for an id that two
         rows have.
         """
         record, now = yield from self._lock()
-        yield Query("DELETE FROM batch_rows WHERE batch = ? AND place >= ?", (self.name, places))
+        yield Query("DELETE FROM batch_rows WHERE batch = ? AND place >= ?", (self.name, row_count))
         twice = (
             yield Query(
                 "SELECT min(place), max(place) FROM batch_rows WHERE batch = ? AND id IS NOT NULL GROUP BY id "
@@ -221,9 +221,9 @@ class Ledger:
                 )
             ).rows
         )
-        record.places, record.requests = places, sum(states.values())
+        record.row_count, record.requests = row_count, sum(states.values())
         record.done, record.failed = states.get("done", 0), states.get("failed", 0)
-        record.state, record.began_at = "open", record.done
+        record.state, record.done_before = "open", record.done
         yield from self._save(record, now)
         return record
 
@@ -348,7 +348,7 @@ class Ledger:
         record, now = yield from self._lock()
         query = "SELECT hash FROM batch_requests WHERE batch = ? AND state = 'claimed' AND owner = ?"
         rows = (yield Query(query, (self.name, owner))).rows
-        for group in _group([hash_ for (hash_,) in rows if hash_ not in kept]):
+        for group in split_hashes([hash_ for (hash_,) in rows if hash_ not in kept]):
             yield from self._return(record, group)
         yield from self._save(record, now)
 
@@ -363,7 +363,7 @@ class Ledger:
         query = "SELECT hash, owner, lease FROM batch_requests WHERE batch = ? AND state = 'claimed'"
         rows = (yield Query(query, (self.name,))).rows
         ended = {owner for owner in {owner for _, owner, _ in rows} if has_ended(owner or "")}
-        for group in _group([hash_ for hash_, owner, lease in rows if owner in ended or (lease or 0) < now]):
+        for group in split_hashes([hash_ for hash_, owner, lease in rows if owner in ended or (lease or 0) < now]):
             yield from self._return(record, group)
 
 
@@ -383,7 +383,8 @@ def _pace(record: BatchRecord, now: float, limits: RunLimits, tokens: int) -> No
         record.next_token = max(now, record.next_token) + tokens * 60.0 / limits.tpm
 
 
-def _group(hashes: list[str], size: int = 500) -> list[list[str]]:
+def split_hashes(hashes: Sequence[str], size: int = 500) -> list[Sequence[str]]:
+    """Hashes in groups, since a statement takes a limited number of values."""
     return [hashes[place : place + size] for place in range(0, len(hashes), size)]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from asides.database import Database, StoreError
+from asides.database.postgres_url import is_postgres_url
 from asides.database.sqlite_database import SqliteDatabase
 from asides.values.errors import ConfigError
 
@@ -23,7 +24,6 @@ _APPLICATION = 0x61736C67
 """Marks the file as a ledger of asides: "aslg"."""
 # A ledger waits for a busy disk or a restarting server rather than give up a batch of hours.
 _PATIENCE = 60.0
-_POSTGRES = ("postgresql://", "postgres://")
 
 _TABLES = """
 CREATE TABLE batches (
@@ -37,7 +37,7 @@ CREATE TABLE batches (
     source          TEXT    NOT NULL,
     source_digest   TEXT    NOT NULL,
     output          TEXT    NOT NULL,
-    places          INTEGER NOT NULL,
+    row_count       INTEGER NOT NULL,
     requests        INTEGER NOT NULL,
     done            INTEGER NOT NULL,
     failed          INTEGER NOT NULL,
@@ -51,7 +51,7 @@ CREATE TABLE batches (
     next_token      REAL    NOT NULL,
     paused_until    REAL    NOT NULL,
     began           REAL    NOT NULL,
-    began_at        INTEGER NOT NULL,
+    done_before     INTEGER NOT NULL,
     created         REAL    NOT NULL,
     updated         REAL    NOT NULL
 );
@@ -67,11 +67,10 @@ CREATE TABLE batch_requests (
     reserved     INTEGER NOT NULL,
     result       BLOB,
     vendor_batch TEXT,
-    custom_id    TEXT,
     PRIMARY KEY (batch, hash)
 );
 CREATE INDEX batch_requests_state ON batch_requests (batch, state, number);
-CREATE INDEX batch_requests_vendor ON batch_requests (batch, vendor_batch, custom_id) WHERE vendor_batch IS NOT NULL;
+CREATE INDEX batch_requests_vendor ON batch_requests (batch, vendor_batch) WHERE vendor_batch IS NOT NULL;
 CREATE TABLE batch_rows (
     batch TEXT    NOT NULL REFERENCES batches (name) ON DELETE CASCADE,
     place INTEGER NOT NULL,
@@ -82,41 +81,36 @@ CREATE TABLE batch_rows (
 );
 CREATE INDEX batch_rows_hash ON batch_rows (batch, hash);
 CREATE TABLE vendor_batches (
-    batch      TEXT    NOT NULL REFERENCES batches (name) ON DELETE CASCADE,
-    marker     TEXT    NOT NULL,
-    state      TEXT    NOT NULL,
-    requests   INTEGER NOT NULL,
-    owner      TEXT,
-    lease      REAL,
-    sent       REAL,
-    vendor_id  TEXT,
-    candidates TEXT,
-    word       TEXT    NOT NULL,
-    done       INTEGER,
-    created    REAL    NOT NULL,
+    batch        TEXT    NOT NULL REFERENCES batches (name) ON DELETE CASCADE,
+    marker       TEXT    NOT NULL,
+    state        TEXT    NOT NULL,
+    requests     INTEGER NOT NULL,
+    owner        TEXT,
+    lease        REAL,
+    sent         REAL,
+    vendor_id    TEXT,
+    candidates   TEXT,
+    vendor_state TEXT    NOT NULL,
+    done         INTEGER,
+    created      REAL    NOT NULL,
     PRIMARY KEY (batch, marker)
 );
 """
 
 
-def is_postgres(place: str) -> bool:
-    """Whether a place for a ledger is the URL of a PostgreSQL database."""
-    return place.startswith(_POSTGRES)
-
-
-def open_ledger_database(place: str) -> Database:
+def open_ledger_database(location: str) -> Database:
     """Open the database of a ledger: a SQLite file, or a URL of PostgreSQL, whose tables are created if need be."""
-    if re.match(r"\w+://", place) and not is_postgres(place):
-        kind = place.partition(":")[0]
+    if re.match(r"\w+://", location) and not is_postgres_url(location):
+        kind = location.partition(":")[0]
         raise ConfigError(f"a ledger is a file or a postgresql:// URL, not {kind}://. To do: name one of these.")
-    if not is_postgres(place):
-        return SqliteDatabase(place, _has_tables, _create_tables, patience=_PATIENCE)
+    if not is_postgres_url(location):
+        return SqliteDatabase(location, _has_tables, _create_tables, patience=_PATIENCE)
     from asides.database.postgres import PostgresDatabase  # psycopg loads only for it.
 
-    database = PostgresDatabase(place, patience=_PATIENCE, most_connections=4)
+    database = PostgresDatabase(location, patience=_PATIENCE, most_connections=4)
     from asides.database.migrate import migrate
 
-    migrate(place)
+    migrate(location)
     return database
 
 

@@ -6,7 +6,6 @@ Not here: the tables (ledger_tables) and the work on them (ledger).
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import ROUND_CEILING, Decimal
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -15,18 +14,6 @@ BatchState: TypeAlias = Literal["loading", "open", "cancelled"]
 RequestState: TypeAlias = Literal["waiting", "claimed", "sent", "done", "failed"]
 """sent: it is in a batch of a vendor, and has no lease."""
 Via: TypeAlias = Literal["live", "vendor", "ray"]
-
-_BILLIONTHS = 10**9
-
-
-def to_billionths(dollars: Decimal) -> int:
-    """Dollars as the ledger counts them, rounded up."""
-    return int((dollars * _BILLIONTHS).to_integral_value(ROUND_CEILING))
-
-
-def to_dollars(billionths: int) -> Decimal:
-    """What the ledger counts, as dollars."""
-    return Decimal(billionths) / _BILLIONTHS
 
 
 class BatchRecord(msgspec.Struct):
@@ -45,8 +32,8 @@ class BatchRecord(msgspec.Struct):
     """The file of the rows; "" if they came from a program."""
     source_digest: str
     output: str
-    places: int
-    """The rows."""
+    row_count: int
+    """The rows: all of them, or those that are loaded so far."""
     requests: int
     """The different requests among the rows: equal rows are asked once."""
     done: int
@@ -68,7 +55,7 @@ class BatchRecord(msgspec.Struct):
     """Until when nobody sends: a provider asked to wait."""
     began: float
     """When the present run began."""
-    began_at: int
+    done_before: int
     """How many requests were done then."""
     created: float
     updated: float

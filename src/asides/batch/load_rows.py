@@ -21,6 +21,7 @@ from asides.batch.batch_plan import BatchPlan, encode_request
 from asides.batch.batch_rows import Question, encode_canonical, read_good_lines, read_lines
 from asides.batch.ledger import Ledger
 from asides.batch.ledger_values import BatchRecord, LoadedRow
+from asides.batch.parquet_rows import is_parquet, read_parquet
 from asides.database import Database
 from asides.values.errors import ConfigError
 
@@ -55,7 +56,9 @@ class RowSource(msgspec.Struct, frozen=True):
     def read(self, on_problem: Callable[[ConfigError], object] | None = None) -> Generator[Iterator[Question]]:
         """The questions, read as they are taken. Raises for a wrong line, or hands it to `on_problem`."""
         with self._open() as file:
-            if on_problem is None:
+            if is_parquet(self.path):
+                questions = read_parquet(self.path, self.name, on_problem)
+            elif on_problem is None:
                 questions = read_lines(file, self.name, is_text=self.is_text)
             else:
                 questions = read_good_lines(file, self.name, on_problem, is_text=self.is_text)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from asides.batch.batch_plan import BatchPlan, decode_request
 from asides.batch.batch_rows import Question, encode_canonical
-from asides.batch.ledger_values import Weight, to_billionths
+from asides.batch.ledger_values import Weight
 from asides.providers.provider import Target
 from asides.values.errors import ConfigError
 from asides.values.messages import Prompt
+from asides.values.money import to_billionths, to_dollars
 from asides.values.usage import Usage, find_cost
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Scale:
         """The input tokens to expect, and what they cost; None if the price is not known."""
         tokens = (size + self._shared) // _CHARACTERS_PER_TOKEN
         price = self._price(self._plan.find_models(question)[0], tokens, 0)
-        return tokens, None if price is None else Decimal(price) / 10**9
+        return tokens, None if price is None else to_dollars(price)
 
     def _find_most_output(self, question: Question) -> int | None:
         given: Any = question.options.get("max_tokens")

@@ -22,12 +22,12 @@ import msgspec
 from asides.batch.batch_status import BatchStatus
 from asides.batch.batches import AsyncBatch
 from asides.batch.check_rows import BatchCheck
-from asides.batch.ledger_tables import is_postgres
 from asides.cli.exit_codes import Exit
 from asides.cli.render import describe_error, name_options, print_json, print_lines
 from asides.cli.request import read_call_options
 from asides.cli.terminal import LiveLine, Terminal
 from asides.cli.trust import read_settings
+from asides.database.postgres_url import is_postgres_url
 from asides.values.errors import AsidesError, ConfigError
 from asides.values.json_form import to_json_value
 
@@ -102,6 +102,8 @@ def _open(arguments: Namespace, terminal: Terminal, view: _View) -> AsyncBatch:
         max_cost=arguments.max_cost,
         ledger=arguments.ledger,
         name=arguments.name,
+        actors=arguments.actors,
+        ray_address=arguments.ray_address,
         keep_thinking=settings.show_reasoning_thinking or None,
         settings=settings,
         on_progress=view.take,
@@ -195,7 +197,7 @@ def _advise(arguments: Namespace, why: str = "to go on") -> str:
     for option in ("ledger", "name"):
         if (value := getattr(arguments, option)) is not None:
             # A URL may have a password in it.
-            words += [f"--{option}", "URL" if option == "ledger" and is_postgres(value) else value]
+            words += [f"--{option}", "URL" if option == "ledger" and is_postgres_url(value) else value]
     return f"To do: run `{shlex.join(words)}` {why}."
 
 
@@ -232,8 +234,8 @@ def _summarise(status: BatchStatus) -> str:
         parts.append(f"for {status.rows} rows")
     if status.failed:
         parts.append(f"{status.failed} failed")
-    if status.waiting:
-        parts.append(f"{status.waiting} not answered yet")
+    if status.left:
+        parts.append(f"{status.left} not answered yet")
     first = "" if status.first_error is None else f" The first error: {name_options(status.first_error)}"
     return ", ".join([*parts, *_describe_figures(status)]) + "." + first
 

@@ -33,12 +33,12 @@ from asides.gateway.access.key_store import (
     list_keys,
     make_key,
     revoke_key,
-    to_dollars,
 )
 from asides.gateway.gateway_database import open_database
 from asides.gateway.gateway_settings import GatewaySettings
 from asides.settings import Settings
 from asides.values.errors import ConfigError
+from asides.values.money import format_cost, to_dollars
 from asides.values.notices import escape_controls
 
 _LONGEST_NAME = 100
@@ -215,8 +215,8 @@ def _list(database: Database, arguments: Namespace, terminal: Terminal) -> int:
                 each.id,
                 _show(each.name),
                 _describe_state(each, now),
-                _show_money(spent.day),
-                _show_money(spent.month),
+                format_cost(to_dollars(spent.day)),
+                format_cost(to_dollars(spent.month)),
                 "never" if each.used is None else format_time(each.used),
                 _describe_limits(each.limits) + (f", tenant {_show(each.tenant)}" if each.tenant else ""),
             )
@@ -266,10 +266,6 @@ def _encode(record: KeyRecord, spent: Spending, now: float | None = None) -> dic
 
 def _show(text: str) -> str:
     return escape_controls(text)
-
-
-def _show_money(billionths: int) -> str:
-    return f"${to_dollars(billionths):.4f}" if billionths else "-"
 
 
 # --- revoke -----------------------------------------------------------------------------------------------------------

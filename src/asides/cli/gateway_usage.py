@@ -22,6 +22,7 @@ from asides.cli.terminal import Terminal
 from asides.database import Database
 from asides.gateway.summary_rows import Group, UsageSum, name_keys, sum_usage
 from asides.values.errors import ConfigError
+from asides.values.money import format_cost
 from asides.values.notices import escape_controls
 
 _SPAN = re.compile(r"(\d{1,6})([hdw])")
@@ -102,7 +103,7 @@ def _write_table(sums: Sequence[UsageSum], names: Mapping[str, str], by: Group) 
         first = each.group or _NOBODY.get(by, "")
         named = (escape_controls(names.get(each.group, "")),) if by == "key" else ()
         counts = (each.requests, each.failed, each.input, each.cached, each.output, each.thinking)
-        rows.append((escape_controls(first), *named, *(f"{count:,}" for count in counts), _show_money(each.cost)))
+        rows.append((escape_controls(first), *named, *(f"{count:,}" for count in counts), format_cost(each.cost)))
     return format_columns(rows)
 
 
@@ -139,10 +140,6 @@ def _encode_sum(one: UsageSum) -> dict[str, Any]:
     fields = one._asdict()
     del fields["group"]
     return {**fields, "cost": float(one.cost)}
-
-
-def _show_money(amount: Decimal) -> str:
-    return f"${amount:.4f}" if amount else "-"
 
 
 def _show_time(seconds: float) -> str:

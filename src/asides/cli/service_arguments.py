@@ -296,11 +296,15 @@ def declare_batch(parser: argparse.ArgumentParser) -> None:
         "path",
         nargs="?",
         metavar="FILE",
-        help='run: the questions, one JSON text or object such as {"prompt": …} a line, or a batch file of OpenAI or '
-        "Anthropic; `-` reads standard input; otherwise: the output of the batch",
+        help='run: the questions, one JSON text or object such as {"prompt": …} a line, a Parquet file, or a batch '
+        "file of OpenAI or Anthropic; `-` reads standard input; otherwise: the output of the batch",
     )
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="where the answers go, one JSON object a line, in the order of the rows"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="where the answers go, one JSON object a line, in the order of the rows; a name that ends with .parquet "
+        "is written as Parquet",
     )
     many = parser.add_argument_group("batch")
     many.add_argument(
@@ -310,7 +314,9 @@ def declare_batch(parser: argparse.ArgumentParser) -> None:
         help="live: one request after the other, some at once (default); vendor: the provider's own batches; ray: a "
         "Ray cluster",
     )
-    many.add_argument("--concurrency", type=int, metavar="N", help="how many are asked at once (default: 16)")
+    many.add_argument(
+        "--concurrency", type=int, metavar="N", help="how many are asked at once, by each process (default: 16)"
+    )
     many.add_argument("--rpm", type=float, metavar="N", help="at most so many requests a minute")
     many.add_argument("--tpm", type=float, metavar="N", help="at most so many tokens a minute, input and output")
     many.add_argument(
@@ -327,6 +333,13 @@ def declare_batch(parser: argparse.ArgumentParser) -> None:
         "machines",
     )
     many.add_argument("--name", metavar="NAME", help="the name of the batch in a ledger that several machines share")
+    many.add_argument("--actors", type=int, metavar="N", help="--via ray: so many actors (default: one for each CPU)")
+    many.add_argument(
+        "--ray-address",
+        metavar="ADDRESS",
+        help="--via ray: the cluster, as host:port; `auto` finds the one of this machine, `local` starts one here "
+        "(default: RAY_ADDRESS, or local)",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object (run, status, resume, cancel)")
     parser.add_argument("-q", "--quiet", action="store_true", help="no warnings and no live status line")
     add_call(parser)

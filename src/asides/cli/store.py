@@ -19,11 +19,11 @@ from asides.cli.saved_conversations import find_state_folder
 from asides.cli.terminal import Terminal
 from asides.cli.trust import read_settings
 from asides.database.migrate import check, migrate
-from asides.database.postgres import describe_url
+from asides.database.postgres_url import describe_url, is_postgres_url
 from asides.maintenance.check_stores import AreaCheck, check_stores
 from asides.maintenance.copy_report import CopyReport
 from asides.maintenance.copy_stores import copy_stores
-from asides.maintenance.open_stores import LEDGER, is_server, open_stores, open_target
+from asides.maintenance.open_stores import LEDGER, open_stores, open_target
 from asides.values.errors import ConfigError
 
 _SECONDS_BETWEEN_LINES = 2.0
@@ -71,7 +71,7 @@ def _migrate(given: str | None, arguments: Namespace, terminal: Terminal) -> int
             "no database is named. To do: set ASIDES_STORE, or `store` in your asides.toml, or write its URL behind "
             "`asides store migrate`."
         )
-    if not is_server(url):
+    if not is_postgres_url(url):
         raise ConfigError(
             "only a PostgreSQL database is migrated; SQLite files are upgraded when they are opened. To do: name a URL "
             "such as postgresql://user@host/name."
@@ -101,7 +101,7 @@ def _check(given: str | None, arguments: Namespace, terminal: Terminal) -> int:
     notes: list[str] = []
     seconds: float | None = None
     areas: list[AreaCheck] = []
-    if is_server(place):
+    if is_postgres_url(place):
         began = time.monotonic()
         state = check(place)
         seconds = time.monotonic() - began
@@ -115,7 +115,7 @@ def _check(given: str | None, arguments: Namespace, terminal: Terminal) -> int:
             areas = check_stores(stores)
     problems += [f"{area.area}: {problem}" for area in areas for problem in area.problems]
     notes += [f"{area.area}: {note}" for area in areas for note in area.notes]
-    name = describe_url(place) if is_server(place) else place
+    name = describe_url(place) if is_postgres_url(place) else place
     if arguments.json:
         document: dict[str, Any] = {"place": name, "sound": not problems, "problems": problems, "notes": notes}
         document["answered_seconds"] = seconds
@@ -165,20 +165,20 @@ def _copy(words: list[str], arguments: Namespace, terminal: Terminal) -> int:
     to = words[1] if len(words) > 1 else _find_setting(terminal)
     if to is None:
         raise ConfigError("where to? To do: write `asides store copy FROM TO`, or set ASIDES_STORE.")
-    if arguments.ledger is not None and is_server(words[0]) == is_server(to):
+    if arguments.ledger is not None and is_postgres_url(words[0]) == is_postgres_url(to):
         raise ConfigError("a ledger is copied from a file to PostgreSQL or back. To do: name a URL on one side.")
-    if is_server(to):
+    if is_postgres_url(to):
         # Its tables are what everything else is copied into.
         migrate(to)
-    if is_server(words[0]) and (missing := check(words[0]).missing):
+    if is_postgres_url(words[0]) and (missing := check(words[0]).missing):
         raise ConfigError(
             f"{describe_url(words[0])} lacks {len(missing)} steps of this version. To do: run `asides store migrate` "
             "on it first."
         )
     ledger = None if arguments.ledger is None else Path(arguments.ledger)
-    tell = _Progress(terminal)
+    progress = _Progress(terminal)
     with open_stores(words[0], ledger) as source, open_target(to, ledger) as target:
-        reports = copy_stores(source, target, tell, replace=arguments.replace)
+        reports = copy_stores(source, target, progress, replace=arguments.replace)
     is_whole = all(report.is_whole for report in reports)
     if arguments.json:
         print_json(terminal, {"whole": is_whole, "areas": [msgspec.to_builtins(report) for report in reports]})

@@ -7,7 +7,7 @@ only. libpq does not know the word, so it is taken out. Not here: connections (p
 from __future__ import annotations
 
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from asides.values.errors import ConfigError
 
@@ -29,9 +29,9 @@ class PostgresUrl(NamedTuple):
         return f"PostgresUrl({self.name!r})"
 
 
-def is_postgres_url(place: object) -> bool:
-    """Whether a place to store things in is a PostgreSQL database, and no file."""
-    return isinstance(place, str) and place.partition("://")[0] in _SCHEMES and "://" in place
+def is_postgres_url(location: object) -> bool:
+    """Whether a location of a store is the URL of a PostgreSQL database, and no file."""
+    return isinstance(location, str) and "://" in location and location.partition("://")[0].lower() in _SCHEMES
 
 
 def read_url(url: str) -> PostgresUrl:
@@ -50,9 +50,11 @@ def read_url(url: str) -> PostgresUrl:
     said = [value.lower() for key, value in pairs if key == _POOLER]
     if any(value not in _TRUE + _FALSE for value in said):
         raise ConfigError(f"{_POOLER}= of the store {name} is neither true nor false. To do: write one of them.")
+    # libpq knows schemes in small letters only.
+    url = f"{parts.scheme}://{url.partition('://')[2]}"
     if said:
         rest = urlencode([(key, value) for key, value in pairs if key != _POOLER], safe="/:,")
-        url = urlunsplit(parts._replace(query=rest))
+        url = url.partition("?")[0] + (f"?{rest}" if rest else "")
     return PostgresUrl(url, bool(said) and said[-1] in _TRUE, name)
 
 

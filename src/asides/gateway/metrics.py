@@ -114,7 +114,7 @@ class Metrics(RequestWatcher):
             "asides_keys", "Valid keys of the database that are known.", registry=registry, multiprocess_mode="max"
         )
         self._summaries = Counter(
-            "asides_summaries", "Rows of requests, by what became of them.", ["result"], registry=registry
+            "asides_request_summaries", "Rows of requests, by what became of them.", ["result"], registry=registry
         )
         self._reloads = Counter("asides_reloads", "Reloads of the settings.", ["result"], registry=registry)
         self._under_way = _make_gauge("asides_requests_under_way", "Requests that have not ended.", registry)

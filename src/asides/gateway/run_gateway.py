@@ -166,7 +166,7 @@ def start_gateway_telemetry(settings: GatewaySettings) -> Telemetry | None:
         "asides-gateway",
         content=settings.telemetry_content,
         propagate=settings.trace_hosts,
-        tell=lambda text: _log.warning("%s", text),
+        on_note=lambda text: _log.warning("%s", text),
     )
 
 

@@ -27,13 +27,13 @@ from asides.relay.observer import RelayObserver
 from asides.relay.relay import Relay, RelayExchange
 from asides.relay.relay_config import RelayConfig
 from asides.relay.relay_request import RelayRequest
+from asides.relay.vault import VAULT_FILE
 from asides.relay.vault.open_vault import OpenedVault, find_keys, open_shared_vault, open_vault
 from asides.settings import Settings, load_settings
 from asides.transports.aiohttp import AiohttpTransport
 from asides.transports.protocols import AsyncTransport
 from asides.transports.relay_stream import AsyncRelayStream
 
-VAULT_FILE = "vault.db"
 BUSY = "the gateway has as many requests under way as it may have. To do: try again later."
 MOST_WAIT = 1.0
 """The seconds that a request waits at most before it is tried again, if its provider names them. Clients retry by

@@ -14,9 +14,9 @@ from typing import Any
 from asides.database import StoreError
 from asides.gateway.service import Service
 from asides.gateway.summary_rows import list_rows
+from asides.values.money import to_dollars
 
 _SECONDS = 1.0
-_BILLION = 10**9
 _STATES = {"done": "done", "left": "left"}
 
 
@@ -78,7 +78,7 @@ def to_summary(row: dict[str, Any]) -> dict[str, Any]:
         "spans": spans,
         "elapsed": total,
         "usage": {name: row[name] for name in ("input", "output", "thinking", "cached")},
-        "cost": None if row["cost"] is None else row["cost"] / _BILLION,
+        "cost": None if row["cost"] is None else float(to_dollars(row["cost"])),
         "cost_origin": None if row["cost"] is None else "estimated",
         "restored": row["restored"],
         "missed": row["missed"],

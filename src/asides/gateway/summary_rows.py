@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import Decimal
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -17,6 +17,7 @@ from asides.gateway.usual_prices import find_usual_cost
 from asides.gateway.watcher import RequestEnd, RequestInfo
 from asides.relay.endpoints import NoEndpoint, find_endpoint
 from asides.values.errors import redact_keys
+from asides.values.money import to_billionths, to_dollars
 from asides.values.notices import escape_controls
 from asides.values.usage import Usage
 
@@ -54,7 +55,6 @@ _LONGEST = 200
 _MOST_TOKENS = 10**12
 _MOST_BILLIONTHS = 10**15
 # Sums of them fit into the numbers of both engines.
-_BILLION = 10**9
 _NO_USAGE = Usage()
 
 
@@ -124,7 +124,7 @@ def build_row(ended: EndedRequest, instance: str) -> Row:
         _fit(usage.cached),
         _fit(usage.output),
         _fit(usage.thinking),
-        None if cost is None else _to_billionths(cost),
+        _fit_cost(cost),
         _to_ms(times.get("first_thought")),
         _to_ms(times.get("first_answer")),
         round(ended.seconds * 1000, 1),
@@ -152,10 +152,10 @@ def _fit(number: int | None) -> int | None:
     return None if number is None else max(min(number, _MOST_TOKENS), 0)
 
 
-def _to_billionths(amount: Decimal) -> int:
-    if not amount.is_finite():
-        return 0
-    return max(min(int((amount * _BILLION).to_integral_value(ROUND_HALF_EVEN)), _MOST_BILLIONTHS), 0)
+def _fit_cost(cost: Decimal | None) -> int | None:
+    if cost is None:
+        return None
+    return max(min(to_billionths(cost), _MOST_BILLIONTHS), 0) if cost.is_finite() else 0
 
 
 def _to_ms(seconds: float | None) -> float | None:
@@ -225,7 +225,7 @@ def sum_usage(since: float, by: Group) -> Queries[list[UsageSum]]:
     for group, *counts in result.rows:
         # PostgreSQL adds big numbers up to decimals.
         requests, failed, sent, cached, received, thinking, cost, unpriced = map(int, counts)
-        dollars = Decimal(cost) / _BILLION
+        dollars = to_dollars(cost)
         sums.append(UsageSum(str(group), requests, failed, sent, cached, received, thinking, dollars, unpriced))
     return sums
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from asides.database import Database, Queries, Query, QueryMany, QueryResult, StoreError, StoreUnavailable
-from asides.maintenance.copy_report import CopyReport, Outcome, Tell
+from asides.maintenance.copy_report import CopyReport, OnProgress, Outcome
 from asides.maintenance.open_stores import list_file_tables
 
 _HEAD = "length, system, model, usage, created, updated"
@@ -101,7 +101,9 @@ def has_pages(database: Database) -> bool:
     return database.is_shared or "page_notes" in database.run(list_file_tables, writes=False)
 
 
-def copy_conversations(source: Database, target: Database, report: CopyReport, tell: Tell, *, replace: bool) -> None:
+def copy_conversations(
+    source: Database, target: Database, report: CopyReport, on_progress: OnProgress, *, replace: bool
+) -> None:
     """Copy what the target lacks. What is another one there stays as it is, unless `replace`."""
     _raise_clock(source, target)
     from_, to = ConversationReader(source), ConversationReader(target)
@@ -110,10 +112,10 @@ def copy_conversations(source: Database, target: Database, report: CopyReport, t
         after = heads[-1].key
         for head in heads:
             report.count(_copy_one(from_, to, head, replace=replace), head.name)
-        tell(report)
+        on_progress(report)
 
 
-def verify_conversations(source: Database, target: Database, report: CopyReport, tell: Tell) -> None:
+def verify_conversations(source: Database, target: Database, report: CopyReport, on_progress: OnProgress) -> None:
     """Read both sides again, and count what is not equal."""
     from_, to = ConversationReader(source), ConversationReader(target)
     after = -1
@@ -125,7 +127,7 @@ def verify_conversations(source: Database, target: Database, report: CopyReport,
                 report.checked += 1
             else:
                 report.note_missing(head.name)
-        tell(report)
+        on_progress(report)
     (count,) = target.run(lambda: _select("SELECT count(*) FROM conversations"), writes=False)[0]
     report.others = max(int(count) - report.checked - report.missing, 0)
 

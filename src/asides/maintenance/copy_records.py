@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from asides.database import Database, Queries, Query, QueryMany
-from asides.maintenance.copy_report import CopyReport, Tell
+from asides.maintenance.copy_report import CopyReport, OnProgress
 from asides.maintenance.open_stores import TableNames, name_vault_tables
 from asides.maintenance.table_columns import list_columns
 
@@ -57,7 +57,9 @@ class VaultReader:
         return self.database.run(lambda: _find(self.tables, places, columns), writes=False)
 
 
-def copy_records(source: Database, target: Database, report: CopyReport, tell: Tell, *, replace: bool) -> None:
+def copy_records(
+    source: Database, target: Database, report: CopyReport, on_progress: OnProgress, *, replace: bool
+) -> None:
     """Copy what the target lacks. What is another one there stays as it is, unless `replace`."""
     from_, to = VaultReader(source), VaultReader(target)
     columns = [name for name in from_.columns if name in to.columns]
@@ -75,10 +77,10 @@ def copy_records(source: Database, target: Database, report: CopyReport, tell: T
         if new or removed:
             written = [*new, *(wrong if replace else ())]
             target.run(lambda: _write(to.tables, written, removed, columns))  # noqa: B023 - run at once
-        tell(report)
+        on_progress(report)
 
 
-def verify_records(source: Database, target: Database, report: CopyReport, tell: Tell) -> None:
+def verify_records(source: Database, target: Database, report: CopyReport, on_progress: OnProgress) -> None:
     """Read both sides again, and count what is not equal."""
     from_, to = VaultReader(source), VaultReader(target)
     columns = [name for name in from_.columns if name in to.columns]
@@ -91,7 +93,7 @@ def verify_records(source: Database, target: Database, report: CopyReport, tell:
                 report.checked += 1
             else:
                 report.note_missing(record.place[1])
-        tell(report)
+        on_progress(report)
 
     def count() -> Queries[int]:
         result = yield Query(f"SELECT count(*) FROM {to.tables.records}", is_all=True)  # noqa: S608

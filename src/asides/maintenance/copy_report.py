@@ -55,5 +55,5 @@ class CopyReport(msgspec.Struct):
         return not (self.different or self.failed or self.left or self.missing)
 
 
-Tell: TypeAlias = Callable[[CopyReport], None]
-"""Is told after each batch."""
+OnProgress: TypeAlias = Callable[[CopyReport], None]
+"""Called after each batch, with the counts so far."""

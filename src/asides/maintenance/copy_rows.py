@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from asides.database import Database, Queries, Query
-from asides.maintenance.copy_report import CopyReport, Tell
+from asides.maintenance.copy_report import CopyReport, OnProgress
 from asides.maintenance.table_columns import list_columns
 
 _BATCH = 100
@@ -35,7 +35,13 @@ class CopiedTable(msgspec.Struct, frozen=True):
 
 
 def copy_rows(
-    source: Database, target: Database, table: CopiedTable, report: CopyReport, tell: Tell, *, replace: bool
+    source: Database,
+    target: Database,
+    table: CopiedTable,
+    report: CopyReport,
+    on_progress: OnProgress,
+    *,
+    replace: bool,
 ) -> None:
     """Copy the rows that the target lacks, and what has grown. A row that is another one there stays, unless
     `replace`."""
@@ -53,10 +59,12 @@ def copy_rows(
             report.count("updated" if verdict == "different" and replace else verdict, " ".join(map(str, key)))
         if written:
             target.run(lambda: _write(table, columns, written))  # noqa: B023 - run at once
-        tell(report)
+        on_progress(report)
 
 
-def verify_rows(source: Database, target: Database, table: CopiedTable, report: CopyReport, tell: Tell) -> None:
+def verify_rows(
+    source: Database, target: Database, table: CopiedTable, report: CopyReport, on_progress: OnProgress
+) -> None:
     """Read both sides again, and count what is not equal."""
     columns = _find_columns(source, target, table)
     after: tuple[Any, ...] | None = None
@@ -71,7 +79,7 @@ def verify_rows(source: Database, target: Database, table: CopiedTable, report: 
                 report.checked += 1
             else:
                 report.note_missing(" ".join(map(str, key)))
-        tell(report)
+        on_progress(report)
 
     def count_rows() -> Queries[int]:
         result = yield Query(f"SELECT count(*) FROM {table.name}", is_all=True)  # noqa: S608

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from asides.database import Database, Queries, Query, StoreError
 from asides.maintenance.copy_conversations import copy_conversations, verify_conversations
 from asides.maintenance.copy_records import copy_records, verify_records
-from asides.maintenance.copy_report import CopyReport, Tell
+from asides.maintenance.copy_report import CopyReport, OnProgress
 from asides.maintenance.copy_rows import CopiedTable, copy_rows, verify_rows
 from asides.maintenance.open_stores import LEDGER, Stores
 from asides.maintenance.table_columns import has_table
@@ -46,9 +46,9 @@ TABLES: dict[str, tuple[CopiedTable, ...]] = {
 
 
 def copy_stores(
-    source: Stores, target: Stores, tell: Callable[[str, CopyReport], None], *, replace: bool
+    source: Stores, target: Stores, on_progress: Callable[[str, CopyReport], None], *, replace: bool
 ) -> list[CopyReport]:
-    """Copy all areas that the source has, then read both sides again. `tell` hears of each step's progress."""
+    """Copy all areas that the source has, then read both sides again. `on_progress` gets each step and its counts."""
     if _is_one_place(source, target):
         raise StoreError(f"{source.name} is the source and the target. To do: name two places.")
     reports: list[CopyReport] = []
@@ -59,8 +59,8 @@ def copy_stores(
             report.left = sum(_count(source.areas[area], table.name) for table in TABLES[area][:1])
             reports += [report] if report.left else []
             continue
-        _copy_area(area, source, target, report, lambda made: tell("copied", made), replace=replace)
-        _verify_area(area, source, target, report, lambda made: tell("compared", made))
+        _copy_area(area, source, target, report, lambda made: on_progress("copied", made), replace=replace)
+        _verify_area(area, source, target, report, lambda made: on_progress("compared", made))
         reports.append(report)
     return reports
 
@@ -81,23 +81,25 @@ def _is_one_place(source: Stores, target: Stores) -> bool:
     )
 
 
-def _copy_area(area: str, source: Stores, target: Stores, report: CopyReport, tell: Tell, *, replace: bool) -> None:
+def _copy_area(
+    area: str, source: Stores, target: Stores, report: CopyReport, on_progress: OnProgress, *, replace: bool
+) -> None:
     from_, to = source.areas[area], target.areas[area]
     if area == "conversations":
-        copy_conversations(from_, to, report, tell, replace=replace)
+        copy_conversations(from_, to, report, on_progress, replace=replace)
     elif area == "vault":
-        copy_records(from_, to, report, tell, replace=replace)
+        copy_records(from_, to, report, on_progress, replace=replace)
     else:
         for table in TABLES[area]:
-            copy_rows(from_, to, table, report, tell, replace=replace)
+            copy_rows(from_, to, table, report, on_progress, replace=replace)
 
 
-def _verify_area(area: str, source: Stores, target: Stores, report: CopyReport, tell: Tell) -> None:
+def _verify_area(area: str, source: Stores, target: Stores, report: CopyReport, on_progress: OnProgress) -> None:
     from_, to = source.areas[area], target.areas[area]
     if area == "conversations":
-        verify_conversations(from_, to, report, tell)
+        verify_conversations(from_, to, report, on_progress)
     elif area == "vault":
-        verify_records(from_, to, report, tell)
+        verify_records(from_, to, report, on_progress)
     else:
         for table in TABLES[area]:
-            verify_rows(from_, to, table, report, tell)
+            verify_rows(from_, to, table, report, on_progress)

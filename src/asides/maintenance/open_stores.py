@@ -17,21 +17,21 @@ import msgspec
 
 from asides.conversations.store.conversation_names import STORE_FILE
 from asides.database import Database, Queries, Query, StoreError
+from asides.database.postgres_url import is_postgres_url
 from asides.database.sqlite_database import SqliteDatabase, carry_out
 from asides.gateway.gateway_database import GATEWAY_FILE
+from asides.relay.vault import VAULT_FILE
 
 if TYPE_CHECKING:
     import sqlite3
 
 _Result = TypeVar("_Result")
 
-VAULT_FILE = "vault.db"
 LEDGER = "ledger"
 FILES = {"conversations": STORE_FILE, "vault": VAULT_FILE, "gateway": GATEWAY_FILE}
 """The file of each area, in a folder."""
 _PATIENCE = 60.0
 """The seconds to wait for a lock, and for an answer of a server."""
-_SCHEMES = ("postgresql://", "postgres://")
 Areas: TypeAlias = dict[str, Database]
 
 
@@ -58,14 +58,9 @@ class Stores:
         self.close()
 
 
-def is_server(place: str) -> bool:
-    """Whether a place is the URL of a server."""
-    return place.lower().startswith(_SCHEMES)
-
-
 def open_stores(place: str, ledger: Path | None = None) -> Stores:
     """Open a place for reading. Areas of which there is no file are left out. Raises StoreError if there is none."""
-    if is_server(place):
+    if is_postgres_url(place):
         return _open_server(place)
     files = {area: path for area, path in _list_files(place, ledger).items() if path.exists()}
     if not files:
@@ -76,7 +71,7 @@ def open_stores(place: str, ledger: Path | None = None) -> Stores:
 
 def open_target(place: str, ledger: Path | None = None) -> Stores:
     """Open a place for writing. A folder and its files are created when they are first written to."""
-    if is_server(place):
+    if is_postgres_url(place):
         return _open_server(place)
     path = Path(place).expanduser()
     if path.is_file():

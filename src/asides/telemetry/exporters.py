@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from asides.telemetry.current_span import Propagate
 
 Signal: TypeAlias = Literal["traces", "metrics"]
-Tell: TypeAlias = Callable[[str], None]
+OnNote: TypeAlias = Callable[[str], None]
 
 END_SECONDS = 3.0
 """How long the end of a gateway waits for a collector."""
@@ -71,18 +71,18 @@ def start_telemetry(
     content: bool = False,
     propagate: Propagate = "loopback",
     environ: Mapping[str, str] | None = None,
-    tell: Tell = _log.debug,
+    on_note: OnNote = _log.debug,
     seconds: float | None = None,
 ) -> Telemetry | None:
     """Turn telemetry on as the variables of OpenTelemetry say; None if they do not ask for it, or the packages are not
-    installed. `service`: the name of the service, unless OTEL_SERVICE_NAME is set. `tell` is told of what is wrong.
+    installed. `service`: the name of the service, unless OTEL_SERVICE_NAME is set. `on_note` gets what is wrong.
     `seconds`: how long sending may take, unless OTEL_EXPORTER_OTLP_TIMEOUT says so; None: as OpenTelemetry has it.
     """
     environ = os.environ if environ is None else environ
     if not is_wanted(environ):
         return None
     if not is_installed() or find_spec("opentelemetry.sdk") is None:
-        tell("telemetry is not sent: the packages are missing. To do: pip install 'asides[otel]'.")
+        on_note("telemetry is not sent: the packages are missing. To do: pip install 'asides[otel]'.")
         return None
     content = content or environ.get(_CONTENT, "").strip().lower() in _YES
     from opentelemetry import metrics, trace
@@ -93,9 +93,11 @@ def start_telemetry(
         instrument(content=content, propagate=propagate)
         return Telemetry((running, metrics.get_meter_provider()), owns=False)
     try:
-        providers = _Setup(service, environ, tell, seconds).make_providers()
+        providers = _Setup(service, environ, on_note, seconds).make_providers()
     except Exception as problem:  # noqa: BLE001 - a variable that does not read costs no answer
-        tell(f"telemetry is not sent: an OTEL_ variable does not read ({type(problem).__name__}). To do: check them.")
+        on_note(
+            f"telemetry is not sent: an OTEL_ variable does not read ({type(problem).__name__}). To do: check them."
+        )
         return None
     instrument(*providers, content=content, propagate=propagate)
     return Telemetry(providers, owns=True)
@@ -131,10 +133,10 @@ def sending(service: str) -> Generator[None]:
 class _Setup:
     """Makes the providers of a process."""
 
-    def __init__(self, service: str, environ: Mapping[str, str], tell: Tell, seconds: float | None) -> None:
+    def __init__(self, service: str, environ: Mapping[str, str], on_note: OnNote, seconds: float | None) -> None:
         self._service = service
         self._environ = environ
-        self._tell = tell
+        self._on_note = on_note
         is_set = any(name.startswith("OTEL_EXPORTER_OTLP_") and name.endswith("TIMEOUT") for name in environ)
         self._limits: dict[str, Any] = {} if seconds is None or is_set else {"timeout": seconds}
 
@@ -148,7 +150,7 @@ class _Setup:
 
         from asides import __version__
 
-        # What it logs names the collector with each attempt, and may quote its answers. We tell of it once.
+        # What it logs names the collector with each attempt, and may quote its answers. We note it once.
         theirs = logging.getLogger("opentelemetry")
         theirs.addHandler(logging.NullHandler())
         theirs.propagate = False
@@ -173,7 +175,7 @@ class _Setup:
                 exporters += self._make_otlp(signal)
             else:
                 known = "otlp, console and none"
-                self._tell(f"OTEL_{signal.upper()}_EXPORTER names {name!r}, and asides knows {known}.")
+                self._on_note(f"OTEL_{signal.upper()}_EXPORTER names {name!r}, and asides knows {known}.")
         return exporters
 
     def _make_otlp(self, signal: Signal) -> list[Any]:
@@ -187,7 +189,7 @@ class _Setup:
             make = getattr(module, f"OTLP{'Span' if signal == 'traces' else 'Metric'}Exporter")
             return [self._watch(make(**self._limits), signal)]
         if protocol != _HTTP:
-            self._tell(
+            self._on_note(
                 f"{names[1]} is {protocol}, which is not installed here: {_HTTP} is used. To do: point it at the "
                 "collector's port for HTTP, often 4318."
             )
@@ -198,7 +200,7 @@ class _Setup:
         return [self._watch(make(**self._limits), signal)]
 
     def _watch(self, exporter: Any, signal: Signal) -> Any:
-        """Tell of an outage of the collector once, when it begins and when it ends."""
+        """OnNote of an outage of the collector once, when it begins and when it ends."""
         export = exporter.export
         where = self._find_collector(signal)
         is_out = False
@@ -208,9 +210,11 @@ class _Setup:
             result = export(*arguments, **options)
             failed = getattr(result, "name", "") != "SUCCESS"
             if failed and not is_out:
-                self._tell(f"{signal} could not be sent to {where} and are dropped until it answers; requests go on.")
+                self._on_note(
+                    f"{signal} could not be sent to {where} and are dropped until it answers; requests go on."
+                )
             elif is_out and not failed:
-                self._tell(f"{signal} are sent to {where} again.")
+                self._on_note(f"{signal} are sent to {where} again.")
             is_out = failed
             return result
 

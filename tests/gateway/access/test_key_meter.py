@@ -14,12 +14,13 @@ import pytest
 from asides.database import Database, StoreUnavailable
 from asides.flows.steps import ReserveUse, Use
 from asides.gateway.access.budget_store import Spending, list_spending
-from asides.gateway.access.key_meter import KeyMeter, Meters, make_limits, show_money
-from asides.gateway.access.key_store import revoke_key, to_dollars
+from asides.gateway.access.key_meter import KeyMeter, Meters, make_limits
+from asides.gateway.access.key_store import revoke_key
 from asides.gateway.access.memory_windows import MemoryWindows
 from asides.relay.error_response import RelayRefusal
 from asides.relay.relay_request import CallerLimits
 from asides.testing import Fail, Say
+from asides.values.money import to_dollars
 from tests.gateway.access.key_records import add_key, build_record, open_place
 from tests.gateway.access.limited_gateway import CLAUDE, PlayedStage, limited
 from tests.gateway.http_client import Client, Held, chat, message, wait_for
@@ -281,15 +282,16 @@ async def test_whoever_leaves_is_settled_with_what_was_used_so_far(tmp_path: Pat
 async def test_a_lease_is_renewed_as_long_as_a_request_lives(tmp_path: Path) -> None:
     database = open_place(str(tmp_path))
     record = (await asyncio.to_thread(lambda: add_key(database, budget_day="1"))).record
-    meters = Meters(database, MemoryWindows(), lease_seconds=0.8)
+    meters = Meters(database, MemoryWindows(), lease_seconds=1.5)
     meter = KeyMeter(meters, record)
     task = asyncio.create_task(meters.run())
     await meter.reserve(step("0.5"))
     await asyncio.sleep(2.0)
     assert read(database, record.id).reserved == DOLLAR // 2
     task.cancel()
-    await asyncio.sleep(1.0)
-    assert read(database, record.id).reserved == 0, "whoever is killed renews nothing"
+    async with asyncio.timeout(20):  # Whoever is killed renews nothing.
+        while read(database, record.id).reserved:
+            await asyncio.sleep(0.05)
 
 
 async def test_a_reply_that_costs_more_than_its_bound_is_settled_in_full_and_told(
@@ -344,8 +346,3 @@ def test_a_key_without_limits_has_no_meter() -> None:
     assert make_limits(build_record(models=("a",)).record) == CallerLimits(("a",))
     assert make_limits(build_record(tpm=3).record) == CallerLimits((), True, True)
     assert make_limits(build_record(budget_month="3").record) == CallerLimits((), False, False, True)
-
-
-@pytest.mark.parametrize(("amount", "shown"), [(0, "0"), (1, "0.000000001"), (DOLLAR, "1"), (12 * 10**8, "1.2")])
-def test_money_is_shown_as_short_as_it_can_be(amount: int, shown: str) -> None:
-    assert show_money(amount) == shown

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -20,8 +19,6 @@ from asides.gateway.access.key_store import (
     make_key,
     note_use,
     revoke_key,
-    to_billionths,
-    to_dollars,
 )
 from asides.gateway.gateway_database import GATEWAY_FILE
 from asides.values.errors import ConfigError
@@ -111,9 +108,3 @@ def test_the_last_use_only_goes_forward(database: Database) -> None:
     database.run(lambda: note_use({one.record.id: 20.0, other.record.id: 5.0, "gone": 1.0}))
     database.run(lambda: note_use({one.record.id: 10.0}))
     assert [each.used for each in database.run(list_keys, writes=False)] == [20.0, 5.0]
-
-
-@pytest.mark.parametrize(("dollars", "billionths"), [("0", 0), ("1", 10**9), ("0.0000000001", 1), ("2.5", 25 * 10**8)])
-def test_money_is_rounded_up_and_exact(dollars: str, billionths: int) -> None:
-    assert to_billionths(Decimal(dollars)) == billionths
-    assert to_dollars(billionths) >= Decimal(dollars)

@@ -208,7 +208,7 @@ def test_an_outage_under_load_is_counted_by_each_process_alone(own_server: Redis
         # Each has its own window now, and knows what it let pass before.
         assert all(before[number] < sum(passed[number]) <= 400 for number in (0, 1))
         own_server.start() if how == "stop" else own_server.go_on()
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(20):
             while not all(windows.link.is_up for windows in instances):
                 await asyncio.sleep(0.05)
         counted = list(failures)
@@ -220,7 +220,7 @@ def test_an_outage_under_load_is_counted_by_each_process_alone(own_server: Redis
             await windows.close()
 
     asyncio.run(run())
-    assert slowest < 0.8
+    assert slowest < 1.4, "nobody waits for the end of the outage"
 
 
 def test_a_server_that_is_away_at_the_start_is_used_when_it_comes(own_server: RedisServer) -> None:
@@ -234,7 +234,7 @@ def test_a_server_that_is_away_at_the_start_is_used_when_it_comes(own_server: Re
             assert taken.shared_at is None
             assert isinstance(await windows.take("k", KeyLimits(tpm=100), 60), float)
             own_server.start()
-            async with asyncio.timeout(3):
+            async with asyncio.timeout(20):
                 while not windows.link.is_up:
                     await asyncio.sleep(0.05)
             # What was taken in the outage is not corrected where it was never counted.

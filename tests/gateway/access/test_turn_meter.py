@@ -15,12 +15,12 @@ from asides.database import Database
 from asides.flows.call import Call
 from asides.gateway.access.budget_store import Spending, list_spending
 from asides.gateway.access.key_meter import Meters
-from asides.gateway.access.key_store import to_dollars
 from asides.gateway.access.memory_windows import MemoryWindows
 from asides.gateway.access.turn_meter import TurnMeter
 from asides.providers.find import find_target
 from asides.relay.error_response import RelayRefusal
 from asides.values.messages import Prompt, user
+from asides.values.money import to_dollars
 from asides.values.parts import Text
 from asides.values.reply import Reply
 from asides.values.thinking import Origin

@@ -237,14 +237,11 @@ def test_processes_that_are_killed_lose_no_record_that_they_acknowledged(postgre
     vault.close()
 
 
-def test_a_server_that_is_stopped_loses_nothing_and_keeps_nobody_waiting() -> None:
-    server = PostgresServer()
-    try:
-        server.start()
-        migrate(url := server.create_database("own"))
-        asyncio.run(_stop_and_start(server, url))
-    finally:
-        server.remove()
+def test_a_server_that_is_stopped_loses_nothing_and_keeps_nobody_waiting(
+    own_postgres: PostgresServer, own_postgres_url: str
+) -> None:
+    migrate(own_postgres_url)
+    asyncio.run(_stop_and_start(own_postgres, own_postgres_url))
 
 
 async def _stop_and_start(server: PostgresServer, url: str) -> None:
@@ -274,14 +271,14 @@ async def _stop_and_start(server: PostgresServer, url: str) -> None:
         await asyncio.sleep(0.5)
         await asyncio.to_thread(server.start_again)
         before = len(acknowledged)
-        until = time.monotonic() + 10
+        until = time.monotonic() + 30
         while len(acknowledged) == before and time.monotonic() < until:
             await asyncio.sleep(0.02)
         assert len(acknowledged) > before
     is_over = True
     await asyncio.gather(*writers)
     assert failures
-    assert longest < 2.5
+    assert longest < 4.5
     assert set(acknowledged) <= {each.id for each in await vault.read_async("a", ["all"])}
     await vault.close_async()
 
@@ -293,7 +290,7 @@ def test_a_server_that_is_out_is_an_error_of_ours_and_soon() -> None:
         with pytest.raises(StoreUnavailable, match="does not answer") as caught:
             work()
         assert "sesame" not in f"{caught.value} {vault!r}"
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 4.5
     vault.close()
 
 

@@ -1,4 +1,5 @@
--- Batches: what shapes their requests, their rows in order, and what became of each request.
+-- Batches: what shapes their requests, their rows in order, and what became of each request. Money in billionths of a US
+-- dollar, times in seconds since 1970.
 CREATE TABLE batches (
     name            text   PRIMARY KEY,
     version         bigint NOT NULL,
@@ -10,7 +11,7 @@ CREATE TABLE batches (
     source          text   NOT NULL,
     source_digest   text   NOT NULL,
     output          text   NOT NULL,
-    places          bigint NOT NULL,
+    row_count       bigint NOT NULL,
     requests        bigint NOT NULL,
     done            bigint NOT NULL,
     failed          bigint NOT NULL,
@@ -24,7 +25,7 @@ CREATE TABLE batches (
     next_token      double precision NOT NULL,
     paused_until    double precision NOT NULL,
     began           double precision NOT NULL,
-    began_at        bigint NOT NULL,
+    done_before     bigint NOT NULL,
     created         double precision NOT NULL,
     updated         double precision NOT NULL
 );
@@ -40,11 +41,10 @@ CREATE TABLE batch_requests (
     reserved     bigint NOT NULL,
     result       bytea,
     vendor_batch text,
-    custom_id    text,
     PRIMARY KEY (batch, hash)
 );
 CREATE INDEX batch_requests_state ON batch_requests (batch, state, number);
-CREATE INDEX batch_requests_vendor ON batch_requests (batch, vendor_batch, custom_id) WHERE vendor_batch IS NOT NULL;
+CREATE INDEX batch_requests_vendor ON batch_requests (batch, vendor_batch) WHERE vendor_batch IS NOT NULL;
 CREATE TABLE batch_rows (
     batch  text   NOT NULL REFERENCES batches (name) ON DELETE CASCADE,
     place  bigint NOT NULL,

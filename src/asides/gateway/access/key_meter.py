@@ -28,11 +28,11 @@ from asides.gateway.access.budget_store import (
     reserve,
     settle,
 )
-from asides.gateway.access.key_store import to_billionths, to_dollars
 from asides.relay.error_response import RelayRefusal
 from asides.relay.metered_use import forget_prices, load_prices
 from asides.relay.relay_request import CallerLimits
 from asides.values.errors import AsidesError
+from asides.values.money import format_billionths, to_billionths
 
 _log = logging.getLogger("asides.gateway")
 
@@ -225,10 +225,10 @@ class KeyMeter:
         spent = reservation.amount if use.cost is None else to_billionths(use.cost)
         if spent > reservation.amount:
             _log.warning(
-                "a reply for the key %s cost $%s, more than the $%s that were reserved: it is settled in full",
+                "a reply for the key %s cost %s, more than the %s that were reserved: it is settled in full",
                 self._record.id,
-                show_money(spent),
-                show_money(reservation.amount),
+                format_billionths(spent),
+                format_billionths(reservation.amount),
             )
         await self._meters.settle(reservation, spent)
 
@@ -252,11 +252,6 @@ def make_limits(record: KeyRecord | None) -> CallerLimits | None:
     return None if found == CallerLimits() else found
 
 
-def show_money(billionths: int) -> str:
-    """An amount in US dollars, with as many digits as it needs."""
-    return f"{to_dollars(billionths):.9f}".rstrip("0").rstrip(".") or "0"
-
-
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
@@ -276,9 +271,10 @@ def _refuse_rate(seconds: float, rpm: int | None, tpm: int | None) -> RelayRefus
 
 def _refuse_budget(found: BudgetSpent, wanted: Reservation, now: float) -> RelayRefusal:
     resets = datetime.fromtimestamp(found.resets, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    budget, left, cost = map(format_billionths, (found.budget, found.left, wanted.amount))
     words = (
-        f"the budget of this key for the {found.period} is ${show_money(found.budget)}, and ${show_money(found.left)} "
-        f"of it are left; this request may cost up to ${show_money(wanted.amount)}. "
+        f"the budget of this key for the {found.period} is {budget}, and {left} of it are left; this request may cost "
+        f"up to {cost}. "
     )
     smaller = "" if not found.left else "ask for less, with a lower limit of output tokens, or "
     return RelayRefusal(

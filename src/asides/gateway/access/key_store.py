@@ -9,7 +9,7 @@ import hashlib
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_CEILING, Decimal
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,6 +17,7 @@ import msgspec
 from asides.database import Queries, Query, QueryMany
 from asides.gateway.access import KeyLimits, KeyRecord
 from asides.values.errors import ConfigError
+from asides.values.money import to_billionths, to_dollars
 
 PREFIX = "sk-asides-"
 _ID_CHARACTERS = "abcdefghijkmnpqrstuvwxyz23456789"
@@ -24,7 +25,6 @@ _ID_LENGTH = 8
 _SECRET_BYTES = 32
 KEY_FORM = re.compile(rf"{PREFIX}[{_ID_CHARACTERS}]{{{_ID_LENGTH}}}-[A-Za-z0-9_-]{{32,100}}", re.ASCII)
 """What a key of a record looks like. Nothing else is looked for in the database."""
-_BILLION = 10**9
 MOST_MONEY = Decimal(10**9)
 """The largest budget, in US dollars."""
 
@@ -53,16 +53,6 @@ def make_key() -> NewKey:
 def digest_key(key: str) -> bytes:
     """What is kept of a key. It has so many random bits that a slow hash would add nothing."""
     return hashlib.sha256(key.encode(errors="surrogatepass")).digest()
-
-
-def to_billionths(amount: Decimal) -> int:
-    """An amount in US dollars as the database has it, rounded up."""
-    return int((amount * _BILLION).to_integral_value(ROUND_CEILING))
-
-
-def to_dollars(billionths: int) -> Decimal:
-    """An amount of the database in US dollars."""
-    return Decimal(billionths) / _BILLION
 
 
 # --- work on the database ---------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from asides.relay.state.turn_state import (
     make_text_state,
     make_thought_state,
 )
+from asides.relay.translate.call_ids import can_pass
 from asides.values.messages import Message
 from asides.values.parts import Part, Text, ToolCall
 from asides.values.reply import Reply
@@ -118,13 +119,18 @@ def _follow(messages: Sequence[Message], chain: HistoryChain) -> Iterator[Turn]:
 
 
 def list_levels(turn: Turn, keys: TenantKeys, reference: str = "") -> tuple[frozenset[str], ...]:
-    """The keys under which the record of a turn may be, the surest first. Keys of one level are equally sure."""
+    """The keys under which the record of a turn may be, the surest first. Keys of one level are equally sure.
+
+    A turn whose calls have ids unlike any other is found by them, or by its whole history. If neither finds it, its
+    record is missing, and one with the same words is that of another conversation.
+    """
+    has_own_ids = bool(turn.call_ids) and all(map(can_pass, turn.call_ids))
     levels = [
         keys.list_lookup_keys("ref", reference) if reference else (),
         [key for call_id in turn.call_ids for key in keys.list_lookup_keys("call", call_id)],
         keys.list_lookup_keys("chained", turn.chained),
-        keys.list_lookup_keys("near", turn.near),
-        keys.list_lookup_keys("text", turn.alone) if turn.alone else [],
+        [] if has_own_ids else keys.list_lookup_keys("near", turn.near),
+        keys.list_lookup_keys("text", turn.alone) if turn.alone and not has_own_ids else [],
     ]
     if turn.is_silent:
         levels[2:] = []

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+VAULT_FILE = "vault.db"
+"""The file of the records, in the folder of a gateway."""
 _DAY = 24 * 60 * 60.0
 
 

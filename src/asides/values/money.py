@@ -1,0 +1,31 @@
+"""Money: whole billionths of a US dollar, as databases keep it, and dollars for people.
+
+The price of a token is a small part of a cent. Whole numbers of billionths are exact, and so are their sums. Not here:
+what a reply costs (usage).
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, Decimal
+
+_BILLION = 10**9
+
+
+def to_billionths(dollars: Decimal) -> int:
+    """Dollars as a database keeps them, rounded up."""
+    return int((dollars * _BILLION).to_integral_value(ROUND_CEILING))
+
+
+def to_dollars(billionths: int) -> Decimal:
+    """What a database keeps, as dollars."""
+    return Decimal(billionths) / _BILLION
+
+
+def format_billionths(billionths: int) -> str:
+    """What a database keeps, for people, with as many digits as it needs: `$0.000012`."""
+    return "$" + f"{to_dollars(billionths):.9f}".rstrip("0").rstrip(".")
+
+
+def format_cost(dollars: Decimal) -> str:
+    """A cost for a table, to a hundredth of a cent: `$9.1207`. Nothing is `-`."""
+    return f"${dollars:.4f}" if dollars else "-"
