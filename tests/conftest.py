@@ -154,6 +154,32 @@ def postgres_server() -> Iterator[PostgresServer]:
         server.remove()
 
 
+@pytest.fixture(scope="session")
+def _stopped_postgres() -> Iterator[PostgresServer]:
+    try:
+        server = PostgresServer()
+    except NotInstalled as problem:
+        pytest.skip(str(problem))
+    try:
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def own_postgres(_stopped_postgres: PostgresServer) -> Iterator[PostgresServer]:
+    """A running PostgreSQL server that the test may stop. What tests before it made is still there."""
+    _stopped_postgres.start_again()
+    yield _stopped_postgres
+    _stopped_postgres.start_again()
+
+
+@pytest.fixture
+def own_postgres_url(own_postgres: PostgresServer) -> str:
+    """The URL of an empty database on a server that the test may stop."""
+    return own_postgres.create_database(f"own_{secrets.token_hex(6)}")
+
+
 @pytest.fixture
 def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
     """The URL of a database of the test's own, with all tables, which are empty."""

@@ -140,7 +140,7 @@ def test_ctrl_c_finishes_what_is_under_way_and_tells_how_to_go_on(stage: OpenSta
     child = run.start()
     wait_until(lambda: sum(counting.asked.values()) >= 4)
     child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=20)
+    _, err = child.communicate(timeout=50)
     assert child.returncode == 130
     assert b"asides batch resume" in err
     asked = sum(counting.asked.values())
@@ -153,16 +153,17 @@ def test_a_second_ctrl_c_drops_what_is_under_way(stage: OpenStage, tmp_path: Pat
     child = run.start()
     wait_until(lambda: sum(counting.asked.values()) >= 5)
     child.send_signal(signal.SIGINT)
-    time.sleep(0.3)
+    assert child.stderr is not None
+    assert any(b"Ctrl-C again" in line for line in child.stderr)
     child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=10)
+    _, err = child.communicate(timeout=25)
     assert child.returncode == 130, err
     batch = run.open()
     assert (batch.status.running, batch.status.left, batch.status.state) == (0, 5, "stopped")
     batch.close()
 
 
-def wait_until(condition: Any, seconds: float = 15.0) -> None:
+def wait_until(condition: Any, seconds: float = 40.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline

@@ -105,6 +105,14 @@ def test_a_parquet_file_of_somebody_is_not_replaced(stage: OpenStage, tmp_path: 
         batch.run()
     batch.close()
     assert other.read_bytes() == before
+    output = tmp_path / "out.parquet"
+    batch = asides.Batch(source, output=output, model=MODEL, base_url=stage(Counting()).url)
+    batch.run()
+    output.write_bytes(before)  # Somebody has put a file there meanwhile.
+    with pytest.raises(asides.ConfigError, match="was not written by a batch"):
+        batch.run()
+    batch.close()
+    assert output.read_bytes() == before
 
 
 class Dataset:

@@ -87,6 +87,7 @@ async def test_an_order_finishes_or_drops_what_is_under_way(
     status = read_batch(tmp_path)
     assert (status.done, status.running, status.failed) == (answered, 0, 0)
     assert sum(counting.asked.values()) == 3
+    assert await coordinator.join() is None
     await take_share(handle)  # A share that begins afterwards asks nothing.
     assert sum(counting.asked.values()) == 3
 

@@ -199,12 +199,13 @@ def test_errors_tell_what_is_wrong_and_no_password(postgres_server: PostgresServ
         f"postgresql://me:canary@127.0.0.1:{find_free_port()}/asides": "does not answer. To do: start it",
         f"postgresql://me:canary@{near}/asides": 'role "me" does not exist. To do',
         f"postgresql://asides:canary@{near}/nowhere": 'database "nowhere" does not exist. To do',
+        f"postgresql://asides:canary@{near}/asides?sslmode=require": "speaks no TLS. To do: turn it on",
     }.items():
         with pytest.raises(StoreUnavailable, match=said) as caught:
             use(url)
         assert "canary" not in str(caught.value)
         assert caught.value.__cause__ is None
-    with pytest.raises(StoreError, match=r"no address of PostgreSQL. To do") as wrong:
+    with pytest.raises(StoreError, match=r"no address of PostgreSQL. To do.*%40 for @") as wrong:
         use("postgresql://me:canary@127.0.0.1/asides?sslmoode=1")
     assert "canary" not in str(wrong.value)
 
@@ -226,33 +227,27 @@ def test_the_first_use_creates_the_tables(empty_url: str) -> None:
     assert check(empty_url).is_current
 
 
-async def test_a_server_that_comes_back_is_migrated_then() -> None:
-    server = PostgresServer()
-    try:
-        server.start()
-        url = server.create_database("later")
-        server.stop()
-        database = MigratedPostgres(url)
+async def test_a_server_that_comes_back_is_migrated_then(own_postgres: PostgresServer, own_postgres_url: str) -> None:
+    own_postgres.stop()
+    database = MigratedPostgres(own_postgres_url)
 
-        def count() -> Queries[int]:
-            found = yield Query("SELECT count(*) FROM conversations", is_all=True)
-            return int(found.rows[0][0])
+    def count() -> Queries[int]:
+        found = yield Query("SELECT count(*) FROM conversations", is_all=True)
+        return int(found.rows[0][0])
 
-        with pytest.raises(StoreUnavailable):
-            await database.run_async(count)
-        started = time.monotonic()
-        with pytest.raises(StoreUnavailable):
-            await database.run_async(count)
-        assert time.monotonic() - started < 3, "for a moment nobody waits for it"
-        server.start()
-        for _ in range(100):
-            try:
-                assert await database.run_async(count) == 0
-                break
-            except StoreUnavailable:
-                await asyncio.sleep(0.1)
-        else:
-            pytest.fail("it did not come back")
-        await database.close_async()
-    finally:
-        server.remove()
+    with pytest.raises(StoreUnavailable):
+        await database.run_async(count)
+    started = time.monotonic()
+    with pytest.raises(StoreUnavailable):
+        await database.run_async(count)
+    assert time.monotonic() - started < 3, "for a moment nobody waits for it"
+    own_postgres.start()
+    for _ in range(100):
+        try:
+            assert await database.run_async(count) == 0
+            break
+        except StoreUnavailable:
+            await asyncio.sleep(0.1)
+    else:
+        pytest.fail("it did not come back")
+    await database.close_async()

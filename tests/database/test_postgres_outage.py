@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
+import psycopg
 import pytest
 
 from asides.database import Queries, Query, StoreError, StoreUnavailable
 from asides.database.migrate import migrate
 from asides.database.postgres import PostgresDatabase
-from asides.database.postgres_outage import READ_ONLY
+from asides.database.postgres_outage import READ_ONLY, explain_failure
 from tests.servers import PostgresServer, find_free_port
 
 
@@ -36,22 +38,12 @@ def count() -> Queries[int]:
     return (yield Query("SELECT count(*) FROM vault_tenants", is_all=True)).rows[0][0]  # type: ignore[no-any-return]
 
 
-@pytest.fixture(scope="module")
-def own_server() -> Iterator[PostgresServer]:
-    """A server that tests here stop and start."""
-    server = PostgresServer()
-    try:
-        server.start()
-        migrate(server.create_database("own"))
-        yield server
-    finally:
-        server.remove()
-
-
 @pytest.fixture
-def server(own_server: PostgresServer) -> Iterator[PostgresServer]:
-    yield own_server
-    own_server.start_again()
+def server(own_postgres: PostgresServer) -> PostgresServer:
+    """A server that tests here stop and start. It has a database `own` with all tables."""
+    with suppress(psycopg.errors.DuplicateDatabase):  # made by a test before
+        migrate(own_postgres.create_database("own"))
+    return own_postgres
 
 
 def wait_until_well(database: PostgresDatabase) -> None:
@@ -166,6 +158,8 @@ def test_one_who_is_turned_away_hears_why_and_at_once(server: PostgresServer, ca
         f"postgresql://me:sesame@127.0.0.1:{find_free_port()}/own": "does not answer",
         server.make_url("nothing").replace("asides@", "asides:sesame@"): "no database of this name",
         server.make_url("own").replace("asides@", "stranger:sesame@"): "refuses the user or the password",
+        server.make_url("own") + "?sslmode=verify-full&sslrootcert=system": "speaks no TLS. To do: turn it on",
+        server.make_url("own") + "?sslmode=full": r"cannot be asked as its URL says.*behind the \?",
     }
     for url, words in cases.items():
         database = PostgresDatabase(url)
@@ -178,6 +172,21 @@ def test_one_who_is_turned_away_hears_why_and_at_once(server: PostgresServer, ca
         database.close()
     assert "sesame" not in caplog.text
     assert all(record.name.startswith("asides") for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("failed to resolve host 'sesame@db': [Errno -2] unknown", "at a host that is not found. .*%40 for @"),
+        ("SSL error: certificate verify failed sesame", "a certificate that is not trusted. .*sslrootcert"),
+        ('connection is bad: invalid integer value "sesame" for "port"', "cannot be asked as its URL says"),
+        ("connection timeout expired", "does not answer"),
+    ],
+)
+def test_the_words_of_the_library_are_understood_and_not_repeated(words: str, expected: str) -> None:
+    problem = explain_failure("db/own", OSError(words))
+    assert re.search(f"the database db/own .*{expected}", str(problem))
+    assert "sesame" not in str(problem)
 
 
 async def test_a_server_that_is_out_of_reach(caplog: pytest.LogCaptureFixture) -> None:

@@ -477,24 +477,19 @@ def test_instances_share_the_conversations_of_one_database(
 
 
 def test_a_database_that_is_out_is_told_without_its_address_and_used_when_it_is_back(
-    strict: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    strict: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_postgres: PostgresServer, own_postgres_url: str
 ) -> None:
     monkeypatch.setenv("ASIDES_RELAY_KEY", "ab" * 32)
-    server = PostgresServer()
-    try:
-        server.start()
-        with page_gateway(tmp_path, store=server.create_database("mine")) as page:
-            conversation = page.create("deepseek:deepseek-v4-pro")
-            server.stop("immediate")
-            for path in ("/conversations", f"/conversations/{conversation}"):
-                answer = page.send("GET", path)
-                assert (answer.status, answer.body["error"]["code"]) == (503, "store_unavailable")
-                assert "127.0.0.1" not in answer.body["error"]["message"]
-            server.start()
-            deadline = time.monotonic() + 20
-            while page.send("GET", "/conversations").status != 200:
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
-            assert [each["id"] for each in page.get("/conversations")["conversations"]] == [conversation]
-    finally:
-        server.remove()
+    with page_gateway(tmp_path, store=own_postgres_url) as page:
+        conversation = page.create("deepseek:deepseek-v4-pro")
+        own_postgres.stop("immediate")
+        for path in ("/conversations", f"/conversations/{conversation}"):
+            answer = page.send("GET", path)
+            assert (answer.status, answer.body["error"]["code"]) == (503, "store_unavailable")
+            assert "127.0.0.1" not in answer.body["error"]["message"]
+        own_postgres.start()
+        deadline = time.monotonic() + 20
+        while page.send("GET", "/conversations").status != 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert [each["id"] for each in page.get("/conversations")["conversations"]] == [conversation]

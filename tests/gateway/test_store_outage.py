@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-import secrets
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +20,9 @@ from tests.servers import PostgresServer
 RELAY_KEY = "0a" * 32
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    made = PostgresServer()
-    try:
-        made.start()
-        yield made
-    finally:
-        made.remove()
-
-
 @pytest.fixture
-def environment(server: PostgresServer) -> Iterator[dict[str, str]]:
-    server.start_again()
-    name = f"gateway_{secrets.token_hex(4)}"
-    server.create_database(name)
-    yield {"ASIDES_STORE": server.make_url(name), "ASIDES_RELAY_KEY": RELAY_KEY}
-    server.start_again()
+def environment(own_postgres_url: str) -> dict[str, str]:
+    return {"ASIDES_STORE": own_postgres_url, "ASIDES_RELAY_KEY": RELAY_KEY}
 
 
 def read_figure(served: Served, name: str) -> float:
@@ -90,7 +74,7 @@ def hold_conversation(served: Served, stage: Stage, number: int, **headers: str)
 
 @pytest.mark.parametrize("how", ["fast", pytest.param("hung", marks=pytest.mark.thorough)])
 def test_every_request_is_answered_while_the_store_is_out(
-    tmp_path: Path, server: PostgresServer, environment: dict[str, str], how: str
+    tmp_path: Path, own_postgres: PostgresServer, environment: dict[str, str], how: str
 ) -> None:
     with Stage(play_turns()) as stage:
         write_settings(tmp_path, stage.url)
@@ -102,13 +86,13 @@ def test_every_request_is_answered_while_the_store_is_out(
             async def stop_and_start() -> None:
                 running = asyncio.create_task(load.run(6))
                 await asyncio.sleep(0.7)
-                await asyncio.to_thread(server.suspend if how == "hung" else server.stop)
+                await asyncio.to_thread(own_postgres.suspend if how == "hung" else own_postgres.stop)
                 # A server that is silent is waited for, once; one that is gone is not.
                 await asyncio.sleep(PATIENCE + 1.5 if how == "hung" else 1.5)
                 status, body = await asyncio.to_thread(served.get, "/readyz")
                 assert (status, body) == (200, '{"status": "ready", "degraded": ["store"]}')
                 await asyncio.sleep(0.5)
-                await asyncio.to_thread(server.start_again)
+                await asyncio.to_thread(own_postgres.start_again)
                 await asyncio.to_thread(served.wait_for_log, "works again")
                 await asyncio.sleep(0.5)
                 load.is_over = True
@@ -131,9 +115,9 @@ def test_every_request_is_answered_while_the_store_is_out(
 
 
 def test_a_gateway_starts_without_its_store_and_uses_it_as_soon_as_it_can(
-    tmp_path: Path, server: PostgresServer, environment: dict[str, str]
+    tmp_path: Path, own_postgres: PostgresServer, environment: dict[str, str]
 ) -> None:
-    server.stop()
+    own_postgres.stop()
     with Stage(play_turns()) as stage:
         write_settings(tmp_path, stage.url)
         # Without its store nobody knows whether it has keys of its own, so a caller needs one.
@@ -141,7 +125,7 @@ def test_a_gateway_starts_without_its_store_and_uses_it_as_soon_as_it_can(
             status, answer = served.post("/v1/chat/completions", ask_first(1), authorization=f"Bearer {KEY}")
             assert status == 200, answer
             assert served.get("/readyz") == (200, '{"status": "ready", "degraded": ["store"]}')
-            server.start_again()
+            own_postgres.start_again()
             served.wait_for_log("the tables of the store are ready")
             until = time.monotonic() + 20
             while "degraded" in served.get("/readyz")[1] and time.monotonic() < until:

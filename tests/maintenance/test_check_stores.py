@@ -10,8 +10,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from asides.database.postgres import PostgresDatabase
+from asides.flows.steps import StoredRecord
 from asides.maintenance.check_stores import AreaCheck, check_stores
 from asides.maintenance.open_stores import open_stores
+from asides.relay.vault.postgres_vault import PostgresVault
 from tests.maintenance.filled_stores import copy, fill_conversations, fill_gateway, fill_vault
 
 
@@ -43,6 +46,19 @@ def test_a_sound_store_has_no_problems(folder: Path, postgres_url: str) -> None:
         assert 0 <= oldest < 600
 
 
+def test_what_gateways_write_on_a_server_is_sound_and_so_is_its_copy(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASIDES_RELAY_KEY", "00" * 32)
+    with closing(PostgresVault(PostgresDatabase(postgres_url))) as vault:
+        for number in range(9):
+            vault.write("tenant", StoredRecord(f"record-{number}", (f"call:{number}",), b"payload"))
+    assert _check(postgres_url)["vault"].counts["vault_records"] == 9
+    assert _check(postgres_url)["vault"].problems == []
+    copy(postgres_url, tmp_path / "back")
+    assert _check(tmp_path / "back")["vault"].problems == []
+
+
 _DAMAGES: list[tuple[str, str, str, str]] = [
     ("conversations", "UPDATE messages SET message = 'x' WHERE place = 1", "", "messages that cannot be read"),
     ("conversations", "UPDATE conversations SET length = 9", "", "more or fewer messages"),
@@ -51,7 +67,7 @@ _DAMAGES: list[tuple[str, str, str, str]] = [
     ("vault", "DELETE FROM {}keys", "", "records without a key, which nobody can find: 4"),
     ("vault", "DELETE FROM {}records", "sqlite", "keys of records that are gone: 8"),
     ("vault", "DELETE FROM {}tenants", "sqlite", "records of tenants that are gone: 4"),
-    ("vault", "UPDATE {}tenants SET records = 77", "", "miscounted: 3"),
+    ("vault", "UPDATE {}tenants SET records = 77", "sqlite", "miscounted: 3"),
 ]
 
 

@@ -166,7 +166,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
                 raise ConfigError(f"{name} is a number above zero, not {value!r}.")
         if self.max_cost is not None and not (self.max_cost.is_finite() and self.max_cost >= 0):
             raise ConfigError(f"max_cost is an amount in dollars, not {self.max_cost}.")
-        if not isinstance(self.ray_address, (str, type(None))):
+        if not isinstance(self.ray_address, (str, type(None))):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"ray_address is text, as host:port, not {type(self.ray_address).__name__}.")
         if isinstance(self.actors, float):
             raise ConfigError(f"actors is a whole number, not {self.actors}.")

@@ -22,6 +22,7 @@ import msgspec
 
 from asides.database import Queries, StoreError, StoreUnavailable
 from asides.database.postgres import SCHEMA, PostgresDatabase, check_package, describe_url
+from asides.database.postgres_outage import explain_failure
 from asides.database.postgres_url import list_parameters, read_url
 
 if TYPE_CHECKING:
@@ -245,14 +246,17 @@ def _to_store_error(problem: psycopg.Error, url: str) -> StoreError:
             )
         case psycopg.OperationalError() if problem.sqlstate is None or problem.sqlstate.startswith(("08", "57P")):
             reason = _REASON.search(str(problem))
+            if reason is None:
+                return explain_failure(name, problem)
             return StoreUnavailable(
-                f"the database {name} does not answer. To do: start it, or check its address, name, user and password."
-                if reason is None
-                else f"the database {name} refuses the connection: {reason[1].strip()}. To do: check its name, the "
-                "user and the password."
+                f"the database {name} refuses the connection: {reason[1].strip()}. To do: check its name, the user and "
+                "the password."
             )
         case psycopg.ProgrammingError() if problem.sqlstate is None:
-            text = "this is no address of PostgreSQL. To do: write it as postgresql://user@host:5432/database."
+            text = (
+                "this is no address of PostgreSQL. To do: write it as postgresql://user@host:5432/database, with a "
+                "mark in a password as a percent code, such as %40 for @, and only options of PostgreSQL behind a ?."
+            )
         case _:
             text = f"the tables of {name} cannot be created: {type(problem).__name__} ({problem.sqlstate})."
     return StoreError(text)

@@ -36,11 +36,24 @@ _REASONS = (
     ("pg_hba.conf", "refuses the user or the password"),
     ('database "', "has no database of this name"),
 )
+_OWN_REASONS = (
+    ("not support SSL", "speaks no TLS"),
+    ("certificate", "shows a certificate that is not trusted"),
+    ("resolve host", "is at a host that is not found"),
+    ("sslmode", "cannot be asked as its URL says"),
+    ("is bad: invalid", "cannot be asked as its URL says"),
+)
+"""What the words of the library mean. They may quote a password, so that they are not repeated."""
 _TO_DO = {
     SILENT: "start it, or check its address, name, user and password",
     READ_ONLY: "make it the primary, or name the primary in the URL",
     "refuses the user or the password": "check them in the URL",
     "has no database of this name": "create it, or name another one",
+    "speaks no TLS": "turn it on there, or take sslmode out of the URL",
+    "shows a certificate that is not trusted": "check the host, sslmode and sslrootcert in the URL",
+    "is at a host that is not found": "check the host in the URL, and write a mark in a password as a percent code, "
+    "such as %40 for @",
+    "cannot be asked as its URL says": "check the port, and what stands behind the ? in the URL",
     "has no connection left": "raise its max_connections, or run fewer processes",
 }
 
@@ -69,8 +82,7 @@ class Outage:
 
     def build_error(self) -> StoreUnavailable:
         """The error of a server that is out."""
-        problem = self.problem or SILENT
-        return StoreUnavailable(f"the database {self._url.name} {problem}. To do: {_find_to_do(problem)}.")
+        return _build_error(self._url.name, self.problem or SILENT)
 
     def note_failed_connection(self, problem: Exception) -> None:
         """A connection could not be opened. Others may be open still."""
@@ -134,11 +146,16 @@ class Outage:
             return _find_reason(problem)
 
 
+def explain_failure(name: str, problem: Exception) -> StoreUnavailable:
+    """The error of a connection to this database that could not be opened."""
+    return _build_error(name, _find_reason(problem))
+
+
+def _build_error(name: str, reason: str) -> StoreUnavailable:
+    return StoreUnavailable(f"the database {name} {reason}. To do: {_TO_DO.get(reason, 'wait, or look into its log')}.")
+
+
 def _find_reason(problem: Exception) -> str:
-    """What a server does that a connection cannot be opened to. It is told by its words alone."""
-    text = str(problem).rpartition("FATAL:")[2] if "FATAL:" in str(problem) else ""
-    return next((reason for mark, reason in _REASONS if mark in text), SILENT)
-
-
-def _find_to_do(problem: str) -> str:
-    return _TO_DO.get(problem, "wait, or look into its log")
+    """What a server does that a connection cannot be opened to. It is told by its words alone, or by the library's."""
+    _, is_told, text = str(problem).rpartition("FATAL:")
+    return next((reason for mark, reason in (_REASONS if is_told else _OWN_REASONS) if mark in text), SILENT)

@@ -227,7 +227,8 @@ def _check_vault(check: AreaCheck, database: Database) -> None:
     unfound = f"SELECT count(*) FROM {names.records} WHERE number NOT IN (SELECT record FROM {names.keys})"  # noqa: S608
     if orphans := _count(database, unfound):
         check.problems.append(f"records without a key, which nobody can find: {orphans}")
-    if "records" in list_columns(database, names.tenants):
+    # On a server the counts are those of the last look, so that writers do not wait for each other.
+    if not database.is_shared and "records" in list_columns(database, names.tenants):
         miscounted = _count(
             database,
             f"SELECT count(*) FROM {names.tenants} AS tenant WHERE records <> (SELECT count(*) FROM {names.records} "  # noqa: S608

@@ -315,7 +315,8 @@ class ForwardExchange:
     def _receive(self, head: Head, began: float | None) -> Flow[Reply]:
         call, caller = self._call, self._caller
         decoder = find_dialect(call.target.dialect).decoder(call.target)
-        fields: dict[str, Any] = {"visibility": call.policy.visibility} if call.policy.visibility else {}
+        given = {"visibility": call.policy.visibility, "priced_by": call.target.provider.prices}
+        fields: dict[str, Any] = {name: value for name, value in given.items() if value}
         self._reader = reader = ResponseReader(
             decoder,
             call.target.provider.name,

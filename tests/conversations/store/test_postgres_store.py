@@ -174,29 +174,24 @@ def test_a_conversation_that_others_hold_for_too_long(postgres_url: str) -> None
             store.append("another", [user("a")])
 
 
-def test_a_server_that_ends_and_comes_back_is_used_again() -> None:
-    server = PostgresServer()
-    try:
-        server.start()
-        with PostgresStore(server.create_database("mine")) as store:
-            store.append("talk", [user("a")])
-            server.stop("immediate")
-            with pytest.raises(StoreUnavailable):
-                store.append("talk", [user("b")])
-            with pytest.raises(StoreUnavailable):
-                store.load("talk")
-            server.start()
-            deadline = time.monotonic() + 20
-            while True:
-                try:
-                    info = store.append("talk", [user("c")])
-                    break
-                except StoreUnavailable:
-                    assert time.monotonic() < deadline
-                    time.sleep(0.1)
-            assert info.length == 2
-    finally:
-        server.remove()
+def test_a_server_that_ends_and_comes_back_is_used_again(own_postgres: PostgresServer, own_postgres_url: str) -> None:
+    with PostgresStore(own_postgres_url) as store:
+        store.append("talk", [user("a")])
+        own_postgres.stop("immediate")
+        with pytest.raises(StoreUnavailable):
+            store.append("talk", [user("b")])
+        with pytest.raises(StoreUnavailable):
+            store.load("talk")
+        own_postgres.start()
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                info = store.append("talk", [user("c")])
+                break
+            except StoreUnavailable:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        assert info.length == 2
 
 
 def test_a_reader_sees_one_moment(store: PostgresStore, postgres_url: str) -> None:

@@ -282,15 +282,16 @@ async def test_whoever_leaves_is_settled_with_what_was_used_so_far(tmp_path: Pat
 async def test_a_lease_is_renewed_as_long_as_a_request_lives(tmp_path: Path) -> None:
     database = open_place(str(tmp_path))
     record = (await asyncio.to_thread(lambda: add_key(database, budget_day="1"))).record
-    meters = Meters(database, MemoryWindows(), lease_seconds=0.8)
+    meters = Meters(database, MemoryWindows(), lease_seconds=1.5)
     meter = KeyMeter(meters, record)
     task = asyncio.create_task(meters.run())
     await meter.reserve(step("0.5"))
     await asyncio.sleep(2.0)
     assert read(database, record.id).reserved == DOLLAR // 2
     task.cancel()
-    await asyncio.sleep(1.0)
-    assert read(database, record.id).reserved == 0, "whoever is killed renews nothing"
+    async with asyncio.timeout(20):  # Whoever is killed renews nothing.
+        while read(database, record.id).reserved:
+            await asyncio.sleep(0.05)
 
 
 async def test_a_reply_that_costs_more_than_its_bound_is_settled_in_full_and_told(

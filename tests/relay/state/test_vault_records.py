@@ -103,7 +103,7 @@ def test_a_turn_is_found_after_the_history_before_it_was_cut() -> None:
 
 def test_a_turn_whose_calls_have_ids_of_their_own_is_not_another_with_the_same_words() -> None:
     def call(call_id: str) -> ToolCall:
-        return ToolCall(call_id, "search", '{"words": "trains"}')
+        return ToolCall(call_id, "search", {"words": "trains"})
 
     record = record_of(reply_of(CLAUDE, signed(), call("call_aB3dE5gH7jK9mN1pQ3sT5vX7")), user("first"), user("go on"))
     (other,) = turns_of(user("second"), user("go on"), assistant(call("call_zY8xW6vU4tS2rQ0pO8nM6lK4")))

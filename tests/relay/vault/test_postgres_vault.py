@@ -237,14 +237,11 @@ def test_processes_that_are_killed_lose_no_record_that_they_acknowledged(postgre
     vault.close()
 
 
-def test_a_server_that_is_stopped_loses_nothing_and_keeps_nobody_waiting() -> None:
-    server = PostgresServer()
-    try:
-        server.start()
-        migrate(url := server.create_database("own"))
-        asyncio.run(_stop_and_start(server, url))
-    finally:
-        server.remove()
+def test_a_server_that_is_stopped_loses_nothing_and_keeps_nobody_waiting(
+    own_postgres: PostgresServer, own_postgres_url: str
+) -> None:
+    migrate(own_postgres_url)
+    asyncio.run(_stop_and_start(own_postgres, own_postgres_url))
 
 
 async def _stop_and_start(server: PostgresServer, url: str) -> None:
