@@ -32,6 +32,7 @@ pytestmark = [
 _ENVIRONMENT = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # Loopback alone.
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",  # Workers are nice by default, and starve beside other tests.
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -408,3 +409,43 @@ def test_an_address_that_others_reach_needs_a_key_of_either_kind(records: Record
     assert authenticator.needs_key
     # A server that does not answer may have keys; without an answer nobody gets in.
     check_address(GatewaySettings(host="0.0.0.0", store="postgresql://127.0.0.1:1/x"))
+
+
+async def test_a_request_has_only_a_few_keys_looked_for(tmp_path: Path) -> None:
+    database = open_place(str(tmp_path))
+    add_key(database)
+    cache = KeyCache(database)
+    cache.load()
+    looked: list[bytes] = []
+
+    async def look_up(digest: bytes) -> bool:
+        looked.append(digest)
+        return True
+
+    cache.look_up = look_up  # type: ignore[method-assign]
+    gate = Authenticator(GatewaySettings(), cache)
+    headers = CIMultiDictProxy(CIMultiDict([("x-api-key", make_key().key) for _ in range(60)]))
+    query = "&".join(f"key={make_key().key}" for _ in range(60))
+    assert isinstance(await gate.admit(headers, query), Refusal)
+    assert 0 < len(looked) <= 8
+    database.close()
+
+
+async def test_a_key_that_nobody_could_look_for_is_not_called_wrong(tmp_path: Path) -> None:
+    database = open_place(str(tmp_path))
+    add_key(database)
+    cache = KeyCache(database)
+    cache.load()
+    gate = Authenticator(GatewaySettings(), cache)
+    new = add_key(database, "new")
+    headers = CIMultiDictProxy(CIMultiDict([("x-api-key", new.key)]))
+    waiting = {bytes([number]): asyncio.create_task(asyncio.sleep(30)) for number in range(200)}
+    cache._lookups.update(waiting)  # As many strangers' keys are looked for.
+    refused = await gate.admit(headers)
+    assert isinstance(refused, Refusal)
+    assert (refused.status, refused.code) == (503, "keys_unavailable")
+    for digest, task in waiting.items():
+        task.cancel()
+        del cache._lookups[digest]
+    assert isinstance(await gate.admit(headers), Identity)
+    database.close()

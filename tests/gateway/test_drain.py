@@ -38,6 +38,25 @@ def test_while_it_drains_nobody_connects_and_idle_connections_are_closed(tmp_pat
             assert served.process.wait(PATIENCE) == 0
 
 
+def test_whoever_has_connected_is_answered(tmp_path: Path) -> None:
+    """A proxy connects and sends its request a moment later. On a busy machine the end may come in between."""
+    with Stage(Say(text=_WORDS)) as stage:
+        write_settings(tmp_path, stage.url)
+        with serve(tmp_path) as served:
+            address = urlsplit(served.url)
+            with socket.create_connection((address.hostname or "", address.port or 0), PATIENCE) as connection:
+                served.process.send_signal(signal.SIGTERM)
+                served.wait_for_log("ends when")
+                time.sleep(0.2)
+                body = json.dumps({"model": "thinker", "messages": [{"role": "user", "content": "talk"}]}).encode()
+                head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n\r\n"
+                connection.sendall(head.encode() + body)
+                answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+            assert answer.startswith(b"HTTP/1.1 200")
+            assert _WORDS.encode() in answer
+            assert served.process.wait(PATIENCE) == 0
+
+
 def test_a_reply_that_takes_longer_than_the_drain_is_cut_and_counted(tmp_path: Path) -> None:
     with Stage(Say(text=_WORDS, pause=0.5)) as stage:
         write_settings(tmp_path, stage.url)

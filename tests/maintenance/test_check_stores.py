@@ -13,7 +13,7 @@ import pytest
 from asides.database.postgres import PostgresDatabase
 from asides.flows.steps import StoredRecord
 from asides.maintenance.check_stores import AreaCheck, check_stores
-from asides.maintenance.open_stores import open_stores
+from asides.maintenance.open_stores import LEDGER, open_stores
 from asides.relay.vault.postgres_vault import PostgresVault
 from tests.maintenance.filled_stores import copy, fill_conversations, fill_gateway, fill_vault
 
@@ -41,6 +41,7 @@ def test_a_sound_store_has_no_problems(folder: Path, postgres_url: str) -> None:
         assert sum(checks["vault"].counts.values()) == 4 + 3 + 8
         assert checks["gateway"].counts["gateway_keys"] == 1
         assert all(check.size > 0 for check in checks.values())
+        assert (LEDGER in checks) == (place == postgres_url)
         oldest = checks["vault"].oldest
         assert oldest is not None
         assert 0 <= oldest < 600

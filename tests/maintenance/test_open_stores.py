@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,3 +63,12 @@ def test_a_new_target_is_for_its_owner_alone(tmp_path: Path) -> None:
 def test_a_server_shows_no_password() -> None:
     with open_stores("postgresql://u:secret@127.0.0.1:1/d") as stores:
         assert "secret" not in stores.name + repr(stores.areas)
+
+
+@pytest.mark.parametrize("open_it", [open_stores, open_target])
+def test_a_url_that_is_misspelt_is_no_folder(open_it: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreError, match=r"postgress:// is neither.*To do: write postgresql://") as caught:
+        open_it("postgress://me:canary@127.0.0.1/asides")
+    assert "canary" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []

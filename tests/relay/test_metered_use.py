@@ -25,6 +25,7 @@ from asides.relay.metered_use import (
     refuse_unpriced,
 )
 from asides.relay.relay_request import CallerLimits
+from asides.values.errors import ConnectionLost, IdleTimeout
 from asides.values.messages import Prompt, user
 from asides.values.parts import Text, ToolCall
 from asides.values.reply import Reply
@@ -183,7 +184,7 @@ def test_whoever_leaves_pays_for_what_was_sent_and_came_and_for_nothing_before()
     use = MeteredUse(BUDGET)
     step = reserve(use, build_call("word " * 3000), reply=build_reply("word " * 300))
     assert step.find_used() == Use()
-    use.is_asked = True
+    use.note_asked()
     used = step.find_used()
     assert used.is_estimate
     assert used.tokens > 5000
@@ -228,3 +229,84 @@ def test_the_one_that_answered_sets_the_price() -> None:
     use.price_as(None)
     use.price_as(build_call(target=find_target("openai:gpt-4o-mini")))
     assert settle(use, build_reply(usage=Usage(1000, 100))).cost == Decimal("0.00021")
+
+
+@pytest.mark.parametrize("limit", [0, -1, -(10**9)])
+def test_a_limit_that_is_none_bounds_nothing(limit: int) -> None:
+    assert find_most_output(Prompt((), max_tokens=limit), CLAUDE) == MOST_OUTPUT
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"service_tier": "priority"},
+        {"service_tier": 7},
+        {"serviceTier": {"type": "priority"}},
+        {"speed": "fast"},
+        {"performanceConfig": {"latency": "optimized"}},
+    ],
+)
+def test_what_costs_more_than_the_list_price_is_not_for_callers_with_a_budget(extra: dict[str, Any]) -> None:
+    with pytest.raises(RelayRefusal, match="list price"):
+        reserve(MeteredUse(BUDGET), build_call(), extra)
+    with pytest.raises(RelayRefusal, match="list price"):
+        reserve(MeteredUse(BUDGET), build_call(extra=extra))
+    assert reserve(MeteredUse(CallerLimits(has_rate=True)), build_call(), extra).cost is None
+
+
+@pytest.mark.parametrize("extra", [{"service_tier": "auto"}, {"service_tier": "FLEX"}, {"speed": "standard"}])
+def test_the_usual_tiers_are_for_all(extra: dict[str, Any]) -> None:
+    assert reserve(MeteredUse(BUDGET), build_call(), extra).cost
+
+
+def test_every_reply_that_is_asked_for_is_bounded() -> None:
+    one = reserve(MeteredUse(BUDGET), build_call(max_tokens=1000)).cost
+    assert one is not None
+    for more in ({"n": 500}, {"n": 500.0}, {"generationConfig": {"candidateCount": 500}}):
+        many = reserve(MeteredUse(BUDGET), build_call(max_tokens=1000), more).cost
+        assert many is not None
+        assert many > one * 400
+    for odd in (-3, 0, "9", True, None, float("inf"), float("nan"), [2]):
+        assert reserve(MeteredUse(BUDGET), build_call(max_tokens=1000), {"n": odd}).cost == one
+
+
+def test_whoever_leaves_a_whole_reply_pays_its_bound_since_nobody_stops_the_model() -> None:
+    use = MeteredUse(BUDGET)
+    step = reserve(use, build_call(max_tokens=5000, stream=False))
+    use.note_asked()
+    used = step.find_used().cost
+    assert used is not None
+    assert used > Decimal("0.075"), "5000 tokens at 15 dollars for a million"
+    assert step.cost is not None
+    assert used <= step.cost
+
+
+def test_whoever_leaves_a_stream_pays_for_the_time_that_a_model_may_have_thought() -> None:
+    now = [100.0]
+    use = MeteredUse(BUDGET, lambda: now[0])
+    step = reserve(use, build_call(max_tokens=5000, stream=True), reply=build_reply("42"))
+    use.note_asked()
+    at_once = step.find_used().tokens
+    now[0] += 10
+    assert 1000 < step.find_used().tokens - at_once < 3000
+    now[0] += 10_000
+    assert step.find_used().tokens - at_once <= 5000
+
+
+def test_a_target_that_was_not_waited_for_is_paid_and_one_that_refused_is_not() -> None:
+    use = MeteredUse(BUDGET)
+    bound = reserve(use, build_call(max_tokens=5000, stream=False)).cost
+    use.note_asked()
+    use.note_problem(IdleTimeout("it is silent."))
+    lost = settle(use, None, has_failed=True).cost
+    assert lost is not None
+    assert bound is not None
+    assert Decimal("0.075") < lost <= bound
+    reserve(use, build_call(max_tokens=5000, stream=False))
+    use.note_asked()
+    use.note_problem(IdleTimeout("it is silent."))
+    assert reserve(use, build_call()).lost == lost, "another target is asked"
+    use.note_asked()
+    use.note_problem(ConnectionLost("it was refused."))
+    assert reserve(use, build_call()).lost == 0
+    assert settle(use, None, has_failed=True) == Use()

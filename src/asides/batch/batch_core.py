@@ -277,7 +277,8 @@ def _check_same_plan(before: BatchPlan, now: BatchPlan, output: Path) -> None:
         changed.insert(0, "the model")
     raise ConfigError(
         f"the output {output} has answers that were asked for with other settings ({', '.join(changed) or 'the model'})"
-        ". To do: name another output; or ask all again with replace, which keeps the old answers in the ledger only."
+        ". To do: name another output; or ask all again with --replace (replace=True), which keeps the old answers in "
+        "the ledger only."
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from asides.batch.batch_plan import BatchPlan, decode_request
 from asides.batch.batch_rows import Question, encode_canonical
 from asides.batch.ledger_values import Weight
+from asides.history.trim import CHARACTERS_PER_TOKEN
 from asides.providers.provider import Target
 from asides.values.errors import ConfigError
 from asides.values.messages import Prompt
@@ -21,7 +22,6 @@ from asides.values.usage import Usage, find_cost
 if TYPE_CHECKING:
     from asides.flows.build_call import CallBuilder
 
-_CHARACTERS_PER_TOKEN = 4
 _ROUND = 256
 """Prices are looked up for so many tokens at a time, rounded up."""
 
@@ -55,11 +55,11 @@ class Scale:
             if price is None and self._needs_price:
                 raise self._build_price_error(model, most)
             bound = None if price is None or bound is None else bound + price
-        return Weight(size // _CHARACTERS_PER_TOKEN, most, bound or 0, bound is not None)
+        return Weight(size // CHARACTERS_PER_TOKEN, most, bound or 0, bound is not None)
 
     def estimate(self, question: Question, size: int) -> tuple[int, Decimal | None]:
         """The input tokens to expect, and what they cost; None if the price is not known."""
-        tokens = (size + self._shared) // _CHARACTERS_PER_TOKEN
+        tokens = (size + self._shared) // CHARACTERS_PER_TOKEN
         price = self._price(self._plan.find_models(question)[0], tokens, 0)
         return tokens, None if price is None else to_dollars(price)
 

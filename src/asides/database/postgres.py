@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from asides.database import Queries
 from asides.database.postgres_deadlines import Deadlines, cut
 from asides.database.postgres_outage import Outage
-from asides.database.postgres_url import describe_url, is_postgres_url, read_url
+from asides.database.postgres_url import SCHEMA, describe_url, is_postgres_url, read_url
 from asides.values.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ __all__ = ["SCHEMA", "PostgresDatabase", "describe_url", "is_postgres_url"]
 
 _Result = TypeVar("_Result")
 
-SCHEMA = "asides"
-"""The schema of all tables."""
 MOST_CONNECTIONS = 10
 """Those of one process. A server allows a hundred by default."""
 _FEW_CONNECTIONS = 4

@@ -16,10 +16,8 @@ from psycopg import AsyncConnection, Connection
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from asides.database.postgres_outage import Outage
-from asides.database.postgres_url import PostgresUrl, list_parameters
+from asides.database.postgres_url import SCHEMA, PostgresUrl, list_parameters
 
-SCHEMA = "asides"
-"""The schema of all tables."""
 POOL_NAME = "asides-store"
 _SLICE_SECONDS = 0.1
 """How often whoever waits for a connection looks whether the server is out."""

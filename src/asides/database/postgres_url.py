@@ -11,6 +11,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from asides.values.errors import ConfigError
 
+SCHEMA = "asides"
+"""The schema of all tables."""
 _POOLER = "pgbouncer"
 _SCHEMES = ("postgresql", "postgres")
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")

@@ -80,6 +80,10 @@ class SqliteFile:
                     "the store cannot take half a character (a lone surrogate). To do: look for one in the name, the "
                     "model and the system prompt of the conversation."
                 ) from None
+            except OverflowError:
+                raise StoreError(
+                    "the store cannot take a number this large. To do: look for one in what is stored."
+                ) from None
             except UnicodeDecodeError:
                 raise _build_damage_error(self.path) from None
             # SQLite itself would wait longer each time, and a busy writer leaves only short gaps.

@@ -161,6 +161,8 @@ class ReserveUse(msgspec.Struct, frozen=True):
     """In US dollars: what it will not exceed; None if no price is known."""
     find_used: Callable[[], Use]
     """What it used so far: for a caller that leaves before `SettleUse`."""
+    lost: Decimal = Decimal()
+    """What the target before may have cost, in US dollars: it was not waited for, and may work on."""
 
 
 class SettleUse(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
@@ -27,6 +28,7 @@ KEY_PARAMETER = "key"
 # Names under which containers reach the machine that they run on. Nobody can register a name below these.
 _OF_CONTAINERS = frozenset({"host.docker.internal", "host.containers.internal"})
 _LONGEST_KEY = 4096
+_MOST_KEYS = 8
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -83,10 +85,13 @@ class Authenticator:
         found = self.identify(headers, query, is_open=is_open, is_preflight=is_preflight)
         if not isinstance(found, Refusal) or found.status not in (401, 503) or self._records is None:
             return found
+        is_busy = False
         for key in _list_keys(headers, query):
             if KEY_FORM.fullmatch(key) and self._records.can_look_up(digest := digest_key(key)):
-                await self._records.look_up(digest)
-        return self.identify(headers, query, is_open=is_open, is_preflight=is_preflight)
+                is_busy = not await self._records.look_up(digest) or is_busy
+        found = self.identify(headers, query, is_open=is_open, is_preflight=is_preflight)
+        # Strangers who try many keys must not make a new one look wrong.
+        return _BUSY if is_busy and isinstance(found, Refusal) and found.status == 401 else found
 
     def identify(
         self, headers: Headers, query: str = "", *, is_open: bool = False, is_preflight: bool = False
@@ -182,7 +187,11 @@ def _names_key(part: str) -> bool:
 
 
 def _list_keys(headers: Headers, query: str) -> Iterator[str]:
-    """The keys that a client sent, wherever its kind of client puts them."""
+    """The keys that a client sent, wherever its kind of client puts them. A few: each may be looked for."""
+    return islice(_list_all_keys(headers, query), _MOST_KEYS)
+
+
+def _list_all_keys(headers: Headers, query: str) -> Iterator[str]:
     for value in headers.getall("Authorization", []):
         scheme, _, key = value.strip().partition(" ")
         if scheme.lower() == "bearer":
@@ -200,6 +209,12 @@ _NO_KEY = Refusal(
     "this gateway needs one of its own keys, and the request has none that it knows. To do: send the key of the "
     "gateway where you would send the provider's.",
     {"www-authenticate": "Bearer"},
+)
+_BUSY = Refusal(
+    503,
+    "keys_unavailable",
+    "the gateway cannot look for this key now: it looks for too many others. To do: try again in a moment.",
+    {"retry-after": "5"},
 )
 _UNSURE = Refusal(
     503,

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+from contextlib import suppress
 from typing import Any
 
 from aiohttp import web
 
 _log = logging.getLogger("asides.gateway")
 _LOOK_SECONDS = 0.02
+_ARRIVE_SECONDS = 1.0
+"""How long a client that has connected may take to send its request. It found somebody who listens."""
 # How long the handlers of replies that are cut may take to end.
 _CUT_SECONDS = 0.5
 
@@ -23,16 +27,16 @@ async def drain(runner: web.AppRunner, seconds: float) -> int:
 
     A connection ends when its client has all that was written to it, not when it was written.
     """
-    for site in runner.sites:
-        await site.stop()
+    await _stop_listening(runner)
     # Responses that never end by themselves, such as the inspector's, end now.
     await runner.shutdown()
     server: Any = runner.server
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     idle: set[Any] = set()
+    arrived_by = loop.time() + _ARRIVE_SECONDS
     while server.connections and loop.time() < deadline:
-        idle = _close_idle(server.connections, idle)
+        idle = _close_idle(server.connections, idle, may_arrive=loop.time() < arrived_by)
         await asyncio.sleep(_LOOK_SECONDS)
     if cut := len(server.connections):
         _log.warning("%d replies did not end within %g s and are cut", cut, seconds)
@@ -40,16 +44,32 @@ async def drain(runner: web.AppRunner, seconds: float) -> int:
     return cut
 
 
-def _close_idle(connections: list[Any], idle: set[Any]) -> set[Any]:
+async def _stop_listening(runner: web.AppRunner) -> None:
+    """Take the connections that wait to be accepted, then stop: closing resets those that are left."""
+    for site in runner.sites:
+        for each in getattr(getattr(site, "_server", None), "sockets", ()):
+            with suppress(OSError):
+                os_socket = socket.socket(fileno=each.fileno())
+                try:
+                    # No more shall queue up. Whoever is not let in tries again, and finds the port closed.
+                    os_socket.listen(0)
+                finally:
+                    os_socket.detach()
+    await asyncio.sleep(_LOOK_SECONDS)
+    for site in runner.sites:
+        await site.stop()
+
+
+def _close_idle(connections: list[Any], idle: set[Any], *, may_arrive: bool) -> set[Any]:
     """Close the connections that wait for a request, and have been for a while: one may just have arrived. Returns
-    those that wait now."""
+    those that wait now. `may_arrive`: a connection that had no request yet is waited for."""
     waiting: set[Any] = set()
     for connection in connections:
         if not _is_idle(connection):
             # Its last one, once all of it is here.
             if (request := connection._current_request) is not None and request.content.is_eof():
                 connection.close()
-        elif connection in idle:
+        elif connection in idle and not (may_arrive and not connection._request_count):
             connection.force_close()
         else:
             waiting.add(connection)

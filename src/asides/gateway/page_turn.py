@@ -169,6 +169,8 @@ class PageTurn:
             error, stopped = error or problem, "error"
         reply = stream.partial
         if self._meter is not None:
+            if error is not None:
+                self._meter.note_problem(error)
             await self._meter.settle(reply, has_failed=error is not None, is_cut=stopped is not None)
         self._watched.end("failed" if error else "left" if stopped else "done", reply, error)
         try:

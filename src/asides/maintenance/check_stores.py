@@ -16,7 +16,7 @@ import msgspec
 
 from asides.database import Database, Queries, Query, StoreError
 from asides.history.document import read_message
-from asides.maintenance.open_stores import Stores, name_vault_tables
+from asides.maintenance.open_stores import LEDGER, Stores, name_vault_tables
 from asides.maintenance.table_columns import list_columns
 from asides.relay.vault import VaultLimits
 from asides.values.errors import ConfigError
@@ -30,6 +30,7 @@ _RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _TABLES: dict[str, tuple[str, ...]] = {
     "conversations": ("conversations", "messages", "page_conversations", "page_notes"),
     "gateway": ("gateway_keys", "gateway_spending", "gateway_reservations", "gateway_requests"),
+    LEDGER: ("batches", "batch_rows", "batch_requests", "vendor_batches"),
 }
 
 

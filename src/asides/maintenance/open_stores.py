@@ -62,6 +62,7 @@ def open_stores(place: str, ledger: Path | None = None) -> Stores:
     """Open a place for reading. Areas of which there is no file are left out. Raises StoreError if there is none."""
     if is_postgres_url(place):
         return _open_server(place)
+    _refuse_url(place)
     files = {area: path for area, path in _list_files(place, ledger).items() if path.exists()}
     if not files:
         named = ", ".join(FILES.values())
@@ -73,6 +74,7 @@ def open_target(place: str, ledger: Path | None = None) -> Stores:
     """Open a place for writing. A folder and its files are created when they are first written to."""
     if is_postgres_url(place):
         return _open_server(place)
+    _refuse_url(place)
     path = Path(place).expanduser()
     if path.is_file():
         raise StoreError(f"{place} is a file. To do: name a folder to copy to, which may be new.")
@@ -91,6 +93,15 @@ def _open_server(url: str) -> Stores:
 
     database = PostgresDatabase(url, patience=_PATIENCE)
     return Stores(describe_url(url), dict.fromkeys((*FILES, LEDGER), database), {}, url)
+
+
+def _refuse_url(place: str) -> None:
+    """A URL with another scheme, perhaps a slip of the pen, is no folder to create."""
+    if "://" in place:
+        raise StoreError(
+            f"a place with {place.partition('://')[0]}:// is neither a folder nor a PostgreSQL database. To do: write "
+            "postgresql://user@host/name, or name a folder."
+        )
 
 
 def _list_files(place: str, ledger: Path | None) -> dict[str, Path]:

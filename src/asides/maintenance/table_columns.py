@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from asides.database import Database, Queries, Query
+from asides.database.postgres_url import SCHEMA
 
 _POSTGRES = (
-    "SELECT column_name FROM information_schema.columns WHERE table_schema = 'asides' AND table_name = ? "
+    f"SELECT column_name FROM information_schema.columns WHERE table_schema = '{SCHEMA}' AND table_name = ? "  # noqa: S608
     "ORDER BY ordinal_position"
 )
 

@@ -90,6 +90,7 @@ class CompactedExchange(WrittenExchange):
                 try:
                     value = yield step
                 except TransportError as problem:
+                    caller.note_problem(problem)
                     error = problem
                 if type(step) is Open and value is not None:
                     self._writer.created = int(value.received)

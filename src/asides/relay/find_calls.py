@@ -16,9 +16,10 @@ from asides.dialects.dialect import ServedRequest
 from asides.flows.call import Call
 from asides.providers.table import WITHOUT_A_KEY
 from asides.relay.allowed_models import refuse_model
+from asides.relay.error_response import RelayRefusal
 from asides.relay.known_models import list_known_models
 from asides.relay.relay_config import Caller
-from asides.relay.request_options import RequestOptions, collect_options
+from asides.relay.request_options import FIELD, RequestOptions, collect_options
 from asides.relay.routes import Route, find_route, refuse_file
 from asides.relay.target_calls import build_calls, explain_missing_key
 from asides.values.errors import ConfigError, MissingKey, UnknownModel
@@ -39,6 +40,7 @@ class FoundCalls(msgspec.Struct, frozen=True):
 def find_calls(caller: Caller, asked: ServedRequest, own: dict[str, Any]) -> FoundCalls:
     """Find and build the calls. `own`: the checked options of the request. Raises before a byte is sent."""
     config = caller.config
+    _refuse_extra(caller, own)
     route: Route | None = None
     try:
         route = _find_route(caller, asked.model)
@@ -80,6 +82,21 @@ def _build(caller: Caller, asked: ServedRequest, own: dict[str, Any], route: Rou
     if caller.allowed is not None:
         call = caller.allowed.keep_allowed(asked.model, caller.dialect, call)
     return FoundCalls(call, options, route.renames)
+
+
+def _refuse_extra(caller: Caller, own: dict[str, Any]) -> None:
+    """Raise RelayRefusal for fields that go to the provider as they are, if the caller has limits: they would replace
+    those by which its model and its cost are known.
+    """
+    limits = caller.request.limits
+    if limits is None or not own.get("extra"):
+        return
+    if limits.models or limits.has_budget or limits.has_token_rate:
+        raise RelayRefusal(
+            f"{FIELD}.extra is not for this key, which has limits: nobody could say what such a request may use. To "
+            "do: leave it out.",
+            param=f"{FIELD}.extra",
+        )
 
 
 def _explain(problem: ConfigError, model: str, route: Route | None, caller: Caller) -> ConfigError:

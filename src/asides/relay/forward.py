@@ -273,8 +273,8 @@ class ForwardExchange:
                 return (yield from self._receive(head, began))
             raise (yield from self._return_error(head))
         except AsidesError as error:
-            if error.partial is None:
-                error.partial = self.partial
+            self._caller.note_problem(error)
+            error.partial = self.partial if error.partial is None else error.partial
             clean_error(error, call.target, call.key, None if self._served is None else self._served.prompt)
             raise
 

@@ -7,6 +7,8 @@ limits themselves (gateway/access), and prices (values/usage).
 from __future__ import annotations
 
 import logging
+import math
+import time
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import lru_cache
@@ -20,7 +22,7 @@ from asides.history.trim import RequestCounter
 from asides.providers.provider import Target
 from asides.relay.error_response import RelayRefusal
 from asides.relay.relay_request import CallerLimits
-from asides.values.errors import AsidesError
+from asides.values.errors import AsidesError, IdleTimeout
 from asides.values.messages import Prompt
 from asides.values.reply import Reply
 from asides.values.usage import Usage, find_cost
@@ -34,21 +36,24 @@ _USUAL_OUTPUT, _LIKELY_OUTPUT = 1_000, 4_096
 _BYTES_PER_TOKEN = 3
 """Fewer than most texts have, so that an estimate is rather too high."""
 _OVERHEAD = 64
-_MOST_REPLIES = 128
+_TOKENS_PER_SECOND = 150
+"""What a model may write in a second that nobody sees: providers hide thinking, and are paid for it."""
+_USUAL_TIERS = frozenset({"auto", "default", "standard", "standard_only", "flex", "scale", "on_demand"})
+"""Tiers of service at the list price, or below it."""
 
 
 class MeteredUse:
     """One request of a caller with limits."""
 
-    def __init__(self, limits: CallerLimits) -> None:
+    def __init__(self, limits: CallerLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits
+        self._clock = clock
         self._call: Call | None = None
-        self._input = 0
+        self._input = self._most = 0
         self._bound: Decimal | None = None
         self._find_partial: Callable[[], Reply | None] = _find_nothing
-        self._is_reserved = False
-        self.is_asked = False
-        """Whether a request has left for the provider."""
+        self._is_reserved = self._is_lost = False
+        self._asked_at: float | None = None
 
     def reserve(
         self, call: Call, body: bytes, extra: Mapping[str, Any], find_partial: Callable[[], Reply | None]
@@ -58,25 +63,33 @@ class MeteredUse:
         far.
         """
         limits = self._limits
-        if limits.has_budget and extra.get("background"):
-            raise RelayRefusal(
-                "background is not for this key: what such a request costs is known later. To do: leave it out.",
-                param="background",
-            )
-        self._call, self._find_partial, self.is_asked = call, find_partial, False
-        self._is_reserved = False
+        if limits.has_budget:
+            _refuse_unknown_cost({**extra, **call.prompt.extra})
+        lost = self._measure(None, has_failed=True).cost if self._is_reserved else None
+        self._call, self._find_partial, self._asked_at = call, find_partial, None
+        self._is_reserved = self._is_lost = False
         prompt, target, replies, likely = call.prompt, call.target, _count_replies(extra), 0
         if limits.has_budget or limits.has_token_rate:
             self._input = estimate_input(prompt, target, body)
             likely = min(prompt.max_tokens or _USUAL_OUTPUT, _LIKELY_OUTPUT) * replies
         if limits.has_budget:
-            self._bound = find_most(target, self._input, find_most_output(prompt, target) * replies)
+            self._most = find_most_output(prompt, target) * replies
+            self._bound = find_most(target, self._input, self._most)
             if self._bound is None:
                 raise refuse_unpriced(call.model)
-        problem = yield ReserveUse(call.model, self._input + likely, self._bound, self.find_used)
+        problem = yield ReserveUse(call.model, self._input + likely, self._bound, self.find_used, lost or Decimal())
         if problem is not None:
             raise problem
         self._is_reserved = True
+
+    def note_asked(self) -> None:
+        """A request has left for the provider."""
+        if self._asked_at is None:
+            self._asked_at = self._clock()
+
+    def note_problem(self, problem: AsidesError) -> None:
+        """A target has failed. One that took the request and was not waited for may work on, and is paid for that."""
+        self._is_lost = isinstance(problem, IdleTimeout)
 
     def price_as(self, call: Call | None) -> None:
         """Settle at the price of this call, which answered in place of the one that was reserved; None: as before."""
@@ -108,29 +121,39 @@ class MeteredUse:
 
     def find_used(self) -> Use:
         """What was used so far: for a caller that leaves."""
-        if not self.is_asked:
+        if self._asked_at is None:
             return Use()
         return self._measure(self._find_partial(), has_failed=False, is_cut=True)
 
     def _measure(self, reply: Reply | None, *, has_failed: bool, is_cut: bool = False) -> Use:
-        if has_failed and (reply is None or not reply.parts):
+        if has_failed and not self._is_lost and (reply is None or not reply.parts):
             return Use()
         usage = Usage() if reply is None else reply.usage
         if has_failed or is_cut or usage.output is None or usage.input is None:
-            usage = self._complete(usage, reply)
+            usage = self._complete(usage, reply, works_on=is_cut or self._is_lost)
             is_estimate = True
         else:
             is_estimate = usage.origin == "estimated"
         return self._price(usage, () if reply is None else (reply.model or "",), is_estimate=is_estimate)
 
-    def _complete(self, usage: Usage, reply: Reply | None) -> Usage:
-        """The counts of a reply that reported none, or broke off before they were final."""
+    def _complete(self, usage: Usage, reply: Reply | None, *, works_on: bool) -> Usage:
+        """The counts of a reply that reported none, or broke off before they were final. `works_on`: nobody waits for
+        the rest of it, but the model was at work.
+        """
         sent = usage.input if usage.input is not None else self._input
         received = 0 if reply is None else estimate_output(reply)
-        received = max(received, usage.output or 0)
+        received = max(received, usage.output or 0, self._find_unseen() if works_on else 0)
         return msgspec.structs.replace(
             usage, input=sent, output=received, total=sent + received, origin="estimated", thinking=None
         )
+
+    def _find_unseen(self) -> int:
+        """The tokens that a model may have written when nobody waits for the rest."""
+        if self._call is None or self._asked_at is None:
+            return 0
+        if not self._call.prompt.stream:
+            return self._most  # Nothing tells the provider to stop.
+        return min(int((self._clock() - self._asked_at) * _TOKENS_PER_SECOND), self._most)
 
     def _price(self, usage: Usage, models: tuple[str, ...], *, is_estimate: bool) -> Use:
         tokens = (usage.input or 0) + (usage.output or 0)
@@ -170,8 +193,8 @@ def estimate_output(reply: Reply) -> int:
 
 def find_most_output(prompt: Prompt, target: Target) -> int:
     """The tokens that a reply has at most."""
-    if prompt.max_tokens is not None:
-        return max(prompt.max_tokens, 0)
+    if prompt.max_tokens is not None and prompt.max_tokens > 0:
+        return prompt.max_tokens  # Some servers take one below as none.
     return min(target.rule.max_output or MOST_OUTPUT, MOST_OUTPUT)
 
 
@@ -203,6 +226,26 @@ def _round_up(tokens: int) -> int:
 def load_prices() -> None:
     """Load the table of prices, so that no request waits for it."""
     find_cost(Usage(1, 1), ("any",), "any")
+
+
+def _refuse_unknown_cost(extra: Mapping[str, Any]) -> None:
+    """Raise RelayRefusal for a field with which a request costs more than its tokens at the list price, or later."""
+    tier = extra.get("service_tier", extra.get("serviceTier"))
+    tier = tier.get("type") if isinstance(tier, dict) else tier
+    latency = extra.get("performanceConfig")
+    reasons = {
+        "background": bool(extra.get("background")),
+        "service_tier": tier is not None and str(tier).lower() not in _USUAL_TIERS,
+        "speed": extra.get("speed") not in (None, "standard"),
+        "performanceConfig": isinstance(latency, dict) and latency.get("latency") not in (None, "standard"),
+    }
+    found = next((name for name, is_so in reasons.items() if is_so), None)
+    if found is not None:
+        why = "is known later" if found == "background" else "is more than the list price"
+        raise RelayRefusal(
+            f"{found} is not for this key, which has a budget: what such a request costs {why}. To do: leave it out.",
+            param=found,
+        )
 
 
 def refuse_unpriced(model: str) -> RelayRefusal:
@@ -240,7 +283,9 @@ def _count_replies(extra: Mapping[str, Any]) -> int:
     """How many replies a forwarded request asks for."""
     config = extra.get("generationConfig")
     counts = [extra.get("n"), extra.get("best_of"), config.get("candidateCount") if isinstance(config, dict) else None]
-    return min(max([1, *(count for count in counts if type(count) is int)]), _MOST_REPLIES)
+    return max(
+        1, *(math.ceil(count) for count in counts if isinstance(count, (int, float)) and 0 < count < math.inf), 1
+    )
 
 
 def _find_nothing() -> Reply | None:

@@ -169,7 +169,7 @@ class Caller:
         """Count a request that leaves for a provider, and show it to the observer."""
         self.attempts += 1
         if self.use is not None:
-            self.use.is_asked = True
+            self.use.note_asked()
         if self.observer is not None:
             self._show(self.observer.see_request, request)
 
@@ -197,6 +197,11 @@ class Caller:
         if self.use is not None:
             extra = {} if served is None else served.prompt.extra
             yield from self.use.reserve(call, self.request.body, extra, find_partial)
+
+    def note_problem(self, problem: AsidesError) -> None:
+        """A target has failed: what it may cost all the same is settled."""
+        if self.use is not None:
+            self.use.note_problem(problem)
 
     def settle(self, reply: Reply | None, *, has_failed: bool = False) -> Flow[None]:
         """Settle what a reply used. It is done before the caller gets its end."""

@@ -110,7 +110,7 @@ def test_a_lease_ends_and_the_money_is_back(database: Database) -> None:
     # Old ones are cleared away by those that come.
     other = make_reservation(key, 0, NOW)
     assert database.run(count_rows) == 1
-    database.run(lambda: reserve(other, NOW + 8000))
+    database.run(lambda: reserve(other, NOW + 90_000))
     assert database.run(count_rows) == 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from decimal import Decimal
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import Any
 import pytest
 
 from asides.database import Database, StoreUnavailable
+from asides.dialects.dialect import ServedRequest
 from asides.flows.steps import ReserveUse, Use
+from asides.gateway.access import key_meter
 from asides.gateway.access.budget_store import Spending, list_spending
 from asides.gateway.access.key_meter import KeyMeter, Meters, make_limits
 from asides.gateway.access.key_store import revoke_key
@@ -20,7 +23,9 @@ from asides.gateway.access.memory_windows import MemoryWindows
 from asides.relay.error_response import RelayRefusal
 from asides.relay.relay_request import CallerLimits
 from asides.testing import Fail, Say
+from asides.testing.stage.script import Scene
 from asides.values.money import to_dollars
+from asides.values.usage import Usage
 from tests.gateway.access.key_records import add_key, build_record, open_place
 from tests.gateway.access.limited_gateway import CLAUDE, PlayedStage, limited
 from tests.gateway.http_client import Client, Held, chat, message, wait_for
@@ -143,6 +148,81 @@ def test_a_client_that_leaves_pays_for_what_came(stage: PlayedStage, tmp_path: P
         assert to_dollars(gateway.spending(added).day) < Decimal("0.06")
 
 
+@pytest.mark.parametrize(("path", "body"), [FORWARDED, TRANSLATED], ids=["forwarded", "translated"])
+def test_what_a_provider_may_work_on_is_paid_though_its_caller_does_not_wait(
+    stage: PlayedStage, tmp_path: Path, path: str, body: dict[str, Any]
+) -> None:
+    body = {**body, "max_tokens": 4000}
+    with limited(stage, str(tmp_path)) as gateway:
+        left, impatient = gateway.add_key("left", budget_day="1"), gateway.add_key("impatient", budget_day="1")
+        held, arrived = Held(Say(text="42")), threading.Event()
+
+        def answer_late(served: ServedRequest) -> Scene:
+            arrived.set()
+            return held(served)
+
+        stage.play(answer_late)
+        with Client(gateway.gateway) as client:
+            client.send("POST", path, body, [("authorization", f"Bearer {left.key}")])
+            assert arrived.wait(30)
+        assert wait_for(lambda: gateway.spending(left).reserved == 0)
+        held.let()
+        held = Held(Say(text="42"))
+        stage.play(held)
+        answer = gateway.ask(impatient, path, {**body, "asides": {"timeout": 1, "retries": 0}})
+        held.let()
+        assert answer.status == 504, answer.body
+        for key in (left, impatient):
+            # 4000 tokens at 15 dollars for a million, and the question.
+            assert Decimal("0.06") <= to_dollars(gateway.spending(key).day) < Decimal("0.07")
+
+
+@pytest.mark.parametrize("limit", [-1, 0])
+def test_a_limit_of_nothing_reserves_what_a_reply_may_have(stage: PlayedStage, tmp_path: Path, limit: int) -> None:
+    with limited(stage, str(tmp_path)) as gateway:
+        added = gateway.add_key(budget_day="0.1")
+        answer = gateway.ask(added, FORWARDED[0], {**FORWARDED[1], "max_tokens": limit})
+    assert (answer.status, answer.json["error"]["type"]) == (429, "rate_limit_error")
+
+
+def test_the_larger_of_two_limits_is_reserved(stage: PlayedStage, tmp_path: Path) -> None:
+    body = {**TRANSLATED[1], "max_completion_tokens": 1, "max_tokens": 1_000_000}
+    with limited(stage, str(tmp_path)) as gateway:
+        answer = gateway.ask(gateway.add_key(budget_day="1"), TRANSLATED[0], body)
+    assert (answer.status, answer.json["error"]["code"]) == (429, "insufficient_quota")
+
+
+@pytest.mark.parametrize("limits", [{"budget_day": "1"}, {"tpm": 1000}, {"models": ("anthropic:*",)}])
+@pytest.mark.parametrize(("path", "body"), [FORWARDED, TRANSLATED], ids=["forwarded", "translated"])
+def test_fields_behind_the_back_of_a_limit_are_refused(
+    stage: PlayedStage, tmp_path: Path, path: str, body: dict[str, Any], limits: dict[str, Any]
+) -> None:
+    with limited(stage, str(tmp_path)) as gateway:
+        before = stage.count
+        for extra in ({"max_tokens": 1_000_000}, {"preset": "any"}):
+            answer = gateway.ask(gateway.add_key(str(extra), **limits), path, {**body, "asides": {"extra": extra}})
+            assert answer.status == 400
+            assert "asides.extra" in answer.body.decode()
+        assert stage.count == before
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(("path", "body"), [FORWARDED, TRANSLATED], ids=["forwarded", "translated"])
+def test_counts_that_nobody_could_owe_cost_no_reply_and_lock_the_key(
+    stage: PlayedStage, place: str, path: str, body: dict[str, Any], stream: bool
+) -> None:
+    with limited(stage, place) as gateway:
+        for number, count in enumerate((10**16, 10**30)):
+            added = gateway.add_key(f"k{number}", budget_day="1")
+            stage.play(Say(text="42", usage=Usage(count, count)))
+            answer = gateway.ask(added, path, {**body, "stream": stream})
+            assert answer.status == 200, answer.body
+            assert b"failed" not in answer.body
+            assert gateway.spending(added).reserved == 0
+            assert gateway.spending(added).day == 10**15
+            assert gateway.ask(added, path, body).status == 429
+
+
 def test_a_model_without_a_price_is_not_for_keys_with_a_budget(stage: PlayedStage, tmp_path: Path) -> None:
     stage.play(Say(text="42"))
     with limited(stage, str(tmp_path)) as gateway:
@@ -255,6 +335,46 @@ async def test_while_the_database_is_away_a_budget_cannot_be_reserved_and_what_w
     await meters._settle_late()
     assert read(database, key).day == DOLLAR // 5
     assert "again" in caplog.text
+
+
+async def test_one_that_cannot_be_settled_keeps_no_other_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away, meters, meter, database, key = await open_meter(str(tmp_path), budget_day="1")
+    second = KeyMeter(meters, meter._record)
+    assert await meter.reserve(step("0.1")) is None
+    assert await second.reserve(step("0.1")) is None
+    monkeypatch.setattr(key_meter, "MOST_SPENT", 10**30)  # More than a column takes.
+    away.is_away = True
+    await meter.settle(Use(7, Decimal(10**15)))
+    await second.settle(Use(7, Decimal("0.2")))
+    away.is_away = False
+    await meters._settle_late()
+    assert read(database, key).day == DOLLAR // 5
+
+
+async def test_what_waits_to_be_settled_is_renewed(tmp_path: Path) -> None:
+    away, meters, meter, database, key = await open_meter(str(tmp_path), budget_day="1")
+    meters.lease = 1.0
+    assert await meter.reserve(step("0.5")) is None
+    away.is_away = True
+    await meter.settle(Use(7, Decimal("0.5")))
+    away.is_away = False
+    await asyncio.sleep(1.2)
+    assert read(database, key).reserved == 0
+    await meters.renew()
+    assert read(database, key).reserved == DOLLAR // 2
+
+
+@pytest.mark.parametrize("ahead", [-3600, 3600])
+async def test_clocks_of_instances_that_differ_end_no_lease(place: str, ahead: int) -> None:
+    _, _, meter, database, key = await open_meter(place, budget_month="1")
+    other = Meters(Away(database), MemoryWindows(), clock=lambda: time.time() + ahead)  # type: ignore[arg-type]
+    assert await KeyMeter(other, meter._record).reserve(step("0.6")) is None
+    assert isinstance(await meter.reserve(step("0.6")), RelayRefusal)
+    await other.renew()
+    assert read(database, key).reserved == 6 * DOLLAR // 10
+    assert isinstance(await KeyMeter(other, meter._record).reserve(step("0.6")), RelayRefusal)
 
 
 async def test_another_target_replaces_what_was_reserved(tmp_path: Path) -> None:

@@ -15,12 +15,15 @@ from typing import Literal
 
 import msgspec
 
-from asides.database import Queries, Query
+from asides.database import Queries, Query, QueryMany
 
 LEASE_SECONDS = 120.0
 """How long a reservation counts without being renewed: as long as a killed process keeps money from others."""
-_KEPT_SECONDS = 3600.0
-"""How long a reservation is kept after its lease, so that a process which was only slow can still settle it."""
+_KEPT_SECONDS = 86_400.0
+"""How long a reservation is kept after its lease, so that a process which was only slow, or whose database was away,
+can still settle it."""
+MOST_SPENT = 10**15
+"""The most that one reply is settled with: more than any costs, and few enough that sums fit into both engines."""
 
 
 class Reservation(msgspec.Struct, frozen=True):
@@ -72,7 +75,12 @@ def find_reset(period: Literal["day", "month"], now: float) -> float:
 
 # --- work on the database ---------------------------------------------------------------------------------------------
 
-_LOCK = "SELECT budget_day, budget_month FROM gateway_keys WHERE id = ? AND revoked IS NULL"
+_LOCK = "SELECT budget_day, budget_month, {now} FROM gateway_keys WHERE id = ? AND revoked IS NULL"
+# Leases are told by the clock of the database: those of instances differ.
+_NOW = "coalesce(?, (julianday('now') - 2440587.5) * 86400.0)"
+_NOW_POSTGRES = "coalesce(CAST(? AS double precision), extract(epoch FROM clock_timestamp())::double precision)"
+_LOCK_POSTGRES = f"{_LOCK.format(now=_NOW_POSTGRES)} FOR NO KEY UPDATE"
+_RENEW = "UPDATE gateway_reservations SET expires = {now} + ? WHERE id = ?"
 _SUMS = """
 SELECT
     (SELECT coalesce(sum(spent), 0) FROM gateway_spending WHERE key = ? AND day = ?),
@@ -84,16 +92,20 @@ SELECT
 """
 
 
-def reserve(reservation: Reservation, now: float, lease: float = LEASE_SECONDS) -> Queries[BudgetSpent | bool]:
-    """Make a reservation if it fits. True: it is made; False: the key is revoked or unknown.
+def reserve(
+    reservation: Reservation, now: float | None = None, lease: float = LEASE_SECONDS
+) -> Queries[BudgetSpent | bool]:
+    """Make a reservation if it fits. True: it is made; False: the key is revoked or unknown. `now`: None for the clock
+    of the database.
 
     The row of the key is locked first, so that those of one key come one after the other; other keys do not wait.
     """
     key, day = reservation.key, reservation.day
     # Reading the sums is a statement of its own: it sees what those before it have written.
-    locked = yield Query(_LOCK, (key,), postgres=f"{_LOCK} FOR NO KEY UPDATE")
+    locked = yield Query(_LOCK.format(now=_NOW), (now, key), postgres=_LOCK_POSTGRES)
     if locked.first is None:
         return False
+    now = float(locked.first[2])
     first, last, name = f"{day[:7]}-01", f"{day[:7]}-31", reservation.id
     values = (key, day, key, first, last, key, day, now, name, key, first, last, now, name, key, now - _KEPT_SECONDS)
     sums = (yield Query(_SUMS, values)).rows[0]
@@ -119,10 +131,11 @@ def reserve(reservation: Reservation, now: float, lease: float = LEASE_SECONDS) 
     return True
 
 
-def renew(reservation_ids: list[str], now: float, lease: float = LEASE_SECONDS) -> Queries[None]:
+def renew(reservation_ids: list[str], now: float | None = None, lease: float = LEASE_SECONDS) -> Queries[None]:
     """Prolong reservations of requests that are still under way."""
-    for name in sorted(reservation_ids):
-        yield Query("UPDATE gateway_reservations SET expires = ? WHERE id = ?", (now + lease, name))
+    # In one order, so that two processes never wait for each other.
+    rows = [(now, lease, name) for name in sorted(reservation_ids)]
+    yield QueryMany(_RENEW.format(now=_NOW), rows, postgres=_RENEW.format(now=_NOW_POSTGRES))
 
 
 def settle(reservation: Reservation, spent: int) -> Queries[bool]:

@@ -92,18 +92,19 @@ class KeyCache:
         """Whether nobody can say now if this is a key: the database does not answer."""
         return self.is_down and self.can_look_up(digest)
 
-    async def look_up(self, digest: bytes) -> None:
+    async def look_up(self, digest: bytes) -> bool:
         """Look for a key in the database; afterwards `find` knows it, if it is one. Several requests with one key are
-        one lookup. What is not valid takes as long as what is not there.
+        one lookup. What is not valid takes as long as what is not there. False: too many wait, and nobody looked.
         """
         task = self._lookups.get(digest)
         if task is None:
             if len(self._lookups) >= _MOST_WAITING:
-                return
+                return False
             task = self._lookups[digest] = asyncio.create_task(self._look_up(digest))
             task.add_done_callback(lambda _: self._lookups.pop(digest, None))
         # A client that leaves does not take the answer from the others.
         await asyncio.shield(task)
+        return True
 
     async def _look_up(self, digest: bytes) -> None:
         self._places = self._places or asyncio.Semaphore(_MOST_LOOKUPS)

@@ -13,14 +13,16 @@ import math
 import time
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from asides.database import Database, StoreError
+from asides.database import Database, StoreError, StoreUnavailable
 from asides.flows.steps import ReserveUse, Use
 from asides.gateway.access import KeyRecord, RateWindows, Taken
 from asides.gateway.access.budget_store import (
     LEASE_SECONDS,
+    MOST_SPENT,
     BudgetSpent,
     Reservation,
     make_reservation,
@@ -96,13 +98,12 @@ class Meters:
 
     async def renew(self) -> None:
         """Prolong what requests under way have reserved."""
-        names = list(self.reserved)
+        # What waits to be settled is not to be spent by others meanwhile.
+        names = [*self.reserved, *self._unsettled]
         if not names:
             return
         try:
-            await self.database.run_async(
-                lambda: renew(names, self.clock(), self.lease), durable=False, repeatable=True
-            )
+            await self.database.run_async(lambda: renew(names, lease=self.lease), durable=False, repeatable=True)
         except StoreError as problem:
             self.note_failure(problem)
 
@@ -121,11 +122,14 @@ class Meters:
             raise
 
     async def _settle_late(self) -> None:
+        """Settle what could not be. One that the database does not take keeps no other from being settled."""
         for name, late in list(self._unsettled.items()):
             try:
                 await self.database.run_async(partial(settle, *late), repeatable=True)
-            except StoreError:
+            except StoreUnavailable:
                 return
+            except StoreError as problem:
+                _log.error("a reservation of the key %s cannot be settled: %s", late[0].key, type(problem).__name__)
             self._unsettled.pop(name, None)
         self.note_success()
 
@@ -193,13 +197,13 @@ class KeyMeter:
         if self._reservation is not None:
             # Another target is asked, since the one before has failed.
             before, self._reservation = self._reservation, None
-            await meters.settle(before, 0)
+            await meters.settle(before, to_billionths(step.lost))
         if step.cost is None:
             raise AssertionError("a model without a price is refused before")
         now = meters.clock()
         wanted = make_reservation(self._record.id, to_billionths(step.cost), now)
         try:
-            found = await meters.database.run_async(lambda: reserve(wanted, now, meters.lease), repeatable=True)
+            found = await meters.database.run_async(lambda: reserve(wanted, lease=meters.lease), repeatable=True)
         except StoreError as problem:
             meters.note_failure(problem)
             return _refuse_outage()
@@ -222,7 +226,7 @@ class KeyMeter:
         reservation, self._reservation = self._reservation, None
         if reservation is None:
             return
-        spent = reservation.amount if use.cost is None else to_billionths(use.cost)
+        spent = reservation.amount if use.cost is None else _fit_cost(use.cost, reservation.amount)
         if spent > reservation.amount:
             _log.warning(
                 "a reply for the key %s cost %s, more than the %s that were reserved: it is settled in full",
@@ -250,6 +254,13 @@ def make_limits(record: KeyRecord | None) -> CallerLimits | None:
     limits = record.limits
     found = CallerLimits(limits.models, limits.has_rate, limits.tpm is not None, limits.has_budget)
     return None if found == CallerLimits() else found
+
+
+def _fit_cost(cost: Decimal, reserved: int) -> int:
+    """What a reply is settled with, in billionths. A provider may report what nobody could count or owe."""
+    if not cost.is_finite():
+        return reserved
+    return min(to_billionths(max(cost, Decimal())), max(reserved, MOST_SPENT))
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------

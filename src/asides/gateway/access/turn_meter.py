@@ -14,6 +14,7 @@ from asides.flows.steps import Flow, ReserveUse, SettleUse
 from asides.gateway.access import KeyRecord
 from asides.gateway.access.key_meter import KeyMeter, Meters, make_limits
 from asides.relay.metered_use import MeteredUse, estimate_input, find_most, find_most_output
+from asides.values.errors import AsidesError
 from asides.values.reply import Reply
 
 
@@ -35,7 +36,7 @@ class TurnMeter:
         self._calls = (call, *call.fallbacks)
         dearest = max(self._calls, key=_find_price) if len(self._calls) > 1 else call
         await self._carry_out(self._use.reserve(dearest, b"", {}, find_partial))
-        self._use.is_asked = True
+        self._use.note_asked()
 
     async def settle(self, reply: Reply | None, *, has_failed: bool, is_cut: bool) -> None:
         """Settle what the turn used, before the page gets its end. A second call does nothing. `is_cut`: the reply is
@@ -47,6 +48,11 @@ class TurnMeter:
             name = f"{reply.origin.provider}:{reply.origin.model}"
             self._use.price_as(next((call for call in self._calls if call.model == name), None))
         await self._carry_out(self._use.settle(reply, has_failed=has_failed, is_cut=is_cut))
+
+    def note_problem(self, problem: AsidesError) -> None:
+        """The turn has failed: what it may cost all the same is settled."""
+        if self._use is not None:
+            self._use.note_problem(problem)
 
     def leave(self) -> None:
         """The turn has ended, however that was."""

@@ -142,6 +142,7 @@ class TranslatedExchange(WrittenExchange):
                 try:
                     value = yield step
                 except TransportError as problem:
+                    caller.note_problem(problem)
                     error = problem
                 if type(step) is Open and value is not None:
                     # A flow has no clock; the head of the response has the time.

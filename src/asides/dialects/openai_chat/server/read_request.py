@@ -73,7 +73,8 @@ class _Request(RequestFields):
 
     def _take_limit(self) -> int | None:
         newer, older = self.take("max_completion_tokens", int), self.take("max_tokens", int)
-        return newer if newer is not None else older
+        # Hosts differ in which of them they read.
+        return max((limit for limit in (newer, older) if limit is not None), default=None)
 
     def _take_sampling(self) -> Sampling:
         names = Sampling.__struct_fields__
