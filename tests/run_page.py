@@ -124,7 +124,7 @@ def _run_tests(example: Example) -> str | None:
         *(() if known else ("-p", "asides.testing.pytest_plugin")),
         "test_example.py",
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
     return done.stdout + done.stderr if done.returncode else None
 
 
@@ -135,7 +135,7 @@ def _run_console(example: Example) -> str | None:
             more, _, expected = expected.partition("\n")
             command = f"{command}\n{more.removeprefix('> ')}"
         done = subprocess.run(
-            ["bash", "-c", command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False
+            ["bash", "-c", command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=90, check=False
         )
         pattern = "".join(
             r"(?:.*\n)*" if line == "…" else f"{re.escape(line)}\n" for line in expected.rstrip("\n").split("\n")

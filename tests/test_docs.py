@@ -34,7 +34,7 @@ def _name(page: Path) -> str:
 def _run(script: Path, word: str | Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(_ROOT / "src")}
     command = [sys.executable, str(script), str(word)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=55, check=False, env=environment)
+    return subprocess.run(command, capture_output=True, text=True, timeout=170, check=False, env=environment)
 
 
 @pytest.mark.requirement("FT-35")
@@ -46,6 +46,7 @@ def _run(script: Path, word: str | Path) -> subprocess.CompletedProcess[str]:
         if read(page.read_text(encoding="utf-8"))
     ],
 )
+@pytest.mark.timeout(180)
 def test_the_examples_of_a_page_do_what_it_says(page: Path) -> None:
     done = _run(_RUNNER, page)
     assert done.returncode == 0, done.stderr
