@@ -299,7 +299,7 @@ class Away:
 
 
 def step(cost: str | None, tokens: int = 10) -> ReserveUse:
-    return ReserveUse(CLAUDE, tokens, None if cost is None else Decimal(cost), lambda: Use(5, Decimal("0.1"), True))
+    return ReserveUse(CLAUDE, tokens, None if cost is None else Decimal(cost), lambda _: Use(5, Decimal("0.1"), True))
 
 
 async def open_meter(place: str, **limits: Any) -> tuple[Away, Meters, KeyMeter, Database, str]:

@@ -184,7 +184,8 @@ class KeyMeter:
         self._record = record
         self._taken: Taken | None = None
         self._reservation: Reservation | None = None
-        self._find_used: Callable[[], Use] = Use
+        self._find_used: Callable[[float], Use] = lambda _: Use()
+        self._since = 0.0
 
     def __repr__(self) -> str:
         return f"KeyMeter({self._record.id})"
@@ -192,7 +193,7 @@ class KeyMeter:
     async def reserve(self, step: ReserveUse) -> AsidesError | None:
         """Count the request, once, and reserve its money. Returns why that cannot be."""
         meters, limits = self._meters, self._record.limits
-        self._find_used = step.find_used
+        self._find_used, self._since = step.find_used, meters.clock()
         if self._taken is None and limits.has_rate:
             taken = await meters.windows.take(self._record.id, limits, step.tokens)
             if not isinstance(taken, Taken):
@@ -265,7 +266,7 @@ class KeyMeter:
     def leave(self) -> None:
         """Settle what is still reserved, after the request has ended."""
         if self._reservation is not None or self._taken is not None:
-            self._meters.spawn(self.settle(self._find_used()))
+            self._meters.spawn(self.settle(self._find_used(max(0.0, self._meters.clock() - self._since))))
 
 
 def make_limits(record: KeyRecord | None) -> CallerLimits | None:
