@@ -159,8 +159,8 @@ class ReserveUse(msgspec.Struct, frozen=True):
     """An estimate: what it will hardly exceed."""
     cost: Decimal | None
     """In US dollars: what it will not exceed; None if no price is known."""
-    find_used: Callable[[], Use]
-    """What it used so far: for a caller that leaves before `SettleUse`."""
+    find_used: Callable[[float], Use]
+    """What it used so far, in so many seconds: for a caller that leaves before `SettleUse`."""
     lost: Decimal = Decimal()
     """What the target before may have cost, in US dollars: it was not waited for, and may work on."""
 

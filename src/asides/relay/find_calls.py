@@ -89,13 +89,14 @@ def _refuse_extra(caller: Caller, own: dict[str, Any]) -> None:
     those by which its model and its cost are known.
     """
     limits = caller.request.limits
-    if limits is None or not own.get("extra"):
+    found = next((name for name in ("extra", "family") if own.get(name)), None)
+    if limits is None or found is None:
         return
     if limits.models or limits.has_budget or limits.has_token_rate:
         raise RelayRefusal(
-            f"{FIELD}.extra is not for this key, which has limits: nobody could say what such a request may use. To "
+            f"{FIELD}.{found} is not for this key, which has limits: nobody could say what such a request may use. To "
             "do: leave it out.",
-            param=f"{FIELD}.extra",
+            param=f"{FIELD}.{found}",
         )
 
 

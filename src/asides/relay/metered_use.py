@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import lru_cache
@@ -45,15 +44,13 @@ _USUAL_TIERS = frozenset({"auto", "default", "standard", "standard_only", "flex"
 class MeteredUse:
     """One request of a caller with limits."""
 
-    def __init__(self, limits: CallerLimits, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, limits: CallerLimits) -> None:
         self._limits = limits
-        self._clock = clock
         self._call: Call | None = None
         self._input = self._most = 0
         self._bound: Decimal | None = None
         self._find_partial: Callable[[], Reply | None] = _find_nothing
-        self._is_reserved = self._is_lost = False
-        self._asked_at: float | None = None
+        self._is_reserved = self._is_lost = self._is_asked = False
 
     def reserve(
         self, call: Call, body: bytes, extra: Mapping[str, Any], find_partial: Callable[[], Reply | None]
@@ -66,8 +63,8 @@ class MeteredUse:
         if limits.has_budget:
             _refuse_unknown_cost({**extra, **call.prompt.extra})
         lost = self._measure(None, has_failed=True).cost if self._is_reserved else None
-        self._call, self._find_partial, self._asked_at = call, find_partial, None
-        self._is_reserved = self._is_lost = False
+        self._call, self._find_partial = call, find_partial
+        self._is_reserved = self._is_lost = self._is_asked = False
         prompt, target, replies, likely = call.prompt, call.target, _count_replies(extra), 0
         if limits.has_budget or limits.has_token_rate:
             self._input = estimate_input(prompt, target, body)
@@ -84,8 +81,7 @@ class MeteredUse:
 
     def note_asked(self) -> None:
         """A request has left for the provider."""
-        if self._asked_at is None:
-            self._asked_at = self._clock()
+        self._is_asked = True
 
     def note_problem(self, problem: AsidesError) -> None:
         """A target has failed. One that took the request and was not waited for may work on, and is paid for that."""
@@ -97,7 +93,7 @@ class MeteredUse:
 
     def count_request(self) -> Flow[None]:
         """Count a request that costs nothing, such as a count of tokens."""
-        problem = yield ReserveUse("", 0, Decimal(), Use)
+        problem = yield ReserveUse("", 0, Decimal(), lambda _: Use())
         if problem is not None:
             raise problem
         yield SettleUse(Use())
@@ -119,41 +115,35 @@ class MeteredUse:
             self._is_reserved = False
             yield SettleUse(Use() if body is None else self._price(_read_usage(body), (), is_estimate=False))
 
-    def find_used(self) -> Use:
-        """What was used so far: for a caller that leaves."""
-        if self._asked_at is None:
+    def find_used(self, seconds: float) -> Use:
+        """What was used so far, in these seconds: for a caller that leaves."""
+        if not self._is_asked or self._call is None:
             return Use()
-        return self._measure(self._find_partial(), has_failed=False, is_cut=True)
+        # Nothing tells the provider of a whole reply to stop.
+        unseen = min(int(seconds * _TOKENS_PER_SECOND), self._most) if self._call.prompt.stream else self._most
+        return self._measure(self._find_partial(), has_failed=False, is_cut=True, unseen=unseen)
 
-    def _measure(self, reply: Reply | None, *, has_failed: bool, is_cut: bool = False) -> Use:
+    def _measure(self, reply: Reply | None, *, has_failed: bool, is_cut: bool = False, unseen: int = 0) -> Use:
         if has_failed and not self._is_lost and (reply is None or not reply.parts):
             return Use()
         usage = Usage() if reply is None else reply.usage
         if has_failed or is_cut or usage.output is None or usage.input is None:
-            usage = self._complete(usage, reply, works_on=is_cut or self._is_lost)
+            usage = self._complete(usage, reply, self._most if self._is_lost else unseen)
             is_estimate = True
         else:
             is_estimate = usage.origin == "estimated"
         return self._price(usage, () if reply is None else (reply.model or "",), is_estimate=is_estimate)
 
-    def _complete(self, usage: Usage, reply: Reply | None, *, works_on: bool) -> Usage:
-        """The counts of a reply that reported none, or broke off before they were final. `works_on`: nobody waits for
-        the rest of it, but the model was at work.
+    def _complete(self, usage: Usage, reply: Reply | None, unseen: int) -> Usage:
+        """The counts of a reply that reported none, or broke off before they were final. `unseen`: the tokens that its
+        model may have written though nobody waits for them.
         """
         sent = usage.input if usage.input is not None else self._input
         received = 0 if reply is None else estimate_output(reply)
-        received = max(received, usage.output or 0, self._find_unseen() if works_on else 0)
+        received = max(received, usage.output or 0, unseen)
         return msgspec.structs.replace(
             usage, input=sent, output=received, total=sent + received, origin="estimated", thinking=None
         )
-
-    def _find_unseen(self) -> int:
-        """The tokens that a model may have written when nobody waits for the rest."""
-        if self._call is None or self._asked_at is None:
-            return 0
-        if not self._call.prompt.stream:
-            return self._most  # Nothing tells the provider to stop.
-        return min(int((self._clock() - self._asked_at) * _TOKENS_PER_SECOND), self._most)
 
     def _price(self, usage: Usage, models: tuple[str, ...], *, is_estimate: bool) -> Use:
         tokens = (usage.input or 0) + (usage.output or 0)

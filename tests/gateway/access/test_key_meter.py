@@ -300,7 +300,7 @@ class Away:
 
 
 def step(cost: str | None, tokens: int = 10) -> ReserveUse:
-    return ReserveUse(CLAUDE, tokens, None if cost is None else Decimal(cost), lambda: Use(5, Decimal("0.1"), True))
+    return ReserveUse(CLAUDE, tokens, None if cost is None else Decimal(cost), lambda _: Use(5, Decimal("0.1"), True))
 
 
 async def open_meter(place: str, **limits: Any) -> tuple[Away, Meters, KeyMeter, Database, str]:
@@ -375,6 +375,30 @@ async def test_clocks_of_instances_that_differ_end_no_lease(place: str, ahead: i
     await other.renew()
     assert read(database, key).reserved == 6 * DOLLAR // 10
     assert isinstance(await KeyMeter(other, meter._record).reserve(step("0.6")), RelayRefusal)
+
+
+async def test_one_key_takes_few_connections_whatever_it_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    away, meters, meter, _, _ = await open_meter(str(tmp_path), budget_day="100")
+    at_once, most, goes_on = 0, 0, asyncio.Event()
+
+    async def run_slowly(work: Any, **how: Any) -> Any:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await goes_on.wait()
+        at_once -= 1
+        return True
+
+    monkeypatch.setattr(away, "run_async", run_slowly)
+    monkeypatch.setattr(key_meter, "_WAIT_SECONDS", 0.2)
+    tasks = [asyncio.create_task(KeyMeter(meters, meter._record).reserve(step("0.1"))) for _ in range(40)]
+    await asyncio.sleep(0.5)
+    assert most == 2
+    goes_on.set()
+    found = await asyncio.gather(*tasks)
+    assert sum(each is None for each in found) == 2
+    assert {each.status for each in found if isinstance(each, RelayRefusal)} == {503}
+    assert await KeyMeter(meters, meter._record).reserve(step("0.1")) is None, "no turn is lost"
 
 
 async def test_another_target_replaces_what_was_reserved(tmp_path: Path) -> None:

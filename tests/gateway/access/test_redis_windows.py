@@ -289,3 +289,25 @@ def test_a_key_without_limits_asks_nobody() -> None:
 
 def test_the_window_is_a_minute() -> None:
     assert (rates.WINDOW_MS, rates.BUCKET_MS) == (60_000, 500)
+
+
+@pytest.mark.parametrize(
+    "answer", [None, "OK", [], [0, 1, 2], [0, 1, 2, 3, 4], ["0", "1", "2", "3"], [-5, 1, 2, 3], [0, 1, 2, None], {}]
+)
+async def test_an_answer_that_is_none_of_the_script_counts_as_an_outage(
+    answer: object, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = RedisLink(redis_url)
+    windows = RedisWindows(link)
+    failures: list[int] = []
+    link.on_failure = lambda: failures.append(1)
+
+    async def run(*_: object) -> object:
+        return answer
+
+    monkeypatch.setattr(link, "run", run)
+    limits = KeyLimits(rpm=1)
+    assert isinstance(await windows.take("odd", limits, 5), Taken)
+    assert isinstance(await windows.take("odd", limits, 5), float), "the process counts for itself"
+    assert len(failures) == 2
+    await windows.close()

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 from asides.database import Database, StoreError, StoreUnavailable
 from asides.flows.steps import ReserveUse, Use
@@ -43,6 +44,10 @@ _RETRY_SECONDS = 2.0
 _MOST_UNSETTLED = 100_000
 _END_SECONDS = 5.0
 _DOWN_SECONDS = 5
+_MOST_AT_ONCE = 2
+"""The transactions of one key at once: its row serialises them anyway, and others need connections too."""
+_WAIT_SECONDS = 5.0
+"""How long a request waits for those of its key before it."""
 
 
 class Meters:
@@ -68,6 +73,7 @@ class Meters:
         self._unsettled: dict[str, tuple[Reservation, int]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._has_prices = False
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self.is_down = False
         """Whether the database did not answer when it was last asked."""
 
@@ -76,6 +82,13 @@ class Meters:
         if record is None or not (record.limits.has_rate or record.limits.has_budget):
             return None
         return KeyMeter(self, record)
+
+    def find_turn(self, key_id: str) -> asyncio.Semaphore:
+        """Who of the requests of a key may reserve now."""
+        turn = self._turns.get(key_id)
+        if turn is None:
+            turn = self._turns[key_id] = asyncio.Semaphore(_MOST_AT_ONCE)
+        return turn
 
     async def prepare(self, record: KeyRecord | None) -> None:
         """Load the table of prices in a thread, before the first request that needs one: it takes a moment."""
@@ -171,7 +184,8 @@ class KeyMeter:
         self._record = record
         self._taken: Taken | None = None
         self._reservation: Reservation | None = None
-        self._find_used: Callable[[], Use] = Use
+        self._find_used: Callable[[float], Use] = lambda _: Use()
+        self._since = 0.0
 
     def __repr__(self) -> str:
         return f"KeyMeter({self._record.id})"
@@ -179,7 +193,7 @@ class KeyMeter:
     async def reserve(self, step: ReserveUse) -> AsidesError | None:
         """Count the request, once, and reserve its money. Returns why that cannot be."""
         meters, limits = self._meters, self._record.limits
-        self._find_used = step.find_used
+        self._find_used, self._since = step.find_used, meters.clock()
         if self._taken is None and limits.has_rate:
             taken = await meters.windows.take(self._record.id, limits, step.tokens)
             if not isinstance(taken, Taken):
@@ -202,6 +216,12 @@ class KeyMeter:
             raise AssertionError("a model without a price is refused before")
         now = meters.clock()
         wanted = make_reservation(self._record.id, to_billionths(step.cost), now)
+        turn = meters.find_turn(self._record.id)
+        try:
+            async with asyncio.timeout(_WAIT_SECONDS):
+                await turn.acquire()
+        except TimeoutError:
+            return _refuse_outage()
         try:
             found = await meters.database.run_async(lambda: reserve(wanted, lease=meters.lease), repeatable=True)
         except StoreError as problem:
@@ -211,6 +231,8 @@ class KeyMeter:
             # It may have been made.
             meters.spawn(meters.settle(wanted, 0))
             raise
+        finally:
+            turn.release()
         meters.note_success()
         if isinstance(found, BudgetSpent):
             return _refuse_budget(found, wanted, now)
@@ -244,7 +266,7 @@ class KeyMeter:
     def leave(self) -> None:
         """Settle what is still reserved, after the request has ended."""
         if self._reservation is not None or self._taken is not None:
-            self._meters.spawn(self.settle(self._find_used()))
+            self._meters.spawn(self.settle(self._find_used(max(0.0, self._meters.clock() - self._since))))
 
 
 def make_limits(record: KeyRecord | None) -> CallerLimits | None:

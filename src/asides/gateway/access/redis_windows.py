@@ -7,6 +7,7 @@ by what itself let pass. Not here: the arithmetic in words (rate_windows), and o
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from asides.gateway.access import KeyLimits, Taken
 from asides.gateway.access.memory_windows import MemoryWindows
@@ -118,10 +119,10 @@ class RedisWindows:
         most = (-1 if rpm is None else rpm, -1 if tpm is None else min(tpm, MOST_TOKENS))
         try:
             answer = await self.link.run(_TAKE, name_key(key_id), *most, fit, self._now())
+            wait, shared_at, requests, counted = _read_answer(answer)
         except RedisDown:
             self.link.on_failure()
             return self._own.take_now(key_id, limits, tokens)
-        wait, shared_at, requests, counted = answer
         if wait:
             return float(wait) / 1000
         at = self._own.note(key_id, fit)
@@ -148,6 +149,13 @@ class RedisWindows:
 
     def __repr__(self) -> str:
         return f"RedisWindows({self.link!r})"
+
+
+def _read_answer(answer: Any) -> list[int]:
+    """The numbers of an answer. Raises RedisDown for what the script cannot have said: something else is there."""
+    if isinstance(answer, list) and len(answer) == 4 and all(type(each) is int and each >= 0 for each in answer):
+        return answer
+    raise RedisDown("it answers something else")
 
 
 def name_key(key_id: str) -> str:
