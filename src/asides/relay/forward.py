@@ -70,8 +70,7 @@ _STORED_QUERY = frozenset(
     {"include", "include[]", "stream", "starting_after", "include_obfuscation", "limit", "order", "after", "before"}
 )
 _RESPONSE_ID = re.compile(r"[A-Za-z0-9_-]+")
-_MOST_ERROR_BYTES = 16 * 1024 * 1024
-_MOST_STORED_BYTES = 256 * 1024 * 1024
+_MOST_ERROR_BYTES, _MOST_STORED_BYTES = 16 * 1024 * 1024, 256 * 1024 * 1024
 _NAMES_MODEL_IN_PATH = ("gemini", "bedrock")
 
 Record = Callable[[Reply], Flow[None]]
