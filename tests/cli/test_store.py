@@ -56,7 +56,7 @@ def test_check_tells_what_to_do_before_a_migration(empty_url: str, capsys: Captu
     sound = here(capsys, "store", "check", "--json", empty_url)
     found = json.loads(sound.out)
     assert (sound.code, found["sound"], found["problems"]) == (0, True, [])
-    assert {area["area"] for area in found["areas"]} == {"conversations", "vault", "gateway"}
+    assert {area["area"] for area in found["areas"]} == {"conversations", "vault", "gateway", "ledger"}
     assert "s3cret" not in missing.out + missing.err + sound.out
 
 

@@ -314,15 +314,14 @@ class ForwardExchange:
     def _receive(self, head: Head, began: float | None) -> Flow[Reply]:
         call, caller = self._call, self._caller
         decoder = find_dialect(call.target.dialect).decoder(call.target)
-        given = {"visibility": call.policy.visibility, "priced_by": call.target.provider.prices}
-        fields: dict[str, Any] = {name: value for name, value in given.items() if value}
+        given = (("visibility", call.policy.visibility), ("priced_by", call.target.provider.prices))
         self._reader = reader = ResponseReader(
             decoder,
             call.target.provider.name,
             self._notices,
             keep_raw=call.policy.keep_raw,
             limits=call.policy.reply_limits,
-            fields=fields,
+            fields={name: value for name, value in given if value},
             began=began,
         )
         self.status = head.status
