@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 
 from asides.batch.leases import create_owner, has_ended
 
@@ -22,6 +23,10 @@ def test_a_process_that_was_killed_has_ended_also_before_anybody_waited_for_it()
         assert not has_ended(owner)
         child.kill()
         child.stdout.read()
+        # Its pipe ends a moment before it does.
+        deadline = time.monotonic() + 20
+        while not has_ended(owner) and time.monotonic() < deadline:
+            time.sleep(0.01)
         assert has_ended(owner)
 
 

@@ -66,6 +66,12 @@ class _Team:
         with ThreadPoolExecutor(8) as pool:
             return list(pool.map(lambda number: self.ask(number, key), range(count)))
 
+    def failures(self, key: str, act: Callable[[], object]) -> float:
+        """How often Redis failed while something was done."""
+        before = self.count("asides_redis_failures_total", key)
+        act()
+        return self.count("asides_redis_failures_total", key) - before
+
     def count(self, name: str, key: str) -> float:
         """A figure of both."""
         total = 0.0
@@ -93,6 +99,11 @@ def test_two_gateways_are_one_for_the_limits_of_a_key(
             team = _Team(tmp_path, env, one, other)
             key, key_id = team.make_key("--rpm", "6")
             free, _ = team.make_key()
+            # On a busy machine Redis may not answer in time at first.
+            warm, _ = team.make_key("--rpm", "10000")
+            _until(lambda: team.failures(free, lambda: team.ask_many(4, warm)) == 0)
+            failed = one.log.count("fails: it did not answer in time")
+            returned = one.log.count("is back: the limits")
             assert sorted(team.ask_many(16, key)) == [200] * 6 + [429] * 10
             assert team.count('asides_limited_requests_total{limit="rate"}', free) == 10
 
@@ -106,8 +117,8 @@ def test_two_gateways_are_one_for_the_limits_of_a_key(
             assert team.count("asides_redis_failures_total", free) >= 16
             own_redis.go_on()
             # Both write into one file, each once.
-            _until(lambda: one.log.count("is back: the limits") == 2)
-            assert one.log.count("fails: it did not answer in time") == 2
+            _until(lambda: one.log.count("is back: the limits") == returned + 2)
+            assert one.log.count("fails: it did not answer in time") == failed + 2
 
             # A revoked key is refused by both at once.
             spare, spare_id = team.make_key()

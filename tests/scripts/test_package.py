@@ -149,6 +149,7 @@ def test_a_source_distribution_has_what_builds_it_again(
 ) -> None:
     files: dict[str, bytes | None] = {name: b"" for name in _TOP if "." in name or name.isupper()}
     files |= {"src/a.py": b"", "tests/a.py": b"", "docs/a.md": b"", "man/a.1": b"", "scripts/hatch_build.py": b""}
+    files |= {"deploy/a.yaml": b""}
     files |= {"LICENSE": b"", "PKG-INFO": metadata()} | change
     sdist = tmp_path / "asides-1.tar.gz"
     with tarfile.open(sdist, "w:gz") as archive:

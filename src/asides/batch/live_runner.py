@@ -25,8 +25,11 @@ from asides.values.errors import AsidesError, AuthError, ConfigError, NotFound, 
 from asides.values.reply import Reply
 
 _GROUP = 200
-_GROUP_SECONDS = 0.1
-"""Outcomes are written when there are so many of them, or after so long."""
+_WRITE_SECONDS = 0.02
+"""Outcomes are written when there are so many of them, or after so long: after a kill, what was not written is asked
+again."""
+_CLAIM_SECONDS = 0.1
+"""How often to look for more to claim, at most."""
 _MOST_AHEAD = 2000
 _LOOK_SECONDS = 1.0
 """How often to look whether requests of others are free again."""
@@ -112,7 +115,7 @@ class _LiveRun:
         if exchange.claims or not want:
             return self._has_more
         if self._running or self._ready or self._finished:
-            self._look_at = now + (exchange.wait or _GROUP_SECONDS)
+            self._look_at = now + (exchange.wait or _CLAIM_SECONDS)
             return True
         return await self._look_for_others(exchange.is_out_of_money, exchange.wait)
 
@@ -153,14 +156,14 @@ class _LiveRun:
 
     def _count_wanted(self) -> int:
         """How many more to claim: enough to send until the next exchange, and no more, since others may want them."""
-        ahead = min(_MOST_AHEAD, math.ceil(self._rate * 5 * _GROUP_SECONDS) + 1)
+        ahead = min(_MOST_AHEAD, math.ceil(self._rate * 5 * _CLAIM_SECONDS) + 1)
         missing = self._throttle.limit + ahead - len(self._running) - len(self._ready)
         return missing if missing > 0 and len(self._ready) <= ahead // 2 else 0
 
     async def _wait(self) -> None:
         """Wait until outcomes have to be written, or claims have run out."""
         self._wake.clear()
-        seconds = _GROUP_SECONDS
+        seconds = _WRITE_SECONDS
         if not self._finished and not self._running:
             now = self._loop.time()
             until = min([self._look_at, *(start for start, _ in self._ready)]) if self._ready else self._look_at
