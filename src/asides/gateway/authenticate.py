@@ -83,8 +83,11 @@ class Authenticator:
     ) -> Identified:
         """The same as `identify`, with keys that only the database knows yet: each is looked for once."""
         found = self.identify(headers, query, is_open=is_open, is_preflight=is_preflight)
-        if not isinstance(found, Refusal) or found.status not in (401, 503) or self._records is None:
+        if self._records is None or (isinstance(found, Refusal) and found.status not in (401, 503)):
             return found
+        if isinstance(found, Identity) and (self.needs_key or is_open or is_preflight):
+            return found
+        # Where none is needed yet, somebody may just have made the first key.
         is_busy = False
         for key in _list_keys(headers, query):
             if KEY_FORM.fullmatch(key) and self._records.can_look_up(digest := digest_key(key)):
