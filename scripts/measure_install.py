@@ -19,8 +19,9 @@ from pathlib import Path
 
 from environment import ROOT, find_python, install
 
-# The goal is 16. The strict stage, the doctor and the probe took it to 16.24, the gateway with its page to 17.54.
-LIMIT_MEGABYTES = 18.0
+# The goal is 16. The strict stage, the doctor and the probe took it to 16.24, the gateway with its page to 17.54,
+# and what many machines need (stores, keys, batches, telemetry) to 18.32.
+LIMIT_MEGABYTES = 19.0
 LIMIT_PACKAGES = 14
 _INSTALLERS = ("pip", "setuptools")
 _MEASURE = """
