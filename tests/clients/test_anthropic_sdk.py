@@ -274,7 +274,7 @@ def test_a_wrong_key_an_unknown_path_and_a_bad_request(stage: OpenStage) -> None
     assert unknown.value.response.headers["x-should-retry"] == "false", "Claude Code asks ten times without it"
     with connect(opened, "sk-right") as client:
         with pytest.raises(anthropic.NotFoundError) as missing:
-            client.messages.batches.list()
+            client.get("/v1/nothing", cast_to=object)
         with pytest.raises(anthropic.BadRequestError) as wrong:
             client.messages.create(**{**ASKED, "messages": []})
     for error in (missing.value, wrong.value):

@@ -294,7 +294,7 @@ def test_a_wrong_key_an_unknown_path_and_a_bad_request(stage: OpenStage) -> None
     assert unknown.value.code == "invalid_api_key"
     with connect(opened, "sk-right") as client:
         with pytest.raises(openai.NotFoundError):
-            client.files.list()
+            client.get("/nothing", cast_to=object)
         with pytest.raises(openai.BadRequestError):
             client.chat.completions.create(model=MODEL, messages=[])
 
