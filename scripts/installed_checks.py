@@ -29,6 +29,7 @@ _TEST_PACKAGES = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis")
 _OF_EXTRAS = (
     *("mcp", "rich", "genai_prices", "botocore", "google", "azure", "xllamacpp", "pytest"),
     *("anthropic", "cryptography", "httpx", "httpx2", "langchain_core", "openai", "prometheus_client"),
+    *("psycopg", "psycopg_pool", "redis", "opentelemetry", "ray", "pyarrow"),
 )
 
 _LAZY = """

@@ -15,7 +15,6 @@ from typing import Any
 import hypothesis
 import pytest
 
-from asides.database.migrate import migrate
 from tests.servers import NotInstalled, PostgresServer, RedisServer
 
 # A shell starts what runs in the background with Ctrl-C ignored, and children would inherit that.
@@ -142,6 +141,8 @@ def _nobodys_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """A running PostgreSQL server, for tests that share it."""
+    from asides.database.migrate import migrate
+
     try:
         server = PostgresServer()
     except NotInstalled as problem:
