@@ -47,7 +47,7 @@ def test_whoever_has_connected_is_answered(tmp_path: Path) -> None:
             with socket.create_connection((address.hostname or "", address.port or 0), PATIENCE) as connection:
                 served.process.send_signal(signal.SIGTERM)
                 served.wait_for_log("ends when")
-                time.sleep(0.2)
+                time.sleep(0.1)
                 body = json.dumps({"model": "thinker", "messages": [{"role": "user", "content": "talk"}]}).encode()
                 head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n\r\n"
                 connection.sendall(head.encode() + body)

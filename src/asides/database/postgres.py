@@ -23,6 +23,7 @@ from asides.database.postgres_url import SCHEMA, describe_url, is_postgres_url, 
 from asides.values.errors import ConfigError
 
 if TYPE_CHECKING:
+    from asides.database.postgres_attempts import Attempts
     from asides.database.postgres_pools import AsyncPool, ThreadPool
 
 __all__ = ["SCHEMA", "PostgresDatabase", "describe_url", "is_postgres_url"]
@@ -65,6 +66,17 @@ class PostgresDatabase:
         self._lock, self._deadlines, self._outage = threading.Lock(), Deadlines(), Outage(self._url)
         self._process = os.getpid()
 
+    def _begin(self, patience: float | None, *, writes: bool, durable: bool, repeatable: bool) -> tuple[Attempts, Any]:
+        """The attempts to run one work, and the statement with its settings where a pooler keeps no session."""
+        from asides.database.postgres_attempts import Attempts
+        from asides.database.postgres_pools import write_settings
+
+        if self._process != os.getpid():
+            self._prepare_process()
+        patience = self._patience if patience is None else patience
+        settings = write_settings(patience, durable, is_local=True) if self._url.has_pooler else None
+        return Attempts(self.name, self._outage, patience, writes=writes, repeatable=repeatable), settings
+
     @property
     def name(self) -> str:
         """The server and the database, without user and password."""
@@ -100,15 +112,10 @@ class PostgresDatabase:
         patience: float | None = None,
     ) -> _Result:
         """Run work as one transaction. See `Database`."""
-        from asides.database.postgres_attempts import Attempts
-        from asides.database.postgres_pools import take, write_settings
+        from asides.database.postgres_pools import take
         from asides.database.postgres_work import carry_out
 
-        if self._process != os.getpid():
-            self._prepare_process()
-        patience = self._patience if patience is None else patience
-        settings = write_settings(patience, durable, is_local=True) if self._url.has_pooler else None
-        attempts = Attempts(self.name, self._outage, patience, writes=writes, repeatable=repeatable)
+        attempts, settings = self._begin(patience, writes=writes, durable=durable, repeatable=repeatable)
         while True:
             self._outage.check(writes=writes)
             pool = self._find_pool(durable)
@@ -158,15 +165,10 @@ class PostgresDatabase:
         patience: float | None = None,
     ) -> _Result:
         """The same in an event loop."""
-        from asides.database.postgres_attempts import Attempts
-        from asides.database.postgres_pools import take_async, write_settings
+        from asides.database.postgres_pools import take_async
         from asides.database.postgres_work import carry_out_async
 
-        if self._process != os.getpid():
-            self._prepare_process()
-        patience = self._patience if patience is None else patience
-        settings = write_settings(patience, durable, is_local=True) if self._url.has_pooler else None
-        attempts = Attempts(self.name, self._outage, patience, writes=writes, repeatable=repeatable)
+        attempts, settings = self._begin(patience, writes=writes, durable=durable, repeatable=repeatable)
         loop = asyncio.get_running_loop()
         while True:
             self._outage.check(writes=writes)

@@ -16,7 +16,8 @@ from aiohttp import web
 
 _log = logging.getLogger("asides.gateway")
 _LOOK_SECONDS = 0.02
-_ARRIVE_SECONDS = 1.0
+_LOOKS = 4
+_ARRIVE_SECONDS = 2.0
 """How long a client that has connected may take to send its request. It found somebody who listens."""
 # How long the handlers of replies that are cut may take to end.
 _CUT_SECONDS = 0.5
@@ -49,13 +50,15 @@ async def _stop_listening(runner: web.AppRunner) -> None:
     for site in runner.sites:
         for each in getattr(getattr(site, "_server", None), "sockets", ()):
             with suppress(OSError):
-                os_socket = socket.socket(fileno=each.fileno())
+                listening = socket.socket(fileno=each.fileno())
                 try:
                     # No more shall queue up. Whoever is not let in tries again, and finds the port closed.
-                    os_socket.listen(0)
+                    listening.listen(0)
                 finally:
-                    os_socket.detach()
-    await asyncio.sleep(_LOOK_SECONDS)
+                    listening.detach()  # It is the event loop's, who closes it.
+    # Several times: a process that was kept from running finds its clock run out before it has looked for anyone.
+    for _ in range(_LOOKS):
+        await asyncio.sleep(_LOOK_SECONDS / _LOOKS)
     for site in runner.sites:
         await site.stop()
 

@@ -17,7 +17,7 @@ import msgspec
 
 from asides.flows.call import Call
 from asides.flows.steps import Flow, ReserveUse, SettleUse, Use
-from asides.history.trim import RequestCounter
+from asides.history.trim import CHARACTERS_PER_TOKEN, RequestCounter
 from asides.providers.provider import Target
 from asides.relay.error_response import RelayRefusal
 from asides.relay.relay_request import CallerLimits
@@ -161,8 +161,8 @@ class MeteredUse:
 def estimate_input(prompt: Prompt, target: Target, body: bytes) -> int:
     """The tokens that a request sends: rather too many. `body`: the caller's, for one that cannot be counted."""
     try:
-        # Four characters count as a token there; the bytes of other scripts are more than their characters.
-        counted = RequestCounter(prompt, target)(prompt.messages) * 4
+        # The bytes of other scripts are more than their characters.
+        counted = RequestCounter(prompt, target)(prompt.messages) * CHARACTERS_PER_TOKEN
     except AsidesError:
         counted = len(body)
     else:
