@@ -105,7 +105,9 @@ def write_wheel(path: Path, files: dict[str, bytes]) -> Path:
 def sources(tmp_path: Path) -> Path:
     folder = tmp_path / "src" / "asides"
     (folder / "__pycache__").mkdir(parents=True)
-    for name in ("__init__.py", "py.typed", "__pycache__/__init__.cpython-311.pyc"):
+    # The last one is what a process leaves that is killed while it writes a compiled file.
+    compiled = ("__pycache__/__init__.cpython-311.pyc", "__pycache__/__init__.cpython-311.pyc.139678526615728")
+    for name in ("__init__.py", "py.typed", *compiled):
         (folder / name).touch()
     return folder
 
