@@ -495,6 +495,26 @@ class TestForks:
         children = get_values(run_sync(job(os.fork), job(lambda: 0)))
         assert wait_for_exit(children[0]) == 0
 
+    @pytest.mark.skipif(sys.platform != "linux", reason="only the C library of Linux has on_exit")
+    @both
+    def test_such_a_child_finishes_its_threads_and_runs_no_exit_handlers_of_the_parent(self, run: Run) -> None:
+        program = (
+            "import ctypes, os, threading, time\n"
+            "from tests.transports.test_tool_executor import job, run_async, run_sync\n"
+            "libc = ctypes.CDLL(None)\n"
+            "libc.on_exit(libc.abort, None)\n"
+            "def fork():\n"
+            "    if (child := os.fork()) == 0:\n"
+            "        say = lambda: (time.sleep(0.1), os.write(1, b'child\\n'))\n"
+            "        threading.Thread(target=say, daemon=False).start()\n"
+            "    return child\n"
+            f"child = dict({run.__name__}(job(fork), job(lambda: 0)))[0].value\n"
+            "os.write(1, b'%d\\n' % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+            "os._exit(0)\n"
+        )
+        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=40, check=False)
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, "child\n0\n", "")
+
 
 @both
 def test_threads_do_not_keep_the_interpreter_from_exiting(run: Run) -> None:

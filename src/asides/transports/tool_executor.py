@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -349,8 +349,10 @@ class _Thread:
 
     def _wait_for_next(self) -> Callable[[], object] | None:
         """The next function; None when the thread has to end."""
-        if self._peers is not _idle or len(_idle) >= _MOST_IDLE:
-            return None  # The job forked, and this is the child; or there are enough.
+        if self._peers is not _idle:
+            _end_child()
+        if len(_idle) >= _MOST_IDLE:
+            return None
         # A job must not find the event loop that an earlier one left in this thread, perhaps closed.
         asyncio.set_event_loop(None)
         self._peers.append(self)
@@ -372,6 +374,18 @@ def start_thread(work: Callable[[], None]) -> None:
         _Thread(run)
     else:
         thread.take(run)
+
+
+def _end_child() -> NoReturn:
+    """End the child of a job that forked and returned in both processes; its own threads may finish first.
+
+    Ending only this thread, the child's last, would run the exit handlers of C libraries. They belong to the parent,
+    and without the parent's other threads some of them crash.
+    """
+    for thread in threading.enumerate():
+        if not thread.daemon and thread is not threading.current_thread():
+            thread.join()
+    os._exit(0)
 
 
 def _forget_threads() -> None:
