@@ -9,15 +9,17 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from urllib3.util import connection as urllib3_connection
 
 from asides.dialects.dialect import HttpRequest
 from asides.options import Timeout
 from asides.transports import urllib3 as urllib3_module
 from asides.transports.protocols import Response
 from asides.transports.urllib3 import Urllib3Transport, _Urllib3Response
-from asides.values.errors import ConfigError, ConnectionLost, IdleTimeout
+from asides.values.errors import ConfigError, ConnectionLost, ConnectTimeout, IdleTimeout
 from tests.loopback import ReceivedRequest, saying, serving, whole_response
 
 FIRST = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n"
@@ -137,6 +139,28 @@ def test_a_server_that_says_nothing_is_given_up(transport: Urllib3Transport, tim
         with pytest.raises(IdleTimeout, match=says):
             response.head()
         response.close()
+
+
+def test_a_connection_that_opens_too_late_is_closed(
+    transport: Urllib3Transport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = urllib3_connection.create_connection
+
+    def connect_slowly(*arguments: Any, **options: Any) -> socket.socket:
+        connection = connect(*arguments, **options)
+        time.sleep(0.1)
+        return connection
+
+    monkeypatch.setattr(urllib3_connection, "create_connection", connect_slowly)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        response = get(transport, f"http://127.0.0.1:{server.getsockname()[1]}", Timeout(connect=0.05))
+        with pytest.raises(ConnectTimeout) as raised:
+            response.head()
+        connection, _ = server.accept()
+        with connection:
+            connection.settimeout(5)
+            assert connection.recv(1) == b"", "it is closed though the error is kept"
+        assert "Timeout(connect=…)" in str(raised.value)
 
 
 def test_an_address_that_is_none_is_a_mistake_of_the_settings(transport: Urllib3Transport) -> None:

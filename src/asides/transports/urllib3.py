@@ -158,7 +158,11 @@ def _build_pool_classes() -> dict[str, Any]:
         def _new_conn(self) -> socket.socket:
             self.timeout = _compute_time_left(_current.response.connect_end)
             connection: socket.socket = super()._new_conn()  # type: ignore[misc]
-            connection.settimeout(_compute_time_left(_current.response.connect_end))
+            try:
+                connection.settimeout(_compute_time_left(_current.response.connect_end))
+            except TimeoutError:
+                connection.close()  # Nobody else knows it yet.
+                raise
             return connection
 
         def _tunnel(self) -> None:
