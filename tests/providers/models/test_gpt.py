@@ -52,7 +52,7 @@ MINIMAL: tuple[Effort, ...] = ("minimal", *HIGH)
         ("o1-2024-12-17", "o1*", "always", "on", HIGH, "either"),
         ("o3-mini", "o3-mini*", "always", "on", HIGH, "either"),
         ("o4-mini", "o[34]*", "always", "on", HIGH, "either"),
-        ("gpt-4o", "gpt-4*", "never", None, (), "either"),
+        ("gpt-4o", "gpt-4o*", "never", None, (), "either"),
         ("gpt-4.1-mini", "gpt-4*", "never", None, (), "either"),
         ("gpt-4o-2024-05-13", "gpt-4o-2024-05*", "never", None, (), "either"),
         ("gpt-4-turbo-2024-04-09", "gpt-4-turbo*", "never", None, (), "either"),
@@ -91,6 +91,25 @@ def test_the_first_rule_that_matches_is_the_one_of_the_model(
 )
 def test_older_models_take_no_schema(model: str, takes: str | None) -> None:
     assert rule_of(model, GPT_MODELS).structured_output == takes
+
+
+@pytest.mark.parametrize(
+    ("model", "most"),
+    [
+        ("gpt-4o", 16_384),
+        ("gpt-4o-mini", 16_384),
+        ("gpt-4o-2024-05-13", 4_096),
+        ("gpt-4-turbo", 4_096),
+        ("gpt-4-0613", 8_192),
+        # Not known, or more than anyone reserves.
+        ("gpt-4.1", None),
+        ("gpt-4o-audio-preview", None),
+        ("gpt-4-32k", None),
+        ("gpt-3.5-turbo-16k", None),
+    ],
+)
+def test_older_models_write_little(model: str, most: int | None) -> None:
+    assert rule_of(model, GPT_MODELS).max_output == most
 
 
 def test_a_model_that_reasons_hides_it_in_chat_and_summarises_it_in_responses() -> None:

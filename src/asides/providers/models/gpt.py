@@ -85,13 +85,21 @@ def _gpt(
 _FORMS = "platform.openai.com/docs/guides/structured-outputs and the page of each model; unsure: from memory"
 
 
-def _older_gpt(models: str, structured_output: Literal["json_object", "nothing"]) -> ModelRule:
+# "Max output tokens" on the page of each model (platform.openai.com/docs/models; unsure: as tables of other projects
+# repeat it, 2026-11). Of gpt-4 it is the context: "maximum context length is 8192 tokens" (ChatGPT-Next-Web#3195).
+_TURBO_OUTPUT, _GPT_4_OUTPUT, _GPT_4O_OUTPUT = 4_096, 8_192, 16_384
+
+
+def _older_gpt(
+    models: str, structured_output: Literal["json_object", "nothing"], max_output: int | None = None
+) -> ModelRule:
     """A model without thinking that takes no schema."""
     return ModelRule(
         models=models,
         thinking="never",
         efforts=(),
         structured_output=structured_output,
+        max_output=max_output,
         since="2026-07",
         source=f"{_MEASURED}; {_FORMS}",
     )
@@ -143,12 +151,12 @@ GPT_MODELS = (
     _without_pictures(_gpt("o3-mini*", "always", LOW_TO_HIGH, forbids=(*_OPENAI_SAMPLING, "stop"))),
     _gpt("o[34]*", "always", LOW_TO_HIGH, forbids=(*_OPENAI_SAMPLING, "stop")),
     # gpt-4o takes a schema from 2024-08 on. Models before it take JSON without a schema, and the oldest neither.
-    _older_gpt("gpt-4o-2024-05*", "json_object"),
-    _older_gpt("gpt-4-turbo*", "json_object"),
-    _older_gpt("gpt-4-1106*", "json_object"),
-    _older_gpt("gpt-4-0125*", "json_object"),
-    _older_gpt("gpt-4", "nothing"),
-    _older_gpt("gpt-4-0[36]*", "nothing"),
+    _older_gpt("gpt-4o-2024-05*", "json_object", _TURBO_OUTPUT),
+    _older_gpt("gpt-4-turbo*", "json_object", _TURBO_OUTPUT),
+    _older_gpt("gpt-4-1106*", "json_object", _TURBO_OUTPUT),
+    _older_gpt("gpt-4-0125*", "json_object", _TURBO_OUTPUT),
+    _older_gpt("gpt-4", "nothing", _GPT_4_OUTPUT),
+    _older_gpt("gpt-4-0[36]*", "nothing", _GPT_4_OUTPUT),
     _older_gpt("gpt-4-32k*", "nothing"),
     # Models that hear and speak do not see.
     _without_pictures(never_thinks("gpt-4o*-audio*", "2026-11-15", _MODEL_PAGES), refuses=("video", "pdf")),
@@ -156,6 +164,9 @@ GPT_MODELS = (
     # These hear too. OpenAI has them at endpoints of their own; gateways have them in chat.
     never_thinks("gpt-4o*-realtime*", "2026-11-16", _MODEL_PAGES),
     never_thinks("gpt-4o*-transcribe*", "2026-11-16", _MODEL_PAGES),
+    msgspec.structs.replace(
+        never_thinks("gpt-4o*", "2026-07", _MEASURED), refuses_files=_NO_SOUND, max_output=_GPT_4O_OUTPUT
+    ),
     msgspec.structs.replace(never_thinks("gpt-4*", "2026-07", _MEASURED), refuses_files=_NO_SOUND),
     _older_gpt("gpt-3.5*", "json_object"),
     _without_forms(never_thinks("chatgpt-*", "2026-07", _MEASURED)),
