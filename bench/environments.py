@@ -27,7 +27,7 @@ GATEWAY_NEEDS: tuple[str, ...] = (
         need
         for extra in ("relay", "gateway", "postgres")
         for need in _PROJECT["optional-dependencies"][extra]
-        if "[" not in need
+        if not need.startswith("asides[")
     ),
     "uvloop",
 )

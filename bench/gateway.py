@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import json
 import os
+import random
 import signal
 import sys
 import tempfile
@@ -129,11 +130,14 @@ class Load:
     # --- small requests -----------------------------------------------------------------------------------------------
 
     async def measure_latency(self, entries: list[Entry], count: int) -> None:
-        """One request after the other, each gateway in turn."""
+        """One request after the other, each gateway in turn. What a gateway still has to do after its reply delays the
+        next one, since they share a core; so the turns are shuffled."""
         connections = [await connect(entry.gateway.port) for entry in entries]
         seconds: list[list[float]] = [[] for _ in entries]
+        turns, order = list(enumerate(entries)), random.Random(count)
         for number in range(count + 20):
-            for index, entry in enumerate(entries):
+            order.shuffle(turns)
+            for index, entry in turns:
                 if entry.is_slow and number > count // 5 + 20:
                     continue
                 took = await self._ask_small(entry, connections[index])
