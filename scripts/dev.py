@@ -45,6 +45,8 @@ def types(python: Path, _: Sequence[str]) -> int:
 
 def test(python: Path, words: Sequence[str]) -> int:
     """Run the tests on all cores; files that are named run on one core, where a debugger works."""
+    # Without it every process, of pytest and of the tests, compiles what it imports: half a minute for each worker.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     named = any(word.startswith(("tests", "-n")) for word in words)
     parallel = [] if named else ["-n", "auto", "--dist", "worksteal"]
     return run([python, "-m", "pytest", *parallel, *words])

@@ -17,6 +17,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -108,6 +109,7 @@ def ids_in_marks(decorators: Iterable[ast.expr]) -> list[str]:
     ]
 
 
+@cache
 def collect(tests: Path) -> dict[str, list[str]]:
     """Id → the tests that carry it, each as `tests/file.py::name`."""
     found: dict[str, list[str]] = {}

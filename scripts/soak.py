@@ -3,8 +3,9 @@
     .venv/bin/python scripts/soak.py --conversations 10000
 
 Each conversation has five turns with thinking and tools, of a client that sends no thinking back, in several dialects,
-before the strict stage. The servers are started for it, and deleted afterwards. Prints the figures as JSON; exits with
-1 if a law is broken: a conversation that does not end, a turn that the stage refuses, state that is lost or another's.
+before the strict stage. Somebody else asks on with a key whose budget does not last. The servers are started for it,
+and deleted afterwards. Prints the figures as JSON; exits with 1 if a law is broken: a conversation that does not end, a
+turn that the stage refuses, state that is lost or another's, a budget that is overspent.
 """
 
 from __future__ import annotations
@@ -35,16 +36,17 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
     from asides.database.migrate import migrate
-    from tests.gateway.soak import Tally, soak
+    from tests.gateway.soak import Model, Tally, soak
     from tests.servers import PostgresServer, RedisServer
 
     told = time.monotonic()
 
-    def note(tally: Tally) -> None:
+    def note(tally: Tally, model: Model) -> None:
         nonlocal told
         if time.monotonic() - told > 10:
             told = time.monotonic()
-            print(f"{tally.finished} conversations, {dict(tally.counts)}", file=sys.stderr, flush=True)
+            counts = {"turns without their state": len(model.lost), **tally.counts}
+            print(f"{tally.finished} conversations, {counts}", file=sys.stderr, flush=True)
 
     postgres = None if arguments.sqlite else PostgresServer()
     redis = RedisServer()
@@ -78,6 +80,7 @@ def main() -> int:
         ended.check(arguments.conversations)
     except AssertionError as problem:
         print(f"a law is broken: {problem}", file=sys.stderr)
+        print("\n".join(ended.list_stories()), file=sys.stderr)
         # The lines of single requests begin with a time, and say little about why.
         lines = [line for line in ended.logs.splitlines() if "POST /" not in line]
         print("\n".join(lines[-50:]), file=sys.stderr)

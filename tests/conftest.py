@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.metadata
 import os
 import secrets
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,20 @@ if not any(point.name == "asides" for point in importlib.metadata.entry_points(g
     pytest_plugins = ["asides.testing.pytest_plugin"]
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the garbage collector away from what lives as long as the tests: the tests, and every module.
+
+    Without this each `gc.collect()` of a test looks through millions of objects, which takes a second.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out the makers' own clients unless somebody asks for them: importing them takes seconds."""
     if collection_path.name != "clients" or Path(__file__).parent not in collection_path.parents:
@@ -40,6 +55,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path.parent.name == "clients":
             item.add_marker("clients")
+        if _is_about_servers(item):
+            item.add_marker("servers")
         if item.get_closest_marker("clients"):
             # Other libraries leave connections to the collector, which finds them in whatever test runs then.
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
@@ -51,8 +68,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = {
             id(item): item
             for item in items
-            if item.get_closest_marker(marker)
-            and (marker == "thorough" or named.isdisjoint({item.path, item.path.parent} - {_TESTS}))
+            if item.get_closest_marker(marker) and (marker == "thorough" or named.isdisjoint(_list_names(item, marker)))
         }
         items[:] = [item for item in items if id(item) not in left_out]
         config.hook.pytest_deselected(items=list(left_out.values()))
@@ -62,7 +78,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 _TESTS = Path(__file__).resolve().parent
-_ONLY_IF_ASKED = ("thorough", "docs", "clients", "browser", "ray")
+_WITH_SERVERS = ("gateway", "batch", "database", "maintenance", "telemetry")
+_ONLY_IF_ASKED = ("thorough", "docs", "clients", "browser", "ray", "servers")
 """Markers of tests that run only with -m; all but the first also where their file or folder is named."""
 
 
@@ -81,6 +98,18 @@ _FEW_EXAMPLES = 15
 hypothesis.settings.register_profile("thorough", deadline=None)
 hypothesis.settings.register_profile("usual", deadline=None)
 hypothesis.settings.load_profile("usual")
+
+
+def _list_names(item: pytest.Item, marker: str) -> set[Path]:
+    """The file and the folders by which somebody may ask for a test."""
+    folders = item.path.parents if marker == "servers" else (item.path.parent,)
+    return {item.path, *(folder for folder in folders if _TESTS in folder.parents)}
+
+
+def _is_about_servers(item: pytest.Item) -> bool:
+    """Whether a test is of a folder whose tests start servers and processes, and has no other reason to be left out."""
+    folder = item.path.relative_to(_TESTS).parts[0] if _TESTS in item.path.parents else ""
+    return folder in _WITH_SERVERS and not any(item.get_closest_marker(marker) for marker in _ONLY_IF_ASKED)
 
 
 def _asks_for(marker: str, config: pytest.Config) -> bool:
@@ -116,17 +145,20 @@ sys.addaudithook(_stay)
 _PRIVATE_ENDINGS = ("_API_KEY", "_API_TOKEN", "_TOKEN", "_BASE_URL", "_API_BASE", "_ENDPOINT", "_HOST", "_API_VERSION")
 _PRIVATE_STARTS = ("ASIDES_", "OPENAI_", "AZURE_", "OLLAMA_", "AWS_", "GOOGLE_", "CLOUDSDK_", "GCE_", "K_SERVICE")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+_CERTIFICATES = ("REQUESTS_CA_BUNDLE",)
 _KEPT = ("ASIDES_LIVE_TESTS",)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _nobodys_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """No key, address, proxy or settings file of whoever runs the tests; in children of the tests neither."""
+    """No key, address, proxy, certificates or settings file of whoever runs the tests; in their children neither."""
     home = tmp_path_factory.mktemp("home")
+    # A real provider may be behind certificates of a company. Elsewhere each client only takes longer to load them.
+    certificates = () if os.environ.get("ASIDES_LIVE_TESTS") == "1" else _CERTIFICATES
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
             private = name.endswith(_PRIVATE_ENDINGS) or name.startswith(_PRIVATE_STARTS)
-            if name not in _KEPT and (private or name.lower() in _PROXIES):
+            if name not in _KEPT and (private or name.lower() in _PROXIES or name in certificates):
                 patch.delenv(name)
         for variable in ("HOME", "USERPROFILE", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "APPDATA"):
             patch.setenv(variable, str(home))

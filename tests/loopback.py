@@ -95,7 +95,10 @@ def read_request(connection: socket.socket) -> ReceivedRequest | None:
     line, *lines = head.decode("latin-1").split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (entry.partition(":") for entry in lines)}
     while len(body) < int(headers.get("content-length", 0)):
-        body += connection.recv(65536)
+        data = connection.recv(65536)
+        if not data:
+            return None
+        body += data
     return ReceivedRequest(line, headers, body)
 
 

@@ -43,6 +43,7 @@ class PostgresServer:
         self._user = "nobody" if os.geteuid() == 0 else None
         self._durable = durable
         self._process: subprocess.Popen[bytes] | None = None
+        self.version = 0
         if self._user is not None:
             shutil.chown(folder, self._user)
         self._run("initdb", "-D", str(folder / "data"), "-U", "asides", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
@@ -76,8 +77,11 @@ class PostgresServer:
         import psycopg
 
         for _ in range(200):
-            with suppress(psycopg.OperationalError):
-                psycopg.connect(self.make_url("postgres"), connect_timeout=2).close()
+            with (
+                suppress(psycopg.OperationalError),
+                psycopg.connect(self.make_url("postgres"), connect_timeout=2) as connection,
+            ):
+                self.version = connection.info.server_version // 10_000
                 return
             time.sleep(0.05)
         raise RuntimeError("PostgreSQL does not answer.")
@@ -129,7 +133,9 @@ class PostgresServer:
 
     def create_database(self, name: str, template: str = "template0") -> str:
         """Create a database, empty or as a copy of another; returns its URL."""
-        self._command(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        # Copying the files takes a third of the time of writing them to the log. Before 15 there is no other way.
+        strategy = "STRATEGY FILE_COPY" if self.version >= 15 else ""
+        self._command(f'CREATE DATABASE "{name}" TEMPLATE "{template}" {strategy}')
         return self.make_url(name)
 
     def drop_database(self, name: str) -> None:

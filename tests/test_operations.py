@@ -29,9 +29,9 @@ _TEAM = (_DOCS / "team.md").read_text(encoding="utf-8")
 
 
 def _find_blocks(page: str, *words: str) -> str:
-    """The commands of the blocks that have one of these words."""
+    """The commands of the blocks that have one of these words, and need no container engine."""
     blocks = re.findall(r"^```sh\n(.+?)^```", page, re.MULTILINE | re.DOTALL)
-    found = "".join(block for block in blocks if any(word in block for word in words))
+    found = "".join(block for block in blocks if "docker" not in block and any(word in block for word in words))
     assert all(word in found for word in words)
     return found
 

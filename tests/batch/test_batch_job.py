@@ -12,6 +12,7 @@ import asides
 from asides.batch import batch_job
 from asides.batch.batch_job import BatchJob, find_runner, wait_for_store
 from asides.batch.batch_plan import BatchPlan
+from asides.batch.leases import has_ended
 from asides.batch.ledger import Ledger
 from asides.batch.ledger_tables import open_ledger_database
 from asides.batch.ledger_values import LoadedRow, RunLimits, create_record
@@ -67,7 +68,7 @@ async def test_lost_news_counts_once_and_loses_no_claim(database: Database, monk
     exchange = await job.exchange([job.encode(claim, asides.Reply())], 1, held=())
     assert (exchange.record.failed, exchange.record.done, len(exchange.claims)) == (1, 0, 1)
     # Only the one that this run knows of is claimed.
-    assert database.run(job.ledger.count_claimed, writes=False) == 1
+    assert database.run(lambda: job.ledger.count_running(has_ended), writes=False) == 1
     database.close()
 
 
@@ -100,6 +101,6 @@ async def test_thinking_is_kept_by_the_settings(database: Database) -> None:
 
 
 def test_unknown_ways_are_told() -> None:
-    with pytest.raises(asides.ConfigError, match="via is live, vendor, ray"):
+    with pytest.raises(asides.ConfigError, match="use live, vendor, ray"):
         find_runner("pigeon")
     assert find_runner("live").run is not None

@@ -27,23 +27,23 @@ def plan(model: Any = "groq:m", settings: Settings | None = None, **options: Any
     return read_plan(model, cast("Options", options), CallBuilder(settings=settings or Settings()))[0]
 
 
-def take_hash(row: Any, model: Any = "groq:m", **options: Any) -> str:
-    return plan(model, **options).take_hash(read_row(row, 0, "here"))
+def compute_hash(row: Any, model: Any = "groq:m", **options: Any) -> str:
+    return plan(model, **options).compute_hash(read_row(row, 0, "here"))
 
 
 def test_equal_requests_have_one_hash_and_others_another() -> None:
-    same = take_hash("a")
-    assert same == take_hash({"prompt": "a", "id": 7, "other": 1})
-    assert same == take_hash({"question": "a", "id": 7})
+    same = compute_hash("a")
+    assert same == compute_hash({"prompt": "a", "id": 7, "other": 1})
+    assert same == compute_hash({"question": "a", "id": 7})
     others = [
-        take_hash("b"),
-        take_hash("a", "groq:n"),
-        take_hash("a", ["groq:m", "groq:n"]),
-        take_hash("a", system="S"),
-        take_hash({"prompt": "a", "seed": 1}),
-        take_hash("a", output={"type": "object"}),
-        take_hash("a", settings=Settings(max_tokens=9)),
-        take_hash("a", base_url="http://localhost:1/v1"),
+        compute_hash("b"),
+        compute_hash("a", "groq:n"),
+        compute_hash("a", ["groq:m", "groq:n"]),
+        compute_hash("a", system="S"),
+        compute_hash({"prompt": "a", "seed": 1}),
+        compute_hash("a", output={"type": "object"}),
+        compute_hash("a", settings=Settings(max_tokens=9)),
+        compute_hash("a", base_url="http://localhost:1/v1"),
     ]
     assert len({same, *others}) == 9
 
@@ -78,7 +78,7 @@ def test_options_of_a_row_win_and_those_of_one_provider_stay_with_it() -> None:
 
 def test_without_a_model_each_row_needs_its_own() -> None:
     with pytest.raises(asides.UnknownModel, match="no model is named"):
-        take_hash("a", None)
+        compute_hash("a", None)
     assert plan(None).find_models(read_row({"prompt": "a", "model": "groq:m"}, 0, "here")) == ("groq:m",)
     body = {"model": "gpt-5", "messages": [{"role": "user", "content": "?"}]}
     vendor = read_row({"custom_id": "x", "body": body}, 0, "here")

@@ -9,6 +9,7 @@ import pytest
 
 import asides
 from asides.batch.batch_rows import encode_canonical, read_good_lines, read_lines, read_row
+from asides.values.errors import ConfigError
 from asides.values.messages import Prompt
 
 ASKS: dict[str, Any] = {"messages": [{"role": "user", "content": "?"}]}
@@ -101,3 +102,10 @@ def test_reading_goes_on_after_a_wrong_line_if_it_shall() -> None:
     assert [problem[:14] for problem in problems] == ["file, line 3 i", "file, line 5 i"]
     with pytest.raises(asides.ConfigError, match="file, line 3"):
         list(read_lines(lines, "file"))
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400"])
+def test_what_is_no_number_of_json_is_refused(number: str) -> None:
+    """It is copied to the answer, and a line with it can be read by few programs."""
+    with pytest.raises(ConfigError, match=r"line 1 has .* no number of JSON"):
+        list(read_lines([f'{{"prompt": "?", "score": {number}}}'.encode()], "rows.jsonl"))

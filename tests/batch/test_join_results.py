@@ -69,7 +69,7 @@ def test_the_old_file_stays_when_the_new_one_cannot_be_written(
     with pytest.raises(asides.ConfigError, match=r"No space left on device\. Every answer is in the ledger"):
         write_output(database, Ledger("b"), out)
     assert out.read_text(encoding="utf-8") == "old"
-    assert not (tmp_path / "out.jsonl.new").exists()
+    assert not list(tmp_path.glob("out.jsonl.new*"))
     database.close()
 
 
@@ -81,3 +81,24 @@ def test_a_link_and_its_permissions_stay(database: Database, tmp_path: Path) -> 
     assert link.is_symlink()
     assert (real.stat().st_mode & 0o777, len(real.read_bytes().splitlines())) == (0o600, 3)
     database.close()
+
+
+def test_the_new_file_has_a_name_that_nobody_can_guess_and_is_not_left_behind(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody may have put a link in its way, and two processes may write the same output."""
+    precious = tmp_path / "precious"
+    precious.write_text("of somebody", encoding="utf-8")
+    (tmp_path / "out.jsonl.new").symlink_to(precious)
+    assert write_output(database, Ledger("b"), tmp_path / "out.jsonl") == 3
+    assert precious.read_text(encoding="utf-8") == "of somebody"
+    assert not (tmp_path / "out.jsonl").is_symlink()
+
+    def break_off(_: JoinedRow) -> bytes:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(join_results, "encode_joined", break_off)
+    with pytest.raises(KeyboardInterrupt):
+        write_output(database, Ledger("b"), tmp_path / "out.jsonl")
+    database.close()
+    assert [path.name for path in tmp_path.glob("out.jsonl.new*")] == ["out.jsonl.new"]

@@ -16,11 +16,11 @@ from asides.batch.ledger_values import (
     Exchange,
     LoadedRow,
     Outcome,
+    RequestEstimate,
     RunLimits,
-    Weight,
     create_record,
 )
-from asides.database import Database
+from asides.database import Database, Queries, Query
 from asides.values.errors import ConfigError
 
 NO_LIMITS = RunLimits()
@@ -122,11 +122,11 @@ def test_who_lost_a_lease_pays_but_does_not_count_twice(database: Database) -> N
 
 
 def test_an_owner_that_ended_gives_its_claims_and_its_money_back(database: Database) -> None:
-    limits = RunLimits(max_cost=100, weigh=lambda _: Weight(1, 1, 40))
+    limits = RunLimits(max_cost=100, estimate=lambda _: RequestEstimate(1, 1, 40))
     ledger = begin(database)
     first = claim(database, ledger, limits=limits)
     assert names(first) == ["a", "b"]
-    assert (first.is_out_of_money, first.record.reserved) == (True, 80)
+    assert (first.has_reached_max_cost, first.record.reserved) == (True, 80)
     assert names(claim(database, ledger, owner="you", limits=limits)) == []
     assert database.run(lambda: ledger.return_ended(lambda owner: owner == "me")) == 0
     again = claim(database, ledger, owner="you", limits=limits)
@@ -137,7 +137,7 @@ def test_an_owner_that_ended_gives_its_claims_and_its_money_back(database: Datab
 
 
 def test_the_limit_of_cost_is_never_passed(database: Database) -> None:
-    limits = RunLimits(max_cost=10, weigh=lambda _: Weight(1, 1, 5))
+    limits = RunLimits(max_cost=10, estimate=lambda _: RequestEstimate(1, 1, 5))
     ledger = begin(database, "abcdefgh")
     asked: list[str] = []
     exchange = claim(database, ledger, limits=limits)
@@ -146,7 +146,7 @@ def test_the_limit_of_cost_is_never_passed(database: Database) -> None:
         outcomes = [done(hash_, 4) for hash_ in names(exchange)]
         exchange = claim(database, ledger, 10, *outcomes, limits=limits)
         assert exchange.record.cost + exchange.record.reserved <= 10
-    assert exchange.is_out_of_money
+    assert exchange.has_reached_max_cost
     assert asked == ["a", "b"]
 
 
@@ -163,7 +163,7 @@ def test_requests_a_minute_are_shared_by_all_owners(database: Database) -> None:
 
 
 def test_tokens_a_minute_are_corrected_by_the_reply(database: Database) -> None:
-    limits = RunLimits(tpm=60, weigh=lambda _: Weight(0, 1, 0))
+    limits = RunLimits(tpm=60, estimate=lambda _: RequestEstimate(0, 1, 0))
     ledger = begin(database, "abc")
     first = claim(database, ledger, 1, limits=limits)
     used = Outcome("a", True, b"{}", 61, 0, 0, 0, first.claims[0].tokens)
@@ -223,7 +223,20 @@ def test_a_cancelled_batch_claims_nothing_until_it_goes_on(database: Database) -
     assert (record.state, record.done, record.done_before) == ("open", 1, 1)
     assert names(first) == ["a"]
     assert names(claim(database, ledger)) == ["b", "c"]
-    assert database.run(ledger.count_claimed, writes=False) == 2
+    assert database.run(lambda: ledger.count_running(NOBODY_ENDED), writes=False) == 2
+
+
+def test_a_process_that_ended_or_lost_its_lease_asks_nothing(database: Database) -> None:
+    ledger = begin(database)
+    claim(database, ledger, 1, owner="ended")
+    claim(database, ledger, 1, owner="me")
+    assert database.run(lambda: ledger.count_running("ended".__eq__), writes=False) == 1
+    database.run(end_leases)
+    assert database.run(lambda: ledger.count_running(NOBODY_ENDED), writes=False) == 0
+
+
+def end_leases() -> Queries[None]:
+    yield Query("UPDATE batch_requests SET lease = 1", is_all=True)
 
 
 def test_a_batch_that_is_not_there(database: Database) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import resource
@@ -11,12 +12,15 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import asides
+from asides.batch.batch_job import BatchJob
+from asides.batch.ledger_values import Exchange, Outcome
 from asides.dialects.dialect import ServedRequest
 from asides.testing.stage import Fail, OpenStage, Say, Scene, Stage
 from asides.values.usage import Usage
@@ -127,6 +131,19 @@ def test_a_killed_batch_goes_on_and_asks_nothing_twice(stage: OpenStage, tmp_pat
     kill_at_random(run, counting, kills=1, seconds=0.5, concurrency=4)
 
 
+def test_a_killed_run_is_stopped_and_not_running(stage: OpenStage, tmp_path: Path, ledger: str) -> None:
+    counting = Counting(delay=30)
+    run = Command(tmp_path, stage(counting), 5, ledger)
+    child = run.start()
+    wait_until(lambda: sum(counting.asked.values()) >= 5)
+    batch = run.open()
+    assert (batch.status.state, batch.status.running) == ("running", 5)
+    child.kill()
+    child.communicate()
+    assert (batch.status.state, batch.status.running, batch.status.left) == ("stopped", 0, 5)
+    batch.close()
+
+
 def test_two_processes_share_one_ledger(stage: OpenStage, tmp_path: Path, ledger: str) -> None:
     counting = Counting(delay=0.03)
     run = Command(tmp_path, stage(counting), 80, ledger, "--concurrency", "4")
@@ -212,6 +229,27 @@ def test_what_may_pass_is_tried_again_and_then_failed(stage: OpenStage, tmp_path
     assert tried == {"row 0": 2, "row 1": 3, "row 2": 2}
 
 
+def test_a_slow_ledger_slows_the_batch_so_that_a_kill_costs_little(
+    stage: OpenStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counting = Counting()
+    open_answers: list[int] = []
+    exchange = BatchJob.exchange
+
+    async def exchange_slowly(job: BatchJob, outcomes: Sequence[Outcome], want: int, **more: Any) -> Exchange:
+        await asyncio.sleep(0.05)
+        exchanged = await exchange(job, outcomes, want, **more)
+        open_answers.append(sum(counting.asked.values()) - job.record.done)
+        return exchanged
+
+    monkeypatch.setattr(BatchJob, "exchange", exchange_slowly)
+    batch = open_batch(tmp_path, stage(counting), 24, concurrency=3)
+    assert batch.run().is_finished
+    batch.close()
+    # Those under way, and as many whose answer was not written yet.
+    assert max(open_answers) <= 2 * 3
+
+
 def test_a_key_that_is_refused_ends_the_run_and_fails_no_row(stage: OpenStage, tmp_path: Path) -> None:
     server = stage(lambda _: Fail(status=401))
     batch = open_batch(tmp_path, server, 200, concurrency=2)
@@ -234,9 +272,10 @@ def test_a_server_that_is_gone_ends_the_run(tmp_path: Path) -> None:
 
 def test_requests_a_minute_pace_the_batch(stage: OpenStage, tmp_path: Path) -> None:
     counting = Counting()
-    batch = open_batch(tmp_path, stage(counting), 6, rpm=600)
+    batch = open_batch(tmp_path, stage(counting), 6, rpm=240)
     assert batch.run().is_finished
     batch.close()
+    # The last is sent 1.25 seconds after the claim; the first may be late on a busy machine.
     assert counting.times[-1] - counting.times[0] >= 0.4
 
 
@@ -249,7 +288,7 @@ def test_a_limit_of_cost_stops_the_batch_before_it(stage: OpenStage, tmp_path: P
     # A reply costs 0.000225, and its bound is 0.00104: input of up to 256 bytes, and 40 tokens of output.
     batch = open_batch(tmp_path, server, 20, max_cost="0.003", concurrency=4, **options)
     status = batch.run()
-    assert status.is_out_of_money
+    assert status.has_reached_max_cost
     assert 0.0015 < status.cost <= 0.003
     assert 5 < status.done < 14
     assert sum(counting.asked.values()) == status.done
@@ -274,26 +313,37 @@ def test_a_hundred_thousand_rows_killed_twenty_times(tmp_path: Path) -> None:
         url = stage.stdout.readline().strip()
         server: Any = type("Server", (), {"url": url})
         run = Command(tmp_path, server, rows, str(tmp_path / "ledger"), "--concurrency", "64")
-        began, killed = time.monotonic(), 0
-        while True:
+
+        def count() -> tuple[int, int, int]:
+            """All requests, those of different rows, and the rows that were asked more than once."""
+            assert stage.stdin is not None
+            assert stage.stdout is not None
+            stage.stdin.write("\n")
+            stage.stdin.flush()
+            total, different, twice = json.loads(stage.stdout.readline())
+            return total, different, twice
+
+        began = time.monotonic()
+        for _ in range(kills):
             child = run.start()
-            try:
-                _, err = child.communicate(timeout=random.uniform(2.0, 20.0) if killed < kills else None)
-                break
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.communicate()
-                killed += 1
+            # In the middle of its work, however fast the machine is.
+            enough = count()[0] + random.randrange(1, rows // kills)
+            while count()[0] < enough:
+                assert child.poll() is None, child.communicate()
+                time.sleep(0.01)
+            child.kill()
+            child.communicate()
+        child = run.start()
+        _, err = child.communicate()
         assert child.returncode == 0, err.decode()
         run.check_output()
-        stage.stdin.write("\n")
-        stage.stdin.flush()
-        total, different, twice = json.loads(stage.stdout.readline())
+        total, different, twice = count()
         stage.stdin.close()
     seconds, used = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     sys.stderr.write(
-        f"{seconds:.0f} s, {rows / seconds:.0f} rows a second with {killed} kills; {total - rows} asked again, of "
+        f"{seconds:.0f} s, {rows / seconds:.0f} rows a second with {kills} kills; {total - rows} asked again, of "
         f"{twice} rows; {used.ru_utime + used.ru_stime:.0f} s of CPU, {used.ru_maxrss // 1024} MB at most\n"
     )
-    assert (killed, different) == (kills, rows)
-    assert twice <= kills * 64
+    assert different == rows
+    # Those under way, and as many whose answer was not written yet.
+    assert twice <= 2 * kills * 64

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from asides.batch.ledger import Ledger
 from asides.batch.ledger_tables import open_ledger_database
 from asides.batch.ledger_values import LoadedRow, create_record
 from asides.batch.load_rows import RowSource, load_rows, spool
+from asides.values.errors import ConfigError
 
 PLAN = BatchPlan(("groq:m",))
 
@@ -64,11 +66,11 @@ def test_the_digest_is_that_of_the_content(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x\n", encoding="utf-8")
     (tmp_path / "b").write_text("x\n", encoding="utf-8")
     one, other = RowSource(tmp_path / "a", "a"), RowSource(tmp_path / "b", "b")
-    assert one.take_digest() == other.take_digest()
-    assert one.take_digest() != RowSource(tmp_path / "a", "a", is_text=True).take_digest()
-    assert one.take_digest() != RowSource(tmp_path / "a", "a", fill_prompt=lambda text: f"T {text}").take_digest()
+    assert one.compute_digest() == other.compute_digest()
+    assert one.compute_digest() != RowSource(tmp_path / "a", "a", is_text=True).compute_digest()
+    assert one.compute_digest() != RowSource(tmp_path / "a", "a", fill_prompt=lambda text: f"T {text}").compute_digest()
     with pytest.raises(asides.ConfigError, match="none cannot be read: No such file"):
-        RowSource(tmp_path / "none", "none").take_digest()
+        RowSource(tmp_path / "none", "none").compute_digest()
 
 
 def test_a_template_is_put_around_texts(tmp_path: Path) -> None:
@@ -79,3 +81,14 @@ def test_a_template_is_put_around_texts(tmp_path: Path) -> None:
             ("Say a", {"prompt": "Say a"}),
             ("Say b", {"prompt": "Say b"}),
         ]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    with pytest.raises(ConfigError, match="a pipe"):
+        RowSource(path, "rows.jsonl").compute_digest()

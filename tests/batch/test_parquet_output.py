@@ -15,7 +15,8 @@ def rewrite(folder: Path, rows: list[dict[str, Any]]) -> Any:
     parquet = pytest.importorskip("pyarrow.parquet")
     lines, target = folder / "lines", folder / "out.parquet"
     lines.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    write_parquet(lines, target)
+    with target.open("wb") as file:
+        write_parquet(lines, file)
     assert is_batch_output(target)
     return parquet.read_table(target)
 

@@ -14,6 +14,7 @@ import asides
 from asides.batch.batch_rows import Question
 from asides.batch.parquet_rows import clean_row, is_parquet, load_parquet, read_parquet
 from asides.testing.stage import OpenStage
+from asides.values.errors import ConfigError
 from tests.batch.test_live_runner import Counting
 from tests.cli.children import MODEL
 
@@ -127,3 +128,19 @@ def test_a_dataset_gives_its_rows(stage: OpenStage, tmp_path: Path) -> None:
     batch = asides.Batch(rows, output=tmp_path / "out.jsonl", model=MODEL, base_url=stage(Counting()).url)
     assert batch.run().done == 2
     batch.close()
+
+
+def test_what_json_does_not_have_is_missing_or_named(tmp_path: Path) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    assert clean_row({"prompt": "?", "score": float("nan"), "all": [1.0, float("inf")]}, "here") == {
+        "prompt": "?",
+        "all": [1.0, None],
+    }
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(pyarrow.table({"prompt": ["?"], "at": pyarrow.array([1], pyarrow.time64("ns"))}), path)
+    with pytest.raises(ConfigError, match="a value that Python does not"):
+        list(read_parquet(path, "rows.parquet"))
+    columns = [pyarrow.array(["one"]), pyarrow.array(["two"])]
+    parquet.write_table(pyarrow.Table.from_arrays(columns, names=["prompt", "prompt"]), path)
+    with pytest.raises(ConfigError, match="two columns 'prompt'"):
+        list(read_parquet(path, "rows.parquet"))

@@ -68,7 +68,7 @@ async def test_two_shares_answer_each_row_once(stage: OpenStage, tmp_path: Path)
     setup, _ = begin(tmp_path, stage(counting), 60, concurrency=4)
     _, handle = await open_coordinator(setup)
     ends = await asyncio.gather(take_share(handle), take_share(handle))
-    assert [(end.read_error(), end.is_out_of_money) for end in ends] == [(None, False)] * 2
+    assert [(end.read_error(), end.has_reached_max_cost) for end in ends] == [(None, False)] * 2
     assert len(counting.asked) == sum(counting.asked.values()) == 60
     assert read_batch(tmp_path).is_finished
 

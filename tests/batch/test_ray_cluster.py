@@ -32,7 +32,7 @@ def test_what_only_ray_uses_is_refused_elsewhere(tmp_path: Path, stage: OpenStag
     options: list[dict[str, Any]] = [{"actors": 2}, {"ray_address": "auto"}]
     for option in options:
         batch = asides.Batch(["?"], output=tmp_path / "out.jsonl", **given, **option)
-        with pytest.raises(asides.ConfigError, match=r"of batches via ray, and this one is via live\. To do:"):
+        with pytest.raises(asides.ConfigError, match=r"for batches via ray, and this one is via live\. To do:"):
             batch.run()
     assert list(tmp_path.iterdir()) == []
     batch = asides.Batch(["?"], output=tmp_path / "out.jsonl", **given)

@@ -132,11 +132,11 @@ def test_an_actor_is_killed_and_each_row_is_answered_once(
 
 @pytest.mark.thorough
 @pytest.mark.timeout(3600)
-def test_an_actor_is_killed_among_twenty_thousand_rows(
+def test_an_actor_is_killed_among_a_hundred_thousand_rows(
     nodes: TwoNodes, stage: OpenStage, tmp_path: Path, postgres_url: str
 ) -> None:
     counting = Counting()
-    run = Command(tmp_path, stage(counting), 20_000, postgres_url, *on(nodes, "--concurrency", "32"))
+    run = Command(tmp_path, stage(counting), 100_000, postgres_url, *on(nodes, "--concurrency", "32"))
     began = time.monotonic()
     twice = kill_an_actor(run, counting)
     seconds = counting.times[-1] - counting.times[0]

@@ -77,6 +77,53 @@ def test_a_batch_is_run_looked_at_and_resumed(
 
 
 @pytest.mark.usefixtures("rows")
+def test_status_lists_the_batches_of_the_folder_and_of_the_database(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, server: Stage, postgres_url: str
+) -> None:
+    here(capsys, "batch", "run", "in.jsonl", "-o", "beside.jsonl", *at(server))
+    monkeypatch.setenv("ASIDES_STORE", postgres_url)
+    assert here(capsys, "batch", "status", "--ledger", postgres_url, "-q") == (0, "", "")
+    here(capsys, "batch", "run", "in.jsonl", "-o", "shared.jsonl", *at(server))
+    code, out, err = here(capsys, "batch", "status", "--json")
+    assert (code, err) == (0, "")
+    assert [Path(status["output"]).name for status in json.loads(out)] == ["beside.jsonl", "shared.jsonl"]
+    code, out, _ = here(capsys, "batch", "status", "--ledger", postgres_url)
+    assert (code, "beside.jsonl" in out, "shared.jsonl: finished, 2 of 2" in out) == (0, False, True)
+    monkeypatch.setenv("ASIDES_STORE", "postgresql://me:hunter2@127.0.0.1:1/none")
+    code, out, err = here(capsys, "batch", "status")
+    assert (code, "beside.jsonl: finished" in out) == (0, True)
+    assert err.startswith("warning: ")
+    assert "hunter2" not in err
+
+
+@pytest.mark.usefixtures("rows")
+def test_resume_goes_the_way_of_the_ledger_or_says_so(
+    capsys: pytest.CaptureFixture[str], server: Stage, parrot: Parrot
+) -> None:
+    parrot.fails = True
+    here(capsys, "batch", "run", "in.jsonl", "-o", "out.jsonl", *at(server))
+    code, out, err = here(capsys, "batch", "resume", "out.jsonl", "--via", "vendor")
+    assert (code, out) == (2, "")
+    assert "out.jsonl is via live, and resume goes on the same way, not via vendor. To do: leave out --via" in err
+    parrot.fails = False
+    assert here(capsys, "batch", "resume", "out.jsonl", "--via", "live").code == 0
+
+
+@pytest.mark.usefixtures("rows")
+def test_the_thinking_is_kept_or_not_as_the_help_says(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, server: Stage
+) -> None:
+    _, out, _ = here(capsys, "batch", "--help")
+    words = " ".join(out.split())
+    assert "--show-thinking keep the thinking, in the ledger and in the output" in words
+    assert "--hide-thinking do not keep the thinking, whatever the settings say" in words
+    monkeypatch.setenv("ASIDES_KEEP_THINKING", "true")
+    for option, kept in (("-t", "canary"), ("--hide-thinking", None)):
+        here(capsys, "batch", "run", "in.jsonl", "-o", f"out{option}.jsonl", option, *at(server))
+        assert read(f"out{option}.jsonl")[0].get("thinking") == kept
+
+
+@pytest.mark.usefixtures("rows")
 def test_a_dry_run_sends_nothing_and_names_what_is_wrong(
     capsys: pytest.CaptureFixture[str], server: Stage, parrot: Parrot
 ) -> None:
@@ -137,6 +184,7 @@ def test_cancel_and_changed_rows_are_told(capsys: pytest.CaptureFixture[str], se
         (["resume", "none.jsonl"], "there is no batch for none.jsonl"),
         (["cancel", "none.jsonl"], "there is no batch for none.jsonl"),
         (["status"], "no batch has its ledger in this folder"),
+        (["status", "--ledger", "none.ledger"], "there is no ledger none.ledger"),
         (["status", "none.jsonl", "--dry-run"], "--dry-run belongs to"),
         (["resume", "a", "-o", "b"], "once, without -o"),
     ],

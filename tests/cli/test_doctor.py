@@ -16,7 +16,7 @@ from asides.providers.find import find_target
 from asides.values.messages import Message
 from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Origin, Seal, Thought
-from tests.cli.children import piped
+from tests.cli.children import here, piped
 
 CLAUDE = "anthropic:claude-sonnet-4-5"
 UNSIGNED: list[Any] = [
@@ -271,3 +271,26 @@ def test_names_of_the_file_forge_no_line(tmp_path: Path, capsys: pytest.CaptureF
         assert not [line for line in (out + err).splitlines() if line.startswith("forged") or not line.isprintable()]
         found = asides.diagnose(history, model)
         assert all(finding.detail.isprintable() for finding in found.findings)
+
+
+def test_without_a_file_the_servers_are_checked(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, postgres_url: str, redis_url: str
+) -> None:
+    monkeypatch.setenv("ASIDES_STATE", "/state")
+    assert here(capsys, "doctor") == (0, "store: none is set; SQLite files in /state are used\n", "")
+    monkeypatch.setenv("ASIDES_STORE", postgres_url)
+    monkeypatch.setenv("ASIDES_GATEWAY_REDIS", redis_url)
+    code, out, err = here(capsys, "doctor")
+    assert (code, err) == (0, "")
+    assert [line.partition(":")[0] for line in out.splitlines()] == ["store", "gateway.redis"]
+    assert "problem" not in out
+    monkeypatch.setenv("ASIDES_GATEWAY_REDIS", "redis://:hunter2@127.0.0.1:1/0")
+    code, out, err = here(capsys, "doctor", "-q")
+    assert (code, err) == (1, "")
+    assert out.startswith("gateway.redis: problem: Redis at 127.0.0.1:1/0 cannot be used")
+    code, out, _ = here(capsys, "doctor", "--json")
+    found = json.loads(out)
+    assert (code, found["sound"], [each["is_sound"] for each in found["servers"]]) == (1, False, [True, False])
+    assert "hunter2" not in out
+    code, _, err = here(capsys, "doctor", "--to", CLAUDE)
+    assert (code, err) == (2, "asides: there is no history. To do: name its file; `-` reads standard input.\n")

@@ -51,7 +51,10 @@ def test_migrate_prints_its_steps_once(empty_url: str, capsys: Captured, monkeyp
 def test_check_tells_what_to_do_before_a_migration(empty_url: str, capsys: Captured) -> None:
     missing = here(capsys, "store", "check", empty_url)
     assert missing.code == 1
-    assert "asides store migrate" in missing.out
+    answered, problem = missing.out.splitlines()
+    assert " answered in " in answered
+    assert problem.startswith("problem: steps are missing: ")
+    assert problem.endswith("To do: run `asides store migrate`")
     here(capsys, "store", "migrate", empty_url)
     sound = here(capsys, "store", "check", "--json", empty_url)
     found = json.loads(sound.out)
@@ -86,7 +89,7 @@ def test_copy_there_and_back(
     there = here(capsys, "store", "copy", str(tmp_path / "a"))
     assert there.code == 0
     assert "conversations: 2 copied; 2 compared, all equal" in there.out
-    assert there.out.endswith("everything is there\n")
+    assert there.out.endswith("the copy is complete\n")
     back = here(capsys, "store", "copy", "--json", postgres_url, str(tmp_path / "b"))
     document = json.loads(back.out)
     assert document["whole"]
@@ -108,7 +111,7 @@ def test_what_is_different_is_named_and_has_an_exit_code(tmp_path: Path, capsys:
     words = ("store", "copy", str(tmp_path / "a"), str(tmp_path / "b"))
     refused = here(capsys, *words)
     assert refused.code == 9
-    assert "1 are others there, and were left alone" in refused.out
+    assert "1 different at the target and left as they are there" in refused.out
     assert "\x1b" not in refused.out
     assert here(capsys, *words, "--replace").code == 0
 
@@ -118,8 +121,8 @@ def test_what_is_different_is_named_and_has_an_exit_code(tmp_path: Path, capsys:
     [
         (("migrate",), "no database is named"),
         (("migrate", "/tmp"), "only a PostgreSQL database"),
-        (("copy",), "what is copied"),
-        (("copy", "."), "where to"),
+        (("copy",), "no store to copy from"),
+        (("copy", "."), "no store to copy to"),
         (("check", "--replace"), "belongs to `asides store copy`"),
         (("copy", "a", "b", "--dry-run"), "belongs to `asides store migrate`"),
         (("check", "a", "b"), "1 place at most"),

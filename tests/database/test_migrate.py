@@ -182,12 +182,14 @@ def test_a_user_without_the_right_to_create_tables_uses_those_that_are_there(
         execute(empty_url, f"DROP OWNED BY {user}", f"DROP USER {user}")
 
 
-def test_an_encoding_that_cannot_hold_every_text_is_refused(postgres_server: PostgresServer) -> None:
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_an_encoding_that_cannot_hold_every_text_is_refused(postgres_server: PostgresServer, encoding: str) -> None:
     name = f"test_{secrets.token_hex(6)}"
     execute(
-        postgres_server.make_url("postgres"), f"CREATE DATABASE {name} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"
+        postgres_server.make_url("postgres"),
+        f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0",
     )
-    with pytest.raises(StoreError, match="LATIN1"):
+    with pytest.raises(StoreError, match=f"has the encoding {encoding}, which"):
         migrate(postgres_server.make_url(name))
     postgres_server.drop_database(name)
 
@@ -205,7 +207,7 @@ def test_errors_tell_what_is_wrong_and_no_password(postgres_server: PostgresServ
             use(url)
         assert "canary" not in str(caught.value)
         assert caught.value.__cause__ is None
-    with pytest.raises(StoreError, match=r"no address of PostgreSQL. To do.*%40 for @") as wrong:
+    with pytest.raises(StoreError, match=r"no URL of PostgreSQL. To do.*%40 for @") as wrong:
         use("postgresql://me:canary@127.0.0.1/asides?sslmoode=1")
     assert "canary" not in str(wrong.value)
 

@@ -32,11 +32,11 @@ def test_whoever_was_turned_away_tries_again_for_a_while(kind: type[psycopg.Erro
     attempts, outage = begin()
     pauses: list[float] = []
     for _ in range(4):
-        attempts.take(kind())
+        attempts.raise_final(kind())
         pauses.append(attempts.pause)
     assert pauses == sorted(pauses)
     with pytest.raises(StoreError, match=kind.__name__):
-        attempts.take(kind())
+        attempts.raise_final(kind())
     assert outage.problem is None
 
 
@@ -45,16 +45,16 @@ def test_a_connection_that_ends_is_worth_another_unless_nobody_knows_what_counts
     for writes, repeatable, is_ending in ((True, False, False), (False, False, True), (True, True, True)):
         attempts, outage = begin(writes=writes, repeatable=repeatable)
         attempts.is_ending = is_ending
-        attempts.take(kind())
+        attempts.raise_final(kind())
         assert outage.problem is None
     attempts, outage = begin()
     attempts.is_ending = True
     with pytest.raises(StoreUnavailable, match="may or may not"):
-        attempts.take(kind())
+        attempts.raise_final(kind())
     assert outage.problem == "does not answer"
     attempts, outage = begin(writes=False, patience=0.0)
     with pytest.raises(StoreUnavailable, match="does not answer"):
-        attempts.take(kind())
+        attempts.raise_final(kind())
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_connection_that_ends_is_worth_another_unless_nobody_knows_what_counts
 def test_other_errors_are_ours(problem: Exception, kind: type[Exception], words: str) -> None:
     attempts, outage = begin()
     with pytest.raises(kind, match=words) as caught:
-        attempts.take(problem)
+        attempts.raise_final(problem)
     assert type(caught.value) is kind
     assert "secret" not in str(caught.value)
     assert outage.problem is None
@@ -79,7 +79,7 @@ def test_other_errors_are_ours(problem: Exception, kind: type[Exception], words:
 def test_a_server_that_takes_no_changes_is_noted() -> None:
     attempts, outage = begin()
     with pytest.raises(StoreUnavailable, match="read-only"):
-        attempts.take(errors.ReadOnlySqlTransaction())
+        attempts.raise_final(errors.ReadOnlySqlTransaction())
     assert outage.problem == READ_ONLY
     outage.check(writes=False)
     with pytest.raises(StoreUnavailable):
@@ -88,4 +88,4 @@ def test_a_server_that_takes_no_changes_is_noted() -> None:
 
 def test_what_is_no_error_of_a_database_is_left_as_it_is() -> None:
     with pytest.raises(KeyError):
-        begin()[0].take(KeyError("mine"))
+        begin()[0].raise_final(KeyError("mine"))

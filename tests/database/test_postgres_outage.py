@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import re
@@ -159,7 +160,7 @@ def test_one_who_is_turned_away_hears_why_and_at_once(server: PostgresServer, ca
         server.make_url("nothing").replace("asides@", "asides:sesame@"): "no database of this name",
         server.make_url("own").replace("asides@", "stranger:sesame@"): "refuses the user or the password",
         server.make_url("own") + "?sslmode=verify-full&sslrootcert=system": "speaks no TLS. To do: turn it on",
-        server.make_url("own") + "?sslmode=full": r"cannot be asked as its URL says.*behind the \?",
+        server.make_url("own") + "?sslmode=full": r"cannot be reached with this URL.*follows the \?",
     }
     for url, words in cases.items():
         database = PostgresDatabase(url)
@@ -179,7 +180,7 @@ def test_one_who_is_turned_away_hears_why_and_at_once(server: PostgresServer, ca
     [
         ("failed to resolve host 'sesame@db': [Errno -2] unknown", "at a host that is not found. .*%40 for @"),
         ("SSL error: certificate verify failed sesame", "a certificate that is not trusted. .*sslrootcert"),
-        ('connection is bad: invalid integer value "sesame" for "port"', "cannot be asked as its URL says"),
+        ('connection is bad: invalid integer value "sesame" for "port"', "cannot be reached with this URL"),
         ("connection timeout expired", "does not answer"),
     ],
 )
@@ -203,6 +204,22 @@ async def test_a_server_that_is_out_of_reach(caplog: pytest.LogCaptureFixture) -
         assert time.monotonic() - began < 5
         await database.close_async()
     assert len(caplog.records) == 1
+
+
+def test_nobody_asks_for_a_database_that_is_gone() -> None:
+    """Neither closed nor used any more: the thread that asks for its server ends with it."""
+    before = set(threading.enumerate())
+    database = PostgresDatabase(f"postgresql://me@127.0.0.1:{find_free_port()}/none", patience=0.2)
+    with suppress(StoreUnavailable):
+        database.run(count)
+    (probing,) = [thread for thread in set(threading.enumerate()) - before if thread.name == "asides-store-probe"]
+    assert database.problem is not None
+    time.sleep(0.5)
+    assert probing.is_alive()
+    del database
+    gc.collect()
+    probing.join(20)
+    assert not probing.is_alive()
 
 
 def test_a_server_with_no_connection_left(server: PostgresServer) -> None:

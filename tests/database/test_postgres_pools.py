@@ -9,7 +9,13 @@ import pytest
 
 from asides.database import StoreUnavailable
 from asides.database.postgres_outage import Outage
-from asides.database.postgres_pools import make_async_pool, make_thread_pool, take, take_async, write_settings
+from asides.database.postgres_pools import (
+    make_async_pool,
+    make_thread_pool,
+    take_connection,
+    take_connection_async,
+    write_settings,
+)
 from asides.database.postgres_url import read_url
 from tests.servers import PostgresServer, find_free_port
 
@@ -25,8 +31,8 @@ async def test_connections_that_have_ended_are_replaced(
     threads.open()
     await loop.open()
     for _ in range(2):
-        one = take(threads, outage, time.monotonic() + 5)
-        other = await take_async(loop, outage, time.monotonic() + 5)
+        one = take_connection(threads, outage, time.monotonic() + 5)
+        other = await take_connection_async(loop, outage, time.monotonic() + 5)
         assert one.execute("SHOW search_path").fetchone() == ("asides",)
         await other.execute("SELECT 1")
         threads.putconn(one)
@@ -42,13 +48,13 @@ def test_connections_from_before_are_not_used(postgres_url: str) -> None:
     url, outage = read_url(postgres_url), Outage(read_url(postgres_url))
     pool = make_thread_pool(url, outage, 5.0, 2, durable=True)
     pool.open()
-    one = take(pool, outage, time.monotonic() + 5)
+    one = take_connection(pool, outage, time.monotonic() + 5)
     pool.putconn(one)
-    again = take(pool, outage, time.monotonic() + 5)
+    again = take_connection(pool, outage, time.monotonic() + 5)
     assert again is one
     pool.putconn(again)
     outage.stale_before = time.monotonic()
-    new = take(pool, outage, time.monotonic() + 5)
+    new = take_connection(pool, outage, time.monotonic() + 5)
     assert new is not one
     pool.putconn(new)
     pool.close()
@@ -61,7 +67,7 @@ def test_nobody_waits_for_a_server_that_refuses(caplog: pytest.LogCaptureFixture
     pool.open()
     began = time.monotonic()
     with pytest.raises(StoreUnavailable):
-        take(pool, outage, began + 5)
+        take_connection(pool, outage, began + 5)
     assert time.monotonic() - began < 4.5
     pool.close()
     outage.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asides.database.postgres_url import describe_url, is_postgres_url, list_parameters, read_url
+from asides.database.postgres_url import build_parameters, describe_url, is_postgres_url, read_url
 from asides.values.errors import ConfigError
 
 
@@ -15,15 +15,15 @@ def test_what_is_meant_for_us_does_not_reach_libpq() -> None:
     pooled = read_url("postgresql://me:s%40cret@db:5433/asides?sslmode=require&pgbouncer=true&host=/run/pg")
     assert pooled.conninfo == plain
     assert pooled.has_pooler
-    assert list_parameters(pooled, 5.0)["prepare_threshold"] is None
+    assert build_parameters(pooled, 5.0)["prepare_threshold"] is None
     assert not read_url("postgres://db/asides?pgbouncer=false").has_pooler
     assert read_url("postgres://db/asides?pgbouncer=false").conninfo == "postgres://db/asides"
 
 
 def test_our_wishes_do_not_overrule_those_of_the_url() -> None:
-    assert "keepalives_idle" in list_parameters(read_url("postgresql://db/asides"), 5.0)
-    assert "keepalives_idle" not in list_parameters(read_url("postgresql://db/asides?keepalives_idle=9"), 5.0)
-    assert list_parameters(read_url("postgresql://db/asides"), 0.5)["connect_timeout"] == 2
+    assert "keepalives_idle" in build_parameters(read_url("postgresql://db/asides"), 5.0)
+    assert "keepalives_idle" not in build_parameters(read_url("postgresql://db/asides?keepalives_idle=9"), 5.0)
+    assert build_parameters(read_url("postgresql://db/asides"), 0.5)["connect_timeout"] == 2
 
 
 @pytest.mark.parametrize(

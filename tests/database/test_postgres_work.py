@@ -86,6 +86,6 @@ def test_a_query_that_is_all_is_followed_by_none(postgres_url: str) -> None:
         yield Query("SELECT 2")
 
     database = PostgresDatabase(postgres_url)
-    with pytest.raises(RuntimeError, match="followed by none"):
+    with pytest.raises(RuntimeError, match="is the only one of its work"):
         database.run(work)
     database.close()

@@ -143,15 +143,18 @@ class AlwaysSplit(TaggedText):
             self._emit(self._splitter.feed(text), events, part)
 
 
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("position", ["auto", "leading", "anywhere"])
 @pytest.mark.parametrize("starts_inside", [False, True, "auto"])
 def test_texts_that_need_no_splitting_give_what_a_splitter_gives(
-    position: Literal["auto", "leading", "anywhere"], starts_inside: StartsInside
+    position: Literal["auto", "leading", "anywhere"], starts_inside: StartsInside, step: int
 ) -> None:
+    """Every third way to feed three texts, another third for the next three; all with the marker `thorough`."""
     row = Provider(name="example", base_url="http://127.0.0.1:9", quirks=Quirks(tag_position=position))
     to = decoding.target(row, rule=ModelRule(starts_inside=starts_inside))
-    for texts in product(TEXTS, TEXTS, ("", "d", "</think>d", "<think>d</think>")):
-        for last, part, seen in product((0, 1, 2), (0, 1), ([], ["x"])):
+    ways = list(product((0, 1, 2), (0, 1), ([], ["x"])))
+    for number, texts in enumerate(product(TEXTS, TEXTS, ("", "d", "</think>d", "<think>d</think>"))):
+        for last, part, seen in ways[number % step :: step]:
             results: list[object] = []
             for kind in (TaggedText, AlwaysSplit):
                 text, events = kind(10, to, field_thinking=list(seen)), list[Event]()

@@ -21,24 +21,19 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import aiohttp
 
-from asides.database import Queries, Query
-from asides.database.postgres import PostgresDatabase
 from asides.dialects.dialect import ServedRequest
-from asides.gateway.access import KeyLimits, KeyRecord
-from asides.gateway.access.key_store import insert_key, make_key
 from asides.testing import Say
 from asides.testing.stage import Stage
 from asides.values.messages import Message
-from asides.values.money import to_dollars
 from asides.values.parts import Text, ToolCall
 from asides.values.thinking import Thought
 from tests.gateway.served import PATIENCE, fetch, make_environment
+from tests.gateway.soak_budgets import QUESTION, REPLY, Spender, make_paid_keys, read_spent
 from tests.laws.relay_clients import CLIENTS, Ask, Unreadable, WireClient
 from tests.servers import find_free_port
 
@@ -80,20 +75,26 @@ class Model:
         """Requests in which state of an earlier turn was missing."""
         self.mixed: list[str] = []
         """Requests with state of another conversation."""
+        self.harmed: set[int] = set()
+        """The numbers of the conversations with one of the two."""
         self._pause = pause
 
     def play(self, request: ServedRequest) -> Say:
         """Answer a request. The thinking of each conversation is its own; the words need not be."""
         messages = request.prompt.messages
+        if messages[-1].text == QUESTION:
+            return REPLY
         number = int(_find_number(messages))
         turns = [message for message in messages if message.role == "assistant"]
         self.asked += 1
         bare = [place for place, turn in enumerate(turns) if not _has_state(turn)]
         if bare:
             self.lost.append(f"conversation {number}: turns {bare} of {len(turns)} ({request.model})")
+            self.harmed.add(number)
         strange = {plan for turn in turns for plan in _find_plans(turn) if plan[0] != number}
         if strange:
             self.mixed.append(f"conversation {number} got {strange}")
+            self.harmed.add(number)
         thinking = f"plan {number}.{len(turns)} of what to do next"
         if len(turns) + 1 >= TURNS:
             return Say(thinking=thinking, text="It is done.", piece=8, pause=self._pause)
@@ -324,6 +325,14 @@ class Tally:
         self.problems: list[str] = []
         """What must not happen."""
         self.slowest = 0.0
+        self.stories: dict[int, list[str]] = {}
+        """What happened to the conversations of which a connection was cut."""
+
+    def note_cut(self, talk: Talk, turn: int, what: str) -> None:
+        """Count a connection that ended before its reply."""
+        self.counts[f"cut: {what}"] += 1
+        story = self.stories.setdefault(talk.number, [f"{talk.client.dialect} asks {talk.model}"])
+        story.append(f"turn {turn} cut at {time.strftime('%H:%M:%S')} ({what})")
 
     @property
     def cuts(self) -> int:
@@ -365,12 +374,12 @@ async def lead(session: aiohttp.ClientSession, url: str, talk: Talk, tally: Tall
                     return
                 heard = talk.client.hear(body, ask)
             except _Cut as problem:
-                tally.counts[f"cut: {problem}"] += 1
+                tally.note_cut(talk, turn, str(problem))
             except Unreadable as problem:
                 if "too early" not in str(problem):
                     tally.problems.append(f"conversation {talk.number}.{turn}: {problem}")
                     return
-                tally.counts["cut: inside a stream"] += 1
+                tally.note_cut(talk, turn, "inside a stream")
             else:
                 break
         else:
@@ -407,9 +416,12 @@ async def lead_all(
     *,
     at_once: int,
     disturb: Callable[[threading.Event], None] | None = None,
+    spender: Spender | None = None,
     note: Callable[[], None] = lambda: None,
 ) -> None:
-    """Lead conversations, so many at a time, while something disturbs. `note` is called after each of them."""
+    """Lead conversations, so many at a time, while something disturbs and somebody spends. `note` is called after each
+    of them.
+    """
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, force_close=True), timeout=aiohttp.ClientTimeout(total=PATIENCE)
     ) as session:
@@ -419,46 +431,11 @@ async def lead_all(
                 await lead(session, url, talk, tally)
                 note()
 
-        async with _disturbed(disturb):
+        async with _disturbed(disturb), asyncio.TaskGroup() as others:
+            spending = None if spender is None else others.create_task(spender.spend(session, url))
             await asyncio.gather(*(work() for _ in range(at_once)))
-
-
-# --- budgets ----------------------------------------------------------------------------------------------------------
-
-
-class PaidKey(NamedTuple):
-    """A key with a budget."""
-
-    key: str
-    id: str
-    budget: Decimal
-
-
-def make_paid_keys(store: str, budgets: Sequence[str]) -> list[PaidKey]:
-    """Keys with budgets for a day, in US dollars."""
-    database = PostgresDatabase(store)
-    made: list[PaidKey] = []
-    for budget in budgets:
-        new = make_key()
-        limits = KeyLimits(budget_day=Decimal(budget))
-        record = KeyRecord(id=new.id, digest=new.digest, name=new.id, limits=limits, created=time.time())
-        database.run(partial(insert_key, record))
-        made.append(PaidKey(new.key, new.id, Decimal(budget)))
-    database.close()
-    return made
-
-
-def read_spent(store: str, key_id: str) -> Decimal:
-    """What a key has spent, on whichever day."""
-    database = PostgresDatabase(store)
-
-    def work() -> Queries[int]:
-        result = yield Query("SELECT coalesce(sum(spent), 0) FROM gateway_spending WHERE key = ?", (key_id,))
-        return int(result.rows[0][0])
-
-    spent = to_dollars(database.run(work, writes=False))
-    database.close()
-    return spent
+            if spending is not None:
+                spending.cancel()
 
 
 # --- disturbances -----------------------------------------------------------------------------------------------------
@@ -501,6 +478,8 @@ class Soak(NamedTuple):
     logs: str
     spent: list[tuple[Decimal, Decimal]]
     """What each key with a budget has spent, and its budget."""
+    spender: Spender | None
+    """Somebody whose budget does not last."""
 
     def check(self, count: int, *, may_lose: bool = False) -> None:
         """The laws: every conversation ended, none was refused, nothing was lost or mixed up."""
@@ -508,10 +487,20 @@ class Soak(NamedTuple):
         assert self.tally.finished == count
         assert self.model.mixed == []
         assert [pair for pair in self.spent if not 0 < pair[0] <= pair[1]] == []
+        if self.spender is not None:
+            self.spender.check(self.spent[-1][0])
         if not may_lose:
             assert self.refused == [], self.refused[:5]
             assert self.model.lost == [], self.model.lost[:5]
         assert "Traceback" not in self.logs, self.logs[-3000:]
+
+    def list_stories(self) -> list[str]:
+        """What happened to each conversation whose state was lost or is another's."""
+        stories = self.tally.stories
+        return [
+            f"conversation {number}: {', '.join(stories.get(number, ['no connection was cut']))}"
+            for number in sorted(self.model.harmed)
+        ]
 
     def describe(self) -> dict[str, Any]:
         """The figures."""
@@ -527,6 +516,7 @@ class Soak(NamedTuple):
             "slowest turn, seconds": round(self.tally.slowest, 2),
             "problems": len(self.tally.problems),
             "spent of budgets": [f"{spent} of {budget} USD" for spent, budget in self.spent],
+            "answers to the one whose budget does not last": {} if self.spender is None else dict(self.spender.answers),
             **dict(self.tally.counts),
         }
 
@@ -542,12 +532,13 @@ def soak(
     pause: tuple[float, float] = (0.2, 0.6),
     speed: float = 0.01,
     disturb: Callable[[list[Instance], Tally], Callable[[threading.Event], None]] | None = None,
-    note: Callable[[Tally], None] = lambda _: None,
+    note: Callable[[Tally, Model], None] = lambda *_: None,
 ) -> Soak:
     """Lead conversations through two instances that are killed at random, or disturbed in another way."""
     model, tally = Model(speed), Tally()
     refused: list[str] = []
-    paid = [] if store is None else make_paid_keys(store, ("500", "500"))
+    paid = [] if store is None else make_paid_keys(store, ("500", "500", str(max(1, count // 100))))
+    spender = Spender(paid.pop()) if paid else None
     with Stage(model.play) as stage:
         # The stage remembers every request, and a long soak has many: what matters of them is taken out.
         log = stage._log
@@ -559,11 +550,13 @@ def soak(
 
                 def tell() -> None:
                     log._requests.clear()
-                    note(tally)
+                    note(tally, model)
 
                 talks = plan_talks(count, seed, [each.key for each in paid])
-                asyncio.run(lead_all(url, talks, tally, at_once=at_once, disturb=way, note=tell))
+                asyncio.run(lead_all(url, talks, tally, at_once=at_once, disturb=way, spender=spender, note=tell))
                 seconds = time.monotonic() - began
             logs = "".join(instance.log for instance in instances)
+    if spender is not None:
+        paid.append(spender.paid)
     spent = [] if store is None else [(read_spent(store, each.id), each.budget) for each in paid]
-    return Soak(tally, model, refused, seconds, logs, spent)
+    return Soak(tally, model, refused, seconds, logs, spent, spender)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
+from typing import Any
 from urllib.request import Request, urlopen
 
 import msgspec
 import pytest
 
 from asides.gateway.embedded import Gateway
+from asides.gateway.gateway_database import open_database
 from asides.gateway.gateway_settings import GatewaySettings
+from asides.gateway.summary_rows import list_rows
 from asides.options import Options
 from asides.settings import load_settings
 from asides.testing import Say, Stage
@@ -21,18 +25,43 @@ def test_a_gateway_answers_until_it_is_closed() -> None:
         options = Options(base_url=stage.url, api_key="sk-test")
         with Gateway(None, load_settings(environ={}, files=[]), options=options) as gateway:
             body = {"model": "deepseek:deepseek-v4-pro", "messages": [{"role": "user", "content": "?"}]}
-            asked = Request(
-                f"{gateway.url}/v1/chat/completions",
-                msgspec.json.encode(body),
-                {"content-type": "application/json"},
-            )
-            with urlopen(asked) as response:
-                answer = msgspec.json.decode(response.read())
+            answer = ask(gateway, body)
             assert answer["choices"][0]["message"]["content"] == "42"
             port = int(gateway.url.rpartition(":")[2])
     gateway.close()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), 1).close()
+
+
+@pytest.mark.parametrize(("days", "rows"), [(30, 2), (0, 0)])
+def test_summaries_of_requests_are_kept_where_there_is_a_store(store_place: str, days: int, rows: int) -> None:
+    is_file = "://" not in store_place
+    settings = GatewaySettings(
+        port=0,
+        folder=Path(store_place).parent if is_file else None,
+        store=None if is_file else store_place,
+        state_mode="memory",
+        summary_days=days,
+    )
+    with Stage(Say(text="a secret")) as stage:
+        options = Options(base_url=stage.url, api_key="sk-test")
+        with Gateway(settings, load_settings(environ={}, files=[]), options=options) as gateway:
+            body = {"model": "deepseek:deepseek-v4-pro", "messages": [{"role": "user", "content": "secret"}]}
+            for _ in range(2):
+                ask(gateway, body)
+    database = open_database(settings)
+    found = database.run(lambda: list_rows("", 10), writes=False)
+    database.close()
+    assert [(row["ended"], row["model"]) for row in found] == [("done", "deepseek:deepseek-v4-pro")] * rows
+    assert "secret" not in repr(found)
+
+
+def ask(gateway: Gateway, body: dict[str, Any]) -> Any:
+    asked = Request(
+        f"{gateway.url}/v1/chat/completions", msgspec.json.encode(body), {"content-type": "application/json"}
+    )
+    with urlopen(asked) as response:
+        return msgspec.json.decode(response.read())
 
 
 def test_a_gateway_is_started_once_and_has_no_address_before() -> None:

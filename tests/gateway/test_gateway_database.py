@@ -90,7 +90,7 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / GATEWAY_FILE)) as other:
         other.execute("CREATE TABLE one (number INTEGER)")
         other.commit()
-    with pytest.raises(StoreError, match="another database"):
+    with pytest.raises(StoreError, match="database of another program"):
         open_database(GatewaySettings(folder=tmp_path)).run(lambda: count("one"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
@@ -9,12 +10,15 @@ from typing import Any, NoReturn
 
 import msgspec
 import pytest
+from aiohttp import web
 
+from asides.flows.steps import UnconfirmedRecord
 from asides.gateway.relay_handler import read_client
 from asides.gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
 from asides.options import Options
 from asides.relay.observer import RelayObserver
 from asides.relay.relay import RelayExchange
+from asides.relay.vault.memory_vault import MemoryVault
 from asides.testing import Say, Stage
 from asides.testing.stage import Fail, Hang, Raw, Scene
 from asides.values.messages import Prompt, user
@@ -546,6 +550,53 @@ def test_a_client_that_leaves_is_told_to_watchers() -> None:
     assert end.status == 200
     assert end.outcome is None
     assert end.sent_bytes > 0
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_a_turn_is_confirmed_when_its_end_has_left(stream: bool, leaves: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(_: web.StreamResponse) -> NoReturn:
+        raise ConnectionResetError
+
+    confirmed: list[UnconfirmedRecord] = []
+    monkeypatch.setattr(MemoryVault, "confirm", lambda _, record: confirmed.append(record))
+    if leaves:
+        monkeypatch.setattr(web.StreamResponse, "write_eof", fail)
+        monkeypatch.setattr(web.Response, "write_eof", fail)
+    seen = Seen()
+    with (
+        Stage([Say(thinking="hm", text="forty-two")]) as stage,
+        gateway_before(stage, seen, state_mode="memory") as gateway,
+        Client(gateway) as client,
+    ):
+        send(client, "ollama", "anthropic:claude-sonnet-4-5", stream=stream)
+        end = seen.wait()[0][1]
+    assert end.how == ("left" if leaves else "done")
+    assert end.outcome is not None
+    assert len(confirmed) == (not leaves)
+
+
+@pytest.mark.parametrize("has_all", [False, True])
+def test_a_client_that_leaves_with_the_last_event_has_its_turn(has_all: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def wait(_: web.StreamResponse) -> None:
+        await asyncio.sleep(30)
+
+    confirmed: list[UnconfirmedRecord] = []
+    monkeypatch.setattr(MemoryVault, "confirm", lambda _, record: confirmed.append(record))
+    monkeypatch.setattr(web.StreamResponse, "write_eof", wait)
+    seen = Seen()
+    with (
+        Stage([Say(thinking="hm", text="forty-two " * 20, piece=8, pause=0.01)]) as stage,
+        gateway_before(stage, seen, state_mode="memory") as gateway,
+        Client(gateway) as client,
+    ):
+        send(client, "ollama", "anthropic:claude-sonnet-4-5", stream=True)
+        client.read_head()
+        assert any(b'"done":true' in chunk or not has_all for chunk in client.read_chunks())
+        client.close()
+        end = seen.wait()[0][1]
+    assert end.how == "left"
+    assert len(confirmed) == has_all
 
 
 def test_a_client_that_takes_nothing_is_left() -> None:

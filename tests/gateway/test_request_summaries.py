@@ -200,7 +200,7 @@ async def test_rows_older_than_the_settings_say_are_deleted(
 async def test_nobodys_requests_have_no_row_and_none_is_kept_without_days(tmp_path: Path) -> None:
     database = open_database(GatewaySettings(folder=tmp_path))
     days = 30
-    summaries = RequestSummaries(database, lambda: days, is_nobody=lambda tenant: not tenant)
+    summaries = RequestSummaries(database, lambda: days, is_anonymous=lambda tenant: not tenant)
     _pass(summaries, 1, tenant="")
     days = 0
     _pass(summaries, 2)

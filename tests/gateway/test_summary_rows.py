@@ -21,8 +21,8 @@ from asides.gateway.summary_rows import (
     build_row,
     delete_old,
     insert_rows,
+    list_key_names,
     list_rows,
-    name_keys,
     sum_usage,
 )
 from asides.gateway.watcher import RequestEnd, RequestInfo
@@ -195,4 +195,4 @@ def test_sums_by_every_group(database: Database) -> None:
 
 
 def test_the_names_of_keys(database: Database) -> None:
-    assert database.run(name_keys, writes=False) == {}
+    assert database.run(list_key_names, writes=False) == {}

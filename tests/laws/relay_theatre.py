@@ -156,9 +156,18 @@ class RelayTheatre:
         return act._replace(received=tuple(received), heard=heard)
 
     def relay(
-        self, client: WireClient, target: Target, ask: Ask, *, tenant: str = "", awaited: bool = False
+        self,
+        client: WireClient,
+        target: Target,
+        ask: Ask,
+        *,
+        tenant: str = "",
+        awaited: bool = False,
+        is_cut: bool = False,
     ) -> RelayAct:
-        """Send what a client says through the relay. Safe in many threads, unless awaited."""
+        """Send what a client says through the relay. Safe in many threads, unless awaited. `is_cut`: the end of the
+        response never arrives.
+        """
         path, query = client.address(ask)
         sent = json.dumps(client.write(ask)).encode()
         headers = {"content-type": "application/json", "authorization": "Bearer of-the-client"}
@@ -166,9 +175,11 @@ class RelayTheatre:
         exchange = self.find_relay(target).begin(request)
         store = self._vault.store
         if awaited:
-            start, body, outcome = self._runner.run(_relay_async(AsyncRelayStream(exchange, self._awaiting, store)))
+            start, body, outcome = self._runner.run(
+                _relay_async(AsyncRelayStream(exchange, self._awaiting, store), is_cut=is_cut)
+            )
         else:
-            start, body, outcome = _relay(RelayStream(exchange, self._transport, store))
+            start, body, outcome = _relay(RelayStream(exchange, self._transport, store), is_cut=is_cut)
         message = None if outcome.reply is None else outcome.reply.to_message()
         tokens = frozenset() if message is None else frozenset(find_tokens(message))
         return RelayAct(start, body, outcome, sent, tokens)
@@ -190,19 +201,23 @@ class RelayTheatre:
         return encode_request(call.prompt, call.target, on_conflict="adjust").request.body
 
 
-def _relay(stream: RelayStream) -> tuple[ResponseStart, bytes, RelayOutcome]:
+def _relay(stream: RelayStream, *, is_cut: bool) -> tuple[ResponseStart, bytes, RelayOutcome]:
     start = stream.start()
     body = b"".join(stream)
     outcome = stream.outcome
     assert outcome is not None
+    if not is_cut:
+        stream.confirm()
     return start, body, outcome
 
 
-async def _relay_async(stream: AsyncRelayStream) -> tuple[ResponseStart, bytes, RelayOutcome]:
+async def _relay_async(stream: AsyncRelayStream, *, is_cut: bool) -> tuple[ResponseStart, bytes, RelayOutcome]:
     start = await stream.start()
     body = b"".join([piece async for piece in stream])
     outcome = stream.outcome
     assert outcome is not None
+    if not is_cut:
+        stream.confirm()
     return start, body, outcome
 
 

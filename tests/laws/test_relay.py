@@ -10,11 +10,14 @@ from __future__ import annotations
 import os
 import random
 import re
+import secrets
 import sys
+import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from typing import NamedTuple
 
 import msgspec
@@ -504,3 +507,77 @@ def test_law_agents_beside_each_other_do_not_mix(dialect: str) -> None:
                 assert [token for token in due if token not in body] == []
                 assert [token for token in others if token in body] == []
         assert [received.problem for received in theatre.list_received(target) if received.problem] == []
+
+
+class _SameWords:
+    """A model that says the same whenever it is asked, and thinks something else each time."""
+
+    def __init__(self, dialect: str, *, calls: bool) -> None:
+        """`dialect`: that of the clients, which is not the model's."""
+        self._numbers = count()
+        self._calls = calls
+        house = "messages with a budget" if dialect not in ("anthropic", "bedrock") else "responses"
+        self.target, self.ask = Target(house, 0), Ask(ALL_HOUSES[house].model, thinking="high")
+
+    def play(self, served: ServedRequest) -> Scene:
+        step = sum(message.role == "assistant" for message in served.prompt.messages)
+        calls = [ToolCall(f"call_{secrets.token_hex(8)}", "look", {"at": step})] if self._calls else []
+        text = Text(f"this is the answer to step {step}")
+        return scene_of((Thought(f"mull-{next(self._numbers)}-mull"), text, *calls))
+
+    def go_on(self, client: WireClient, act: RelayAct) -> None:
+        """Let a client take an answer, and prepare its next question."""
+        client.hear(act.body, self.ask)
+        if self._calls:
+            client.answer({})
+        else:
+            client.say("go on")
+
+
+@pytest.mark.parametrize("calls", [True, False])
+@pytest.mark.parametrize("dialect", sorted(CLIENTS))
+def test_law_a_turn_that_was_cut_off_and_asked_again_has_its_state(dialect: str, calls: bool) -> None:
+    """The record of the first attempt was stored, and the end of its response never arrived."""
+    model = _SameWords(dialect, calls=calls)
+    with relays_opened(model.play) as theatre:
+        theatre.use("store")
+        client = CLIENTS[dialect]("unthinking")
+        client.say("begin")
+        cut = theatre.relay(client, model.target, model.ask, is_cut=True)
+        theatre.restart()
+        time.sleep(0.06)  # as long as a response may be on its way
+        again = theatre.relay(client, model.target, model.ask)
+        model.go_on(client, again)
+        theatre.relay(client, model.target, model.ask)
+        body = theatre.list_received(model.target)[-1].body
+        assert again.tokens
+        assert [token for token in again.tokens if token not in body] == []
+        assert [token for token in cut.tokens if token in body] == []
+
+
+@pytest.mark.parametrize("calls", [True, False])
+@pytest.mark.parametrize("dialect", sorted(CLIENTS))
+@pytest.mark.parametrize("crashes", [False, True])
+def test_law_clients_that_heard_the_same_words_do_not_mix(dialect: str, calls: bool, crashes: bool) -> None:
+    """Both have the whole response. `crashes`: the relay of the first one ended before it could say so, and its client
+    went on. Who has no ids of calls gets nothing.
+    """
+    model = _SameWords(dialect, calls=calls)
+    with relays_opened(model.play) as theatre:
+        theatre.use("store")
+        clients = [CLIENTS[dialect]("unthinking") for _ in range(2)]
+        first: list[RelayAct] = []
+        for client in clients:
+            client.say("begin")
+            first.append(theatre.relay(client, model.target, model.ask, is_cut=crashes and client is clients[0]))
+            model.go_on(client, first[-1])
+            if crashes and client is clients[0]:
+                theatre.relay(client, model.target, model.ask)
+            theatre.restart()
+            time.sleep(0.06)
+        has_ids = calls and dialect != "ollama"
+        for client, own, other in zip(clients, first, reversed(first), strict=True):
+            theatre.relay(client, model.target, model.ask)
+            body = theatre.list_received(model.target)[-1].body
+            assert [token for token in other.tokens if token in body] == []
+            assert all((token in body) is has_ids for token in own.tokens)

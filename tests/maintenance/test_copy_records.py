@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from asides.flows.steps import StoredRecord, UnconfirmedRecord
 from asides.maintenance.copy_records import VaultReader
 from asides.maintenance.open_stores import open_stores
 from asides.relay.vault.sqlite_vault import SqliteVault
@@ -57,7 +58,16 @@ def test_large_records_pass_in_small_batches(tmp_path: Path) -> None:
     fill_vault(tmp_path, 5, size=3_000_000)
     with open_stores(str(tmp_path)) as stores:
         vault = VaultReader(stores.areas["vault"])
-        batch = vault.list_batch(-1, vault.columns)
+        batch = vault.list_batch(-1, list(vault.columns))
     assert len(batch) == 2  # of 8 MB
     report = copy(tmp_path, tmp_path / "to")["vault"]
     assert (report.copied, report.checked) == (5, 5)
+
+
+def test_a_record_that_was_confirmed_meanwhile_is_the_same(tmp_path: Path, postgres_url: str) -> None:
+    with SqliteVault(tmp_path / "vault.db") as vault:
+        vault.write("t", StoredRecord("r", ("k", "pending-k"), b"x"))
+        copy(tmp_path, postgres_url)
+        vault.confirm(UnconfirmedRecord("t", "r", "pending-k"))
+    again = copy(tmp_path, postgres_url)["vault"]
+    assert (again.same, again.different, again.is_whole) == (1, 0, True)

@@ -16,7 +16,9 @@ import pytest
 from asides.batch.ledger_values import RequestState
 from asides.batch.vendor.vendor_ledger import VendorState
 from asides.database import StoreError
+from asides.maintenance.check_stores import check_stores
 from asides.maintenance.copy_stores import TABLES
+from asides.maintenance.open_stores import open_stores
 from tests.cli.children import command, environment
 from tests.maintenance.filled_stores import copy, fill_conversations, fill_gateway, fill_vault
 
@@ -64,6 +66,24 @@ def test_a_place_is_not_copied_onto_itself(tmp_path: Path, postgres_url: str) ->
         copy(tmp_path, tmp_path / "link")
     with pytest.raises(StoreError, match="two places"):
         copy(postgres_url, postgres_url)
+
+
+def test_rows_that_a_user_may_not_see_are_not_taken_for_none(tmp_path: Path, postgres_url: str) -> None:
+    """A copy without them would be called whole."""
+    fill_conversations(tmp_path / "from", 2)
+    copy(tmp_path / "from", postgres_url)
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("ALTER TABLE asides.messages ENABLE ROW LEVEL SECURITY")
+        connection.execute("DO $$ BEGIN CREATE ROLE reader LOGIN; EXCEPTION WHEN duplicate_object THEN END $$")
+        connection.execute("GRANT USAGE ON SCHEMA asides TO reader")
+        connection.execute("GRANT ALL ON ALL TABLES IN SCHEMA asides TO reader")
+        connection.execute("GRANT ALL ON ALL SEQUENCES IN SCHEMA asides TO reader")
+    reader = postgres_url.replace("asides@", "reader@")
+    with pytest.raises(StoreError, match="hides rows of the table messages"):
+        copy(reader, tmp_path / "to")
+    with open_stores(reader) as stores:
+        assert any("hides rows" in problem for check in check_stores(stores) for problem in check.problems)
+    assert copy(postgres_url, tmp_path / "to")["conversations"].copied == 2
 
 
 def test_what_only_the_target_has_is_counted_and_kept(tmp_path: Path) -> None:

@@ -101,6 +101,7 @@ class Door:
     def send(self, request: RelayRequest, observer: RelayObserver | None = None) -> Response:
         stream, start = self.open(request, observer)
         body = b"".join(stream)
+        stream.confirm()
         return Response(start.status, start.headers, body, stream.outcome)
 
     def post(self, path: str, body: Any, dialect: str = "", **more: Any) -> Response:

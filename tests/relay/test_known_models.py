@@ -49,6 +49,17 @@ def test_a_provider_counts_once_it_has_a_key(monkeypatch: pytest.MonkeyPatch) ->
     assert model.name == "gpt-5 (OpenAI)"
 
 
+def test_the_stage_plays_every_provider_without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASIDES_STAGE", "1")
+    found = names(build())
+    assert {"openai:gpt-5", "google:gemini-pro-latest", "mistral:mistral-small-latest"} <= set(found)
+    assert not any(mark in name for name in found for mark in "*?[")
+    assert "local" not in {row.name for row in find_keyed_providers(build())}
+    for value in ("0", "https://elsewhere.example"):
+        monkeypatch.setenv("ASIDES_STAGE", value)
+        assert names(build()) == []
+
+
 def test_the_default_model_is_one() -> None:
     assert names(build(model="deepseek:deepseek-v4-pro")) == ["deepseek:deepseek-v4-pro"]
     assert names(build(model="mine", aliases={"mine": "deepseek:deepseek-v4-pro"})) == ["mine"]

@@ -99,6 +99,10 @@ def test_without_a_limit_of_the_request_the_output_has_one_all_the_same() -> Non
     assert find_most_output(Prompt(()), CLAUDE) == MOST_OUTPUT
     small = msgspec.structs.replace(CLAUDE, rule=msgspec.structs.replace(CLAUDE.rule, max_output=4096))
     assert find_most_output(Prompt(()), small) == 4096
+    short = msgspec.structs.replace(CLAUDE, rule=msgspec.structs.replace(CLAUDE.rule, context=8192))
+    assert find_most_output(Prompt(()), short) == 8192
+    assert find_most_output(Prompt(()), find_target("openai:gpt-4o-mini")) == 16_384
+    assert find_most_output(Prompt(()), find_target("openai:gpt-5.2")) == MOST_OUTPUT
 
 
 def test_writing_to_a_cache_may_cost_more_than_sending() -> None:

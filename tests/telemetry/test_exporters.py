@@ -75,7 +75,7 @@ def test_the_variables_of_opentelemetry_decide(variables: dict[str, str], wanted
     [
         ({"OTEL_TRACES_EXPORTER": "jaeger"}, "jaeger"),
         ({"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, "http/json"),
-        ({"OTEL_TRACES_EXPORTER": "otlp", "OTEL_BSP_MAX_QUEUE_SIZE": "-1"}, "does not read"),
+        ({"OTEL_TRACES_EXPORTER": "otlp", "OTEL_BSP_MAX_QUEUE_SIZE": "-1"}, "variable is wrong"),
     ],
 )
 def test_what_cannot_be_done_is_told_and_costs_nothing(

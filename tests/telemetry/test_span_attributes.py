@@ -43,6 +43,8 @@ def test_the_address_is_a_host_and_a_port_and_nothing_else() -> None:
 def test_names_of_others_are_short_and_forge_no_line() -> None:
     assert len(shorten("x" * 10_000)) == 200
     assert "\n" not in shorten("m\nforged")
+    key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
+    assert "abcdefghij" not in shorten(f"/v1/{key}/models") + shorten("x" * 180 + key)
 
 
 def test_an_error_is_its_type_and_its_status() -> None:

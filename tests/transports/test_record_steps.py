@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from asides.database import StoreUnavailable
-from asides.flows.steps import DeleteRecords, ReadRecords, StoredRecord, WriteRecord
+from asides.flows.steps import PENDING, DeleteRecords, ReadRecords, StoredRecord, UnconfirmedRecord, WriteRecord
 from asides.relay.vault.memory_vault import MemoryVault
-from asides.transports.record_steps import carry_out, carry_out_async
+from asides.transports.record_steps import carry_out, carry_out_async, confirm_delivery
 
 _RECORD = StoredRecord("one", ("key",), b"payload")
 _READ, _WRITE, _DELETE = ReadRecords("t", ("key",)), WriteRecord("t", _RECORD), DeleteRecords("t", ("key",))
@@ -82,3 +82,20 @@ def test_a_store_that_is_out_is_not_told_for_each_request(caplog: pytest.LogCapt
     assert carry_out(_READ, _Out()) is None
     assert asyncio.run(carry_out_async(_READ, _Out())) is None
     assert caplog.records == []
+
+
+def test_what_was_delivered_is_confirmed_where_the_store_wants_to_know(caplog: pytest.LogCaptureFixture) -> None:
+    class Careless(_Broken):
+        def confirm(self, record: UnconfirmedRecord) -> None:
+            raise OSError("of payload")
+
+    pending = f"{PENDING}key"
+    records = [UnconfirmedRecord("t", "one", pending)]
+    for store in (None, _Broken(), Careless()):
+        confirm_delivery(records, store)
+    assert len(caplog.records) == 1
+    assert "payload" not in caplog.text
+    vault = MemoryVault()
+    vault.write("t", StoredRecord("one", ("key", pending), b"payload"))
+    confirm_delivery(records, vault)
+    assert vault.read("t", ["key"]) == (_RECORD,)

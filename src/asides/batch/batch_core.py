@@ -1,6 +1,6 @@
 """What `Batch` and `AsyncBatch` share: where the ledger is, how a run begins and ends, and its status.
 
-Not here: the requests (live_runner), the ledger itself (ledger), and the two faces (batches).
+Not here: the requests (live_runner), the ledger itself (ledger), and the public classes (batches).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import msgspec
 
 from asides.batch.batch_job import BatchJob, find_runner
 from asides.batch.batch_plan import BatchPlan, RunSettings, decode_plan, encode_plan, read_plan
-from asides.batch.batch_status import BatchStatus, VendorBatchStatus, build_status
+from asides.batch.batch_status import BatchStatus, build_status
+from asides.batch.estimate_requests import RequestEstimator
 from asides.batch.join_results import check_output, write_output
 from asides.batch.leases import has_ended
 from asides.batch.ledger import Ledger
@@ -27,7 +28,7 @@ from asides.batch.ledger_values import BatchRecord, Via, create_record
 from asides.batch.load_rows import FillPrompt, RowSource, load_rows, spool
 from asides.batch.open_job import JobSetup, open_job
 from asides.batch.parquet_rows import clean_row
-from asides.batch.weigh_requests import Scale
+from asides.batch.read_status import read_status
 from asides.database import Database
 from asides.database.postgres_url import is_postgres_url
 from asides.flows.build_call import CallBuilder
@@ -51,7 +52,7 @@ class BatchCore:
         output: str | os.PathLike[str],
         *,
         model: ModelLike | None,
-        via: Via,
+        via: Via | None,
         run: RunSettings,
         ledger: str | os.PathLike[str] | None,
         name: str | None,
@@ -70,7 +71,8 @@ class BatchCore:
         self.output = Path(output).expanduser()
         self.options = options
         self.model = model
-        self.via: Via = via
+        self.given_via = via
+        self.via: Via = via or "live"
         self.given_run = run
         self.on_progress = on_progress
         self.on_note = on_note
@@ -84,7 +86,7 @@ class BatchCore:
         self.job: BatchJob | None = None
         """The run of this process, while there is one."""
         self._database: Database | None = None
-        find_runner(via)
+        find_runner(self.via)
 
     def _choose_place(self, given: str | None) -> str:
         beside = f"{self.output}.ledger"
@@ -113,13 +115,13 @@ class BatchCore:
     # --- a run --------------------------------------------------------------------------------------------------------
 
     async def run(self, *, resumes: bool = False) -> BatchStatus:
-        """Load the rows, answer what waits, and write the output, also when it was stopped or failed halfway."""
+        """Load the rows, answer what waits, and write the output, also if the run is stopped or fails halfway."""
         record, own = await asyncio.to_thread(self._resume if resumes else self._begin)
         job = await self._answer(record, own, record.via if resumes else self.via)
         if job.error is not None:
             raise job.error
         status = await asyncio.to_thread(self.read_status)
-        return msgspec.structs.replace(status, is_out_of_money=job.is_out_of_money)
+        return msgspec.structs.replace(status, has_reached_max_cost=job.has_reached_max_cost)
 
     async def _answer(self, record: BatchRecord, own: Options, via: Via) -> BatchJob:
         run = decode_plan(record.plan).run
@@ -169,7 +171,7 @@ class BatchCore:
             yield msgspec.structs.replace(source, fill_prompt=self.fill_prompt)
 
     def read_plan(self) -> tuple[BatchPlan, Options]:
-        """The plan that the caller gave, and the options that are of this process alone."""
+        """The plan that the caller gave, and the options that stay in this process."""
         return read_plan(self.model, self.options, self.builder)
 
     def _begin(self) -> tuple[BatchRecord, Options]:
@@ -180,18 +182,18 @@ class BatchCore:
 
             demand_ray()
         if plan.models:
-            # Raises what is wrong with all requests, before anything is written.
+            # Raises errors that concern every request, before anything is written.
             check_call(self.builder, list(plan.models), Options(**{**plan.options, **own}))  # type: ignore[typeddict-item]
             if self.via == "vendor":
                 demand_batch_facts(self.builder.find_known(plan.models[0]).found)
         if plan.models and self.given_run.max_cost is not None:
-            Scale(plan, self.builder, needs_price=True).weigh(b'{"prompt":"?"}')
+            RequestEstimator(plan, self.builder, needs_price=True).estimate(b'{"prompt":"?"}')
         has_ledger = self.has_ledger
         before = self.database.run(self.ledger.find, writes=False) if has_ledger else None
         if before is not None and before.done and not self.replace:
             _check_same_plan(decode_plan(before.plan).plan, plan, self.output)
         with self.open_rows() as source:
-            digest = source.take_digest()
+            digest = source.compute_digest()
             path = source.path if isinstance(self.rows, (str, os.PathLike)) else None
             check_output(self.output, path, has_ledger=has_ledger)
             wanted = create_record(
@@ -220,6 +222,12 @@ class BatchCore:
             raise ConfigError(
                 f"the rows of {self.output} were not all loaded. To do: run the batch again with the file of its rows."
             )
+        if self.given_via not in (None, found.via):
+            raise ConfigError(
+                f"the batch {self.output} is via {found.via}, and resume goes on the same way, not via "
+                f"{self.given_via}. To do: leave out --via (via=); or run the batch again with the file of its rows "
+                "and the other way, which asks only what has no answer."
+            )
         check_output(self.output, None, has_ledger=True)
         _, own = self.read_plan()
         self.given_run.check_via(found.via)
@@ -237,20 +245,7 @@ class BatchCore:
 
     def read_status(self) -> BatchStatus:
         """How far the batch is, whoever runs it. Raises a ConfigError if there is none."""
-        record = self._find()
-        claimed = self.database.run(self.ledger.count_claimed, writes=False)
-        failure = self.database.run(self.ledger.find_failure, writes=False) if record.failed else None
-        status = build_status(record, time.time(), claimed, failure)
-        if record.via != "vendor":
-            return status
-        from asides.batch.vendor.vendor_ledger import VendorLedger  # Most batches are live.
-
-        found = self.database.run(VendorLedger(self.ledger.name).list_open, writes=False)
-        batches = [
-            VendorBatchStatus(one.vendor_id, one.vendor_state or one.state, one.requests, one.done or None)
-            for one in found
-        ]
-        return msgspec.structs.replace(status, vendor_batches=tuple(batches))
+        return read_status(self.database, self._find())
 
     async def cancel(self) -> BatchStatus:
         """Stop it, whoever runs it. Batches at a vendor are cancelled there; what they have answered is written."""

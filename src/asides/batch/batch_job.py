@@ -1,6 +1,7 @@
-"""`BatchJob`: what every way to answer a batch needs: outcomes are exchanged for claims, and replies become outcomes.
+"""`BatchJob`: what every runner of a batch needs. It writes outcomes to the ledger, claims requests, and encodes
+replies.
 
-A way to answer is a module with `run(job)`: `live_runner` asks one request after the other, some at once. Not here: the
+A runner is a module with `run(job)`, such as `live_runner`, which sends single requests, some at once. Not here: the
 ledger (ledger), and the output (join_results).
 """
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 OnRecord: TypeAlias = Callable[[BatchRecord], object]
-# A ledger's server that restarts is waited for, since what was answered meanwhile is only in memory.
+# How long to wait for a database that restarts: until then, new answers are only in memory.
 _OUTAGE_SECONDS = 300.0
 _FIRST_PAUSE = 0.5
 _RUNNERS: dict[Via, str] = {
@@ -76,8 +77,8 @@ class BatchJob:
         self.owner = create_owner()
         self.stop = asyncio.Event()
         self.error: AsidesError | None = None
-        """What is wrong with all requests, and ended the run."""
-        self.is_out_of_money = False
+        """The error that concerns every request, and ended the run."""
+        self.has_reached_max_cost = False
         self.setup = setup
         """What another process needs to take part in the batch."""
         self.on_note = on_note
@@ -98,8 +99,8 @@ class BatchJob:
         pause: float = 0.0,
         renew: bool = False,
     ) -> Exchange:
-        """Write outcomes, and claim requests. When this returns, the outcomes count. `held`: the hashes of the requests
-        that are being asked, in case the answer of the database is lost. Waits for a database that is restarted.
+        """Write outcomes, and claim requests. When this returns, the outcomes are stored. `held`: the hashes of the
+        requests that are being asked, in case the answer of the database is lost. Waits while the database restarts.
         """
         is_lost = False
 
@@ -128,15 +129,15 @@ class BatchJob:
         return exchange
 
     async def give_back(self) -> None:
-        """Let the requests that this run has claimed and not answered wait for another one."""
+        """Release the requests that this run has claimed and not answered."""
         await wait_for_store(lambda: self.database.run_async(lambda: self.ledger.give_back(self.owner)))
 
     async def return_ended(self) -> int:
-        """Let requests wait again whose owners have ended; returns how many are still claimed by somebody."""
+        """Release the requests of owners that have ended. Returns how many are still claimed."""
         return await wait_for_store(lambda: self.database.run_async(lambda: self.ledger.return_ended(has_ended)))
 
-    async def look(self) -> BatchRecord:
-        """The batch as the ledger has it now."""
+    async def refresh(self) -> BatchRecord:
+        """Read the batch from the ledger again."""
         found = await wait_for_store(lambda: self.database.run_async(self.ledger.find, writes=False))
         if found is not None:
             self._note(found)
@@ -202,6 +203,14 @@ def encode_fields(fields: dict[str, Any]) -> bytes:
     return write_json(renamed).encode()
 
 
+def build_changed_error() -> ConfigError:
+    """The error of a run whose batch was loaded anew by another process."""
+    return ConfigError(
+        "another process has given this batch other rows, another model or other options. To do: wait for it, and run "
+        "the batch again."
+    )
+
+
 async def wait_for_store(work: Callable[[], Awaitable[_Result]]) -> _Result:
     """Run work on a ledger; while its server does not answer, try again for some minutes."""
     loop = asyncio.get_running_loop()
@@ -216,25 +225,25 @@ async def wait_for_store(work: Callable[[], Awaitable[_Result]]) -> _Result:
         pause = min(pause * 2, 10.0)
 
 
-# --- the ways to answer ---------------------------------------------------------------------------------------------
+# --- runners ---------------------------------------------------------------------------------------------
 
 
 class Runner(Protocol):
-    """A way to answer a batch: a module of this room."""
+    """A module that answers a batch."""
 
     async def run(self, job: BatchJob) -> None:
         """Answer what waits in the ledger, until nothing is left, the job is stopped, or money runs out.
 
-        Errors of one request are its outcome. An error of all requests goes to `job.error`. Claims that are not
-        answered are given back.
+        An error of one request is its outcome. An error that concerns every request goes to `job.error`. Claims
+        without an answer are released.
         """
         ...
 
 
 def find_runner(via: str) -> Runner:
-    """The way to answer with this name. Raises a ConfigError for an unknown one, or one that is not installed."""
+    """The runner with this name. Raises a ConfigError for an unknown one, or one that is not installed."""
     if via not in _RUNNERS:
-        raise ConfigError(f"via is {', '.join(_RUNNERS)}, not {via!r}.")
+        raise ConfigError(f"via is {via!r}, which is unknown. To do: use {', '.join(_RUNNERS)}.")
     try:
         return cast("Runner", import_module(_RUNNERS[via]))
     except ModuleNotFoundError as missing:

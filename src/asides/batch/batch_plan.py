@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from asides.batch.batch_rows import Question, encode_canonical, read_row
+from asides.batch.ledger_values import build_damage_error
 from asides.flows.call import Call
 from asides.options import ModelLike, Options, reject_unknown
 from asides.providers.provider import Target
@@ -62,8 +63,8 @@ class BatchPlan(msgspec.Struct, frozen=True, dict=True):
             raise UnknownModel("no model is named. To do: name one for the batch, as provider:model, or in each row.")
         return self.models
 
-    def take_hash(self, question: Question, request: bytes | None = None) -> str:
-        """What a request is known by: equal for rows that ask the same of the same model with the same options.
+    def compute_hash(self, question: Question, request: bytes | None = None) -> str:
+        """The hash of a request: equal for rows that ask the same of the same model with the same options.
 
         `request`: what the row asks, if it was encoded before.
         """
@@ -171,13 +172,13 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         if isinstance(self.actors, float):
             raise ConfigError(f"actors is a whole number, not {self.actors}.")
         if self.retries is not None and self.retries < 0:
-            raise ConfigError("retries cannot be below zero.")
+            raise ConfigError(f"retries is {self.retries}. To do: give 0 or more.")
 
     def check_via(self, via: str) -> None:
-        """Raise a ConfigError for what this way to answer does not use."""
+        """Raise a ConfigError for settings that the runner does not use."""
         if via != "ray" and (self.actors is not None or self.ray_address is not None):
             raise ConfigError(
-                f"actors and ray_address are of batches via ray, and this one is via {via}. To do: leave "
+                f"actors and ray_address are for batches via ray, and this one is via {via}. To do: leave "
                 "them out, or choose ray."
             )
 
@@ -201,7 +202,10 @@ def encode_plan(plan: BatchPlan, run: RunSettings) -> bytes:
 
 def decode_plan(stored: bytes) -> KeptPlan:
     """A plan of a ledger."""
-    return msgspec.json.decode(stored, type=KeptPlan)
+    try:
+        return msgspec.json.decode(stored, type=KeptPlan)
+    except msgspec.DecodeError:
+        raise build_damage_error("its plan") from None
 
 
 def encode_request(question: Question) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -95,12 +96,31 @@ def _read_line(line: bytes, index: int, number: int, where: str, is_text: bool) 
 
 def _parse(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_refuse_constant, parse_float=_read_float)
+    except _NoNumber as problem:
+        raise ConfigError(
+            f"{where} has {problem}, which is no number of JSON. To do: write null, or leave it out."
+        ) from None
     except (ValueError, RecursionError):
         raise ConfigError(
             f'{where} is not JSON. To do: write "a question" in quotes or {{"prompt": …}} a line; or plain text in a '
             "file whose name ends with .txt."
         ) from None
+
+
+class _NoNumber(ValueError):
+    """What Python reads as a number, and no other program: the answer would be a line that nobody can read."""
+
+
+def _refuse_constant(name: str) -> Any:
+    raise _NoNumber(name)
+
+
+def _read_float(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise _NoNumber("a number beyond all limits")
+    return number
 
 
 def read_row(row: Any, index: int, where: str, line: int = 0) -> Question:

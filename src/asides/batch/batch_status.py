@@ -53,10 +53,10 @@ class BatchStatus(msgspec.Struct, frozen=True):
     rate: float
     """Requests a second, since the run began."""
     seconds_left: float | None
-    """None when it cannot be told."""
+    """None if it is not known yet."""
     first_error: str | None = None
     """The error of the first request that failed."""
-    is_out_of_money: bool = False
+    has_reached_max_cost: bool = False
     """Whether the run ended because the next request might have cost more than `max_cost` leaves."""
     vendor_batches: tuple[VendorBatchStatus, ...] = ()
     """The batches at a vendor that have not ended, with `via="vendor"`."""

@@ -39,7 +39,7 @@ class _AnyBatch:
         *,
         output: str | os.PathLike[str],
         model: ModelLike | None = None,
-        via: Via = "live",
+        via: Via | None = None,
         schema: Any = None,
         concurrency: int | None = None,
         rpm: float | None = None,
@@ -98,8 +98,8 @@ class Batch(_AnyBatch):
     What was answered is in a ledger beside the output (`ledger`: another file, or a postgresql:// URL). However a run
     ends, the next one asks only what has no answer. `rpm`, `tpm`: requests and tokens a minute. `max_cost`: a limit in
     dollars, never passed. `replace`: ask again what was asked of another model. `schema`: the form of the answers.
-    `actors`, `ray_address`: how many actors of which Ray cluster take part, with `via="ray"`. Iterate for the results,
-    in order. Other options are those of `ask`.
+    `via`: "live" (the default), "vendor" or "ray"; `resume` goes on as the batch began. `actors`, `ray_address`: how
+    many actors of which Ray cluster take part. Iterate for the results, in order. Other options are those of `ask`.
     """
 
     def run(self) -> BatchStatus:

@@ -1,6 +1,6 @@
-"""`check_rows`: what a batch would take, and what is wrong with its rows. Sends nothing, and needs no key.
+"""`check_rows`: estimate what a batch would take, and find what is wrong with its rows. Sends nothing, needs no key.
 
-Not here: the weights themselves (weigh_requests).
+Not here: the estimates themselves (estimate_requests).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from asides.batch.batch_plan import BatchPlan, decode_request, encode_request
+from asides.batch.estimate_requests import RequestEstimator
 from asides.batch.ledger import Ledger
 from asides.batch.ledger_tables import open_ledger_database
 from asides.batch.ledger_values import LoadedRow, RunLimits, create_record
 from asides.batch.load_rows import RowSource
-from asides.batch.weigh_requests import Scale
 from asides.database import Database
 from asides.history.check import check_request
 from asides.options import Options
@@ -86,7 +86,7 @@ def check_rows(core: BatchCore) -> BatchCheck:
         except ConfigError as problem:
             sums.note(problem)
             requests = 0
-        _add_up(Scale(plan, core.builder, needs_price=False), database, ledger, sums)
+        _add_up(RequestEstimator(plan, core.builder, needs_price=False), database, ledger, sums)
         database.close()
     share = BATCH_PRICE if core.via == "vendor" else Decimal(1)
     cost, most_cost = (None if cost is None else cost * share for cost in (sums.cost, sums.most_cost))
@@ -113,7 +113,7 @@ def _load(
             except AsidesError as problem:
                 sums.note(ConfigError(f"{source.name}, line {question.line}: {problem}"))
                 continue
-            hash_ = plan.take_hash(question)
+            hash_ = plan.compute_hash(question)
             group.append(LoadedRow(sums.rows, hash_, question.id, None, encode_request(question)))
             sums.rows += 1
             if len(group) >= _ROWS:
@@ -122,17 +122,17 @@ def _load(
     database.run(partial(ledger.load, group))
 
 
-def _add_up(scale: Scale, database: Database, ledger: Ledger, sums: _Sums) -> None:
+def _add_up(estimator: RequestEstimator, database: Database, ledger: Ledger, sums: _Sums) -> None:
     work = partial(ledger.exchange, "check", (), _ROWS, RunLimits(), version=0)
     while claims := database.run(work).claims:
         for claim in claims:
             question = decode_request(claim.request, claim.number)
-            tokens, cost = scale.estimate(question, len(claim.request))
-            weight = scale.weigh_question(question, len(claim.request))
+            tokens, cost = estimator.estimate_input(question, len(claim.request))
+            estimate = estimator.estimate_question(question, len(claim.request))
             sums.tokens += tokens
-            sums.output = _plus(sums.output, weight.most_output)
+            sums.output = _plus(sums.output, estimate.most_output)
             sums.cost = _plus(sums.cost, cost)
-            sums.most_cost = _plus(sums.most_cost, to_dollars(weight.bound) if weight.is_bound_known else None)
+            sums.most_cost = _plus(sums.most_cost, to_dollars(estimate.most_cost) if estimate.is_cost_known else None)
 
 
 def _plus(left: _Number | None, right: _Number | None) -> _Number | None:

@@ -1,4 +1,4 @@
-"""The output of a batch: each row with its result, in the order of the input. `write_output` writes the file.
+"""Write the output of a batch: each row with its result, in the order of the input. `write_output`, `read_results`.
 
 Rows are read from the ledger some at a time, so that a million of them need no more memory than a thousand. Not here:
 who answers them (live_runner).
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
@@ -93,10 +94,10 @@ def read_results(database: Database, ledger: Ledger) -> Iterator[BatchResult]:
 def write_output(database: Database, ledger: Ledger, path: Path) -> int:
     """Write the rows that have a result, and return their number. A crash leaves the old file or the new one."""
     target = Path(os.path.realpath(path))
-    fresh = target.with_name(f"{target.name}.new")
+    fresh = _name_fresh(target)
     count = 0
     try:
-        with fresh.open("wb") as file:
+        with fresh.open("xb") as file:
             for row in read_joined(database, ledger):
                 if row.result is not None:
                     file.write(encode_joined(row))
@@ -108,9 +109,11 @@ def write_output(database: Database, ledger: Ledger, path: Path) -> int:
         with suppress(FileNotFoundError):
             shutil.copymode(target, fresh)
         fresh.replace(target)
-    except OSError as problem:
+    except BaseException as problem:
         with suppress(OSError):
             fresh.unlink()
+        if not isinstance(problem, OSError):
+            raise
         raise ConfigError(
             f"the output {path} cannot be written: {problem.strerror or problem}. Every answer is in the ledger. To "
             "do: make room or allow writing, and resume the batch."
@@ -118,11 +121,19 @@ def write_output(database: Database, ledger: Ledger, path: Path) -> int:
     return count
 
 
+def _name_fresh(target: Path) -> Path:
+    """A name that nobody else has: another process may write the same output, and somebody may have put a link in the
+    way of a name that can be guessed.
+    """
+    return target.with_name(f"{target.name}.new-{secrets.token_hex(4)}")
+
+
 def _to_parquet(lines: Path, target: Path) -> Path:
-    fresh = target.with_name(f"{target.name}.new-parquet")
+    fresh = _name_fresh(target)
     try:
-        write_parquet(lines, fresh)
-        with fresh.open("rb") as file:
+        with fresh.open("xb") as file:
+            write_parquet(lines, file)
+            file.flush()
             os.fsync(file.fileno())
     except BaseException:
         fresh.unlink(missing_ok=True)

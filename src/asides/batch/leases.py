@@ -1,7 +1,7 @@
 """Who works on a claimed request: the name of this process as an owner, and whether the process of another has ended.
 
-A claim has a lease, which its owner renews. When the owner's process is known to have ended,
-nobody waits for the lease. Not here: the claims themselves (ledger).
+A claim has a lease, which its owner renews. When the owner's process is known to have ended, nobody waits for the
+lease. Not here: the claims themselves (ledger).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def name_machine() -> str:
-    """The machine, and on Linux the set of processes in which a number means a process: containers have their own."""
+    """A name for the machine; on Linux with the PID namespace, since containers number processes for themselves."""
     try:
         processes = Path("/proc/self/ns/pid").readlink()
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
@@ -53,11 +53,11 @@ def name_machine() -> str:
 
 
 def _read_start(pid: int) -> str:
-    """When a process started, in ticks, so that a number that was given out again is another process; "" if unknown."""
+    """When a process started, in ticks, to tell apart processes that had the same number; "" if unknown."""
     try:
         # After the name, which may hold anything, in parentheses.
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
         return ""
-    # A process that has ended and that nobody has waited for is still listed.
+    # A zombie: it has ended, but its parent has not waited for it.
     return "ended" if fields[:1] == ["Z"] else fields[19]

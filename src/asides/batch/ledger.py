@@ -1,4 +1,4 @@
-"""`Ledger`: the work on the tables of a batch. What it returns as done is on the disk.
+"""`Ledger`: the queries on the tables of a batch. What it has returned is on the disk.
 
 Every method is a generator of queries, one transaction, for `Database.run`. All of them lock the batch's own row first,
 so that several processes may share a ledger. Not here: the values (ledger_values), and who asks (live_runner).
@@ -8,7 +8,6 @@ so that several processes may share a ledger. Not here: the values (ledger_value
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, cast
@@ -21,16 +20,21 @@ from asides.batch.ledger_values import (
     JoinedRow,
     LoadedRow,
     Outcome,
+    RequestEstimate,
     RequestState,
     RunLimits,
-    Weight,
+    decode_id,
+    encode_id,
+    read_object,
+    read_record,
 )
 from asides.database import Queries, Query, QueryMany
 from asides.values.errors import ConfigError
 
 _COLUMNS = BatchRecord.__struct_fields__
 _SELECT = f"SELECT {', '.join(_COLUMNS)}, ? FROM batches WHERE name = ?"
-_LOCK = _SELECT.replace("?", "COALESCE(extract(epoch FROM clock_timestamp())::float8, ?)", 1) + " FOR UPDATE"
+_SERVER_TIME = "COALESCE(extract(epoch FROM clock_timestamp())::float8, ?)"
+_LOCK = _SELECT.replace("?", _SERVER_TIME, 1) + " FOR UPDATE"
 _MARKS = ", ".join("?" * len(_COLUMNS))
 _INSERT = f"INSERT INTO batches ({', '.join(_COLUMNS)}) VALUES ({_MARKS}) ON CONFLICT DO NOTHING"
 _CHANGED = [name for name in _COLUMNS if name not in ("name", "created")]
@@ -62,8 +66,12 @@ _JOIN = (
     "SELECT r.place, r.hash, r.id, r.rest, q.state, q.result FROM batch_rows r JOIN batch_requests q "
     "ON q.batch = r.batch AND q.hash = r.hash WHERE r.batch = ? AND r.place >= ? ORDER BY r.place LIMIT ?"
 )
+_LIST_RUNNING = (
+    "SELECT state, owner, count(*) FROM batch_requests WHERE ? <= COALESCE(lease, 1e11) AND batch = ? "
+    "AND state IN ('claimed', 'sent') GROUP BY state, owner"
+)
 _HORIZON_SECONDS = 2.0
-"""How far ahead requests are claimed that have to wait for the limits a minute."""
+"""How far ahead to claim requests that have to wait for `rpm` or `tpm`."""
 _FIRST_OUTPUT = 500
 """The output tokens to expect of a request before the first reply."""
 
@@ -80,14 +88,14 @@ class Ledger:
     def find(self) -> Queries[BatchRecord | None]:
         """The batch; None if there is none."""
         row = (yield Query(_SELECT, (0.0, self.name), is_all=True)).first
-        return None if row is None else BatchRecord(*row[:-1])
+        return None if row is None else read_record(row[:-1])
 
     def _lock(self) -> Queries[tuple[BatchRecord, float]]:
         """Lock the batch until the end of the transaction; returns it with the time of the database."""
         row = (yield Query(_SELECT, (self._clock(), self.name), postgres=_LOCK)).first
         if row is None:
             raise ConfigError(f"the ledger has no batch {self.name!r}. To do: check the name of the output.")
-        return BatchRecord(*row[:-1]), row[-1]
+        return read_record(row[:-1]), row[-1]
 
     def _save(self, record: BatchRecord, now: float) -> Queries[None]:
         record.updated = now
@@ -103,7 +111,7 @@ class Ledger:
         yield Query(_INSERT, tuple(getattr(wanted, name) for name in _COLUMNS))
         record, now = yield from self._lock()
         yield from self._return_ended(record, now, has_ended)
-        is_busy = yield from self._count(("claimed",))
+        is_busy = yield from self._count("claimed")
         is_same = (record.plan_digest, record.source_digest) == (wanted.plan_digest, wanted.source_digest)
         if not is_same or record.state == "loading":
             if is_busy and not is_same:
@@ -130,7 +138,7 @@ class Ledger:
         """
         record, now = yield from self._lock()
         yield from self._return_ended(record, now, has_ended)
-        is_busy = yield from self._count(("claimed",))
+        is_busy = yield from self._count("claimed")
         if record.state == "cancelled":
             record.state = "open"
         yield from self._ask_failed_again(record)
@@ -143,7 +151,7 @@ class Ledger:
         return record
 
     def cancel(self) -> Queries[BatchRecord]:
-        """Let nobody claim a request any more. Those that are being asked are still written."""
+        """Cancel the batch: nobody can claim a request any more. Replies under way are still written."""
         record, now = yield from self._lock()
         record.state = "cancelled"
         yield from self._save(record, now)
@@ -157,14 +165,15 @@ class Ledger:
             )
             record.failed = 0
 
-    def _count(self, states: Sequence[RequestState]) -> Queries[int]:
-        marks = ", ".join("?" * len(states))
-        query = f"SELECT count(*) FROM batch_requests WHERE batch = ? AND state IN ({marks})"
-        return cast("int", (yield Query(query, (self.name, *states))).rows[0][0])
+    def _count(self, state: RequestState) -> Queries[int]:
+        query = "SELECT count(*) FROM batch_requests WHERE batch = ? AND state = ?"
+        return cast("int", (yield Query(query, (self.name, state))).rows[0][0])
 
-    def count_claimed(self) -> Queries[int]:
-        """The requests that are being asked now, by anybody."""
-        return (yield from self._count(("claimed", "sent")))
+    def count_running(self, has_ended: Callable[[str], bool]) -> Queries[int]:
+        """The requests that are being asked now: by a process that has not ended, or by a vendor."""
+        query = Query(_LIST_RUNNING, (self._clock(), self.name), _LIST_RUNNING.replace("?", _SERVER_TIME, 1), True)
+        rows = (yield query).rows
+        return sum(count for state, owner, count in rows if state == "sent" or not has_ended(owner or ""))
 
     def find_failure(self) -> Queries[bytes | None]:
         """The result of the first request that failed; None if none did."""
@@ -174,17 +183,17 @@ class Ledger:
 
     def count_sent(self) -> Queries[int]:
         """The requests that are in batches of a vendor."""
-        return (yield from self._count(("sent",)))
+        return (yield from self._count("sent"))
 
     # --- the rows -----------------------------------------------------------------------------------------------------
 
     def load(self, rows: Sequence[LoadedRow]) -> Queries[None]:
-        """Add rows. Those of an earlier load at the same places are replaced. Where this breaks off, a load goes on."""
+        """Add rows. They replace rows of an earlier load at the same places. A load that broke off can go on."""
         record, now = yield from self._lock()
         yield QueryMany(_ADD_REQUEST, [(self.name, row.hash, row.place, row.request) for row in rows])
         yield QueryMany(
             _ADD_ROW,
-            [(self.name, row.place, row.hash, _encode_id(row.id), row.rest) for row in rows],
+            [(self.name, row.place, row.hash, encode_id(row.id), row.rest) for row in rows],
         )
         if record.state == "loading" and rows:
             record.row_count = max(record.row_count, rows[-1].place + 1)
@@ -228,10 +237,10 @@ class Ledger:
         return record
 
     def join(self, first: int, count: int) -> Queries[list[JoinedRow]]:
-        """So many rows from a place on, each with the result of its request."""
+        """`count` rows from a place on, each with the result of its request."""
         rows = (yield Query(_JOIN, (self.name, first, count), is_all=True)).rows
         return [
-            JoinedRow(place, hash_, _decode_id(id_), rest, state, result)
+            JoinedRow(place, hash_, decode_id(id_), read_object(rest), state, read_object(result))
             for place, hash_, id_, rest, state, result in rows
         ]
 
@@ -278,11 +287,11 @@ class Ledger:
         for outcome in outcomes:
             state, holder, reserved = known.get(outcome.hash, (None, None, 0))
             if state in ("done", "failed") and holder == owner:
-                continue  # It was written before; only the news of it was lost.
+                continue  # It was written before, but the answer of the database was lost.
             record.input_tokens += outcome.input_tokens
             record.output_tokens += outcome.output_tokens
             record.thinking_tokens += outcome.thinking_tokens
-            # Of what has no known cost, the most that it may be counts, where a limit is set.
+            # Where a limit is set, a reply of unknown cost counts with the most that it may have cost.
             record.cost += reserved if outcome.cost is None else outcome.cost
             record.unpriced += outcome.cost is None
             if limits.tpm:
@@ -321,30 +330,30 @@ class Ledger:
             found = [*found, *(yield Query(query, (self.name, "claimed", now, want - len(found)))).rows]
         claims: list[Claim] = []
         changes: list[tuple[Any, ...]] = []
-        is_out_of_money, wait = False, 0.0
+        has_reached_max_cost, wait = False, 0.0
         expected = record.output_tokens // record.done if record.done else _FIRST_OUTPUT
         for hash_, number, request, reserved in found:
-            weight = Weight() if limits.weigh is None else limits.weigh(request)
+            estimate = RequestEstimate() if limits.estimate is None else limits.estimate(request)
             spent = record.cost + record.reserved - reserved
-            if limits.max_cost is not None and spent + weight.bound > limits.max_cost:
-                is_out_of_money = True
+            if limits.max_cost is not None and spent + estimate.most_cost > limits.max_cost:
+                has_reached_max_cost = True
                 break
-            start = _find_start(record, now, limits)
+            start = limits.find_start(record, now)
             if start > now + _HORIZON_SECONDS:
                 wait = start - now - _HORIZON_SECONDS
                 break
-            tokens = weight.tokens + min(expected, weight.most_output or expected)
-            _pace(record, now, limits, tokens)
-            bound = 0 if limits.max_cost is None else weight.bound
+            tokens = estimate.tokens + min(expected, estimate.most_output or expected)
+            limits.pace(record, now, tokens)
+            bound = 0 if limits.max_cost is None else estimate.most_cost
             record.reserved += bound - reserved
             claims.append(Claim(hash_, number, bytes(request), start, tokens))
             changes.append((owner, now + LEASE_SECONDS, bound, self.name, hash_))
         if changes:
             yield QueryMany(_CLAIM, changes)
-        return Exchange(record, claims, now, is_out_of_money, wait)
+        return Exchange(record, claims, now, has_reached_max_cost, wait)
 
     def give_back(self, owner: str, kept: Collection[str] = ()) -> Queries[None]:
-        """Let all requests that this owner has claimed wait again, but for those it knows of."""
+        """Release the requests that this owner has claimed, except those in `kept`."""
         record, now = yield from self._lock()
         query = "SELECT hash FROM batch_requests WHERE batch = ? AND state = 'claimed' AND owner = ?"
         rows = (yield Query(query, (self.name, owner))).rows
@@ -353,11 +362,11 @@ class Ledger:
         yield from self._save(record, now)
 
     def return_ended(self, has_ended: Callable[[str], bool]) -> Queries[int]:
-        """Let requests wait again whose owners are known to have ended; returns how many are still claimed."""
+        """Release the requests of owners that are known to have ended. Returns how many are still claimed."""
         record, now = yield from self._lock()
         yield from self._return_ended(record, now, has_ended)
         yield from self._save(record, now)
-        return (yield from self._count(("claimed",)))
+        return (yield from self._count("claimed"))
 
     def _return_ended(self, record: BatchRecord, now: float, has_ended: Callable[[str], bool]) -> Queries[None]:
         query = "SELECT hash, owner, lease FROM batch_requests WHERE batch = ? AND state = 'claimed'"
@@ -367,30 +376,12 @@ class Ledger:
             yield from self._return(record, group)
 
 
-def _find_start(record: BatchRecord, now: float, limits: RunLimits) -> float:
-    start = max(now, record.paused_until)
-    if limits.rpm:
-        start = max(start, record.next_request)
-    if limits.tpm:
-        start = max(start, record.next_token)
-    return start
-
-
-def _pace(record: BatchRecord, now: float, limits: RunLimits, tokens: int) -> None:
-    if limits.rpm:
-        record.next_request = max(now, record.next_request) + 60.0 / limits.rpm
-    if limits.tpm:
-        record.next_token = max(now, record.next_token) + tokens * 60.0 / limits.tpm
+def list_records() -> Queries[list[BatchRecord]]:
+    """All batches of a ledger, the one that changed last at the end."""
+    query = f"SELECT {', '.join(_COLUMNS)} FROM batches ORDER BY updated, name"
+    return [BatchRecord(*row) for row in (yield Query(query, is_all=True)).rows]
 
 
 def split_hashes(hashes: Sequence[str], size: int = 500) -> list[Sequence[str]]:
     """Hashes in groups, since a statement takes a limited number of values."""
     return [hashes[place : place + size] for place in range(0, len(hashes), size)]
-
-
-def _encode_id(given: str | int | None) -> str | None:
-    return None if given is None else json.dumps(given)
-
-
-def _decode_id(stored: str | None) -> str | int | None:
-    return None if stored is None else cast("str | int", json.loads(stored))

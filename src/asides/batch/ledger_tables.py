@@ -127,6 +127,11 @@ def _has_tables(connection: sqlite3.Connection, path: str) -> bool:
             raise StoreError(
                 f"the ledger {path} was written by a newer asides. To do: upgrade asides, or name another output."
             )
+        if connection.execute("SELECT count(*) FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchone()[0]:
+            # A view may compute without end, and a trigger delete what is written.
+            raise StoreError(
+                f"{path} has views or triggers, which no ledger has. To do: remove them, or name another output."
+            )
         return True
     if application or version or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         raise StoreError(f"{path} is a database, but no ledger of a batch. To do: name another output or ledger.")

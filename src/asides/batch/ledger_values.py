@@ -5,10 +5,13 @@ Not here: the tables (ledger_tables) and the work on them (ledger).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
+
+from asides.database import StoreError
 
 BatchState: TypeAlias = Literal["loading", "open", "cancelled"]
 RequestState: TypeAlias = Literal["waiting", "claimed", "sent", "done", "failed"]
@@ -66,6 +69,28 @@ class BatchRecord(msgspec.Struct):
         return self.requests - self.done - self.failed
 
 
+_FIELDS = BatchRecord.__struct_fields__
+
+
+def read_record(row: Sequence[Any]) -> BatchRecord:
+    """A batch from its columns. Raises StoreError for values that no ledger has: SQLite takes any for any column."""
+    try:
+        record = msgspec.convert(dict(zip(_FIELDS, row, strict=True)), BatchRecord, builtin_types=(bytes,))
+    except msgspec.ValidationError:
+        raise build_damage_error("the figures of the batch") from None
+    if record.state == "open" and record.left < 0:
+        raise build_damage_error("the figures of the batch")
+    return record
+
+
+def build_damage_error(what: str) -> StoreError:
+    """The error for a ledger with something that none writes."""
+    return StoreError(
+        f"the ledger is damaged: {what} cannot be read. To do: restore it from a backup, or run the batch with another "
+        "output."
+    )
+
+
 def create_record(name: str, **fields: Any) -> BatchRecord:
     """A batch that has no rows yet."""
     empty: dict[str, Any] = dict.fromkeys(BatchRecord.__struct_fields__, 0)
@@ -109,15 +134,15 @@ class Outcome(msgspec.Struct, frozen=True):
         return self.input_tokens + self.output_tokens
 
 
-class Weight(msgspec.Struct, frozen=True):
-    """What a request may take."""
+class RequestEstimate(msgspec.Struct, frozen=True):
+    """What a request may take, before it is sent."""
 
     tokens: int = 0
     """An estimate of its input."""
     most_output: int | None = None
-    bound: int = 0
+    most_cost: int = 0
     """The most that it can cost; 0 if that is not known."""
-    is_bound_known: bool = True
+    is_cost_known: bool = True
 
 
 class RunLimits(msgspec.Struct, frozen=True):
@@ -126,8 +151,24 @@ class RunLimits(msgspec.Struct, frozen=True):
     rpm: float | None = None
     tpm: float | None = None
     max_cost: int | None = None
-    weigh: Callable[[bytes], Weight] | None = None
-    """Weighs a request. Needed with `tpm` and `max_cost`."""
+    estimate: Callable[[bytes], RequestEstimate] | None = None
+    """Estimates a request. Needed with `tpm` and `max_cost`."""
+
+    def find_start(self, record: BatchRecord, now: float) -> float:
+        """When the next request may be sent."""
+        start = max(now, record.paused_until)
+        if self.rpm:
+            start = max(start, record.next_request)
+        if self.tpm:
+            start = max(start, record.next_token)
+        return start
+
+    def pace(self, record: BatchRecord, now: float, tokens: int) -> None:
+        """Move the time of the next request: one with so many tokens is claimed."""
+        if self.rpm:
+            record.next_request = max(now, record.next_request) + 60.0 / self.rpm
+        if self.tpm:
+            record.next_token = max(now, record.next_token) + tokens * 60.0 / self.tpm
 
 
 class Exchange(msgspec.Struct, frozen=True):
@@ -137,7 +178,7 @@ class Exchange(msgspec.Struct, frozen=True):
     claims: list[Claim]
     now: float
     """The time of the database."""
-    is_out_of_money: bool = False
+    has_reached_max_cost: bool = False
     """Whether there was a request that may cost more than is left."""
     wait: float = 0.0
     """Seconds until a request may be sent, where the limits a minute hold one back."""
@@ -163,3 +204,23 @@ class JoinedRow(msgspec.Struct, frozen=True):
     rest: bytes | None
     state: RequestState
     result: bytes | None
+
+
+def encode_id(given: str | int | None) -> str | None:
+    """The id of a row, as its column has it."""
+    return None if given is None else json.dumps(given)
+
+
+def decode_id(stored: str | None) -> str | int | None:
+    """The id of a row from its column."""
+    try:
+        return None if stored is None else cast("str | int", json.loads(stored))
+    except (ValueError, TypeError):
+        raise build_damage_error("the id of a row") from None
+
+
+def read_object(stored: object) -> bytes | None:
+    """An object of JSON as bytes. A line of the output is made of it, so it has to begin and end as one."""
+    if stored is None or (isinstance(stored, bytes) and stored[:1] == b"{" and stored[-1:] == b"}"):
+        return stored
+    raise build_damage_error("a result")

@@ -1,7 +1,7 @@
-"""`run(job)`: answers the requests of a batch one by one, some at once, with an `AsyncClient`.
+"""`run(job)`: answers a batch with single requests, some at once, through an `AsyncClient`.
 
-Replies are written to the ledger in groups, and count from then on. Not here: the ledger (ledger), when to slow down
-(throttle), and other ways to answer.
+Replies are written to the ledger in groups; a request counts as answered from then on. Not here: the ledger
+(ledger), when to slow down (throttle), and other runners.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import deque
 from contextlib import suppress
 from typing import cast
 
-from asides.batch.batch_job import BatchJob
+from asides.batch.batch_job import BatchJob, build_changed_error
 from asides.batch.batch_rows import Question
 from asides.batch.leases import RENEW_SECONDS
 from asides.batch.ledger_values import Claim, Outcome
@@ -26,20 +26,20 @@ from asides.values.reply import Reply
 
 _GROUP = 200
 _WRITE_SECONDS = 0.02
-"""Outcomes are written when there are so many of them, or after so long: after a kill, what was not written is asked
+"""Outcomes are written when there are _GROUP of them, or after this time. After a kill, what was not written is asked
 again."""
 _CLAIM_SECONDS = 0.1
-"""How often to look for more to claim, at most."""
+"""How often to look for more requests to claim, at most."""
 _MOST_AHEAD = 2000
 _LOOK_SECONDS = 1.0
-"""How often to look whether requests of others are free again."""
+"""The pause between two checks whether requests of other processes are free again."""
 _MOST_LIMITED = 20
-"""How often one request is asked again after the provider asked to wait."""
+"""How often one request is sent again after the provider asked to wait."""
 _LONGEST_WAIT = 900.0
 """A provider that asks for a longer wait, or lets nothing through for so long, ends the run."""
-# Wrong for every request: a key that is not accepted, a model that does not exist.
-_OF_ALL = (AuthError, NotFound)
-_MOST_OF_ALL = 10
+# Errors that concern every request: a key that is not accepted, a model that does not exist.
+_FATAL = (AuthError, NotFound)
+_MOST_FATAL = 10
 _MOST_FAILURES = 20
 
 
@@ -60,6 +60,8 @@ class _LiveRun:
         self._ready: deque[tuple[float, Claim]] = deque()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._finished: list[Outcome] = []
+        self._writing = 0
+        """How many outcomes are being written."""
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._pause = 0.0
@@ -99,6 +101,7 @@ class _LiveRun:
 
     async def _exchange(self, want: int, returned: list[str], renew: bool) -> bool:
         finished, self._finished = self._finished, []
+        self._writing = len(finished)
         pause, self._pause = self._pause, 0.0
         held = {*self._running, *(claim.hash for _, claim in self._ready)}
         try:
@@ -106,6 +109,8 @@ class _LiveRun:
         except BaseException:
             self._finished[:0] = finished
             raise
+        finally:
+            self._writing = 0
         now = self._loop.time()
         if renew:
             self._renewed = now
@@ -117,24 +122,21 @@ class _LiveRun:
         if self._running or self._ready or self._finished:
             self._look_at = now + (exchange.wait or _CLAIM_SECONDS)
             return True
-        return await self._look_for_others(exchange.is_out_of_money, exchange.wait)
+        return await self._look_for_others(exchange.has_reached_max_cost, exchange.wait)
 
-    async def _look_for_others(self, is_out_of_money: bool, wait: float) -> bool:
+    async def _look_for_others(self, has_reached_max_cost: bool, wait: float) -> bool:
         """Nothing is under way here, and nothing could be claimed. Returns whether that may change."""
         record = self._job.record
         if not record.left or record.state != "open" or self._job.is_changed:
             if self._job.is_changed:
-                self._job.error = ConfigError(
-                    "another process has given this batch other rows, another model or other options. To do: wait for "
-                    "it, and run the batch again."
-                )
+                self._job.error = build_changed_error()
             return False
         if wait:
             self._look_at = self._loop.time() + min(wait, 5.0)
             return True
         claimed = await self._job.return_ended()
-        if is_out_of_money and not claimed:
-            self._job.is_out_of_money = True
+        if has_reached_max_cost and not claimed:
+            self._job.has_reached_max_cost = True
             return False
         if not claimed and (sent := await self._job.count_sent()):
             self._job.error = ConfigError(
@@ -148,6 +150,11 @@ class _LiveRun:
     @property
     def _is_ending(self) -> bool:
         return self._job.stop.is_set() or self._job.error is not None or self._bug is not None
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether so many outcomes wait to be written that nothing more is sent: after a kill, all are paid again."""
+        return len(self._finished) + self._writing >= self._throttle.limit
 
     @property
     def _has_more(self) -> bool:
@@ -177,7 +184,7 @@ class _LiveRun:
     def _fill(self) -> None:
         """Send what may be sent now. Called again when a request ends, and when the next one may be sent."""
         now = self._loop.time()
-        while self._ready and len(self._running) < self._throttle.limit and not self._is_ending:
+        while self._ready and len(self._running) < self._throttle.limit and not self._is_ending and not self._is_behind:
             start = max(self._ready[0][0], self._throttle.paused_until)
             if start > now:
                 if self._timer is not None:
@@ -187,7 +194,8 @@ class _LiveRun:
             _, claim = self._ready.popleft()
             self._running[claim.hash] = self._loop.create_task(self._answer(claim))
         is_idle = not self._ready and len(self._running) < self._throttle.limit and now >= self._look_at
-        if len(self._finished) >= _GROUP or (is_idle and self._job.record.left > len(self._finished)):
+        has_many = self._is_behind or len(self._finished) >= _GROUP
+        if has_many or (is_idle and self._job.record.left > len(self._finished)):
             self._wake.set()
 
     def _take_back(self) -> list[str]:
@@ -207,10 +215,10 @@ class _LiveRun:
                 self._finished.append(self._job.encode(claim, outcome, question))
         except asyncio.CancelledError:
             raise
-        except BaseException as bug:  # noqa: BLE001 - not of this request: it ends the run
+        except BaseException as bug:  # noqa: BLE001 - a bug of ours ends the run
             self._bug = self._bug or bug
         finally:
-            # What has no outcome is given back at the end.
+            # A claim without an outcome is released at the end.
             self._running.pop(claim.hash, None)
             self._fill()
             if not self._running or self._is_ending:
@@ -253,14 +261,14 @@ class _LiveRun:
         return None if isinstance(decision, GiveUp) else decision.seconds
 
     def _give_up(self, error: AsidesError, question: Question) -> AsidesError | None:
-        """The error of a request is its outcome, unless it is that of every request: that one ends the run."""
-        is_of_all = isinstance(error, _OF_ALL) and question.model is None
-        if not is_of_all and not isinstance(error, TransportError) and not _is_server_error(error):
+        """The error of a request is its outcome, unless it concerns every request: then it ends the run."""
+        is_fatal = isinstance(error, _FATAL) and question.model is None
+        if not is_fatal and not isinstance(error, TransportError) and not _is_server_error(error):
             return error
         self._failures += 1
         most = max(_MOST_FAILURES, 2 * self._job.concurrency)
-        if is_of_all:
-            most = _MOST_OF_ALL if self._job.record.done else 1
+        if is_fatal:
+            most = _MOST_FATAL if self._job.record.done else 1
         if self._failures >= most:
             self._job.error = self._job.error or error
             return None

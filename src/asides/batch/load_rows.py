@@ -1,4 +1,5 @@
-"""Rows into the ledger: from a file, or from a program through a file of its own (`spool`). A million rows are fine.
+"""Load rows into the ledger: from a file, or from a program through a temporary file (`spool`). A million rows are
+fine.
 
 Not here: the form of a row (batch_rows), and the ledger itself (ledger).
 """
@@ -28,7 +29,7 @@ from asides.values.errors import ConfigError
 FillPrompt = Callable[[str], str]
 _ROWS = 1000
 _BYTES = 4_000_000
-"""A transaction has so many rows, or so many bytes."""
+"""The most rows, and the most bytes, of one transaction."""
 
 
 class RowSource(msgspec.Struct, frozen=True):
@@ -42,8 +43,8 @@ class RowSource(msgspec.Struct, frozen=True):
     fill_prompt: FillPrompt | None = None
     """Puts a question into the prompt of a template."""
 
-    def take_digest(self) -> str:
-        """The same for the same content."""
+    def compute_digest(self) -> str:
+        """A digest of the content."""
         digest = hashlib.sha256(b"text" if self.is_text else b"json")
         if self.fill_prompt is not None:
             digest.update(self.fill_prompt("\0").encode())
@@ -72,6 +73,11 @@ class RowSource(msgspec.Struct, frozen=True):
 
     def _open(self) -> BinaryIO:
         try:
+            if self.path.exists() and not self.path.is_file():
+                raise ConfigError(
+                    f"{self.name} is a folder, a device or a pipe, and is read more than once. To do: name a file, or "
+                    "pipe the rows into `asides batch run -`."
+                )
             return self.path.open("rb")
         except OSError as problem:
             raise ConfigError(f"{self.name} cannot be read: {problem.strerror or problem}.") from None
@@ -102,7 +108,7 @@ def _encode_row(row: Any, number: int) -> bytes:
 
 
 def load_rows(source: RowSource, plan: BatchPlan, database: Database, ledger: Ledger, loaded: int = 0) -> BatchRecord:
-    """Load all rows into the ledger. Nothing can be claimed before. One that broke off goes on after `loaded` rows."""
+    """Load all rows into the ledger. Nothing can be claimed before. `loaded`: the rows of a load that broke off."""
     count = 0
     with source.read() as questions:
         for question in islice(questions, loaded):
@@ -111,7 +117,7 @@ def load_rows(source: RowSource, plan: BatchPlan, database: Database, ledger: Le
             database.run(partial(ledger.load, group), durable=False)
             count += len(group)
     if not count:
-        raise ConfigError(f"{source.name} has no questions: write one JSON text or object a line.")
+        raise ConfigError(f"{source.name} has no questions. To do: write one JSON text or object on each line.")
     return database.run(partial(ledger.finish_loading, count))
 
 
@@ -119,7 +125,7 @@ def _read_rows(questions: Iterable[Question], plan: BatchPlan, name: str) -> Ite
     for question in questions:
         request = encode_request(question)
         try:
-            hash_ = plan.take_hash(question, request)
+            hash_ = plan.compute_hash(question, request)
         except ConfigError as problem:
             raise ConfigError(f"{name}, line {question.line}: {problem}") from None
         rest = encode_canonical(question.rest) if question.rest else None

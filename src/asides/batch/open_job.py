@@ -15,9 +15,9 @@ from asides import __version__
 from asides.aio import AsyncClient
 from asides.batch.batch_job import BatchJob, OnRecord
 from asides.batch.batch_plan import decode_plan
+from asides.batch.estimate_requests import RequestEstimator
 from asides.batch.ledger import Ledger
 from asides.batch.ledger_values import BatchRecord, RunLimits
-from asides.batch.weigh_requests import Scale
 from asides.database import Database
 from asides.flows.build_call import CallBuilder
 from asides.options import Options
@@ -81,12 +81,12 @@ async def open_job(
     kept = decode_plan(record.plan)
     run = kept.run
     builder = CallBuilder(providers=setup.providers, settings=setup.settings)
-    scale = Scale(kept.plan, builder, needs_price=run.max_cost is not None)
+    estimator = RequestEstimator(kept.plan, builder, needs_price=run.max_cost is not None)
     limits = RunLimits(
         run.rpm,
         run.tpm,
         None if run.max_cost is None else to_billionths(run.max_cost),
-        scale.weigh if run.tpm or run.max_cost is not None else None,
+        estimator.estimate if run.tpm or run.max_cost is not None else None,
     )
     async with AsyncClient(settings=setup.settings, providers=setup.providers) as client:
         yield BatchJob(

@@ -1,7 +1,7 @@
 """The output of a batch as a Parquet file: the columns are the fields of a line, with the types that the values have.
 
-The lines are read twice: for the types, and to write them in groups of rows. What has no one type is JSON in text. Not
-here: the lines (join_results), and reading Parquet (parquet_rows).
+The lines are read twice: for the types, and to write them in groups of rows. A field with values of several types is
+JSON in text. Not here: the lines (join_results), and reading Parquet (parquet_rows).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, BinaryIO, TypeAlias, cast
 
 from asides.batch.parquet_rows import load_parquet
 
@@ -26,7 +26,7 @@ _GROUP_BYTES = 16_000_000
 _INT64 = 1 << 63
 
 
-def write_parquet(lines: Path, target: Path) -> None:
+def write_parquet(lines: Path, target: BinaryIO) -> None:
     """Write a file of JSON lines, each an object, as Parquet."""
     parquet, arrow = load_parquet(), import_module("pyarrow")
     shapes: dict[str, Any] = {"index": "int", "id": None, "fingerprint": "text"}

@@ -5,6 +5,8 @@ Not here: the form of a row (batch_rows), and the output (parquet_output).
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date, datetime, time
@@ -45,8 +47,10 @@ def read_parquet(
     with _open(path, name) as file:
         index = 0
         number = 0
+        if double := next((each for each, times in Counter(file.schema_arrow.names).items() if times > 1), None):
+            raise ConfigError(f"{name} has two columns {double[:40]!r}. To do: give each its own name.")
         for batch in file.iter_batches(batch_size=_ROWS):
-            for row in batch.to_pylist():
+            for row in _to_rows(batch, name):
                 number += 1
                 where = f"{name}, row {number}"
                 try:
@@ -58,6 +62,17 @@ def read_parquet(
                     continue
                 yield question
                 index += 1
+
+
+def _to_rows(batch: Any, name: str) -> list[dict[str, Any]]:
+    try:
+        rows: list[dict[str, Any]] = batch.to_pylist()
+    except (ValueError, OverflowError) as problem:  # Python has no nanoseconds, and no years beyond 9999.
+        words = str(problem).partition("\n")[0][:200]
+        raise ConfigError(
+            f"{name} has a value that Python does not: {words}. To do: convert the column, or leave it out."
+        ) from None
+    return rows
 
 
 @contextmanager
@@ -78,6 +93,8 @@ def clean_row(row: dict[str, Any], where: str) -> Any:
 
 
 def _clean(value: Any, where: str) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # Many programs write NaN for what is missing, and JSON has no such number.
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     if isinstance(value, dict):

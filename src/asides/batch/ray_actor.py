@@ -1,7 +1,7 @@
 """What runs on a Ray cluster: `RowAnswerer`, which takes a share of a batch, and `Coordinator`, which tells it to end.
 
-A share is no list of rows: its actor claims requests from the ledger until nothing is left. So an actor that is killed
-takes no rows with it. Both are plain classes; the driver (ray_runner) gives them to Ray. Nothing here loads Ray.
+A share is not a list of rows: its actor claims requests from the ledger until nothing is left. So no rows are lost when
+an actor is killed. Both are plain classes, which the driver (ray_runner) gives to Ray. Nothing here loads Ray.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 
 from asides import __version__
 from asides.batch import live_runner
-from asides.batch.batch_job import BatchJob, wait_for_store
+from asides.batch.batch_job import BatchJob, build_changed_error, wait_for_store
 from asides.batch.leases import name_machine
 from asides.batch.ledger import Ledger
 from asides.batch.ledger_tables import open_ledger_database
@@ -26,7 +26,7 @@ from asides.database.postgres_url import is_postgres_url
 from asides.values.errors import AsidesError, ConfigError
 
 RUN, FINISH, DROP = 0, 1, 2
-"""What the actors shall do: go on, finish what is under way, or drop it."""
+"""The orders for actors: go on, finish what is under way, or drop it."""
 _LOOK_SECONDS = 30.0
 
 
@@ -39,8 +39,8 @@ class Invitation(msgspec.Struct, frozen=True):
 
 
 class Coordinator:
-    """An actor beside the driver. What it is given stays in its memory: Ray keeps the arguments of constructors, and
-    not those of methods.
+    """An actor beside the driver. It gets the invitation by a method: Ray stores the arguments of constructors, and not
+    those of methods, so that keys stay in memory.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Coordinator:
         self._invitation = invitation
 
     async def join(self) -> Invitation | None:
-        """What an actor needs. None: there is nothing to do any more."""
+        """The invitation for an actor; None if there is nothing to do any more."""
         self._joined.set()
         return self._invitation if self._order == RUN else None
 
@@ -69,7 +69,7 @@ class Coordinator:
         self._changed = asyncio.Event()
 
     async def wait_for_order(self, known: int) -> int:
-        """What to do, as soon as it is not what is known; after a while in any case."""
+        """Wait for an order other than `known`, 30 seconds at most. Returns the order that holds now."""
         if self._order <= known:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_SECONDS):
@@ -82,10 +82,10 @@ class ShareEnd(msgspec.Struct, frozen=True):
 
     error: bytes = b""
     """An AsidesError, pickled; empty if there is none."""
-    is_out_of_money: bool = False
+    has_reached_max_cost: bool = False
 
     def read_error(self) -> AsidesError | None:
-        """The error of all requests that ended the share."""
+        """The error that ended the share; None if there is none."""
         error = pickle.loads(self.error) if self.error else None  # noqa: S301 - an actor of this run wrote it
         return error if isinstance(error, AsidesError) else None
 
@@ -100,7 +100,7 @@ class RowAnswerer:
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
         """Take a share, and return how it ended, as a batch of Ray Data."""
         end = self._loop.run(take_share(self._coordinator))
-        return {"share": list(batch["share"]), "error": [end.error], "is_out_of_money": [end.is_out_of_money]}
+        return {"share": list(batch["share"]), "error": [end.error], "has_reached_max_cost": [end.has_reached_max_cost]}
 
 
 async def take_share(coordinator: Any) -> ShareEnd:
@@ -122,13 +122,10 @@ async def _take_part(coordinator: Any, invitation: Invitation) -> ShareEnd:
         ledger = Ledger(setup.name)
         record = await wait_for_store(lambda: database.run_async(ledger.find, writes=False))
         if record is None or record.version != setup.version:
-            raise ConfigError(
-                "another process has given this batch other rows, another model or other options. To do: wait for it, "
-                "and run the batch again."
-            )
+            raise build_changed_error()
         async with open_job(setup, database, record) as job:
             await _answer(coordinator, job)
-            return ShareEnd(b"" if job.error is None else _encode_error(job.error), job.is_out_of_money)
+            return ShareEnd(b"" if job.error is None else _encode_error(job.error), job.has_reached_max_cost)
     finally:
         await database.close_async()
 
@@ -138,7 +135,7 @@ async def _answer(coordinator: Any, job: BatchJob) -> None:
     watch = asyncio.ensure_future(_watch(coordinator, job))
     try:
         await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
-        if not work.done():  # What is under way shall be dropped, or there is nobody to say so any more.
+        if not work.done():  # The order is DROP, or the coordinator is gone.
             work.cancel()
         with suppress(asyncio.CancelledError):
             await work
@@ -148,7 +145,7 @@ async def _answer(coordinator: Any, job: BatchJob) -> None:
 
 
 async def _watch(coordinator: Any, job: BatchJob) -> None:
-    """Returns when what is under way shall be dropped. Raises when the coordinator, and so the driver, is gone."""
+    """Follow orders. Returns on DROP. Raises when the coordinator, and so the driver, is gone."""
     order = RUN
     while order < DROP:
         order = await coordinator.wait_for_order.remote(order)
@@ -171,7 +168,7 @@ def _check_worker(invitation: Invitation) -> None:
 
 
 def _encode_error(error: AsidesError) -> bytes:
-    """An error for the driver, without content. One about the settings says where they are wrong."""
+    """An error for the driver, without content. An error in the settings names the machine."""
     error.partial, error.result, error.earlier = None, None, ()
     if isinstance(error, ConfigError) and error.args:
         error.args = (f"{error.args[0]} (on a worker of Ray, {socket.gethostname()})", *error.args[1:])

@@ -1,4 +1,4 @@
-"""The Ray cluster of a batch: the one that runs already, the one at an address, or one that is started on this machine.
+"""The Ray cluster of a batch: the one that runs already, one at an address, or a new one on this machine.
 
 Not here: what runs on it (ray_actor), and the run itself (ray_runner).
 """
@@ -22,7 +22,7 @@ _LOCAL = "local"
 _PROBE_SECONDS = 10.0
 _STORE_BYTES = 100_000_000
 """Ray's shared memory on this machine. Rows and answers do not go through it."""
-# For a cluster of this machine: on loopback alone, nothing is reported to Ray's makers, and no chatter.
+# For a cluster on this machine: listen on loopback only, send no usage statistics, and log little.
 _LOCAL_ENVIRONMENT = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_USAGE_STATS_ENABLED": "0",

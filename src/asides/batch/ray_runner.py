@@ -27,13 +27,13 @@ _LOOK_SECONDS = 1.0
 _DROP_SECONDS = 10.0
 """How long actors have to write what was answered, when a run is dropped."""
 _PLACE_SECONDS = 60.0
-"""After so long without an actor, tell that Ray has not placed any."""
+"""After this time without an actor, a note says that Ray has not placed any."""
 
 
 async def run(job: BatchJob) -> None:
     """Answer what waits in the ledger. When cancelled, what is under way is dropped, and what was answered is kept."""
     if job.setup is None:
-        raise ConfigError("a batch runs on Ray only as Batch or AsyncBatch.")
+        raise ConfigError("this batch job has no setup for Ray. To do: run it with Batch or AsyncBatch.")
     setup = job.setup.prepare_to_send()
     driver = _Driver(job, setup)
     thread = threading.Thread(target=driver.drive, name="asides-ray", daemon=True)
@@ -42,8 +42,8 @@ async def run(job: BatchJob) -> None:
         while not driver.ended.is_set():
             if job.stop.is_set():
                 driver.order(FINISH)
-            await job.look()
-            driver.tell_when_waiting()
+            await job.refresh()
+            driver.note_waiting()
             await _wait(driver.ended, _LOOK_SECONDS, job.stop if not driver.ordered else None)
     except asyncio.CancelledError:
         driver.order(DROP)
@@ -52,10 +52,10 @@ async def run(job: BatchJob) -> None:
     except BaseException:
         driver.order(DROP)
         raise
-    await job.look()
+    await job.refresh()
     if job.error is None:
         job.error = driver.error
-    job.is_out_of_money = driver.is_out_of_money and job.error is None
+    job.has_reached_max_cost = driver.has_reached_max_cost and job.error is None
     if driver.bug is not None:
         raise driver.bug
 
@@ -85,7 +85,7 @@ class _Driver:
         self.ended = asyncio.Event()
         self.error: AsidesError | None = None
         self.bug: BaseException | None = None
-        self.is_out_of_money = False
+        self.has_reached_max_cost = False
 
     def order(self, order: int) -> None:
         """Tell the actors to finish, or to drop what is under way."""
@@ -95,8 +95,8 @@ class _Driver:
                 if self._coordinator is not None:
                     self._coordinator.order.remote(order)
 
-    def tell_when_waiting(self) -> None:
-        """Say once that no actor has been placed for a long time: the cluster may be full."""
+    def note_waiting(self) -> None:
+        """Note once that Ray has placed no actor for a minute: the cluster may be full."""
         if self._began is None or self._is_placed or self._loop.time() - self._began < _PLACE_SECONDS:
             return
         self._is_placed = True
@@ -123,7 +123,7 @@ class _Driver:
         if self.ordered:
             return  # It was stopped while Ray was starting.
         actors = self._count_actors(ray)
-        coordinator = ray.remote(Coordinator).options(num_cpus=0, **_beside_driver(ray)).remote()
+        coordinator = ray.remote(Coordinator).options(num_cpus=0, **_place_beside_driver(ray)).remote()
         ray.get(coordinator.open.remote(Invitation(self._setup, name_machine())))
         with self._lock:
             self._coordinator = coordinator
@@ -134,7 +134,7 @@ class _Driver:
         watch.start()
         try:
             for row in build_shares(ray, coordinator, actors).iter_rows():
-                self._note(ShareEnd(row["error"], bool(row["is_out_of_money"])))
+                self._note(ShareEnd(row["error"], bool(row["has_reached_max_cost"])))
         except AsidesError:
             raise
         except Exception as problem:  # noqa: BLE001 - Ray raises errors of many kinds
@@ -148,7 +148,7 @@ class _Driver:
             ray.kill(coordinator)
 
     def _note(self, end: ShareEnd) -> None:
-        self.is_out_of_money |= end.is_out_of_money
+        self.has_reached_max_cost |= end.has_reached_max_cost
         error = end.read_error()
         if error is not None and self.error is None:
             self.error = error
@@ -168,7 +168,7 @@ class _Driver:
 
 
 def build_shares(ray: Any, coordinator: Any, actors: int) -> Any:
-    """A dataset of a share for each actor, answered by a pool of them. An actor that is lost is replaced, for ever."""
+    """A dataset with one share for each actor of a pool. Ray replaces a lost actor, however often."""
     shares = ray.data.from_items([{"share": number} for number in range(actors)], override_num_blocks=actors)
     shares.context.enable_progress_bars = False
     shares.context.print_on_execution_start = False
@@ -181,8 +181,8 @@ def build_shares(ray: Any, coordinator: Any, actors: int) -> Any:
     )
 
 
-def _beside_driver(ray: Any) -> dict[str, Any]:
-    """On the node of the driver: the coordinator ends when the driver does, and not before."""
+def _place_beside_driver(ray: Any) -> dict[str, Any]:
+    """The options that place an actor on the node of the driver, so that it does not end before the driver does."""
     strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
     return {"scheduling_strategy": strategy(ray.get_runtime_context().get_node_id(), soft=True)}
 

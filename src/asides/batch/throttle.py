@@ -1,6 +1,7 @@
-"""`Throttle`: how many requests are sent at once, and when none is. A provider that asks to wait slows all down.
+"""`Throttle`: how many requests may be under way, and when none may be sent. A provider that asks to wait slows all
+down.
 
-After each such error half as many are sent at once, and after a round of good replies one more. Not here: requests and
+After each such error half as many may be under way, and after a round of good replies one more. Not here: requests and
 tokens a minute, which all processes of a batch share (ledger).
 """
 
@@ -24,7 +25,7 @@ class Throttle:
         self._limit = float(most)
         self._pauses = 0
         self.paused_until = 0.0
-        """Nothing is sent before."""
+        """Nothing is sent before this time."""
         self.limited_since: float | None = None
         """Since when no request has got through; None if the last one did."""
 
@@ -34,13 +35,13 @@ class Throttle:
         return int(self._limit)
 
     def note_reply(self) -> None:
-        """A request got through."""
+        """Note that a request got a reply."""
         self._pauses = 0
         self.limited_since = None
         self._limit = min(float(self._most), self._limit + 1.0 / max(self._limit, 1.0))
 
     def note_limit(self, error: AsidesError, now: float) -> float:
-        """The provider asked to wait; returns the seconds. Requests that were under way together count once."""
+        """Note that the provider asked to wait. Returns the seconds. Requests under way at the same time count once."""
         if self.limited_since is None:
             self.limited_since = now
         asked = getattr(error, "retry_after", None)
@@ -48,7 +49,7 @@ class Throttle:
             self._limit = max(1.0, self._limit / 2)
             self._pauses += 1
         pause = min(_FIRST_PAUSE * 2.0 ** min(self._pauses - 1, 10), _LONGEST_PAUSE) if asked is None else asked
-        # All that wait would return together.
+        # With some jitter: not all that wait return together.
         until = now + max(pause, 0.0) + random.uniform(0, 0.25 * min(pause, 4.0))
         self.paused_until = max(self.paused_until, until)
         return self.paused_until - now

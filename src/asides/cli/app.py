@@ -106,9 +106,9 @@ def _send_telemetry(name: str) -> AbstractContextManager[None]:
     """Send telemetry of a command, if a variable of OpenTelemetry asks for it. Without one nothing of it is loaded."""
     if name not in _TRACED_COMMANDS or not any(variable.startswith("OTEL_") for variable in os.environ):
         return nullcontext()
-    from asides.telemetry.exporters import sending
+    from asides.telemetry.exporters import send_telemetry
 
-    return sending("asides")
+    return send_telemetry("asides")
 
 
 # --- a bare question --------------------------------------------------------------------------------------------------

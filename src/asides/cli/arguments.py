@@ -270,7 +270,9 @@ COMMANDS: dict[str, Command] = {
         "Take the thinking out of a text with inline tags, as it arrives.", _declare_separate, "asides.cli.separate"
     ),
     "doctor": Command(
-        "Say what a model would refuse in a history, and repair it.", declare_doctor, "asides.cli.doctor"
+        "Say what a model would refuse in a history, and repair it; check the servers.",
+        declare_doctor,
+        "asides.cli.doctor",
     ),
     "clean": Command("Remove the envelopes of a relay from a saved history.", declare_clean, "asides.cli.clean"),
     "providers": Command("List the providers, or show one in full.", _declare_providers, "asides.cli.providers"),

@@ -16,7 +16,10 @@ def add_address(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def _add_thinking(parser: argparse.ArgumentParser) -> None:
+_SHOW, _HIDE = "print the thinking on stderr", "do not print the thinking, whatever the settings say"
+
+
+def _add_thinking(parser: argparse.ArgumentParser, show: str, hide: str) -> None:
     thinking = parser.add_argument_group("thinking")
     thinking.add_argument(
         "--thinking",
@@ -24,13 +27,13 @@ def _add_thinking(parser: argparse.ArgumentParser) -> None:
         help="ask for thinking: off, auto, on, minimal, low, medium, high, xhigh, max, or a number of tokens",
     )
     shown = thinking.add_mutually_exclusive_group()
-    shown.add_argument("-t", "--show-thinking", action="store_true", default=None, help="print the thinking on stderr")
+    shown.add_argument("-t", "--show-thinking", action="store_true", default=None, help=show)
     shown.add_argument(
         "--hide-thinking",
         action="store_false",
         dest="show_thinking",
         default=None,
-        help="do not print the thinking, whatever the settings say",
+        help=hide,
     )
     thinking.add_argument(
         "--tag-position",
@@ -44,8 +47,8 @@ def _add_thinking(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_call(parser: argparse.ArgumentParser) -> None:
-    """Everything that shapes one call to a model."""
+def add_call(parser: argparse.ArgumentParser, *, show: str = _SHOW, hide: str = _HIDE) -> None:
+    """Everything that shapes one call to a model. `show`, `hide`: what -t and --hide-thinking do in this command."""
     model = parser.add_argument_group("model")
     model.add_argument("-m", "--model", metavar="PROVIDER:MODEL", help="the model to ask; default: the setting `model`")
     model.add_argument(
@@ -56,7 +59,7 @@ def add_call(parser: argparse.ArgumentParser) -> None:
         help="a model to ask when those before it fail; repeatable",
     )
     add_address(model)
-    _add_thinking(parser)
+    _add_thinking(parser, show, hide)
     prompt = parser.add_argument_group("prompt and answer")
     prompt.add_argument("-s", "--system", metavar="TEXT", help="the system prompt: how the model should behave")
     prompt.add_argument(

@@ -22,6 +22,7 @@ import msgspec
 from asides.batch.batch_status import BatchStatus
 from asides.batch.batches import AsyncBatch
 from asides.batch.check_rows import BatchCheck
+from asides.batch.read_status import list_statuses
 from asides.cli.exit_codes import Exit
 from asides.cli.render import describe_error, name_options, print_json, print_lines
 from asides.cli.request import read_call_options
@@ -104,7 +105,7 @@ def _open(arguments: Namespace, terminal: Terminal, view: _View) -> AsyncBatch:
         name=arguments.name,
         actors=arguments.actors,
         ray_address=arguments.ray_address,
-        keep_thinking=settings.show_reasoning_thinking or None,
+        keep_thinking=False if arguments.show_thinking is False else settings.show_reasoning_thinking or None,
         settings=settings,
         on_progress=view.take,
         on_note=lambda text: terminal.print_note(f"note: {text}"),
@@ -142,7 +143,7 @@ def _run(batch: AsyncBatch, view: _View, arguments: Namespace, terminal: Termina
     if stopped:
         terminal.print_error(f"stopped; {_summarise(status)} {_advise(arguments)}")
         return stopped[0]
-    if status.is_out_of_money:
+    if status.has_reached_max_cost:
         terminal.print_error(
             f"stopped before the limit of cost: the next request might pass --max-cost. {_summarise(status)} "
             f"{_advise(arguments, 'with a higher --max-cost')}"
@@ -286,20 +287,29 @@ def _describe(status: BatchStatus) -> list[str]:
 
 
 def _show_all(arguments: Namespace, terminal: Terminal) -> int:
-    """The batches of this folder."""
-    outputs = [str(path)[: -len(_LEDGER)] for path in sorted(Path().glob(f"*{_LEDGER}"))]
-    if not outputs:
+    """The batches of the ledger that is named; otherwise those of this folder, and of the database that is set."""
+    places = [arguments.ledger] if arguments.ledger else [str(path) for path in sorted(Path().glob(f"*{_LEDGER}"))]
+    store = read_settings(terminal).store
+    if store is not None and not arguments.ledger:
+        places.append(store)
+    if not places:
         raise ConfigError("no batch has its ledger in this folder. To do: name the output of a batch.")
+    if arguments.ledger and not is_postgres_url(arguments.ledger) and not Path(arguments.ledger).exists():
+        raise ConfigError(f"there is no ledger {arguments.ledger}. To do: check the name.")
     found: list[BatchStatus] = []
-    for output in outputs:
+    for place in places:
         try:
-            found.append(asyncio.run(AsyncBatch(output=output, ledger=f"{output}{_LEDGER}").status()))
+            found += list_statuses(place)
         except AsidesError as error:
+            if len(places) == 1:
+                raise
             terminal.print_note(f"warning: {describe_error(error)}")
     if arguments.json:
         print_json(terminal, [_encode(status) for status in found])
-    else:
+    elif found:
         print_lines(terminal, [line for status in found for line in _describe(status)])
+    else:
+        terminal.print_note("no batch yet.")
     return Exit.DONE
 
 

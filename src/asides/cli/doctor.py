@@ -1,7 +1,11 @@
-"""`asides doctor`: says what a model would refuse of a history, and writes the repaired one. Sends nothing."""
+"""`asides doctor FILE`: says what a model would refuse of a history, and writes the repaired one. Sends nothing.
+
+Without a file it asks the servers of the settings whether they can be used. Not here: how (maintenance/check_servers).
+"""
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,12 +16,14 @@ import msgspec
 from asides.cli.exit_codes import Exit
 from asides.cli.inputs import open_chunks
 from asides.cli.render import print_json, print_lines
+from asides.cli.saved_conversations import find_state_folder
 from asides.cli.terminal import Terminal
 from asides.cli.trust import read_settings
 from asides.conversations.serialise import write_file
 from asides.history.diagnosis.diagnose import diagnose
 from asides.history.diagnosis.findings import Diagnosis, Finding
 from asides.history.diagnosis.open_history import decode_history, parse_history
+from asides.settings import Settings
 from asides.values.errors import ConfigError
 from asides.values.notices import escape_controls
 
@@ -27,6 +33,10 @@ _STREAM = "-"
 def run(arguments: Namespace, terminal: Terminal) -> int:
     """Print the findings on stdout, or on stderr where the repaired history goes to stdout."""
     settings = read_settings(terminal)
+    if arguments.file is None:
+        return _check_servers(settings, arguments, terminal)
+    if arguments.to is None:
+        raise ConfigError("whom is the history for? To do: name the model that gets it next with --to PROVIDER:MODEL.")
     with open_chunks(arguments.file) as chunks:
         data = b"".join(chunks)
     history, is_lines = parse_history(data)
@@ -59,6 +69,31 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
 
 def _choose_code(found: Diagnosis) -> Exit:
     return Exit.DONE if found.sound else Exit.UNEXPECTED
+
+
+# --- the servers ------------------------------------------------------------------------------------------------------
+
+
+def _check_servers(settings: Settings, arguments: Namespace, terminal: Terminal) -> int:
+    given = [arguments.to, arguments.fix, arguments.origin, arguments.base_url, arguments.thinking]
+    if any(value is not None for value in given) or arguments.other_account or arguments.format != "auto":
+        raise ConfigError("there is no history. To do: name its file; `-` reads standard input.")
+    from asides.maintenance.check_servers import check_servers  # A history needs no server.
+
+    checks = check_servers(settings.store, settings.gateway.redis)
+    is_sound = all(each.is_sound for each in checks)
+    if arguments.json:
+        print_json(terminal, {"sound": is_sound, "servers": [msgspec.to_builtins(each) for each in checks]})
+    else:
+        lines = [
+            f"{each.name}: {'' if each.is_sound else 'problem: '}{each.text}"
+            for each in checks
+            if not (arguments.quiet and each.is_sound)
+        ]
+        if settings.store is None and not arguments.quiet:
+            lines.insert(0, f"store: none is set; SQLite files in {find_state_folder(os.environ)} are used")
+        print_lines(terminal, map(escape_controls, lines))
+    return Exit.DONE if is_sound else Exit.UNEXPECTED
 
 
 # --- the repaired file ------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""`asides gateway`: makes, lists and revokes the keys of a gateway, while gateways run.
+"""`asides gateway`: makes, lists and revokes the keys of gateways, also while they run.
 
 Not here: the keys (gateway/access), what they used (gateway_usage), and running a gateway (serve).
 """
@@ -6,17 +6,16 @@ Not here: the keys (gateway/access), what they used (gateway_usage), and running
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from asides.cli.exit_codes import Exit
+from asides.cli.read_time import read_time
 from asides.cli.render import format_columns, print_json, print_lines
 from asides.cli.saved_conversations import format_time
 from asides.cli.serve_settings import find_folder
@@ -45,8 +44,7 @@ _LONGEST_NAME = 100
 _MOST_PATTERNS = 100
 _LONGEST_PATTERN = 200
 _MOST_COUNT = 10**9
-_SPAN = re.compile(r"(\d{1,6})([mhdw])")
-_SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_OF_USAGE = ("since", "by", "csv")
 _OF_CREATE = ("name", "tenant", "model", "rpm", "tpm", "budget_day", "budget_month", "expires")
 _ACTIONS = ("create", "list", "revoke")
 
@@ -55,17 +53,17 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     """Run the action."""
     if arguments.action == "usage":
         return _show_usage(arguments, terminal)
-    given = next((name for name in ("since", "by", "csv") if getattr(arguments, name)), None)
-    if given is not None:
-        raise ConfigError(f"--{given} belongs to `asides gateway usage`.")
+    _refuse_options(arguments, _OF_USAGE, "usage")
     action, *words = arguments.words or ["list"]
     if action not in _ACTIONS:
-        raise ConfigError(f"`asides gateway key` knows create, list and revoke, not {action[:40]!r}.")
-    given = next((name for name in _OF_CREATE if getattr(arguments, name) is not None), None)
-    if given is not None and action != "create":
-        raise ConfigError(f"--{given.replace('_', '-')} belongs to `asides gateway key create`.")
+        # It may be a key that someone pasted, so it is not repeated.
+        raise ConfigError("`asides gateway key` is followed by an unknown word. To do: write create, list or revoke.")
+    if action != "create":
+        _refuse_options(arguments, _OF_CREATE, "key create")
     if words and action != "revoke":
-        raise ConfigError(f"`asides gateway key {action}` takes no further words.")
+        raise ConfigError(
+            f"`asides gateway key {action}` takes no name or id. To do: leave it out; --name gives a new key its name."
+        )
     # Before anything is opened: a mistake in an option leaves no trace.
     record = _read_record(arguments) if action == "create" else None
     settings = read_settings(terminal, gateway={} if arguments.folder is None else {"folder": arguments.folder})
@@ -80,18 +78,24 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
 def _show_usage(arguments: Namespace, terminal: Terminal) -> int:
     from asides.cli.gateway_usage import check_usage, show_usage
 
-    given = next((name for name in _OF_CREATE if getattr(arguments, name) is not None), None)
-    if given is not None:
-        raise ConfigError(f"--{given.replace('_', '-')} belongs to `asides gateway key create`.")
+    _refuse_options(arguments, _OF_CREATE, "key create")
     since, by = check_usage(arguments)
     settings = read_settings(terminal, gateway={} if arguments.folder is None else {"folder": arguments.folder})
     with _open(settings, creates=False) as database:
         return show_usage(database, since, by, arguments, terminal)
 
 
+def _refuse_options(arguments: Namespace, names: Sequence[str], action: str) -> None:
+    """Raise ConfigError for an option that only another action has."""
+    given = next((name for name in names if getattr(arguments, name) not in (None, False)), None)
+    if given is not None:
+        option = f"--{given.replace('_', '-')}"
+        raise ConfigError(f"{option} belongs to `asides gateway {action}`. To do: leave it out.")
+
+
 @contextmanager
 def _open(settings: Settings, *, creates: bool) -> Generator[Database, None, None]:
-    """The database of the gateways with these settings. `creates`: its tables too, if no gateway has run yet."""
+    """Open the database of the gateways with these settings. `creates`: create its tables if no gateway has run yet."""
     if settings.store is not None and creates:
         from asides.database.migrate import migrate
 
@@ -123,8 +127,10 @@ def _create(record: KeyRecord, database: Database, arguments: Namespace, termina
         print_json(terminal, {**_encode(record, Spending()), "key": made.key})
         return Exit.DONE
     print_lines(terminal, [made.key])
-    terminal.print_note(f"made the key {made.id} for {_show(record.name)}: {_describe_limits(record.limits)}.")
-    terminal.print_note("It is shown this once. Clients send it where they would send a provider's key.")
+    terminal.print_note(
+        f"made the key {made.id} with the name {_show(record.name)}: {_describe_limits(record.limits)}."
+    )
+    terminal.print_note("The key is shown only now. Clients send it where they would send a provider's key.")
     return Exit.DONE
 
 
@@ -137,7 +143,8 @@ def _read_record(arguments: Namespace) -> KeyRecord:
     patterns = tuple(dict.fromkeys(pattern.strip() for pattern in arguments.model or ()))
     if not all(patterns) or len(patterns) > _MOST_PATTERNS or any(len(each) > _LONGEST_PATTERN for each in patterns):
         raise ConfigError(
-            f"--model is a pattern of at most {_LONGEST_PATTERN} characters, and there are at most {_MOST_PATTERNS}."
+            f"--model has an empty or a too long pattern, or there are too many. To do: write at most {_MOST_PATTERNS} "
+            f"patterns of 1 to {_LONGEST_PATTERN} characters."
         )
     limits = KeyLimits(
         rpm=_check_count("rpm", arguments.rpm),
@@ -150,19 +157,22 @@ def _read_record(arguments: Namespace) -> KeyRecord:
     return KeyRecord(id="", digest=b"", name=name, tenant=tenant, limits=limits, created=now, expires=expires)
 
 
-def _read_text(option: str, text: str | None) -> str:
-    text = (text or "").strip()
+def _read_text(option: str, given: str | None) -> str:
+    text = (given or "").strip()
+    if given and not text and option != "name":
+        # A key that should share what another one made would have a place of its own, and nobody would be told.
+        raise ConfigError(f"--{option} is empty. To do: leave it out, or give a text.")
     if len(text) > _LONGEST_NAME or not text.isprintable() or text.startswith(PREFIX):
         raise ConfigError(
-            f"--{option} is a text of at most {_LONGEST_NAME} printable characters that is no key. To do: choose "
-            "another."
+            f"--{option} is too long, not printable, or a key. To do: write at most {_LONGEST_NAME} printable "
+            f"characters that do not begin with {PREFIX}."
         )
     return text
 
 
 def _check_count(option: str, count: int | None) -> int | None:
     if count is not None and not 1 <= count <= _MOST_COUNT:
-        raise ConfigError(f"--{option} is a number from 1 to {_MOST_COUNT}.")
+        raise ConfigError(f"--{option} {count} is out of range. To do: write a number from 1 to {_MOST_COUNT}.")
     return count
 
 
@@ -173,23 +183,20 @@ def _read_money(option: str, text: str | None) -> Decimal | None:
         amount = Decimal(text.strip().removeprefix("$"))
         if amount.is_finite() and 0 < amount <= MOST_MONEY and amount == round(amount, 9):
             return amount
-    raise ConfigError(f"--{option} is an amount in US dollars above 0, such as 2.50.")
+    raise ConfigError(
+        f"--{option} {text[:40]!r} is no amount of money. To do: write US dollars above 0, at most {MOST_MONEY}, such "
+        "as 2.50."
+    )
 
 
 def _read_expiry(text: str | None, now: float) -> float | None:
     if text is None:
         return None
-    span = _SPAN.fullmatch(text.strip())
-    expires: float | None = None
-    if span is not None:
-        expires = now + int(span[1]) * _SECONDS[span[2]]
-    else:
-        with suppress(ValueError, OverflowError):
-            when = datetime.fromisoformat(text.strip())
-            expires = (when if when.tzinfo is not None else when.replace(tzinfo=UTC)).timestamp()
+    expires = read_time(text, now, "after")
     if expires is None or expires <= now:
         raise ConfigError(
-            "--expires is a time to come: a span such as 30d, 12h or 4w, or a date of UTC such as 2027-01-31."
+            f"--expires {text[:40]!r} is no time in the future. To do: write a span such as 12h, 30d or 4w, or a date "
+            "in UTC such as 2027-01-31."
         )
     return expires
 
@@ -205,7 +212,7 @@ def _list(database: Database, arguments: Namespace, terminal: Terminal) -> int:
         print_json(terminal, [_encode(each, spending.get(each.id, Spending()), now) for each in records])
         return Exit.DONE
     if not records:
-        terminal.print_info("there is no key yet; `asides gateway key create --name NAME` makes one.")
+        terminal.print_info("there are no keys. To do: `asides gateway key create --name NAME` makes one.")
         return Exit.DONE
     rows = [("ID", "NAME", "STATE", "TODAY", "MONTH", "LAST USED", "LIMITS")]
     for each in records:
@@ -275,14 +282,16 @@ def _revoke(
     words: Sequence[str], database: Database, settings: Settings, arguments: Namespace, terminal: Terminal
 ) -> int:
     if len(words) != 1:
-        raise ConfigError("which key? To do: write `asides gateway key revoke ID`, or its name.")
+        raise ConfigError("name one key to revoke. To do: write `asides gateway key revoke ID`, or its name.")
     record = _find(words[0], database)
     if record.revoked is not None:
-        terminal.print_info(f"the key {record.id} is revoked already, since {format_time(record.revoked)}.")
+        terminal.print_info(f"the key {record.id} was revoked already, at {format_time(record.revoked)}.")
         return Exit.DONE
     if not arguments.yes:
         if not (sys.stdin.isatty() and terminal.err_is_terminal):
-            raise ConfigError("a revoked key never works again, and nobody is there to ask. To do: add --yes.")
+            raise ConfigError(
+                "a revoked key never works again, and there is no terminal to ask at. To do: add --yes to revoke it."
+            )
         terminal.print_note(f"revoke the key {record.id} ({_show(record.name)}) for good? [y/N]")
         if not _confirm():
             terminal.print_info("nothing was revoked.")
@@ -298,7 +307,7 @@ def _revoke(
 
 
 def _find(word: str, database: Database) -> KeyRecord:
-    """The key that is meant. Someone may paste the whole key, which is shown in no error."""
+    """Find a key by its id or its name. Someone may paste the whole key, so no error shows the word then."""
     is_key = word.startswith(PREFIX)
     word = word.removeprefix(PREFIX).partition("-")[0] if is_key else word
     found = database.run(lambda: find_named(word), writes=False)
@@ -315,7 +324,7 @@ def _confirm() -> bool:
 
 
 def _tell_instances(redis_url: str, key_id: str, terminal: Terminal) -> None:
-    """Tell running gateways at once. Without that, they find out within seconds."""
+    """Tell running gateways at once. Otherwise they find out within three seconds."""
     from asides.gateway.access.revocations import publish_revocation
 
     try:

@@ -7,50 +7,50 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 import time
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
+from importlib.util import find_spec
 from typing import Any, get_args
 
 from asides.cli.exit_codes import Exit
+from asides.cli.read_time import read_time
 from asides.cli.render import format_columns, print_json, print_lines
 from asides.cli.terminal import Terminal
 from asides.database import Database
-from asides.gateway.summary_rows import Group, UsageSum, name_keys, sum_usage
+from asides.gateway.summary_rows import Group, UsageSum, list_key_names, sum_usage
 from asides.values.errors import ConfigError
 from asides.values.money import format_cost
 from asides.values.notices import escape_controls
 
-_SPAN = re.compile(r"(\d{1,6})([hdw])")
-_SECONDS = {"h": 3600, "d": 86_400, "w": 7 * 86_400}
-_USUAL_SPAN = "7d"
-_USUAL_GROUP: Group = "key"
+_DEFAULT_SPAN = "7d"
+_DEFAULT_GROUP: Group = "key"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""How a cell begins that a spreadsheet would run. Clients choose their own names."""
-_NOBODY = {"key": "(no key of the database)", "tenant": "(nobody)", "model": "(none asked)", "client": "(no name)"}
+"""A spreadsheet runs a cell that begins with one of these as a formula, and clients choose their own names."""
+_NAMELESS = {"key": "(no key of the database)", "tenant": "(nobody)", "model": "(none asked)", "client": "(no name)"}
 _HEADINGS = ("REQUESTS", "FAILED", "INPUT", "CACHED", "OUTPUT", "THINKING", "COST")
 
 
 def check_usage(arguments: Namespace) -> tuple[float, Group]:
-    """Since when, and by what. Raises ConfigError for what cannot be."""
+    """Since when and by what to add up. Raises ConfigError for wrong options."""
     if arguments.words:
         raise ConfigError("`asides gateway usage` takes no further words. To do: --by and --since say what to add up.")
     if arguments.json and arguments.csv:
         raise ConfigError("--json and --csv exclude each other. To do: leave one of them out.")
-    by = arguments.by or _USUAL_GROUP
+    by = arguments.by or _DEFAULT_GROUP
     if by not in get_args(Group):
-        raise ConfigError(f"--by is one of {', '.join(get_args(Group))}, not {by[:40]!r}.")
-    return read_since(arguments.since or _USUAL_SPAN, time.time()), by
+        raise ConfigError(
+            f"--by {by[:40]!r} is unknown. To do: use {', '.join(get_args(Group)[:-1])} or {get_args(Group)[-1]}."
+        )
+    return read_since(arguments.since or _DEFAULT_SPAN, time.time()), by
 
 
 def show_usage(database: Database, since: float, by: Group, arguments: Namespace, terminal: Terminal) -> int:
     """Print the sums."""
     sums = database.run(lambda: sum_usage(since, by), writes=False)
-    names = database.run(name_keys, writes=False) if by == "key" else {}
+    names = database.run(list_key_names, writes=False) if by == "key" else {}
     if arguments.json:
         print_json(terminal, _encode(sums, names, since, by))
     elif arguments.csv:
@@ -61,24 +61,31 @@ def show_usage(database: Database, since: float, by: Group, arguments: Namespace
         print_lines(terminal, _write_table(sums, names, by))
         unpriced = sum(each.unpriced for each in sums)
         if unpriced:
-            terminal.print_info(
-                f"{unpriced} requests have tokens and no known price, and count as 0. The extra `prices` knows more."
-            )
+            terminal.print_info(f"{_describe_unpriced(unpriced)}. {_advise_on_prices(by)}")
     return Exit.DONE
 
 
+def _describe_unpriced(count: int) -> str:
+    if count == 1:
+        return "1 request has tokens and no known price, and counts as 0"
+    return f"{count:,} requests have tokens and no known price, and count as 0"
+
+
+def _advise_on_prices(by: Group) -> str:
+    if find_spec("genai_prices") is None:
+        return "To do: install asides[prices] where the gateways run; new requests have a cost then."
+    if by == "model":
+        return "Their models have `-` as their cost."
+    return "To do: --by model shows which models these are."
+
+
 def read_since(text: str, now: float) -> float:
-    """A time in the past: a span such as 7d, or a date of UTC. Raises ConfigError for anything else."""
-    since: float | None = None
-    if (span := _SPAN.fullmatch(text.strip())) is not None:
-        since = now - int(span[1]) * _SECONDS[span[2]]
-    else:
-        with suppress(ValueError, OverflowError):
-            when = datetime.fromisoformat(text.strip())
-            since = (when if when.tzinfo is not None else when.replace(tzinfo=UTC)).timestamp()
+    """Read a time in the past: a span such as 7d, or a date in UTC. Raises ConfigError for anything else."""
+    since = read_time(text, now, "before")
     if since is None or since > now:
         raise ConfigError(
-            "--since is a time in the past: a span such as 24h, 7d or 4w, or a date of UTC such as 2026-11-01."
+            f"--since {text[:40]!r} is no time in the past. To do: write a span such as 24h, 7d or 4w, or a date in "
+            "UTC such as 2026-11-01."
         )
     return max(since, 0.0)
 
@@ -100,7 +107,7 @@ def _add_up(sums: Sequence[UsageSum]) -> UsageSum:
 def _write_table(sums: Sequence[UsageSum], names: Mapping[str, str], by: Group) -> list[str]:
     rows: list[tuple[str, ...]] = [((by.upper(), "NAME", *_HEADINGS) if by == "key" else (by.upper(), *_HEADINGS))]
     for each in [*sums, _add_up(sums)] if len(sums) > 1 else sums:
-        first = each.group or _NOBODY.get(by, "")
+        first = each.group or _NAMELESS.get(by, "")
         named = (escape_controls(names.get(each.group, "")),) if by == "key" else ()
         counts = (each.requests, each.failed, each.input, each.cached, each.output, each.thinking)
         rows.append((escape_controls(first), *named, *(f"{count:,}" for count in counts), format_cost(each.cost)))
@@ -113,13 +120,13 @@ def _write_csv(sums: Sequence[UsageSum], names: Mapping[str, str], by: Group) ->
     named = ("name",) if by == "key" else ()
     writer.writerow((by, *named, *(heading.lower() for heading in _HEADINGS), "unpriced"))
     for each in sums:
-        own = (_protect(names.get(each.group, "")),) if by == "key" else ()
+        own = (_escape_formula(names.get(each.group, "")),) if by == "key" else ()
         counts = (each.requests, each.failed, each.input, each.cached, each.output, each.thinking)
-        writer.writerow((_protect(each.group), *own, *counts, f"{each.cost:f}", each.unpriced))
+        writer.writerow((_escape_formula(each.group), *own, *counts, f"{each.cost:f}", each.unpriced))
     return text.getvalue()
 
 
-def _protect(text: str) -> str:
+def _escape_formula(text: str) -> str:
     shown = escape_controls(text)
     return f"'{shown}" if shown.startswith(_FORMULA) else shown
 

@@ -17,11 +17,13 @@ def declare_doctor(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `asides doctor`."""
     parser.add_argument(
         "file",
+        nargs="?",
         metavar="FILE",
         help="a list of messages as OpenAI, Anthropic, Responses or Gemini have them, a whole request, a session file "
-        "with a message in each line, or a saved conversation; `-` reads standard input",
+        "with a message in each line, or a saved conversation; `-` reads standard input. Without it, the servers of "
+        "the settings `store` and `gateway.redis` are asked whether they can be used",
     )
-    parser.add_argument("--to", required=True, metavar="PROVIDER:MODEL", help="the model that gets the history next")
+    parser.add_argument("--to", metavar="PROVIDER:MODEL", help="the model that gets the history next")
     parser.add_argument(
         "--fix",
         metavar="FILE",
@@ -47,7 +49,10 @@ def declare_doctor(parser: argparse.ArgumentParser) -> None:
         help="the format of the file: openai, anthropic, responses, gemini or asides (default: detected)",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print only what would be refused")
-    parser.epilog = "Exit code: 0 if the history was sound; 1 if it was not, also with --fix; 2 if it cannot be read."
+    parser.epilog = (
+        "Exit code: 0 if the history was sound, or the servers are; 1 if not, also with --fix; 2 if the history cannot "
+        "be read."
+    )
 
 
 def declare_clean(parser: argparse.ArgumentParser) -> None:
@@ -222,9 +227,11 @@ def declare_gateway(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
         choices=("key", "usage"),
-        help="key create, key list, key revoke ID|NAME: keys for clients; usage: what requests used and cost",
+        help="key create, key list, key revoke ID|NAME: the keys of clients; usage: the tokens and costs of requests",
     )
-    parser.add_argument("words", nargs="*", metavar="WORD", help="what to do, and with which key")
+    parser.add_argument(
+        "words", nargs="*", metavar="WORD", help="after `key`: create, list, or revoke with an ID or NAME"
+    )
     made = parser.add_argument_group("key create")
     made.add_argument("--name", metavar="TEXT", help="what the key is for, as the list shows it")
     made.add_argument(
@@ -237,22 +244,30 @@ def declare_gateway(parser: argparse.ArgumentParser) -> None:
         metavar="PATTERN",
         help="a model, route or alias that it may ask, such as 'anthropic:*' (again for more; default: all)",
     )
-    made.add_argument("--rpm", type=int, metavar="COUNT", help="requests in a minute")
-    made.add_argument("--tpm", type=int, metavar="COUNT", help="tokens in a minute")
-    made.add_argument("--budget-day", metavar="DOLLARS", help="what it may spend in a day of UTC, in US dollars")
-    made.add_argument("--budget-month", metavar="DOLLARS", help="what it may spend in a month of UTC, in US dollars")
-    made.add_argument("--expires", metavar="WHEN", help="when it ends: 30d, 12h, or a date such as 2027-01-31")
+    made.add_argument("--rpm", type=int, metavar="COUNT", help="the most requests in a minute")
+    made.add_argument("--tpm", type=int, metavar="COUNT", help="the most tokens in a minute, input and output")
+    made.add_argument("--budget-day", metavar="DOLLARS", help="the most US dollars in a day (UTC)")
+    made.add_argument("--budget-month", metavar="DOLLARS", help="the most US dollars in a month (UTC)")
+    made.add_argument(
+        "--expires",
+        metavar="WHEN",
+        help="when it expires: after 12h, 30d or 4w, or at a date in UTC such as 2027-01-31",
+    )
     used = parser.add_argument_group("usage")
-    used.add_argument("--since", metavar="WHEN", help="24h, 7d, 4w, or a date such as 2026-11-01 (default: 7d)")
+    used.add_argument(
+        "--since",
+        metavar="WHEN",
+        help="add up the last 24h, 7d or 4w, or since a date in UTC such as 2026-11-01 (default: 7d)",
+    )
     used.add_argument("--by", metavar="WHAT", help="add up by key, tenant, model, day or client (default: key)")
-    used.add_argument("--csv", action="store_true", help="print a table with commas, for a spreadsheet")
+    used.add_argument("--csv", action="store_true", help="print CSV, for a spreadsheet")
     parser.add_argument("--folder", metavar="FOLDER", help="the folder of the gateway (default: as for `asides serve`)")
-    parser.add_argument("-y", "--yes", action="store_true", help="revoke without a question")
+    parser.add_argument("-y", "--yes", action="store_true", help="revoke without asking first")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("-q", "--quiet", action="store_true", help="print only what was asked for")
     parser.epilog = (
-        "The keys are in the database of the setting `store`, else in the gateway's folder; gateways that run use them "
-        "at once. A key is printed once, when it is made: only its digest is kept."
+        "The keys are in the database of the setting `store`, else in the gateway's folder; running gateways accept "
+        "a new key at once. A key is printed only when it is made: the database keeps its digest."
     )
 
 
@@ -261,8 +276,8 @@ def declare_store(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
         choices=("migrate", "check", "copy"),
-        help="migrate [URL]: create and upgrade the tables of a PostgreSQL database; check [PLACE]: say what is there, "
-        "and what is wrong with it; copy FROM [TO]: copy everything from one place to another, from where it was left",
+        help="migrate [URL]: create and upgrade the tables of a PostgreSQL database; check [PLACE]: show what a "
+        "store has, and what is wrong with it; copy FROM [TO]: copy one store to another, or the rest of it",
     )
     parser.add_argument(
         "words",
@@ -271,16 +286,18 @@ def declare_store(parser: argparse.ArgumentParser) -> None:
         help="a PostgreSQL database, as postgresql://user@host/name, or a folder with SQLite files, or one of them; "
         "default: the setting store, else the folder of saved conversations",
     )
-    parser.add_argument("--dry-run", action="store_true", help="migrate: print the steps that are missing, do none")
+    parser.add_argument("--dry-run", action="store_true", help="migrate: print the missing steps without doing them")
     parser.add_argument(
-        "--replace", action="store_true", help="copy: overwrite what is different there; without it, that stays"
+        "--replace", action="store_true", help="copy: overwrite what is different at the target; without it, that stays"
     )
-    parser.add_argument("--ledger", metavar="FILE", help="copy: the ledger of a batch too, from or to this SQLite file")
+    parser.add_argument(
+        "--ledger", metavar="FILE", help="copy: also copy the ledger of a batch, from or to this SQLite file"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("-q", "--quiet", action="store_true", help="do not say how far it is")
     parser.epilog = (
-        "Exit code of check: 0 if all is sound, 1 if not; of copy: 0 if everything is there, 9 if not. A password "
-        "belongs into ASIDES_STORE, PGPASSWORD or ~/.pgpass: others can read command lines."
+        "Exit code of check: 0 if nothing is wrong, 1 if something is; of copy: 0 if it is complete, 9 if not. Put a "
+        "password into ASIDES_STORE, PGPASSWORD or ~/.pgpass: others can read command lines."
     )
 
 
@@ -289,8 +306,8 @@ def declare_batch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
         choices=("run", "status", "resume", "cancel"),
-        help="run FILE: ask every question of a file; status [OUTPUT]: say how far a batch is; resume OUTPUT: go on "
-        "with what has no answer; cancel OUTPUT: stop it, whoever runs it",
+        help="run FILE: ask every question of a file; status [OUTPUT]: say how far a batch is, or all of them; "
+        "resume OUTPUT: go on with what has no answer; cancel OUTPUT: stop it, whoever runs it",
     )
     parser.add_argument(
         "path",
@@ -310,9 +327,8 @@ def declare_batch(parser: argparse.ArgumentParser) -> None:
     many.add_argument(
         "--via",
         choices=("live", "vendor", "ray"),
-        default="live",
-        help="live: one request after the other, some at once (default); vendor: the provider's own batches; ray: a "
-        "Ray cluster",
+        help="run: live: one request after the other, some at once (default); vendor: the provider's own batches; "
+        "ray: a Ray cluster",
     )
     many.add_argument(
         "--concurrency", type=int, metavar="N", help="how many are asked at once, by each process (default: 16)"
@@ -342,7 +358,11 @@ def declare_batch(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object (run, status, resume, cancel)")
     parser.add_argument("-q", "--quiet", action="store_true", help="no warnings and no live status line")
-    add_call(parser)
+    add_call(
+        parser,
+        show="keep the thinking, in the ledger and in the output",
+        hide="do not keep the thinking, whatever the settings say",
+    )
 
 
 def parse_port(text: str) -> int:

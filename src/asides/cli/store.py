@@ -38,7 +38,9 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     words: list[str] = arguments.words
     most = 2 if arguments.action == "copy" else 1
     if len(words) > most:
-        raise ConfigError(f"`asides store {arguments.action}` takes {most} place{'s' * (most > 1)} at most.")
+        raise ConfigError(
+            f"`asides store {arguments.action}` takes {most} place{'s' * (most > 1)} at most. To do: name no more."
+        )
     _refuse_options(arguments)
     match arguments.action:
         case "migrate":
@@ -50,11 +52,11 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
 
 
 def _refuse_options(arguments: Namespace) -> None:
-    """An option that another action has is a mistake; done without it, something would be done that nobody meant."""
+    """Raise ConfigError for an option of another action: without it, the command would do something else."""
     owners = {"dry_run": "migrate", "replace": "copy", "ledger": "copy"}
     for name, action in owners.items():
         if getattr(arguments, name) and arguments.action != action:
-            raise ConfigError(f"--{name.replace('_', '-')} belongs to `asides store {action}`.")
+            raise ConfigError(f"--{name.replace('_', '-')} belongs to `asides store {action}`. To do: leave it out.")
 
 
 def _find_setting(terminal: Terminal) -> str | None:
@@ -68,7 +70,7 @@ def _migrate(given: str | None, arguments: Namespace, terminal: Terminal) -> int
     url = given or _find_setting(terminal)
     if url is None:
         raise ConfigError(
-            "no database is named. To do: set ASIDES_STORE, or `store` in your asides.toml, or write its URL behind "
+            "no database is named. To do: set ASIDES_STORE, or `store` in your asides.toml, or write its URL after "
             "`asides store migrate`."
         )
     if not is_postgres_url(url):
@@ -109,7 +111,7 @@ def _check(given: str | None, arguments: Namespace, terminal: Terminal) -> int:
             named = ", ".join(f"{step.number:04}_{step.name}" for step in state.missing)
             problems.append(f"steps are missing: {named}. To do: run `asides store migrate`")
         if state.newer:
-            notes.append(f"a newer asides made {', '.join(state.newer)}; this one can work with it")
+            notes.append(f"a newer asides has done the steps {', '.join(state.newer)}; this version works with them")
     if not problems:
         with open_stores(place) as stores:
             areas = check_stores(stores)
@@ -132,7 +134,8 @@ def _check(given: str | None, arguments: Namespace, terminal: Terminal) -> int:
         print_json(terminal, document)
     else:
         print_lines(terminal, [name + ("" if seconds is None else f" answered in {seconds * 1000:.0f} ms")])
-        print_lines(terminal, format_columns([("AREA", "ROWS", "SIZE", "OLDEST"), *map(_format_area, areas)]))
+        if areas:
+            print_lines(terminal, format_columns([("AREA", "ROWS", "SIZE", "OLDEST"), *map(_format_area, areas)]))
         print_lines(terminal, [f"note: {note}" for note in notes])
         print_lines(terminal, [f"problem: {problem}" for problem in problems] or ["sound"])
     return Exit.UNEXPECTED if problems else Exit.DONE
@@ -161,14 +164,17 @@ def _format_age(seconds: float) -> str:
 
 def _copy(words: list[str], arguments: Namespace, terminal: Terminal) -> int:
     if not words:
-        raise ConfigError("what is copied? To do: write `asides store copy FROM TO`; each is a folder or a URL.")
+        raise ConfigError(
+            "no store to copy from is named. To do: write `asides store copy FROM TO`; each is a folder or a URL."
+        )
     to = words[1] if len(words) > 1 else _find_setting(terminal)
     if to is None:
-        raise ConfigError("where to? To do: write `asides store copy FROM TO`, or set ASIDES_STORE.")
+        raise ConfigError(
+            "no store to copy to is named. To do: write `asides store copy FROM TO`, or set ASIDES_STORE."
+        )
     if arguments.ledger is not None and is_postgres_url(words[0]) == is_postgres_url(to):
         raise ConfigError("a ledger is copied from a file to PostgreSQL or back. To do: name a URL on one side.")
     if is_postgres_url(to):
-        # Its tables are what everything else is copied into.
         migrate(to)
     if is_postgres_url(words[0]) and (missing := check(words[0]).missing):
         raise ConfigError(
@@ -189,7 +195,7 @@ def _copy(words: list[str], arguments: Namespace, terminal: Terminal) -> int:
 
 
 class _Progress:
-    """Says how far it is, every few seconds."""
+    """Prints the progress, every two seconds."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
@@ -205,27 +211,32 @@ class _Progress:
 def _describe(report: CopyReport) -> list[str]:
     words = {
         "copied": "copied",
-        "updated": "brought up to date",
-        "same": "were there",
-        "different": "are others there, and were left alone",
+        "updated": "updated",
+        "same": "there already",
+        "different": "different at the target and left as they are there",
         "failed": "cannot be copied",
         "left": "changed meanwhile",
-        "others": "only there",
+        "others": "only at the target",
     }
     counts = [f"{getattr(report, name)} {said}" for name, said in words.items() if getattr(report, name)]
     lines = [f"{report.area}: {', '.join(counts) or 'nothing to copy'}; {report.checked} compared, all equal"]
     if report.missing:
         lines = [lines[0].replace(", all equal", f" and equal, {report.missing} not")]
     if report.names:
-        lines.append(f"  among them: {', '.join(name if name.isprintable() else repr(name) for name in report.names)}")
+        lines.append(f"  not equal: {', '.join(name if name.isprintable() else repr(name) for name in report.names)}")
     return lines
 
 
 def _conclude(reports: list[CopyReport], *, replace: bool) -> str:
     if all(report.is_whole for report in reports):
-        return "everything is there"
+        return "the copy is complete"
     if any(report.area == LEDGER and report.left for report in reports):
-        return "not everything is there: a folder has no place for batches. To do: name a file with --ledger"
+        return "the copy is not complete: a folder has no place for batches. To do: name a file with --ledger"
     if any(report.different for report in reports) and not replace:
-        return "not everything is there. To do: --replace overwrites what is different; without it, nothing is lost"
-    return "not everything is there: it may have changed while it was copied. To do: run it again for the rest"
+        return "the copy is not complete. To do: add --replace to overwrite what is different at the target"
+    if any(report.failed for report in reports):
+        return (
+            "the copy is not complete: some of it is damaged, or the target cannot take it. To do: run `asides store "
+            "check` on the source; the rest is copied"
+        )
+    return "the copy is not complete: the source may have changed meanwhile. To do: run it again for the rest"

@@ -45,7 +45,7 @@ class QueryMany(msgspec.Struct, frozen=True):
 
 
 class QueryResult(NamedTuple):
-    """What a query gave."""
+    """The result of a query."""
 
     rows: list[tuple[Any, ...]]
     changed: int
@@ -71,7 +71,7 @@ class Database(Protocol):
 
     @property
     def problem(self) -> str | None:
-        """What the server does not do now, as in "does not answer"; None if it works as far as is known."""
+        """What is wrong with the server, such as "does not answer"; None if it works as far as is known."""
         ...
 
     def run(
@@ -83,11 +83,11 @@ class Database(Protocol):
         repeatable: bool = False,
         patience: float | None = None,
     ) -> _Result:
-        """Run work as one transaction. It may be begun again, so it is given as a function.
+        """Run work as one transaction. It is given as a function, since it may be run again after a conflict.
 
         `durable`: whether a change must survive a loss of power; if not, it still survives the end of this process.
-        `repeatable`: whether work that was done may be done again without harm; then it is, if nobody knows whether it
-        was. `patience`: the seconds that it may take in all; None: those of the database.
+        `repeatable`: whether the work may run twice without harm. Such work is run again if the connection was lost
+        while it was committed. `patience`: the seconds that it may take in all; None: the default of the database.
         """
         ...
 

@@ -1,9 +1,9 @@
 """Create, upgrade and check the tables in PostgreSQL: `migrate(url)`, `check(url)`, `MigratedPostgres`.
 
 The steps are numbered files in migrations/. One process migrates at a time, under an advisory lock; the others wait. A
-step only adds, so that instances of the version before go on while the next one starts; one that cannot do so names in
-its first line the oldest code that still works with it: `-- oldest: 12`, by the last step that this code knows. Not
-here: SQLite files, which carry their own tables.
+step only adds, so that instances of the previous version go on while the next one starts. A step that has to change
+more says in its first line which versions still work after it: `-- oldest: 12` means those that know step 12. Not here:
+SQLite files, whose tables are created where they are used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import msgspec
 from asides.database import Queries, StoreError, StoreUnavailable
 from asides.database.postgres import SCHEMA, PostgresDatabase, check_package, describe_url
 from asides.database.postgres_outage import explain_failure
-from asides.database.postgres_url import list_parameters, read_url
+from asides.database.postgres_url import build_parameters, read_url
 
 if TYPE_CHECKING:
     import psycopg
@@ -49,16 +49,16 @@ class Migration(msgspec.Struct, frozen=True):
     name: str
     sql: str
     oldest: int = 0
-    """The last step that the oldest code knows which still works after this one."""
+    """Versions that do not know the step with this number do not work after this one."""
 
 
 class TablesState(msgspec.Struct, frozen=True):
     """Which steps a database has."""
 
     missing: tuple[Migration, ...]
-    """Those that this version knows and the database has not."""
+    """The steps that this version knows and the database lacks."""
     newer: tuple[str, ...]
-    """The names of those of a newer version, which this one can live with."""
+    """The names of steps of a newer version, with which this one still works."""
 
     @property
     def is_current(self) -> bool:
@@ -94,7 +94,7 @@ def migrate(url: str, *, patience: float = PATIENCE) -> list[Migration]:
     """
     with _connect(url) as connection:
         if _read_state(connection, url).is_current:
-            # Whoever may not create tables can use them nevertheless.
+            # A user who may not create tables can still use them.
             return []
         with connection.transaction():
             _lock(connection, url, patience)
@@ -197,13 +197,15 @@ def _lock(connection: Connection, url: str, patience: float) -> None:
                 "wait for it and try again, or look in pg_stat_activity for what it waits for."
             )
         time.sleep(_SECONDS_BETWEEN_ATTEMPTS)
-    # A table that others use is changed between their transactions, and not behind one that never ends.
+    # Changing a table waits for the transactions that use it. One that never ends must not block it for ever.
     milliseconds = max(1, int(patience * 1000))
     connection.execute(cast("Any", f"SET LOCAL lock_timeout = {milliseconds}"))
 
 
 def _check_encoding(connection: Connection, url: str) -> None:
-    (encoding,) = connection.execute("SHOW server_encoding").fetchone() or ("",)
+    (found,) = connection.execute("SHOW server_encoding").fetchone() or ("",)
+    # From a database without an encoding, even its name comes as bytes.
+    encoding = found.decode() if isinstance(found, bytes) else found
     if encoding != "UTF8":
         raise StoreError(
             f"the database {describe_url(url)} has the encoding {encoding}, which cannot hold every text. To do: "
@@ -218,7 +220,7 @@ def _connect(url: str) -> Generator[Connection, None, None]:
 
     try:
         read = read_url(url)
-        with psycopg.connect(read.conninfo, **list_parameters(read, _CONNECT_SECONDS)) as connection:
+        with psycopg.connect(read.conninfo, **build_parameters(read, _CONNECT_SECONDS)) as connection:
             yield connection
     except psycopg.Error as problem:
         raise _to_store_error(problem, url) from None
@@ -234,7 +236,7 @@ def _to_store_error(problem: psycopg.Error, url: str) -> StoreError:
             text = f"the tables of {name} are in use by a transaction that does not end. To do: end it, and try again."
         case errors.InsufficientPrivilege():
             text = (
-                f"the user may not create or use the tables of {name}. To do: let one who may create a schema there "
+                f"the user may not create or use the tables of {name}. To do: let a user who may create a schema there "
                 "run `asides store migrate`, and grant this user the use of the schema, its tables and its sequences."
             )
         case errors.ReadOnlySqlTransaction():
@@ -254,9 +256,13 @@ def _to_store_error(problem: psycopg.Error, url: str) -> StoreError:
             )
         case psycopg.ProgrammingError() if problem.sqlstate is None:
             text = (
-                "this is no address of PostgreSQL. To do: write it as postgresql://user@host:5432/database, with a "
-                "mark in a password as a percent code, such as %40 for @, and only options of PostgreSQL behind a ?."
+                "the URL of the store is no URL of PostgreSQL. To do: write it as postgresql://user@host:5432/name, "
+                "special characters in a password as percent codes, such as %40 for @, and only options of "
+                "PostgreSQL after the ?."
             )
         case _:
-            text = f"the tables of {name} cannot be created: {type(problem).__name__} ({problem.sqlstate})."
+            text = (
+                f"the tables of {name} cannot be read or created: {type(problem).__name__} ({problem.sqlstate}). To "
+                "do: check the log of the server."
+            )
     return StoreError(text)

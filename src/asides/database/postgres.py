@@ -1,8 +1,9 @@
 """`PostgresDatabase`: work on a PostgreSQL server, for threads and for event loops, each with pools of connections.
 
-A server that does not answer keeps nobody waiting for longer than the work's patience, and after the first one nobody
-at all, until it answers again. Not here: the tables (migrate), the SQL (wherever something is stored), and the parts of
-this: postgres_pools, postgres_work, postgres_attempts, postgres_outage, postgres_deadlines, postgres_url.
+While a server does not answer, the first caller waits as long as its patience allows. After that all callers get an
+error at once, until the server answers again. Not here: the tables (migrate), the SQL (wherever something is stored),
+and the parts of this: postgres_pools, postgres_work, postgres_attempts, postgres_outage, postgres_deadlines and
+postgres_url.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ __all__ = ["SCHEMA", "PostgresDatabase", "describe_url", "is_postgres_url"]
 _Result = TypeVar("_Result")
 
 MOST_CONNECTIONS = 10
-"""Those of one process. A server allows a hundred by default."""
+"""The connections of each event loop, and as many of all threads together. A server allows 100 by default."""
 _FEW_CONNECTIONS = 4
 """Of them, those for work that need not be durable: it is short."""
 _CLOSE_SECONDS = 1.0
@@ -48,7 +49,7 @@ class PostgresDatabase:
     def __init__(self, url: str, *, patience: float = 5.0, most_connections: int = MOST_CONNECTIONS) -> None:
         check_package()
         self.url = url
-        """With the password: not for anyone's eyes."""
+        """It holds the password: never show it."""
         self._url = read_url(url)
         self._patience = patience
         few = max(1, min(_FEW_CONNECTIONS, most_connections // 2))
@@ -60,14 +61,14 @@ class PostgresDatabase:
         self._prepare_process()
 
     def _prepare_process(self) -> None:
-        """After a fork, connections, locks and threads are those of the parent."""
+        """Make locks and pools for this process. After a fork the old ones belong to the parent."""
         self._inherited += [self._pools, self._async_pools]
         self._pools, self._async_pools = {}, weakref.WeakKeyDictionary()
         self._lock, self._deadlines, self._outage = threading.Lock(), Deadlines(), Outage(self._url)
         self._process = os.getpid()
 
     def _begin(self, patience: float | None, *, writes: bool, durable: bool, repeatable: bool) -> tuple[Attempts, Any]:
-        """The attempts to run one work, and the statement with its settings where a pooler keeps no session."""
+        """The attempts to run work, and the settings that a transaction begins with where a pooler keeps no session."""
         from asides.database.postgres_attempts import Attempts
         from asides.database.postgres_pools import write_settings
 
@@ -89,7 +90,7 @@ class PostgresDatabase:
 
     @property
     def problem(self) -> str | None:
-        """What the server does not do now, as in "does not answer"; None if it works as far as we know."""
+        """What is wrong with the server, such as "does not answer"; None if it works as far as is known."""
         return self._outage.problem
 
     def check_works(self) -> None:
@@ -112,7 +113,7 @@ class PostgresDatabase:
         patience: float | None = None,
     ) -> _Result:
         """Run work as one transaction. See `Database`."""
-        from asides.database.postgres_pools import take
+        from asides.database.postgres_pools import take_connection
         from asides.database.postgres_work import carry_out
 
         attempts, settings = self._begin(patience, writes=writes, durable=durable, repeatable=repeatable)
@@ -120,14 +121,14 @@ class PostgresDatabase:
             self._outage.check(writes=writes)
             pool = self._find_pool(durable)
             try:
-                connection = take(pool, self._outage, attempts.deadline)
+                connection = take_connection(pool, self._outage, attempts.deadline)
                 try:
                     with self._deadlines.watch(connection, attempts.deadline):
                         return carry_out(connection, work(), attempts, settings)
                 finally:
                     pool.putconn(connection)
-            except Exception as problem:  # noqa: BLE001 - sorted there
-                attempts.take(problem)
+            except Exception as problem:  # noqa: BLE001 - raise_final decides
+                attempts.raise_final(problem)
             time.sleep(attempts.pause)
 
     def _find_pool(self, durable: bool) -> ThreadPool:
@@ -165,7 +166,7 @@ class PostgresDatabase:
         patience: float | None = None,
     ) -> _Result:
         """The same in an event loop."""
-        from asides.database.postgres_pools import take_async
+        from asides.database.postgres_pools import take_connection_async
         from asides.database.postgres_work import carry_out_async
 
         attempts, settings = self._begin(patience, writes=writes, durable=durable, repeatable=repeatable)
@@ -174,15 +175,15 @@ class PostgresDatabase:
             self._outage.check(writes=writes)
             pool = await self._find_async_pool(loop, durable)
             try:
-                connection = await take_async(pool, self._outage, attempts.deadline)
+                connection = await take_connection_async(pool, self._outage, attempts.deadline)
                 watch = loop.call_later(max(attempts.deadline - time.monotonic(), 0.0), cut, connection)
                 try:
                     return await carry_out_async(connection, work(), attempts, settings)
                 finally:
                     watch.cancel()
                     await pool.putconn(connection)
-            except Exception as problem:  # noqa: BLE001 - sorted there
-                attempts.take(problem)
+            except Exception as problem:  # noqa: BLE001 - raise_final decides
+                attempts.raise_final(problem)
             await asyncio.sleep(attempts.pause)
 
     async def _find_async_pool(self, loop: asyncio.AbstractEventLoop, durable: bool) -> AsyncPool:
@@ -192,7 +193,7 @@ class PostgresDatabase:
             from asides.database.postgres_pools import make_async_pool
 
             pool = make_async_pool(self._url, self._outage, self._patience, self._most[durable], durable)
-            # Noted before it is open, so that a second task waits for no second one; opening waits for nothing.
+            # Stored before it is open, so that a second task opens no second pool. Opening waits for nothing.
             self._async_pools.setdefault(loop, {})[durable] = pool
             await pool.open()
         return pool

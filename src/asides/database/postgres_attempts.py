@@ -1,4 +1,4 @@
-"""The attempts to run one work on PostgreSQL: which errors are worth another one, and what the others are told as.
+"""The attempts to run work on PostgreSQL: which errors are worth another one, and what is raised for the others.
 
 Not here: the work (postgres_work), and a server that is out (postgres_outage).
 """
@@ -15,14 +15,14 @@ from asides.database import StoreError, StoreUnavailable
 from asides.database.postgres_outage import Outage
 
 _MOST_ATTEMPTS = 5
-_TURNED_AWAY = (errors.SerializationFailure, errors.DeadlockDetected)
+_CONFLICTS = (errors.SerializationFailure, errors.DeadlockDetected)
 """Another transaction was in the way: nothing was changed."""
 _LOST = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.IdleSessionTimeout)
 _LACKS_TABLES = (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName)
 
 
 class Attempts:
-    """The attempts to run one work until a deadline."""
+    """The attempts to run one piece of work until a deadline."""
 
     def __init__(self, name: str, outage: Outage, patience: float, *, writes: bool, repeatable: bool) -> None:
         self._name = name
@@ -33,15 +33,15 @@ class Attempts:
         self._repeatable = repeatable or not writes
         self._count = 0
         self.is_ending = False
-        """Whether the end of the transaction was asked for: then nobody knows whether it counts."""
+        """Whether COMMIT was sent. If the connection is lost then, nobody knows whether the change was stored."""
 
     @property
     def pause(self) -> float:
         """The seconds to wait before the next attempt."""
         return 0.002 * float(2**self._count)
 
-    def take(self, problem: Exception) -> None:
-        """Return if the work is worth another attempt; else raise what to tell."""
+    def raise_final(self, problem: Exception) -> None:
+        """Raise the error for the caller, unless the work is worth another attempt."""
         self._count += 1
         if isinstance(problem, UnicodeEncodeError):
             raise StoreError(
@@ -58,11 +58,11 @@ class Attempts:
         if not isinstance(problem, psycopg.Error):
             raise problem
         has_time = self._count < _MOST_ATTEMPTS and time.monotonic() < self.deadline
-        if isinstance(problem, _TURNED_AWAY):
+        if isinstance(problem, _CONFLICTS):
             if has_time:
                 return
         elif _is_lost(problem):
-            self._take_lost(has_time)
+            self._raise_lost(has_time)
             return
         elif isinstance(problem, errors.ReadOnlySqlTransaction):
             self._outage.note_read_only()
@@ -80,8 +80,8 @@ class Attempts:
             f"the database {self._name} failed: {type(problem).__name__} ({problem.sqlstate}). To do: check its log."
         ) from None
 
-    def _take_lost(self, has_time: bool) -> None:
-        """The connection ended under the work, or was cut at its deadline."""
+    def _raise_lost(self, has_time: bool) -> None:
+        """The same for a connection that ended during the work, or was cut at its deadline."""
         is_unknown = self.is_ending and not self._repeatable
         if has_time and not is_unknown:
             return

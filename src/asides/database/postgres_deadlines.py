@@ -1,7 +1,7 @@
-"""Deadlines of statements: a server that has stopped to answer keeps nobody waiting.
+"""Deadlines of statements: nobody waits for a server that has stopped answering.
 
-At its deadline a connection is cut on our side, so that whoever waits for it sees its end. A server's own timeout does
-not help: a server that hangs counts no time. Not here: what follows (postgres_attempts).
+At the deadline we shut down the socket, so that the waiting thread or task gets an error. The server's own timeout does
+not help: a server that hangs does not enforce it. Not here: what follows (postgres_attempts).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Deadlines:
         try:
             yield
         finally:
-            # The connection goes back to others: it must not be cut from now on.
+            # The connection goes back to the pool: it must not be cut any more.
             with self._condition:
                 self._watched.pop(mark, None)
 
@@ -63,7 +63,7 @@ class Deadlines:
 
 
 def cut(connection: Connection[Any] | AsyncConnection[Any]) -> None:
-    """End a connection under whoever waits for it: that is told that the server is gone."""
+    """Shut down the socket of a connection. A thread or task that waits for it gets an error."""
     import psycopg
 
     with suppress(OSError, psycopg.Error):

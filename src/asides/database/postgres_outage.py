@@ -1,7 +1,7 @@
 """What is known about a PostgreSQL server that does not work: `Outage`. Nobody waits for it while it is out.
 
-The first one who notices tells the log, once, and a thread asks the server until it answers again. Not here: which
-errors mean that (postgres_attempts).
+An outage is logged once, and a thread probes the server until it answers again, or its database is closed or gone. Not
+here: which errors mean that (postgres_attempts).
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import weakref
 
 from asides.database import StoreUnavailable
 from asides.database.postgres_deadlines import Deadlines
-from asides.database.postgres_url import PostgresUrl, list_parameters
+from asides.database.postgres_url import PostgresUrl, build_parameters
 
 _log = logging.getLogger("asides.database")
-# Whoever has no log gets the errors, and nothing on stderr beside them.
+# Without this, Python prints warnings to stderr in programs that set up no logging.
 _log.addHandler(logging.NullHandler())
 _PROBE_SECONDS = 2.0
 _FEW_PROBES = 20
@@ -36,24 +37,25 @@ _REASONS = (
     ("pg_hba.conf", "refuses the user or the password"),
     ('database "', "has no database of this name"),
 )
-_OWN_REASONS = (
+_LIBRARY_REASONS = (
     ("not support SSL", "speaks no TLS"),
     ("certificate", "shows a certificate that is not trusted"),
     ("resolve host", "is at a host that is not found"),
-    ("sslmode", "cannot be asked as its URL says"),
-    ("is bad: invalid", "cannot be asked as its URL says"),
+    ("sslmode", "cannot be reached with this URL"),
+    ("is bad: invalid", "cannot be reached with this URL"),
 )
-"""What the words of the library mean. They may quote a password, so that they are not repeated."""
+"""What messages of the library mean. They may quote a password, so they are not repeated."""
 _TO_DO = {
     SILENT: "start it, or check its address, name, user and password",
     READ_ONLY: "make it the primary, or name the primary in the URL",
     "refuses the user or the password": "check them in the URL",
     "has no database of this name": "create it, or name another one",
     "speaks no TLS": "turn it on there, or take sslmode out of the URL",
-    "shows a certificate that is not trusted": "check the host, sslmode and sslrootcert in the URL",
-    "is at a host that is not found": "check the host in the URL, and write a mark in a password as a percent code, "
-    "such as %40 for @",
-    "cannot be asked as its URL says": "check the port, and what stands behind the ? in the URL",
+    "shows a certificate that is not trusted": "check the host and sslmode in the URL, and name the file of the "
+    "authorities that you trust with sslrootcert; the wheels of psycopg do not find those of sslrootcert=system",
+    "is at a host that is not found": "check the host in the URL, and write special characters in a password as "
+    "percent codes, such as %40 for @",
+    "cannot be reached with this URL": "check the port, and what follows the ? in the URL",
     "has no connection left": "raise its max_connections, or run fewer processes",
 }
 
@@ -64,16 +66,15 @@ class Outage:
     def __init__(self, url: PostgresUrl) -> None:
         self._url = url
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
         self._is_closed = threading.Event()
         self.problem: str | None = None
-        """What it does not do, as in "the database … does not answer"; None if it works."""
+        """What is wrong, as in "the database … does not answer"; None if the server works."""
         self._since = 0.0
         self.failed_at = 0.0
-        """When a connection could last not be opened."""
+        """When opening a connection last failed."""
         self._reason = SILENT
         self.stale_before = 0.0
-        """Connections that were opened before are not used: what they lead to may take no changes."""
+        """Connections that were opened before this time are not used: they may lead to a read-only server."""
 
     def check(self, *, writes: bool) -> None:
         """Raise StoreUnavailable while the server is out, or takes no changes and some are to be made."""
@@ -85,19 +86,19 @@ class Outage:
         return _build_error(self._url.name, self.problem or SILENT)
 
     def note_failed_connection(self, problem: Exception) -> None:
-        """A connection could not be opened. Others may be open still."""
+        """Note that a connection could not be opened. Others may still be open."""
         self._reason, self.failed_at = _find_reason(problem), time.monotonic()
 
     def note_down(self, began: float | None = None) -> None:
-        """The server does not answer. `began`: when it was first asked; what was noted since then says why."""
+        """Note that the server does not answer. `began`: when it was first asked; a failure since then says why."""
         self._note(self._reason if began is not None and self.failed_at >= began else SILENT)
 
     def note_read_only(self) -> None:
-        """The server answers, and takes no changes."""
+        """Note that the server answers, but takes no changes."""
         self._note(READ_ONLY)
 
     def close(self) -> None:
-        """Ask the server no more."""
+        """Stop probing."""
         self._is_closed.set()
 
     def _note(self, problem: str) -> None:
@@ -107,43 +108,55 @@ class Outage:
             self.problem, self._since = problem, time.monotonic()
             _log.warning("%s", self.build_error())
             self._is_closed = threading.Event()
-            self._thread = threading.Thread(
-                target=self._probe_until_well, args=(self._is_closed,), name="asides-store-probe", daemon=True
-            )
-            self._thread.start()
+            # Nobody waits for a server whose database object is gone: the thread does not keep it, and ends soon after.
+            arguments = (weakref.ref(self), self._url, self._is_closed)
+            threading.Thread(target=_probe_until_back, args=arguments, name="asides-store-probe", daemon=True).start()
 
-    def _probe_until_well(self, is_closed: threading.Event) -> None:
-        seconds = 0.0
-        count = 0
-        while not is_closed.wait(seconds):
-            count += 1
-            seconds = _SECONDS_BETWEEN_PROBES[count > _FEW_PROBES]
-            found = self._probe()
-            with self._lock:
-                if is_closed.is_set():
-                    break
-                if found is None:
-                    self.stale_before = time.monotonic() if self.problem == READ_ONLY else self.stale_before
-                    self.problem = None
-                    took = time.monotonic() - self._since
-                    _log.warning("the database %s works again after %.1f s", self._url.name, took)
-                    return
-                self.problem = found
+    def note_probe(self, problem: str | None, is_closed: threading.Event) -> bool:
+        """Note what the server does not do now; None: it works again. Returns whether it need not be asked again."""
         with self._lock:
-            if is_closed is self._is_closed:
-                self.problem = None
+            if is_closed.is_set():
+                if is_closed is self._is_closed:
+                    self.problem = None
+                return True
+            if problem is None:
+                self.stale_before = time.monotonic() if self.problem == READ_ONLY else self.stale_before
+                took = time.monotonic() - self._since
+                _log.warning("the database %s works again after %.1f s", self._url.name, took)
+            self.problem = problem
+            return problem is None
 
-    def _probe(self) -> str | None:
-        import psycopg
 
-        deadlines = Deadlines()
-        try:
-            with psycopg.connect(self._url.conninfo, **list_parameters(self._url, _PROBE_SECONDS)) as connection:
-                with deadlines.watch(connection, time.monotonic() + _PROBE_SECONDS):
-                    row = connection.execute("SELECT current_setting('transaction_read_only')").fetchone()
-                return READ_ONLY if row == ("on",) else None
-        except (psycopg.Error, OSError) as problem:
-            return _find_reason(problem)
+def _probe_until_back(outage: weakref.ReferenceType[Outage], url: PostgresUrl, is_closed: threading.Event) -> None:
+    """Ask the server until it works, its database is closed, or nobody has that any more."""
+    seconds = 0.0
+    count = 0
+    is_over = False
+    while not is_over:
+        is_closed.wait(seconds)
+        count += 1
+        seconds = _SECONDS_BETWEEN_PROBES[count > _FEW_PROBES]
+        problem = None if is_closed.is_set() or outage() is None else _probe(url)
+        # No variable holds it, so that it can go while this thread waits.
+        is_over = _tell(outage(), problem, is_closed)
+
+
+def _tell(outage: Outage | None, problem: str | None, is_closed: threading.Event) -> bool:
+    return outage is None or outage.note_probe(problem, is_closed)
+
+
+def _probe(url: PostgresUrl) -> str | None:
+    """What the server does not do; None if it works."""
+    import psycopg
+
+    deadlines = Deadlines()
+    try:
+        with psycopg.connect(url.conninfo, **build_parameters(url, _PROBE_SECONDS)) as connection:
+            with deadlines.watch(connection, time.monotonic() + _PROBE_SECONDS):
+                row = connection.execute("SELECT current_setting('transaction_read_only')").fetchone()
+            return READ_ONLY if row == ("on",) else None
+    except (psycopg.Error, OSError) as problem:
+        return _find_reason(problem)
 
 
 def explain_failure(name: str, problem: Exception) -> StoreUnavailable:
@@ -156,6 +169,6 @@ def _build_error(name: str, reason: str) -> StoreUnavailable:
 
 
 def _find_reason(problem: Exception) -> str:
-    """What a server does that a connection cannot be opened to. It is told by its words alone, or by the library's."""
-    _, is_told, text = str(problem).rpartition("FATAL:")
-    return next((reason for mark, reason in (_REASONS if is_told else _OWN_REASONS) if mark in text), SILENT)
+    """Why a connection could not be opened, from the server's message or the library's."""
+    _, is_of_server, text = str(problem).rpartition("FATAL:")
+    return next((reason for mark, reason in (_REASONS if is_of_server else _LIBRARY_REASONS) if mark in text), SILENT)

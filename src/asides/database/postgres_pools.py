@@ -16,15 +16,15 @@ from psycopg import AsyncConnection, Connection
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from asides.database.postgres_outage import Outage
-from asides.database.postgres_url import SCHEMA, PostgresUrl, list_parameters
+from asides.database.postgres_url import SCHEMA, PostgresUrl, build_parameters
 
 POOL_NAME = "asides-store"
 _SLICE_SECONDS = 0.1
-"""How often whoever waits for a connection looks whether the server is out."""
+"""While a caller waits for a connection, it checks this often whether the server is out."""
 
 
 class StoreConnection(Connection[Any]):
-    """A connection of a thread. It knows when it was opened, and tells why it could not be."""
+    """A connection of a thread. It knows when it was opened, and notes why it could not be."""
 
     opened_at = 0.0
 
@@ -66,7 +66,7 @@ ThreadPool = ConnectionPool[StoreConnection]
 
 
 class _OurPools(logging.Filter):
-    """Keeps what the pools of psycopg tell of ours out of the log: it names users, and we tell an outage once."""
+    """Drops what psycopg logs about our pools: it names users, and `Outage` logs an outage once."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         arguments = record.args if isinstance(record.args, tuple) else (record.args,)
@@ -92,7 +92,7 @@ def make_thread_pool(url: PostgresUrl, outage: Outage, patience: float, most: in
 
     return ConnectionPool(
         url.conninfo,
-        kwargs={**list_parameters(url, patience), "outage": outage},
+        kwargs={**build_parameters(url, patience), "outage": outage},
         connection_class=StoreConnection,
         configure=configure,
         **_choose_sizes(patience, most),
@@ -109,7 +109,7 @@ def make_async_pool(url: PostgresUrl, outage: Outage, patience: float, most: int
 
     return AsyncConnectionPool(
         url.conninfo,
-        kwargs={**list_parameters(url, patience), "outage": outage},
+        kwargs={**build_parameters(url, patience), "outage": outage},
         connection_class=AsyncStoreConnection,
         configure=configure,
         **_choose_sizes(patience, most),
@@ -121,7 +121,7 @@ def _choose_sizes(patience: float, most: int) -> dict[str, Any]:
         "min_size": 0,
         "max_size": most,
         "timeout": patience,
-        # Whoever comes next tries again; nobody tries behind our back.
+        # The next caller tries again; the pool does not by itself.
         "reconnect_timeout": 0.0,
         "open": False,
         "name": POOL_NAME,
@@ -141,8 +141,8 @@ def write_settings(patience: float, durable: bool, *, is_local: bool) -> Any:
 # --- taking -----------------------------------------------------------------------------------------------------------
 
 
-def take(pool: ThreadPool, outage: Outage, deadline: float) -> StoreConnection:
-    """A connection that is open as far as we know. Raises StoreUnavailable."""
+def take_connection(pool: ThreadPool, outage: Outage, deadline: float) -> StoreConnection:
+    """Take a connection that is open as far as we know. Raises StoreUnavailable."""
     began = time.monotonic()
     while True:
         try:
@@ -156,7 +156,7 @@ def take(pool: ThreadPool, outage: Outage, deadline: float) -> StoreConnection:
         pool.putconn(connection)
 
 
-async def take_async(pool: AsyncPool, outage: Outage, deadline: float) -> AsyncStoreConnection:
+async def take_connection_async(pool: AsyncPool, outage: Outage, deadline: float) -> AsyncStoreConnection:
     """The same in an event loop."""
     began = time.monotonic()
     while True:
@@ -172,7 +172,7 @@ async def take_async(pool: AsyncPool, outage: Outage, deadline: float) -> AsyncS
 
 
 def _check_wait(outage: Outage, began: float, deadline: float) -> None:
-    """Raise StoreUnavailable if it is of no use to wait longer for a connection."""
+    """Raise StoreUnavailable if waiting longer for a connection is useless."""
     if time.monotonic() >= deadline or outage.failed_at >= began:
         outage.note_down(began)
     outage.check(writes=False)
@@ -181,7 +181,7 @@ def _check_wait(outage: Outage, began: float, deadline: float) -> None:
 def _is_stale(connection: StoreConnection | AsyncStoreConnection, outage: Outage) -> bool:
     """Whether a connection has ended since it was last used, as after a restart of the server.
 
-    An idle one has nothing to read, unless it is the end, or something that the server tells before it.
+    An idle connection has nothing to read, except its end or a message of the server before it.
     """
     if connection.closed or connection.opened_at < outage.stale_before:
         return True

@@ -1,7 +1,7 @@
-"""The URL of a PostgreSQL database: what is said of it in errors, and what of it is meant for us alone.
+"""The URL of a PostgreSQL database: what libpq gets of it, and what errors show of it.
 
-`pgbouncer=true` in its query says that a pooler stands before the server and lends a connection for one transaction
-only. libpq does not know the word, so it is taken out. Not here: connections (postgres_pools).
+`pgbouncer=true` in its query says that a pooler in transaction mode stands before the server. libpq does not know this
+parameter, so it is taken out. Not here: connections (postgres_pools).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 class PostgresUrl(NamedTuple):
-    """A URL as libpq reads it, and what it says about the way there."""
+    """A URL as libpq reads it, and whether a pooler stands before the server."""
 
     conninfo: str
     has_pooler: bool
@@ -44,8 +44,8 @@ def read_url(url: str) -> PostgresUrl:
         pairs = parse_qsl(parts.query, keep_blank_values=True)
     except ValueError:
         raise ConfigError(
-            "the URL of the store cannot be read. To do: write it as postgresql://user@host:5432/name, and a mark in a "
-            "password as a percent code, such as %40 for @."
+            "the URL of the store cannot be read. To do: write it as postgresql://user@host:5432/name, and special "
+            "characters in a password as percent codes, such as %40 for @."
         ) from None
     if not is_postgres_url(url):
         raise ConfigError(f"the store {name} is no PostgreSQL database. To do: write postgresql://user@host/name.")
@@ -62,14 +62,14 @@ def read_url(url: str) -> PostgresUrl:
 
 def describe_url(url: str) -> str:
     """The server and the database of a URL, without user and password."""
-    # A password that is not written as a percent code may hold any mark, so the last @ ends it.
+    # A password may hold an @ that is not a percent code, so the last @ ends it.
     place = url.partition("://")[2].rpartition("@")[2]
     hosts, slash, name = place.partition("?")[0].partition("/")
     return f"{hosts or 'localhost'}{slash}{name}"
 
 
-def list_parameters(url: PostgresUrl, patience: float) -> dict[str, Any]:
-    """What every connection is opened with."""
+def build_parameters(url: PostgresUrl, patience: float) -> dict[str, Any]:
+    """The parameters of every connection."""
     parameters: dict[str, Any] = {
         "autocommit": True,
         "connect_timeout": max(2, int(patience)),
@@ -78,6 +78,6 @@ def list_parameters(url: PostgresUrl, patience: float) -> dict[str, Any]:
     if url.has_pooler:
         parameters["prepare_threshold"] = None
     if "keepalives" not in url.conninfo:
-        # What stands between forgets connections that are silent for some minutes.
+        # Firewalls and proxies drop connections that are silent for some minutes.
         parameters["keepalives_idle"] = 60
     return parameters

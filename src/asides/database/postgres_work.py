@@ -1,6 +1,6 @@
 """Carry out work on one connection to PostgreSQL, as one transaction: for threads and for event loops.
 
-Where connections keep nothing between transactions, each one begins with its settings, in the same round trip. Not
+Behind a pooler, which keeps no session, each transaction begins with its settings, in the same round trip. Not
 here: which connection it is, and what becomes of errors (postgres, postgres_attempts).
 """
 
@@ -29,13 +29,13 @@ def carry_out(
         if isinstance(query, Query) and query.is_all:
             attempts.is_ending = True
             work.send(_execute_alone(connection, query, settings))
-            raise RuntimeError("a query that is all is followed by none.")
+            raise RuntimeError("a query with is_all is the only one of its work.")
         with connection.pipeline():
             connection.execute(_choose_begin(attempts.writes))
             if settings is not None:
                 connection.execute(settings)
             first = _begin(connection, query)
-        # What is sent in one go has its results when it has ended.
+        # The results of a pipeline are complete when it has ended.
         result = _fetch(first)
         while True:
             query = work.send(result)
@@ -62,7 +62,7 @@ async def carry_out_async(
         if isinstance(query, Query) and query.is_all:
             attempts.is_ending = True
             work.send(await _execute_alone_async(connection, query, settings))
-            raise RuntimeError("a query that is all is followed by none.")
+            raise RuntimeError("a query with is_all is the only one of its work.")
         async with connection.pipeline():
             await connection.execute(_choose_begin(attempts.writes))
             if settings is not None:
@@ -92,7 +92,7 @@ def _execute_alone(connection: Connection[Any], query: Query, settings: LiteralS
     if settings is None:
         return _execute(connection, query)
     with connection.pipeline():
-        # What is sent in one go is one transaction.
+        # A pipeline is one transaction.
         connection.execute(settings)
         cursor = _begin(connection, query)
     return _fetch(cursor)
@@ -144,13 +144,13 @@ async def _fetch_async(cursor: AsyncCursor[Any]) -> QueryResult:
 
 
 def _has_rows(cursor: Cursor[Any] | AsyncCursor[Any]) -> bool:
-    """Whether a statement gives rows, be they none. Its description would say so too, and costs as much as a row."""
+    """Whether a statement returns rows, even none. `cursor.description` says so too, but costs as much as a row."""
     result = cursor.pgresult
     return result is not None and result.nfields > 0
 
 
 @lru_cache(maxsize=512)
 def _translate(sql: str) -> LiteralString:
-    """The statement as psycopg takes it. Ours have no question mark but those for values."""
+    """The statement as psycopg takes it. In ours every question mark stands for a value."""
     translated: Any = sql.replace("%", "%%").replace("?", "%s")
     return translated  # type: ignore[no-any-return]

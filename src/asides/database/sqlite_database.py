@@ -20,12 +20,12 @@ class SqliteDatabase(SqliteFile):
 
     @property
     def is_shared(self) -> bool:
-        """Other machines have other files."""
+        """Always False: other machines have other files."""
         return False
 
     @property
     def problem(self) -> None:
-        """A file has no server."""
+        """Always None: a file has no server."""
 
     def run(
         self,

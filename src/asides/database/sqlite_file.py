@@ -82,11 +82,11 @@ class SqliteFile:
                 ) from None
             except OverflowError:
                 raise StoreError(
-                    "the store cannot take a number this large. To do: look for one in what is stored."
+                    "the store cannot take a whole number above 64 bits. To do: look for one in what is stored."
                 ) from None
             except UnicodeDecodeError:
                 raise _build_damage_error(self.path) from None
-            # SQLite itself would wait longer each time, and a busy writer leaves only short gaps.
+            # SQLite's own busy handler waits longer each time, and would miss the short gaps of a busy writer.
             time.sleep(random.uniform(*_SECONDS_BETWEEN_ATTEMPTS))
 
     def empty_log(self) -> None:

@@ -108,6 +108,8 @@ class DialectFacts(msgspec.Struct, frozen=True):
     """Two messages of the model in a row are one on the wire, whose thoughts then are not those of one reply."""
     effort_updates: bool = False
     """Whether it has messages that change the effort inside a conversation."""
+    returns_call_ids: bool = True
+    """Whether clients give the ids of tool calls back: calls have ids here, and results name them."""
     cache_since: str = ""
     """The date of what is known about the prompt caches of this dialect."""
     cache_source: str = ""

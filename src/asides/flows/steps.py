@@ -105,6 +105,10 @@ class UseCall(msgspec.Struct, frozen=True):
     call: Call
 
 
+PENDING = "pending-"
+"""How the key begins that a record has until its reply was delivered."""
+
+
 class StoredRecord(msgspec.Struct, frozen=True):
     """An immutable record of a store: opaque bytes under opaque keys. The store reads neither."""
 
@@ -113,9 +117,27 @@ class StoredRecord(msgspec.Struct, frozen=True):
     keys: tuple[str, ...]
     """The keys under which it is found. Two records may share one."""
     payload: bytes
+    asked_ago: float = 0.0
+    """For a record that is written: how many seconds ago its request came."""
+
+    @property
+    def pending(self) -> str:
+        """The key that says that nobody knows yet whether the reply was delivered; "" if it was. A later record with
+        the same one is of the same words: its client was cut off, and has asked again.
+        """
+        return self.keys[-1] if self.keys and self.keys[-1][: len(PENDING)] == PENDING else ""
 
     def __repr__(self) -> str:
         return f"StoredRecord({len(self.keys)} keys, <{len(self.payload)} bytes>)"
+
+
+class UnconfirmedRecord(msgspec.Struct, frozen=True):
+    """A record of which nobody knows yet whether its reply was delivered."""
+
+    tenant: str
+    id: str
+    pending: str
+    """The key that goes when it was."""
 
 
 class ReadRecords(msgspec.Struct, frozen=True):

@@ -54,9 +54,13 @@ _USUAL_CONVERSATIONS, _MOST_CONVERSATIONS = 50, 200
 _USUAL_MESSAGES, _MOST_MESSAGES = 50, 500
 _MOST_SEARCH = 200
 
-Name = Annotated[str, msgspec.Meta(max_length=500)]
-Title = Annotated[str, msgspec.Meta(max_length=MOST_TITLE * 4)]
-Amount = Annotated[str, msgspec.Meta(max_length=40)] | Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
+_NO_NUL = r"^[^\x00]*\Z"
+"""PostgreSQL takes no NUL in a text, and a client's mistake is no failure of the store."""
+Name = Annotated[str, msgspec.Meta(max_length=500, pattern=_NO_NUL)]
+Title = Annotated[str, msgspec.Meta(max_length=MOST_TITLE * 4, pattern=_NO_NUL)]
+Amount = (
+    Annotated[str, msgspec.Meta(max_length=40, pattern=_NO_NUL)] | Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
+)
 
 
 class NewConversation(msgspec.Struct, forbid_unknown_fields=True):

@@ -20,6 +20,7 @@ from asides.gateway.drain import drain
 from asides.gateway.gateway_settings import GatewaySettings
 from asides.gateway.health import DRAINING
 from asides.gateway.listen import close_sockets, name_address, open_sockets
+from asides.gateway.request_summaries import open_summaries
 from asides.gateway.service import Service
 from asides.gateway.watcher import RequestWatcher, list_span_watchers
 from asides.gateway.web_app import make_app, make_runner
@@ -44,8 +45,10 @@ class Gateway:
         options: Options | None = None,
         watchers: tuple[RequestWatcher, ...] = (),
     ) -> None:
-        """`settings`: None for a free port of 127.0.0.1, with everything in memory. `call_settings`: routes, aliases,
-        rows and defaults; None: those of asides.toml and the environment. `options`: of every call to a provider."""
+        """`settings`: None for a free port of 127.0.0.1, with everything in memory. One with a `folder` or a `store`
+        keeps summaries of requests there, as `asides serve` does; `summary_days=0` turns that off. `call_settings`:
+        routes, aliases, rows and defaults; None: those of asides.toml and the environment. `options`: of every call to
+        a provider."""
         self._settings = GatewaySettings(port=0) if settings is None else settings
         self._call_settings = call_settings
         self._options = options
@@ -111,10 +114,12 @@ class Gateway:
     async def _serve(self, ready: Future[tuple[str, Callable[[], object]]]) -> None:
         settings = self._settings
         self._service = service = Service(settings, self._call_settings, options=self._options)
+        summaries = open_summaries(service)
         service.watchers.extend((*self._watchers, *list_span_watchers()))
         app = make_app(service)
         runner = make_runner(app)
         await runner.setup()
+        summaries.start()
         sockets: list[socket.socket] = []
         try:
             sockets = open_sockets(settings.host, settings.port)
@@ -127,6 +132,7 @@ class Gateway:
             app[DRAINING].set()
             await drain(runner, settings.drain_seconds)
         finally:
+            await summaries.close()
             await runner.cleanup()
             close_sockets(sockets)
 

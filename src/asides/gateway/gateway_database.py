@@ -30,7 +30,7 @@ _APPLICATION = 0x61736467
 """Marks the file as that of a gateway: "asdg"."""
 _FILE_PATIENCE = 5.0
 _START_SECONDS = 5.0
-"""How long a gateway waits at its start for the tables. Then it answers without them, and they come later."""
+"""How long a gateway waits at its start for the tables. Then it answers without them, and goes on in the background."""
 _SECONDS_BETWEEN_ATTEMPTS = 1.0
 
 PREFIX = "gateway"
@@ -39,7 +39,7 @@ them: no IDENTITY, no sequence, no function that one of the engines lacks, and n
 
 
 def open_database(settings: GatewaySettings) -> Database:
-    """The database of a gateway. Nothing is connected to, and no file made, before the first use."""
+    """The database of a gateway. It connects, or creates its file, when it is first used."""
     if settings.store is not None:
         from asides.database.postgres import PostgresDatabase
 
@@ -56,7 +56,7 @@ def _has_tables(connection: sqlite3.Connection, path: str) -> bool:
     if application == _APPLICATION:
         return not _list_missing(connection)
     if application or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        raise StoreError(f"{path} is another database, not that of a gateway. To do: move it away.")
+        raise StoreError(f"{path} is the database of another program, not of a gateway. To do: move it away.")
     return False
 
 
@@ -90,9 +90,9 @@ def _split(sql: str) -> list[str]:
 
 
 async def prepare_database(url: str) -> asyncio.Task[None] | None:
-    """Create the tables that PostgreSQL lacks. Returns the task that goes on with it if the server does not answer.
+    """Create the tables that PostgreSQL lacks. If the server does not answer, return a task that keeps trying.
 
-    Raises StoreError if it answers, and they cannot be created.
+    Raises StoreError if the server answers and the tables cannot be created.
     """
     first = asyncio.ensure_future(_migrate(url))
     done, _ = await asyncio.wait({first}, timeout=_START_SECONDS)
@@ -102,11 +102,11 @@ async def prepare_database(url: str) -> asyncio.Task[None] | None:
     if problem is not None and not isinstance(problem, StoreUnavailable):
         raise problem
     reason = problem or "its tables are not ready yet."
-    _log.warning("the gateway begins without its store, and uses it as soon as it can: %s", reason)
-    return asyncio.create_task(_go_on(first, url))
+    _log.warning("the gateway starts without its store, and will use it as soon as it answers: %s", reason)
+    return asyncio.create_task(_keep_trying(first, url))
 
 
-async def _go_on(attempt: asyncio.Future[None], url: str) -> None:
+async def _keep_trying(attempt: asyncio.Future[None], url: str) -> None:
     while True:
         try:
             await attempt
@@ -122,7 +122,7 @@ async def _go_on(attempt: asyncio.Future[None], url: str) -> None:
 
 
 async def _migrate(url: str) -> None:
-    """Migrate in a thread that nobody waits for at the end of the process: a server may take its time to be silent."""
+    """Migrate in a daemon thread, so that a server that does not answer does not delay the end of the process."""
     from asides.database.migrate import migrate
 
     loop = asyncio.get_running_loop()

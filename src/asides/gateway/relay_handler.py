@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from aiohttp import web
 
-from asides.gateway.access.key_meter import make_limits
+from asides.gateway.access.key_meter import build_caller_limits
 from asides.gateway.authenticate import (
     SAFE_HEADERS,
     Identity,
@@ -79,7 +79,7 @@ async def handle_relayed(request: web.Request, service: Service) -> web.StreamRe
             try:
                 # Whoever needs no key sends no body that would be kept.
                 body = b"" if is_open else await read_body(request, service.settings)
-                limits = make_limits(identity.key)
+                limits = build_caller_limits(identity.key)
                 await service.meters.prepare(identity.key)
                 relayed = RelayRequest("", method, path, query, headers, body, identity.tenant, name, limits)
             except RelayRefusal as problem:
@@ -158,8 +158,14 @@ class _Answer:
                 response = await self._write_stream(start, stream)
             else:
                 response = await self._write_whole(start, stream)
+            stream.confirm()
             outcome = stream.outcome
             how = "failed" if outcome is None or outcome.error is not None else "done"
+        except asyncio.CancelledError:
+            if self._sent and self._stream is not None:
+                # Many clients leave as soon as they have the last event.
+                self._stream.confirm()
+            raise
         except ConnectionError:
             # The client is gone, and the connection with it.
             return self._response or web.Response(status=499)

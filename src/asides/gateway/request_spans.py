@@ -1,8 +1,8 @@
 """The server spans and metrics of a gateway's requests: `RequestSpans` watches requests, as logs and figures do.
 
-The parent of a span is what the client's `traceparent` names; while a request is answered its span is the current one,
-so that the spans of its requests to providers are inside. A turn of the page links to the turn before it. Not here: the
-spans inside (telemetry/flow_spans), and what Prometheus reads (metrics).
+The parent of a span is the one in the client's `traceparent`. While a request is answered, its span is the current one,
+so that the spans of its requests to providers are inside it. A turn of the page links to the turn before it. Not here:
+the spans inside (telemetry/flow_spans), and what Prometheus reads (metrics).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 METHOD, ROUTE = "http.request.method", "http.route"
 _METHODS = frozenset("GET HEAD POST PUT PATCH DELETE OPTIONS".split())
-# The parts of paths that someone chooses.
+# The parts of paths that clients choose.
 _NAMES = tuple(
     (re.compile(pattern), name)
     for pattern, name in (
@@ -98,7 +98,7 @@ class RequestSpans(RequestWatcher):
         )
 
     def begin(self, info: RequestInfo) -> RelayObserver:
-        """A request is under way: its span is the current one until it ends."""
+        """Begin the span of a request. It is the current one until the request ends."""
         labels = self._label(info)
         parent = Context() if info.request is None else propagate.extract(info.request.headers, Context())
         span = self._start(info, labels, parent)
@@ -109,7 +109,7 @@ class RequestSpans(RequestWatcher):
         return request
 
     def end(self, info: RequestInfo, end: RequestEnd) -> None:
-        """A request has ended."""
+        """End the span of a request, and record its metrics."""
         request = self._open.pop(info.id, None)
         if request is None:
             # It was refused before it began, and its body was not read.
@@ -125,7 +125,7 @@ class RequestSpans(RequestWatcher):
             span.end()
 
     def _label(self, info: RequestInfo) -> Attributes:
-        """The attributes of a request that metrics have too. A client can add no more than so many."""
+        """The attributes of a request that metrics have too. Their number of values is bounded."""
         method = info.method if info.method in _METHODS else OTHER
         return {METHOD: method, ROUTE: self._routes.bound(find_route(info.path)), "url.scheme": "http"}
 
@@ -197,7 +197,7 @@ class RequestSpans(RequestWatcher):
 
 
 class _Request(RelayObserver):
-    """A request under way, and what is seen of it. Of events, only when they came."""
+    """A request under way. Of its events, only the times are kept."""
 
     def __init__(self, span: Span, current: CurrentSpan, labels: Attributes) -> None:
         self.span = span
@@ -234,7 +234,7 @@ class _Request(RelayObserver):
 
 
 def find_route(path: str) -> str:
-    """The path with the names that someone chose taken out, so that there are few."""
+    """The path with placeholders for the names that clients choose, so that there are few routes."""
     for pattern, name in _NAMES:
         path = pattern.sub(name, path)
     return shorten(path)

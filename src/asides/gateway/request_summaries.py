@@ -1,9 +1,9 @@
-"""One row in the database for each request: `RequestSummaries`, a watcher. Who asked which model, how it ended, and its
-figures; never its content.
+"""Write one row to the database for each request: `RequestSummaries`, a watcher. A row says who asked which model, how
+it ended, and its figures; never its content.
 
-No request waits for it: rows gather in memory, and leave every second or when there are many. While the database is
-away they are kept, up to a bound; then the oldest are dropped, and counted. Old rows are deleted in small portions. Not
-here: the SQL (summary_rows), and what is made of the rows (cli/gateway_usage).
+No request waits for its row: rows are collected in memory, and written every second or 500 at once. While the database
+is out, the last 20,000 are kept; older ones are dropped, and counted. Expired rows are deleted in small portions. Not
+here: the SQL (summary_rows), and tables for people (cli/gateway_usage).
 """
 
 from __future__ import annotations
@@ -47,20 +47,22 @@ class RequestSummaries(RequestWatcher):
         database: Database,
         find_days: Callable[[], int],
         *,
-        is_nobody: Callable[[str], bool] = lambda _: False,
+        is_anonymous: Callable[[str], bool] = lambda _: False,
         most_waiting: int = MOST_WAITING,
     ) -> None:
-        """`find_days`: how long rows are kept, as the settings are by then; 0: none are written. `is_nobody`: whether
-        this tenant is nobody's: strangers without a key must not fill the database."""
+        """`find_days`: reads from the settings how many days rows are kept; 0: none are written. `is_anonymous`:
+        whether a tenant stands for clients without a key; their requests get no row, so that strangers cannot fill the
+        database.
+        """
         self._database = database
         self._find_days = find_days
-        self._is_nobody = is_nobody
+        self._is_nobody = is_anonymous
         self._most = most_waiting
         self._instance = f"{socket.gethostname()[:60]}:{os.getpid()}"
         self._seen: dict[str, FirstEvents] = {}
         """The requests under way, by their ids."""
         self._waiting: deque[EndedRequest] = deque()
-        self._many = asyncio.Event()
+        self._has_batch = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._is_down = False
         self.on_written: Callable[[int], None] = lambda _: None
@@ -82,7 +84,7 @@ class RequestSummaries(RequestWatcher):
             self.on_dropped(1)
         waiting.append(EndedRequest.collect(info, end, {} if seen is None else seen.times))
         if len(waiting) == BATCH_ROWS:
-            self._many.set()
+            self._has_batch.set()
 
     # --- in the background --------------------------------------------------------------------------------------------
 
@@ -96,12 +98,12 @@ class RequestSummaries(RequestWatcher):
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
-                    await self._many.wait()
-            self._many.clear()
+                    await self._has_batch.wait()
+            self._has_batch.clear()
             while self._waiting:
                 if not await self._write_batch():
                     pause = min(pause * 2, _LONGEST_PAUSE)
-                    self._many.clear()
+                    self._has_batch.clear()
                     await asyncio.sleep(pause)
                     break
                 pause = BATCH_SECONDS
@@ -111,14 +113,14 @@ class RequestSummaries(RequestWatcher):
         waiting = self._waiting
         batch = [waiting.popleft() for _ in range(min(len(waiting), BATCH_ROWS))]
         try:
-            # Prices take a moment, the first one more.
+            # In a thread: looking up prices takes a moment, the first time more.
             rows = await asyncio.to_thread(lambda: [build_row(each, self._instance) for each in batch])
             await self._database.run_async(lambda: insert_rows(rows), repeatable=True)
         except asyncio.CancelledError:
-            self._give_back(batch)
+            self._requeue(batch)
             raise
         except StoreError as problem:
-            self._give_back(batch)
+            self._requeue(batch)
             self._note_down(problem)
             return False
         except Exception as problem:  # noqa: BLE001 - a fault of ours costs these rows and no others
@@ -131,8 +133,8 @@ class RequestSummaries(RequestWatcher):
         self.on_written(len(batch))
         return True
 
-    def _give_back(self, batch: list[EndedRequest]) -> None:
-        """Keep what was not written, as far as there is room. What may have been written is not written twice."""
+    def _requeue(self, batch: list[EndedRequest]) -> None:
+        """Put rows that were not written back into the queue, as far as there is room."""
         room = max(self._most - len(self._waiting), 0)
         if (dropped := len(batch) - room) > 0:
             self.on_dropped(dropped)
@@ -152,7 +154,7 @@ class RequestSummaries(RequestWatcher):
         # Instances that start together do not sweep together.
         await asyncio.sleep(random.uniform(1, 30))
         while True:
-            with suppress(StoreError):  # It is told by whoever writes.
+            with suppress(StoreError):  # The task that writes rows logs it.
                 await self.sweep()
             await asyncio.sleep(_SWEEP_SECONDS * random.uniform(0.9, 1.1))
 
@@ -168,7 +170,7 @@ class RequestSummaries(RequestWatcher):
             await asyncio.sleep(_PORTION_PAUSE)
 
     async def close(self) -> None:
-        """Write what is left, as far as the database takes it within a few seconds."""
+        """Write the rows that are left, for five seconds at most."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -186,12 +188,12 @@ class RequestSummaries(RequestWatcher):
 
 
 def open_summaries(service: Service) -> RequestSummaries:
-    """Watch the requests of a service. Where nothing is kept that outlives the process, no rows are either."""
+    """Watch the requests of a service. Without a store or a folder no rows are written: nothing is kept then."""
     keeps = service.settings.store is not None or service.settings.folder is not None
     summaries = RequestSummaries(
         service.database,
         lambda: service.settings.summary_days if keeps else 0,
-        is_nobody=lambda tenant: not tenant and service.authenticator.needs_key,
+        is_anonymous=lambda tenant: not tenant and service.authenticator.needs_key,
     )
     service.watchers.append(summaries)
     return summaries

@@ -52,14 +52,14 @@ COLUMNS: tuple[str, ...] = (
     "attempts",
 )
 _LONGEST = 200
+# Small enough that sums fit into the numbers of both engines.
 _MOST_TOKENS = 10**12
 _MOST_BILLIONTHS = 10**15
-# Sums of them fit into the numbers of both engines.
 _NO_USAGE = Usage()
 
 
 class EndedRequest(msgspec.Struct, frozen=True, gc=False):
-    """What a row is built of. It holds neither the request nor its reply."""
+    """What a row is built from. It holds neither the request nor its reply."""
 
     id: str
     at: float
@@ -85,7 +85,7 @@ class EndedRequest(msgspec.Struct, frozen=True, gc=False):
 
     @staticmethod
     def collect(info: RequestInfo, end: RequestEnd, times: dict[str, float]) -> EndedRequest:
-        """What is to be kept of a request. Fast: a request waits for it."""
+        """Collect what a row needs. It has to be fast: the request waits for it."""
         outcome = end.outcome
         first = (info.id, info.at, info.key_id, info.tenant, info.client, info.dialect, info.method, info.path)
         last = (end.seconds, end.status, end.how, times)
@@ -171,23 +171,23 @@ _INSERT = (
 _LIST = f"SELECT {_NAMES} FROM gateway_requests WHERE tenant = ? ORDER BY at DESC LIMIT ?"  # noqa: S608
 _OLD = "SELECT id FROM gateway_requests WHERE at < ? ORDER BY at LIMIT ?"
 _DELETE = f"DELETE FROM gateway_requests WHERE id IN ({_OLD})"  # noqa: S608
-# Instances that delete at the same time delete different ones.
+# SKIP LOCKED: instances that delete at the same time delete different rows.
 _DELETE_UNLOCKED = f"DELETE FROM gateway_requests WHERE id IN ({_OLD} FOR UPDATE SKIP LOCKED)"  # noqa: S608
 
 
 def insert_rows(rows: Sequence[Row]) -> Queries[None]:
-    """Write rows. Those that are there already stay: an attempt whose end nobody knows may be made again."""
+    """Write rows. Rows that are there already stay, so writing them again after a lost connection does no harm."""
     yield QueryMany(_INSERT, rows)
 
 
 def delete_old(before: float, most: int) -> Queries[int]:
-    """Delete rows of requests before a time, the oldest first, and not more than so many. Returns how many."""
+    """Delete rows of requests before a time, the oldest first, at most `most` of them. Returns how many."""
     result = yield Query(_DELETE, (before, most), _DELETE_UNLOCKED, is_all=True)
     return result.changed
 
 
 def list_rows(tenant: str, limit: int) -> Queries[list[dict[str, Any]]]:
-    """The last requests of a tenant, the newest first, by the names of the columns."""
+    """The last requests of a tenant, the newest first, as dicts by column."""
     result = yield Query(_LIST, (tenant, limit), is_all=True)
     return [dict(zip(COLUMNS, row, strict=True)) for row in result.rows]
 
@@ -223,14 +223,14 @@ def sum_usage(since: float, by: Group) -> Queries[list[UsageSum]]:
     result = yield Query(sql, (since,), is_all=True)
     sums: list[UsageSum] = []
     for group, *counts in result.rows:
-        # PostgreSQL adds big numbers up to decimals.
+        # In PostgreSQL a sum of bigint is a Decimal.
         requests, failed, sent, cached, received, thinking, cost, unpriced = map(int, counts)
         dollars = to_dollars(cost)
         sums.append(UsageSum(str(group), requests, failed, sent, cached, received, thinking, dollars, unpriced))
     return sums
 
 
-def name_keys() -> Queries[Mapping[str, str]]:
+def list_key_names() -> Queries[Mapping[str, str]]:
     """The names of keys, by their ids."""
     result = yield Query("SELECT id, name FROM gateway_keys", is_all=True)
     return {str(key): str(name) for key, name in result.rows}

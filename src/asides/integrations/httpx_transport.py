@@ -184,7 +184,9 @@ def _load_library(name: str) -> _Library:
     module: Any = sys.modules[name]
 
     class Body(module.SyncByteStream):  # type: ignore[misc]
-        """The bytes of a response as they arrive. Closing it leaves the provider at once."""
+        """The bytes of a response as they arrive. Closing it leaves the provider at once. Many clients do so when they
+        have the last event.
+        """
 
         def __init__(self, stream: RelayStream, request: Any) -> None:
             self._stream = stream
@@ -195,6 +197,7 @@ def _load_library(name: str) -> _Library:
             library.check_end(self._stream.outcome, self._request)
 
         def close(self) -> None:
+            self._stream.confirm()
             self._stream.close()
 
     class AsyncBody(module.AsyncByteStream):  # type: ignore[misc]
@@ -210,6 +213,7 @@ def _load_library(name: str) -> _Library:
             library.check_end(self._stream.outcome, self._request)
 
         async def aclose(self) -> None:
+            self._stream.confirm()
             await self._stream.close()
 
     library = _Library(module, Body, AsyncBody)

@@ -20,7 +20,7 @@ from asides.dialects.dialect import HttpRequest
 from asides.flows.build_call import CallBuilder
 from asides.flows.call import BareCall, CallLike, Policy
 from asides.flows.retry import fetch_key
-from asides.flows.steps import Emit, Flow, Open, Read
+from asides.flows.steps import Emit, Flow, Open, Read, UnconfirmedRecord
 from asides.integrations.client_requests import (
     Home,
     check_options,
@@ -250,6 +250,7 @@ class Forwarded:
 
     def __init__(self, request: ClientRequest, target: Target, key: Secret | None, timeout: Timeout) -> None:
         self.call: CallLike = BareCall(target, Policy(timeout=timeout), key)
+        self.unconfirmed: list[UnconfirmedRecord] = []
         self._dialect = plain_row(target.dialect).dialect
         query = f"?{request.query}" if request.query else ""
         headers = select_shared_headers(request.headers)
@@ -285,6 +286,7 @@ class Answered:
 
     def __init__(self, dialect: str, error: AsidesError) -> None:
         self.call: CallLike = find_no_call(dialect)
+        self.unconfirmed: list[UnconfirmedRecord] = []
         self._response = write_error_response(error, dialect)
         self._error = error
 

@@ -16,8 +16,9 @@ import msgspec
 
 from asides.database import Database, Queries, Query, StoreError
 from asides.history.document import read_message
+from asides.maintenance.copy_conversations import is_sound_clock
 from asides.maintenance.open_stores import LEDGER, Stores, name_vault_tables
-from asides.maintenance.table_columns import list_columns
+from asides.maintenance.table_columns import BEFORE_ALL, count_rows, hides_rows, read_columns
 from asides.relay.vault import VaultLimits
 from asides.values.errors import ConfigError
 from asides.values.usage import Usage
@@ -82,12 +83,14 @@ def _check_area(check: AreaCheck, area: str, database: Database) -> None:
     if tables is None:
         names = name_vault_tables(database)
         tables = (names.records, names.tenants, names.keys)
-    there = [table for table in tables if list_columns(database, table)]
+    there = [table for table in tables if read_columns(database, table)]
     for table in there:
-        check.counts[table] = _count(database, f"SELECT count(*) FROM {table}")  # noqa: S608
+        check.counts[table] = count_rows(database, table)
         if database.is_shared:
             check.size += _count(database, f"SELECT pg_total_relation_size('asides.{table}')")
             _check_rights(check, database, table)
+        else:
+            _check_types(check, database, table)
     if area == "conversations":
         _check_conversations(check, database, has_pages="page_notes" in there)
     elif area == "vault":
@@ -124,13 +127,14 @@ def _check_file(check: AreaCheck, path: Path, database: Database) -> None:
             private.append(key)
         elif not os.environ.get("ASIDES_RELAY_KEY"):
             check.problems.append(
-                f"the key of the vault is neither in {key} nor in ASIDES_RELAY_KEY: nobody can read its records"
+                f"the key of the vault is neither in {key} nor in ASIDES_RELAY_KEY: nobody can read its records. To "
+                "do: set ASIDES_RELAY_KEY, or put the file back"
             )
     for file in private:
         if os.name == "posix" and stat.S_IMODE(file.stat().st_mode) & 0o077:
-            check.problems.append(f"others may read {file}; chmod 600 closes it")
+            check.problems.append(f"other users may read {file}. To do: chmod 600 {file}")
     if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
-        check.problems.append(f"{path} or its folder may not be written to by this user")
+        check.problems.append(f"this user may not write to {path} or its folder. To do: allow it")
     try:
         found = [str(row[0]) for row in _select(database, "SELECT quick_check FROM pragma_quick_check(20)")]
     except StoreError as problem:
@@ -139,11 +143,25 @@ def _check_file(check: AreaCheck, path: Path, database: Database) -> None:
         check.problems.append(f"SQLite finds damage: {found[0]}")
 
 
+def _check_types(check: AreaCheck, database: Database, table: str) -> None:
+    """SQLite takes any value for any column: find those that do not belong there."""
+    for name, column in read_columns(database, table).items():
+        if not column.sqlite_types:
+            continue
+        named = ", ".join(f"'{each}'" for each in column.sqlite_types)
+        if wrong := count_rows(database, table, f'WHERE typeof("{name}") NOT IN ({named})'):
+            check.problems.append(f"values of a wrong type in the column {_show(name)} of {table}: {wrong}")
+
+
 def _check_rights(check: AreaCheck, database: Database, table: str) -> None:
     allowed = " AND ".join(f"has_table_privilege('asides.{table}', '{right}')" for right in _RIGHTS)
     rows = _select(database, f"SELECT {allowed}")
     if not rows[0][0]:
-        check.problems.append(f"this user may not write to the table asides.{table}")
+        check.problems.append(
+            f"this user may not read or write the table asides.{table}. To do: grant {', '.join(_RIGHTS)} on it"
+        )
+    if hides_rows(database, table):
+        check.problems.append(f"row-level security hides rows of the table asides.{table} from this user")
 
 
 # --- conversations ----------------------------------------------------------------------------------------------------
@@ -151,7 +169,7 @@ def _check_rights(check: AreaCheck, database: Database, table: str) -> None:
 
 def _check_conversations(check: AreaCheck, database: Database, *, has_pages: bool) -> None:
     heads, wrong = _find_damaged_heads(database)
-    check.add_problems(heads, "heads of conversations that cannot be read")
+    check.add_problems(heads, "conversations whose usage cannot be read")
     check.add_problems(wrong, "conversations with more or fewer messages than they say")
     check.add_problems(_find_damaged_messages(database), "messages that cannot be read")
     orphans = _count(database, "SELECT count(*) FROM messages WHERE conversation NOT IN (SELECT id FROM conversations)")
@@ -162,15 +180,19 @@ def _check_conversations(check: AreaCheck, database: Database, *, has_pages: boo
             lost = f"SELECT count(*) FROM {table} WHERE conversation NOT IN (SELECT id FROM conversations)"  # noqa: S608
             if orphans := _count(database, lost):
                 check.problems.append(f"rows of {table} whose conversations are gone: {orphans}")
+    if not database.is_shared:
+        ticks = _select(database, "SELECT ticks FROM clock")
+        if len(ticks) != 1 or not is_sound_clock(ticks[0][0]):
+            check.problems.append("the clock, which numbers the changes, is damaged")
     rows = _select(database, "SELECT min(updated) FROM conversations")
-    if rows[0][0] is not None:
-        check.oldest = time.time() - float(rows[0][0])
+    if isinstance(rows[0][0], (int, float)):
+        check.oldest = time.time() - rows[0][0]
 
 
 def _find_damaged_heads(database: Database) -> tuple[list[str], list[str]]:
     damaged: list[str] = []
     wrong: list[str] = []
-    after = -1
+    after = BEFORE_ALL
     while rows := _select(
         database,
         "SELECT id, name, length, usage, (SELECT count(*) FROM messages WHERE conversation = conversations.id) "
@@ -182,7 +204,10 @@ def _find_damaged_heads(database: Database) -> tuple[list[str], list[str]]:
             after = key
             try:
                 msgspec.json.decode(usage, type=Usage)
+                is_damaged = not isinstance(name, str)
             except (msgspec.DecodeError, TypeError, UnicodeDecodeError):
+                is_damaged = True
+            if is_damaged:
                 damaged.append(_show(name))
             if length != count:
                 wrong.append(_show(name))
@@ -191,7 +216,7 @@ def _find_damaged_heads(database: Database) -> tuple[list[str], list[str]]:
 
 def _find_damaged_messages(database: Database) -> list[str]:
     damaged: list[str] = []
-    after: tuple[int, int] = (-1, -1)
+    after: tuple[int, int] = (BEFORE_ALL, BEFORE_ALL)
     while rows := _select(
         database,
         "SELECT conversation, place, message FROM messages WHERE (conversation, place) > (?, ?) "
@@ -229,7 +254,7 @@ def _check_vault(check: AreaCheck, database: Database) -> None:
     if orphans := _count(database, unfound):
         check.problems.append(f"records without a key, which nobody can find: {orphans}")
     # On a server the counts are those of the last look, so that writers do not wait for each other.
-    if not database.is_shared and "records" in list_columns(database, names.tenants):
+    if not database.is_shared and "records" in read_columns(database, names.tenants):
         miscounted = _count(
             database,
             f"SELECT count(*) FROM {names.tenants} AS tenant WHERE records <> (SELECT count(*) FROM {names.records} "  # noqa: S608
@@ -238,11 +263,11 @@ def _check_vault(check: AreaCheck, database: Database) -> None:
         if miscounted:
             check.problems.append(f"tenants whose records are miscounted: {miscounted}")
     rows = _select(database, f"SELECT min(used) FROM {names.records}")  # noqa: S608
-    if rows[0][0] is not None:
-        check.oldest = time.time() - float(rows[0][0])
+    if isinstance(rows[0][0], (int, float)):
+        check.oldest = time.time() - rows[0][0]
         limit = VaultLimits().seconds
         expired = _count(database, f"SELECT count(*) FROM {names.records} WHERE used < ?", time.time() - limit)  # noqa: S608
         if expired:
             check.notes.append(
-                f"{expired} records were not used for {limit / 86400:g} days; the next writes delete them"
+                f"{expired} records were not used for {limit / 86400:g} days; the next write deletes them"
             )

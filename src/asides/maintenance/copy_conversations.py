@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
 from asides.database import Database, Queries, Query, QueryMany, QueryResult, StoreError, StoreUnavailable
 from asides.maintenance.copy_report import CopyReport, OnProgress, Outcome
 from asides.maintenance.open_stores import list_file_tables
+from asides.maintenance.table_columns import BEFORE_ALL, can_hold, count_rows, read_columns
 
 _HEAD = "length, system, model, usage, created, updated"
 _PAGE = "id, tenant, title, model, target, thinking"
@@ -24,6 +25,8 @@ _BATCH = 200
 _PIECE_ROWS = 500
 _PIECE_BYTES = 4 * 1024 * 1024
 _MOST_ATTEMPTS = 3
+_MOST_TICKS = 1 << 53
+"""More changes than this nobody made. A clock near its end would leave the target no version for a next one."""
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -54,6 +57,16 @@ class ConversationReader:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.has_pages = has_pages(database)
+        self._head = read_columns(database, "conversations")
+        self._page = read_columns(database, "page_conversations")
+
+    def can_take(self, head: Head) -> bool:
+        """Whether a conversation from elsewhere has values that belong into the columns of this side."""
+        values: dict[str, Any] = {"id": head.key, "name": head.name}
+        values |= {"version": head.version, "rewritten": head.rewritten}
+        values.update(zip(_HEAD.split(", "), head.columns, strict=True))
+        page: dict[str, Any] = dict(zip(_PAGE.split(", "), head.page or (), strict=False))
+        return can_hold(self._head, values) and can_hold(self._page, page)
 
     def list_heads(self, after: int) -> list[Head]:
         """The next ones, by the numbers of their rows."""
@@ -65,7 +78,7 @@ class ConversationReader:
 
     def read_pieces(self, key: int) -> Iterator[list[tuple[int, bytes]]]:
         """The messages, in their order, some at a time."""
-        place = -1
+        place = BEFORE_ALL
         while piece := self.database.run(partial(_read_piece, key, place), writes=False):
             place = piece[-1][0]
             yield piece
@@ -75,7 +88,8 @@ class ConversationReader:
         if not self.has_pages:
             return []
         statement = "SELECT place, digest, note FROM page_notes WHERE conversation = ? ORDER BY place"
-        return self.database.run(lambda: _select(statement, key), writes=False)
+        rows = self.database.run(lambda: _select(statement, key), writes=False)
+        return [(_read_place(row[0]), *(_read_bytes(value, f"note {row[0]}") for value in row[1:])) for row in rows]
 
     def digest(self, key: int, lengths: tuple[int, ...] = ()) -> tuple[bytes, dict[int, bytes]]:
         """The digest of the messages and notes, and those of the first so many messages alone."""
@@ -107,7 +121,7 @@ def copy_conversations(
     """Copy what the target lacks. What is another one there stays as it is, unless `replace`."""
     _raise_clock(source, target)
     from_, to = ConversationReader(source), ConversationReader(target)
-    after = -1
+    after = BEFORE_ALL
     while heads := from_.list_heads(after):
         after = heads[-1].key
         for head in heads:
@@ -118,18 +132,17 @@ def copy_conversations(
 def verify_conversations(source: Database, target: Database, report: CopyReport, on_progress: OnProgress) -> None:
     """Read both sides again, and count what is not equal."""
     from_, to = ConversationReader(source), ConversationReader(target)
-    after = -1
+    after = BEFORE_ALL
     while heads := from_.list_heads(after):
         after = heads[-1].key
         for head in heads:
-            found = _find_counterpart(to, head)
+            found = _find_counterpart(to, head) if to.can_take(head) else None
             if found is not None and _can_compare(from_, to, head, found):
                 report.checked += 1
             else:
                 report.note_missing(head.name)
         on_progress(report)
-    (count,) = target.run(lambda: _select("SELECT count(*) FROM conversations"), writes=False)[0]
-    report.others = max(int(count) - report.checked - report.missing, 0)
+    report.others = max(count_rows(target, "conversations") - report.checked - report.missing, 0)
 
 
 # --- one conversation -------------------------------------------------------------------------------------------------
@@ -137,6 +150,8 @@ def verify_conversations(source: Database, target: Database, report: CopyReport,
 
 def _copy_one(source: ConversationReader, target: ConversationReader, head: Head, *, replace: bool) -> Outcome:
     for _ in range(_MOST_ATTEMPTS):
+        if not target.can_take(head):
+            return "failed"
         try:
             return _try_copy(source, target, head, replace=replace)
         except _Changed:
@@ -252,15 +267,25 @@ def _fill(source: ConversationReader, head: Head, key: int) -> Queries[None]:
 # --- queries ----------------------------------------------------------------------------------------------------------
 
 
+def is_sound_clock(ticks: object) -> TypeGuard[int]:
+    """Whether this is the number of a change."""
+    return isinstance(ticks, int) and ticks <= _MOST_TICKS
+
+
 def _raise_clock(source: Database, target: Database) -> None:
     """Let the versions of the target go on above those of the source: no version is used twice."""
     read = Query("SELECT ticks FROM clock", postgres="SELECT last_value FROM versions", is_all=True)
 
-    def read_ticks() -> Queries[int]:
+    def read_ticks() -> Queries[object]:
         result = yield read
-        return int(result.rows[0][0]) if result.rows else 0
+        return result.rows[0][0] if result.rows else 0
 
-    ticks = source.run(read_ticks, writes=False)
+    ticks: object = source.run(read_ticks, writes=False)
+    if not is_sound_clock(ticks):
+        raise StoreError(
+            "the clock of the conversations of the source is damaged. To do: restore them from a backup, or name the "
+            "file of another area, such as vault.db, to copy that one."
+        )
 
     def write_ticks() -> Queries[None]:
         yield Query(
@@ -307,7 +332,7 @@ def _read_piece(key: int, after: int) -> Queries[list[tuple[int, bytes]]]:
     )
     last, total = after, 0
     for place, size in sizes.rows:
-        total += size
+        total += size or 0
         if last > after and total > _PIECE_BYTES:
             break
         last = place
@@ -315,7 +340,13 @@ def _read_piece(key: int, after: int) -> Queries[list[tuple[int, bytes]]]:
         "SELECT place, message FROM messages WHERE conversation = ? AND place > ? AND place <= ? ORDER BY place",
         (key, after, last),
     )
-    return [(place, _read_bytes(document, f"message {place}")) for place, document in result.rows]
+    return [(_read_place(place), _read_bytes(document, f"message {place}")) for place, document in result.rows]
+
+
+def _read_place(value: object) -> int:
+    if not isinstance(value, int):
+        raise StoreError("the place of a message is damaged. To do: run `asides store check`.")
+    return value
 
 
 def _read_bytes(value: object, what: str) -> bytes:

@@ -1,7 +1,8 @@
 """Copy the records of a vault with their keys: `copy_records`, and compare them: `verify_records`.
 
-A record never changes; it is the same if its tenant and its id are. Copied as they are: their content is encrypted, and
-only whoever has the master key can read it. Not here: in which order areas are copied (copy_stores).
+What a record holds never changes; it is the same if its tenant and its id are. Copied as they are: their content is
+encrypted, and only whoever has the master key can read it. One that is damaged costs the others nothing. Not here: in
+which order areas are copied (copy_stores).
 """
 
 from __future__ import annotations
@@ -9,14 +10,15 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.database import Database, Queries, Query, QueryMany
+from asides.database import Database, Queries, Query, QueryMany, StoreError, StoreUnavailable
+from asides.flows.steps import PENDING
 from asides.maintenance.copy_report import CopyReport, OnProgress
 from asides.maintenance.open_stores import TableNames, name_vault_tables
-from asides.maintenance.table_columns import list_columns
+from asides.maintenance.table_columns import BEFORE_ALL, can_hold, count_rows, read_columns, read_value
 
 _BATCH_ROWS = 100
 _BATCH_BYTES = 8 * 1024 * 1024
@@ -35,9 +37,10 @@ class CopiedRecord(msgspec.Struct, frozen=True):
     keys: tuple[str, ...]
 
     def digest(self) -> bytes:
-        """A digest of what never changes of it: not of when it was used."""
-        kept = [self.columns[name] for name in sorted(self.columns) if name != "used"]
-        return hashlib.blake2b(repr((self.place, kept, sorted(self.keys))).encode(), digest_size=16).digest()
+        """A digest of what never changes of it: not of when it was used, or of whether its reply was delivered."""
+        kept = [self.columns[name] for name in sorted(self.columns) if name not in ("used", "keys")]
+        keys = sorted(key for key in self.keys if not key.startswith(PENDING))
+        return hashlib.blake2b(repr((self.place, kept, keys)).encode(), digest_size=16).digest()
 
 
 class VaultReader:
@@ -46,7 +49,17 @@ class VaultReader:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.tables = name_vault_tables(database)
-        self.columns = [name for name in list_columns(database, self.tables.records) if name not in _OWN]
+        columns = read_columns(database, self.tables.records)
+        self._tenant_columns = read_columns(database, self.tables.tenants)
+        self._key_columns = read_columns(database, self.tables.keys)
+        self.columns = {name: column for name, column in columns.items() if name not in _OWN}
+
+    def can_take(self, record: CopiedRecord) -> bool:
+        """Whether a record from elsewhere has values that belong into the columns of this side."""
+        tenant, id_ = record.place
+        keys_fit = all(can_hold(self._key_columns, {"key": key}) for key in record.keys)
+        named = can_hold(self._tenant_columns, {"name": tenant}) and can_hold(self.columns, {"id": id_})
+        return named and keys_fit and can_hold(self.columns, record.columns)
 
     def list_batch(self, after: int, columns: Sequence[str]) -> list[CopiedRecord]:
         """The next records, as many as fit into a batch; one at least."""
@@ -63,43 +76,66 @@ def copy_records(
     """Copy what the target lacks. What is another one there stays as it is, unless `replace`."""
     from_, to = VaultReader(source), VaultReader(target)
     columns = [name for name in from_.columns if name in to.columns]
-    after = -1
+    after = BEFORE_ALL
     while batch := from_.list_batch(after, columns):
         after = batch[-1].number
-        found = to.find([record.place for record in batch], columns)
-        wrong = [record for record in batch if record.place in found and not _is_same(record, found[record.place])]
-        new = [record for record in batch if record.place not in found]
-        for record in wrong:
-            report.count("updated" if replace else "different", record.place[1])
-        report.count("copied", "", len(new))
-        report.count("same", "", len(batch) - len(new) - len(wrong))
-        removed = [found[record.place].number for record in wrong] if replace else []
-        if new or removed:
-            written = [*new, *(wrong if replace else ())]
-            target.run(lambda: _write(to.tables, written, removed, columns))  # noqa: B023 - run at once
+        sound = [record for record in batch if to.can_take(record)]
+        for record in batch:
+            if not to.can_take(record):
+                report.count("failed", record.place[1])
+        found = to.find([record.place for record in sound], columns)
+        wrong = [record for record in sound if record.place in found and not _is_same(record, found[record.place])]
+        new = [record for record in sound if record.place not in found]
+        report.count("same", "", len(sound) - len(new) - len(wrong))
+        if not replace:
+            for record in wrong:
+                report.count("different", record.place[1])
+        _write_each(to, [*new, *(wrong if replace else ())], found, columns, report)
         on_progress(report)
+
+
+def _write_each(
+    target: VaultReader,
+    records: Sequence[CopiedRecord],
+    found: dict[Place, CopiedRecord],
+    columns: Sequence[str],
+    report: CopyReport,
+) -> None:
+    """Write all records at once or, if the target cannot take one of them, each alone. Those that were found go."""
+    if not records:
+        return
+    removed = [found[record.place].number for record in records if record.place in found]
+    try:
+        target.database.run(lambda: _write(target.tables, records, removed, columns))
+    except StoreUnavailable:
+        raise
+    except StoreError:
+        if len(records) == 1:
+            report.count("failed", records[0].place[1])
+            return
+        for record in records:
+            _write_each(target, [record], found, columns, report)
+    else:
+        for record in records:
+            outcome: Literal["copied", "updated"] = "updated" if record.place in found else "copied"
+            report.count(outcome, "")
 
 
 def verify_records(source: Database, target: Database, report: CopyReport, on_progress: OnProgress) -> None:
     """Read both sides again, and count what is not equal."""
     from_, to = VaultReader(source), VaultReader(target)
     columns = [name for name in from_.columns if name in to.columns]
-    after = -1
+    after = BEFORE_ALL
     while batch := from_.list_batch(after, columns):
         after = batch[-1].number
-        found = to.find([record.place for record in batch], columns)
+        found = to.find([record.place for record in batch if to.can_take(record)], columns)
         for record in batch:
-            if record.place in found and _is_same(record, found[record.place]):
+            if to.can_take(record) and record.place in found and _is_same(record, found[record.place]):
                 report.checked += 1
             else:
                 report.note_missing(record.place[1])
         on_progress(report)
-
-    def count() -> Queries[int]:
-        result = yield Query(f"SELECT count(*) FROM {to.tables.records}", is_all=True)  # noqa: S608
-        return int(result.rows[0][0])
-
-    report.others = max(target.run(count, writes=False) - report.checked - report.missing, 0)
+    report.others = max(count_rows(target, to.tables.records) - report.checked - report.missing, 0)
 
 
 def _is_same(record: CopiedRecord, other: CopiedRecord) -> bool:
@@ -113,7 +149,8 @@ def _select(tables: TableNames, columns: Sequence[str]) -> str:
     named = ", ".join(f"record.{name}" for name in columns)
     return (
         f"SELECT record.number, tenant.name, record.id, {named} FROM {tables.records} AS record "  # noqa: S608
-        f"JOIN {tables.tenants} AS tenant ON tenant.id = record.tenant"
+        # A record whose tenant is gone is counted as one that cannot be copied, and not passed over.
+        f"LEFT JOIN {tables.tenants} AS tenant ON tenant.id = record.tenant"
     )
 
 
@@ -124,7 +161,7 @@ def _list_batch(tables: TableNames, after: int, columns: Sequence[str]) -> Queri
     )
     last, total = after, 0
     for number, size in sizes.rows:
-        total += size
+        total += size or 0
         if last > after and total > _BATCH_BYTES:
             break
         last = number
@@ -136,6 +173,8 @@ def _list_batch(tables: TableNames, after: int, columns: Sequence[str]) -> Queri
 
 
 def _find(tables: TableNames, places: Sequence[Place], columns: Sequence[str]) -> Queries[dict[Place, CopiedRecord]]:
+    if not places:
+        return {}
     marks = ", ".join("?" * len(places))
     wanted = set(places)
     result = yield Query(
@@ -143,7 +182,7 @@ def _find(tables: TableNames, places: Sequence[Place], columns: Sequence[str]) -
         f"(SELECT id FROM {tables.tenants} WHERE name IN ({marks}))",
         (*(place[1] for place in places), *(place[0] for place in places)),
     )
-    rows = [row for row in result.rows if (bytes(row[1]), row[2]) in wanted]
+    rows = [row for row in result.rows if (read_value(row[1]), row[2]) in wanted]
     return {record.place: record for record in (yield from _add_keys(tables, rows, columns))}
 
 
@@ -158,14 +197,13 @@ def _add_keys(
             keys[number].append(key)
     return [
         CopiedRecord(
-            row[0], (bytes(row[1]), row[2]), dict(zip(columns, map(_plain, row[3:]), strict=True)), tuple(keys[row[0]])
+            row[0],
+            (read_value(row[1]), row[2]),
+            dict(zip(columns, map(read_value, row[3:]), strict=True)),
+            tuple(keys[row[0]]),
         )
         for row in rows
     ]
-
-
-def _plain(value: Any) -> Any:
-    return bytes(value) if isinstance(value, (bytearray, memoryview)) else value
 
 
 def _write(

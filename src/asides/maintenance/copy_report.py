@@ -32,17 +32,21 @@ class CopyReport(msgspec.Struct):
     names: list[str] = []
     """The first of those that differ."""
 
-    def count(self, outcome: Outcome, name: str, number: int = 1) -> None:
+    def count(self, outcome: Outcome, name: object, number: int = 1) -> None:
         """Count what became of something."""
         setattr(self, outcome, getattr(self, outcome) + number)
-        if outcome in ("different", "failed") and len(self.names) < _MOST_NAMES:
-            self.names.append(name)
+        if outcome in ("different", "failed"):
+            self._add_name(name)
 
-    def note_missing(self, name: str) -> None:
+    def note_missing(self, name: object) -> None:
         """Count something that is not equal on both sides."""
         self.missing += 1
-        if len(self.names) < _MOST_NAMES and name not in self.names:
-            self.names.append(name)
+        self._add_name(name)
+
+    def _add_name(self, name: object) -> None:
+        text = str(name)
+        if len(self.names) < _MOST_NAMES and text not in self.names:
+            self.names.append(text)
 
     @property
     def total(self) -> int:

@@ -7,14 +7,14 @@ there are (copy_stores).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.database import Database, Queries, Query
-from asides.maintenance.copy_report import CopyReport, OnProgress
-from asides.maintenance.table_columns import list_columns
+from asides.database import Database, Queries, Query, StoreError, StoreUnavailable
+from asides.maintenance.copy_report import CopyReport, OnProgress, Outcome
+from asides.maintenance.table_columns import Column, can_hold, count_rows, read_columns, read_value
 
 _BATCH = 100
 Row: TypeAlias = dict[str, Any]
@@ -44,21 +44,24 @@ def copy_rows(
     replace: bool,
 ) -> None:
     """Copy the rows that the target lacks, and what has grown. A row that is another one there stays, unless
-    `replace`."""
+    `replace`. One that is damaged, or that the target cannot take, costs the others nothing."""
     columns = _find_columns(source, target, table)
     after: tuple[Any, ...] | None = None
     while columns and (batch := _list_batch(source, table, columns, after)):
         after = _read_key(table, batch[-1])
-        found = _find(target, table, columns, batch)
-        written: list[Row] = []
+        sound = [row for row in batch if can_hold(columns, row)]
+        found = _find(target, table, columns, sound)
+        written: list[tuple[Outcome, Row]] = []
         for row in batch:
             key = _read_key(table, row)
-            verdict = _compare(table, row, found.get(key))
-            if verdict in ("copied", "updated") or (verdict == "different" and replace):
-                written.append(_merge(table, row, found.get(key)))
-            report.count("updated" if verdict == "different" and replace else verdict, " ".join(map(str, key)))
-        if written:
-            target.run(lambda: _write(table, columns, written))  # noqa: B023 - run at once
+            verdict: Outcome = _compare(table, row, found.get(key)) if can_hold(columns, row) else "failed"
+            if verdict == "different" and replace:
+                verdict = "updated"
+            if verdict in ("copied", "updated"):
+                written.append((verdict, _merge(table, row, found.get(key))))
+            else:
+                report.count(verdict, _name(key))
+        _write_each(target, table, columns, written, report)
         on_progress(report)
 
 
@@ -71,22 +74,49 @@ def verify_rows(
     count = 0
     while columns and (batch := _list_batch(source, table, columns, after)):
         after = _read_key(table, batch[-1])
-        found = _find(target, table, columns, batch)
+        sound = [row for row in batch if can_hold(columns, row)]
+        found = _find(target, table, columns, sound)
         for row in batch:
             key = _read_key(table, row)
             count += 1
-            if _compare(table, row, found.get(key)) == "same":
+            if can_hold(columns, row) and _compare(table, row, found.get(key)) == "same":
                 report.checked += 1
             else:
-                report.note_missing(" ".join(map(str, key)))
+                report.note_missing(_name(key))
         on_progress(report)
-
-    def count_rows() -> Queries[int]:
-        result = yield Query(f"SELECT count(*) FROM {table.name}", is_all=True)  # noqa: S608
-        return int(result.rows[0][0])
-
+    # Rows with an odd key are found by no order.
+    report.missing += max(count_rows(source, table.name) - count, 0)
     if columns:
-        report.others += max(target.run(count_rows, writes=False) - count, 0)
+        report.others += max(count_rows(target, table.name) - count, 0)
+
+
+def _name(key: tuple[Any, ...]) -> str:
+    return " ".join(map(str, key))
+
+
+def _write_each(
+    target: Database,
+    table: CopiedTable,
+    columns: Mapping[str, Column],
+    written: Sequence[tuple[Outcome, Row]],
+    report: CopyReport,
+) -> None:
+    """Write all rows at once or, if the target cannot take one of them, each alone."""
+    if not written:
+        return
+    try:
+        target.run(lambda: _write(table, columns, [row for _, row in written]))
+    except StoreUnavailable:
+        raise
+    except StoreError:
+        if len(written) == 1:
+            report.count("failed", _name(_read_key(table, written[0][1])))
+            return
+        for one in written:
+            _write_each(target, table, columns, [one], report)
+    else:
+        for verdict, row in written:
+            report.count(verdict, _name(_read_key(table, row)))
 
 
 def _compare(table: CopiedTable, row: Row, other: Row | None) -> Literal["copied", "updated", "same", "different"]:
@@ -117,9 +147,15 @@ def _merge(table: CopiedTable, row: Row, other: Row | None) -> Row:
 # --- queries ----------------------------------------------------------------------------------------------------------
 
 
-def _find_columns(source: Database, target: Database, table: CopiedTable) -> list[str]:
-    theirs = set(list_columns(target, table.name))
-    return [name for name in list_columns(source, table.name) if name in theirs]
+def _find_columns(source: Database, target: Database, table: CopiedTable) -> dict[str, Column]:
+    """The columns that both have, with what they hold in the target."""
+    theirs, ours = read_columns(target, table.name), read_columns(source, table.name)
+    if ours and (lost := [name for name in table.key if name not in ours]):
+        raise StoreError(
+            f"the table {table.name} of the source has no column {lost[0]}: it is damaged, or made by another program. "
+            "To do: restore it from a backup."
+        )
+    return {name: theirs[name] for name in ours if name in theirs}
 
 
 def _read_key(table: CopiedTable, row: Row) -> tuple[Any, ...]:
@@ -127,7 +163,7 @@ def _read_key(table: CopiedTable, row: Row) -> tuple[Any, ...]:
 
 
 def _list_batch(
-    database: Database, table: CopiedTable, columns: Sequence[str], after: tuple[Any, ...] | None
+    database: Database, table: CopiedTable, columns: Iterable[str], after: tuple[Any, ...] | None
 ) -> list[Row]:
     keys, marks = ", ".join(table.key), ", ".join("?" * len(table.key))
     start = "" if after is None else f"WHERE ({keys}) > ({marks})"
@@ -141,8 +177,10 @@ def _list_batch(
 
 
 def _find(
-    database: Database, table: CopiedTable, columns: Sequence[str], rows: Sequence[Row]
+    database: Database, table: CopiedTable, columns: Iterable[str], rows: Sequence[Row]
 ) -> dict[tuple[Any, ...], Row]:
+    if not rows:
+        return {}
     one = " AND ".join(f"{name} = ?" for name in table.key)
     any_of = " OR ".join(f"({one})" for _ in rows)
     statement = f"SELECT {', '.join(columns)} FROM {table.name} WHERE {any_of}"  # noqa: S608
@@ -155,14 +193,11 @@ def _find(
     return {_read_key(table, row): row for row in database.run(work, writes=False)}
 
 
-def _read_row(columns: Sequence[str], row: Sequence[Any]) -> Row:
-    return {
-        name: bytes(value) if isinstance(value, (bytearray, memoryview)) else value
-        for name, value in zip(columns, row, strict=True)
-    }
+def _read_row(columns: Iterable[str], row: Sequence[Any]) -> Row:
+    return {name: read_value(value) for name, value in zip(columns, row, strict=True)}
 
 
-def _write(table: CopiedTable, columns: Sequence[str], rows: Sequence[Row]) -> Queries[None]:
+def _write(table: CopiedTable, columns: Mapping[str, Column], rows: Sequence[Row]) -> Queries[None]:
     """Write rows over those that are there. What grows is never less than what another process wrote meanwhile."""
     marks = ", ".join("?" * len(columns))
     changes = ", ".join(

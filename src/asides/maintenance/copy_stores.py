@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from asides.database import Database, Queries, Query, StoreError
+from asides.database import StoreError
 from asides.maintenance.copy_conversations import copy_conversations, verify_conversations
 from asides.maintenance.copy_records import copy_records, verify_records
 from asides.maintenance.copy_report import CopyReport, OnProgress
 from asides.maintenance.copy_rows import CopiedTable, copy_rows, verify_rows
 from asides.maintenance.open_stores import LEDGER, Stores
-from asides.maintenance.table_columns import has_table
+from asides.maintenance.table_columns import count_rows, hides_rows
 
 # Reservations of requests under way are left out: they end where they began, and their cost is copied once it is known.
 TABLES: dict[str, tuple[CopiedTable, ...]] = {
@@ -51,12 +51,13 @@ def copy_stores(
     """Copy all areas that the source has, then read both sides again. `on_progress` gets each step and its counts."""
     if _is_one_place(source, target):
         raise StoreError(f"{source.name} is the source and the target. To do: name two places.")
+    _refuse_hidden_rows(source)
     reports: list[CopyReport] = []
     for area in source.areas:
         report = CopyReport(area)
         if area not in target.areas:
             # A folder has no place for the ledgers of batches, unless one is named.
-            report.left = sum(_count(source.areas[area], table.name) for table in TABLES[area][:1])
+            report.left = sum(count_rows(source.areas[area], table.name) for table in TABLES[area][:1])
             reports += [report] if report.left else []
             continue
         _copy_area(area, source, target, report, lambda made: on_progress("copied", made), replace=replace)
@@ -65,12 +66,15 @@ def copy_stores(
     return reports
 
 
-def _count(database: Database, table: str) -> int:
-    def work() -> Queries[int]:
-        result = yield Query(f"SELECT count(*) FROM {table}", is_all=True)  # noqa: S608
-        return int(result.rows[0][0])
-
-    return database.run(work, writes=False) if has_table(database, table) else 0
+def _refuse_hidden_rows(source: Stores) -> None:
+    """A copy of what this user may see would be called whole, and be none."""
+    tables = ["conversations", "messages", "vault_records", *(each.name for area in TABLES.values() for each in area)]
+    for table in tables if source.url is not None else ():
+        if hides_rows(source.areas["conversations"], table):
+            raise StoreError(
+                f"row-level security hides rows of the table {table} from the user of {source.name}. To do: copy as "
+                "its owner, or as a user with BYPASSRLS."
+            )
 
 
 def _is_one_place(source: Stores, target: Stores) -> bool:

@@ -1,7 +1,7 @@
 """The databases of a store, by their areas: `open_stores(place)`. A place is the URL of a PostgreSQL database, or a
 folder with the SQLite files of a state folder, or one such file.
 
-What is read is opened for reading only, so that it cannot change. Not here: what is in them (copy_stores,
+A source is opened for reading only, so that it cannot change. Not here: what is in the databases (copy_stores,
 check_stores).
 """
 
@@ -30,6 +30,12 @@ _Result = TypeVar("_Result")
 LEDGER = "ledger"
 FILES = {"conversations": STORE_FILE, "vault": VAULT_FILE, "gateway": GATEWAY_FILE}
 """The file of each area, in a folder."""
+_TABLES = frozenset(
+    "clock conversations messages page_conversations page_notes records tenants keys vault_records vault_tenants "
+    "vault_keys gateway_keys gateway_spending gateway_reservations gateway_requests batches batch_rows batch_requests "
+    "vendor_batches".split()
+)
+"""What is read. Other tables and views that somebody added do not matter."""
 _PATIENCE = 60.0
 """The seconds to wait for a lock, and for an answer of a server."""
 Areas: TypeAlias = dict[str, Database]
@@ -59,14 +65,18 @@ class Stores:
 
 
 def open_stores(place: str, ledger: Path | None = None) -> Stores:
-    """Open a place for reading. Areas of which there is no file are left out. Raises StoreError if there is none."""
+    """Open a place for reading. Areas without a file are left out. Raises StoreError if no area has one."""
     if is_postgres_url(place):
         return _open_server(place)
     _refuse_url(place)
-    files = {area: path for area, path in _list_files(place, ledger).items() if path.exists()}
+    files = {area: path for area, path in _list_files(place, ledger).items() if os.path.lexists(path)}
     if not files:
         named = ", ".join(FILES.values())
         raise StoreError(f"there is no store at {place}: none of {named}. To do: name the folder that has them.")
+    for path in files.values():
+        # A pipe would be waited for without end, and a link to nothing would be left out as if there were nothing.
+        if not path.is_file():
+            raise StoreError(f"{path} is no file, or a link to none. To do: move it away, or restore the store.")
     return Stores(place, {area: ReadOnlyFile(path) for area, path in files.items()}, files)
 
 
@@ -96,7 +106,7 @@ def _open_server(url: str) -> Stores:
 
 
 def _refuse_url(place: str) -> None:
-    """A URL with another scheme, perhaps a slip of the pen, is no folder to create."""
+    """Raise StoreError for a URL with another scheme: it is a typo, not the name of a folder to create."""
     if "://" in place:
         raise StoreError(
             f"a place with {place.partition('://')[0]}:// is neither a folder nor a PostgreSQL database. To do: write "
@@ -163,7 +173,7 @@ def _use_once(database: Database) -> None:
 
 
 class CreatedFile(SqliteDatabase):
-    """A file of which another store creates the tables, when it is first needed."""
+    """A file whose tables are created by the store that it belongs to, when it is first used."""
 
     def __init__(self, path: Path, create: Callable[[], None]) -> None:
         self._is_created = False
@@ -187,8 +197,7 @@ class CreatedFile(SqliteDatabase):
 
 
 class ReadOnlyFile:
-    """A SQLite file as a `Database` that cannot be changed: not even by another journal mode, or by new tables. For one
-    thread."""
+    """A SQLite file as a read-only `Database`: not even its journal mode or its tables change. For one thread."""
 
     is_shared = False
     problem = None
@@ -216,9 +225,14 @@ class ReadOnlyFile:
             try:
                 return carry_out(self._connection, work())
             finally:
-                # A reader that stays would keep the log of the writers from being emptied.
+                # An open read transaction would keep writers from emptying their log.
                 self._connection.execute("ROLLBACK")
         except sqlite3.OperationalError as problem:
+            if str(problem).startswith("no such"):
+                raise StoreError(
+                    f"{self.path} is no store of asides, or it is damaged or made by another version: {problem}. To "
+                    "do: name another one, or restore it from a backup."
+                ) from None
             raise StoreError(
                 f"the store {self.path} cannot be read: {problem}. To do: allow reading of the file and its folder."
             ) from None
@@ -262,16 +276,31 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection = sqlite3.connect(f"{uri}?mode=ro", timeout=_PATIENCE, isolation_level=None, uri=True)
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.OperationalError:
-        # A log needs a file beside it, which cannot be made in a folder that is closed for writing. Without a log that
-        # somebody writes, there is nothing that could change.
+        # SQLite needs a -shm file beside the database, and cannot create it in a folder without write access. Without a
+        # -wal file nobody is writing, so the file can be opened as immutable.
         if os.access(path.parent, os.W_OK) or path.with_name(f"{path.name}-wal").exists():
             raise
         connection = sqlite3.connect(f"{uri}?immutable=1", isolation_level=None, uri=True)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.text_factory = _read_text
+    computed = "SELECT lower(name) FROM sqlite_master WHERE type = 'view' OR sql LIKE 'create virtual table%'"
+    if wrong := {name for (name,) in connection.execute(computed)} & _TABLES:
+        connection.close()
+        # What it computes may have no end.
+        raise StoreError(f"{path} is no store of asides: its {min(wrong)} is no table. To do: name another one.")
     return connection
 
 
+def _read_text(value: bytes) -> str | bytes:
+    """A text of SQLite. One that is none stays bytes: it is found as a value of a wrong type, alone."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
 class TableNames(msgspec.Struct, frozen=True):
-    """What tables are called in one database: the files have shorter names for those of the vault."""
+    """The names of the vault's tables in one database: those in files are shorter."""
 
     records: str
     tenants: str

@@ -152,15 +152,24 @@ def _resolve_address(
 ) -> tuple[Provider, str, bool]:
     """The row for the address of a model, that address, and whether it is foreign."""
     environ = os.environ if environ is None else environ
-    if environ.get(STAGE_VARIABLE):
-        from asides.providers.stage_switch import move_to_stage
-
-        if (moved := move_to_stage(row, explicit, environ)) is not None:
-            return moved, moved.base_url, False
+    if (moved := find_staged(row, explicit, environ)) is not None:
+        return moved, moved.base_url, False
     address, query = _build_address(row, model, explicit, environ)
     foreign = not is_own_address(row, address)
     provider = adapt_to_foreign_address(row) if foreign else row
     return provider if query == row.query else msgspec.structs.replace(provider, query=query), address, foreign
+
+
+def find_staged(
+    row: Provider, explicit: str | None = None, environ: Mapping[str, str] | None = None
+) -> Provider | None:
+    """The row at the stage that ASIDES_STAGE names; None without one. `explicit`: the address that a call names."""
+    environ = os.environ if environ is None else environ
+    if not environ.get(STAGE_VARIABLE):
+        return None
+    from asides.providers.stage_switch import move_to_stage  # Loaded only for the variable.
+
+    return move_to_stage(row, explicit, environ)
 
 
 def _build_address(

@@ -1,7 +1,8 @@
 """The models that a relay without a home can name: those of the settings, and of every provider that has a key.
 
-Nothing is asked of a provider. A row knows few models by name: most of its rules are for families, and a pattern is no
-model. Not here: the lists that providers give (flows/list_models), and their forms (dialects/model_list_formats).
+With ASIDES_STAGE that is every provider, since the stage answers for all of them and needs no key. Nothing is asked of
+a provider. A row knows few models by name: most of its rules are for families, and a pattern is no model. Not here: the
+lists that providers give (flows/list_models), and their forms (dialects/model_list_formats).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from importlib.util import find_spec
 
 from asides.flows.build_call import CallBuilder
 from asides.providers.credentials import KeySource, find_key
-from asides.providers.find import list_providers
+from asides.providers.find import find_staged, list_providers
 from asides.providers.provider import ModelRule, Provider, settle
 from asides.providers.table import WITHOUT_A_KEY
 from asides.relay.routes import GLOB_MARKS, list_own_names
@@ -45,7 +46,9 @@ def describe_model(name: str, builder: CallBuilder, *, target: str = "") -> Mode
 
 
 def find_keyed_providers(builder: CallBuilder) -> tuple[Provider, ...]:
-    """The providers that have a key, and the user's own rows that need none. Rows of one host count once."""
+    """The providers that have a key, or are played by the stage, and the user's own rows that need none. Rows of one
+    host count once.
+    """
     own = {row.name for row in builder.rows}
     return tuple(row for row in list_providers(builder.rows) if not row.host and _has_key(row, row.name in own))
 
@@ -66,6 +69,8 @@ def _list_keyed(builder: CallBuilder) -> Iterator[ModelInfo]:
 
 def _has_key(row: Provider, is_own: bool) -> bool:
     try:
+        if find_staged(row) is not None:
+            return True
         key = find_key(row)
     except ConfigError:
         return False

@@ -182,10 +182,11 @@ def estimate_output(reply: Reply) -> int:
 
 
 def find_most_output(prompt: Prompt, target: Target) -> int:
-    """The tokens that a reply has at most."""
+    """The tokens that a reply has at most: as the request says, or its model; otherwise a bound of ours."""
     if prompt.max_tokens is not None and prompt.max_tokens > 0:
         return prompt.max_tokens  # Some servers take one below as none.
-    return min(target.rule.max_output or MOST_OUTPUT, MOST_OUTPUT)
+    # A reply is also a part of the context.
+    return min(limit for limit in (target.rule.max_output, target.rule.context, MOST_OUTPUT) if limit)
 
 
 def find_most(target: Target, sent: int, received: int) -> Decimal | None:

@@ -14,7 +14,7 @@ import msgspec
 
 from asides.dialects import plain_row
 from asides.flows.call import BareCall, CallLike
-from asides.flows.steps import Emit, Flow
+from asides.flows.steps import Emit, Flow, UnconfirmedRecord
 from asides.providers.provider import Target
 from asides.relay.endpoints import Endpoint, NoEndpoint, find_endpoint
 from asides.relay.error_response import MALFORMED, RelayRefusal, refuse_malformed, write_error_response
@@ -80,6 +80,8 @@ class RelayExchange:
         self._reply: RelayedReply | None = None
         self.call: CallLike = find_no_call(request.dialect or "openai_chat")
         """The call before any other is chosen: it asks nobody."""
+        self.unconfirmed: list[UnconfirmedRecord] = []
+        """Records that are confirmed when the caller has what was emitted last."""
 
     def steps(self) -> Flow[RelayOutcome]:
         """The flow. It raises nothing that a provider, a store or the caller causes: errors are responses."""
@@ -90,6 +92,7 @@ class RelayExchange:
             caller = Caller(request, Endpoint(problem.dialect, "reply", request.path, {}), self._builder, self._config)
             return (yield from _fail(caller, _refuse_path(request, problem)))
         caller = Caller(request, endpoint, self._builder, self._config, self._layers, self._observer, self._known_calls)
+        self.unconfirmed = caller.unconfirmed
         return caller.add_counts((yield from self._answer(caller)))
 
     def _answer(self, caller: Caller) -> Flow[RelayOutcome]:

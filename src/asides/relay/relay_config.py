@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from asides.flows.steps import Flow, Open
+from asides.flows.steps import Flow, Open, UnconfirmedRecord
 from asides.options import Options
 from asides.relay.endpoints import Endpoint, name_request_id_header
 from asides.relay.relay_request import CallerLimits, RelayMode, RelayOutcome, RelayRequest, ResponseStart
@@ -126,6 +126,8 @@ class Caller:
             self._limit(request.limits)
         self.notices: list[Notice] = []
         """What there is to tell beside the notices of the reply."""
+        self.unconfirmed: list[UnconfirmedRecord] = []
+        """Records that are confirmed when the caller has what follows: earlier turns that it gave back, and its own."""
         self.attempts = 0
         """The requests that were sent to providers."""
         self.restored = 0

@@ -1,6 +1,6 @@
 """The metrics of calls, by the GenAI conventions: durations, tokens, and the time to the first chunk.
 
-Nobody adds series without end: of each name that someone else chooses, so many are told apart, and the rest is
+The number of series is bounded: of the names that others choose, the first 200 are kept, and all later ones are
 "_OTHER". Not here: the metrics of requests to a gateway (gateway/request_spans).
 """
 
@@ -36,7 +36,7 @@ _LABELS = (OPERATION, PROVIDER, REQUEST_MODEL, RESPONSE_MODEL, ADDRESS, PORT, "g
 
 
 class BoundedNames:
-    """Names that others choose: the first so many as they are, all later ones as one."""
+    """Names that others choose: the first ones are kept, all later ones become "_OTHER"."""
 
     def __init__(self, most: int = _MOST_NAMES) -> None:
         self._most = most
@@ -87,7 +87,7 @@ class ClientMetrics:
         self._names: dict[str, BoundedNames] = {label: BoundedNames() for label in (REQUEST_MODEL, RESPONSE_MODEL)}
 
     def record(self, attributes: Attributes, seconds: float, usage: Usage | None = None) -> None:
-        """Record an operation that has ended. `attributes`: of its span."""
+        """Record an operation that has ended. `attributes`: those of its span."""
         labels = self._select(attributes)
         self._duration.record(seconds, labels)
         if ERROR in labels:

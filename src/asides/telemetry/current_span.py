@@ -1,4 +1,4 @@
-"""The current span while someone else's code runs, and which servers are told of a trace.
+"""Make a span the current one while other code runs, and send the trace to servers that may see it.
 
 Not here: who begins and ends spans (flow_spans, run_spans).
 """
@@ -28,14 +28,14 @@ _WORDS = ("loopback", "all", "none")
 
 
 class CurrentSpan:
-    """Makes a span the current one for a while, in the thread or the task that runs. What is entered inside, and left
-    later than this, keeps its place."""
+    """Makes a span the current one for a while, in the running thread or task. A span that was entered inside and is
+    left later stays the current one."""
 
     __slots__ = ("_entered", "_token", "context")
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        """The context with the span. Another one counts from the next `enter`."""
+        """The context with the span. If it is replaced, the new one counts from the next `enter`."""
         self._entered: Context | None = None
         self._token: Token[Context] | None = None
 
@@ -46,14 +46,14 @@ class CurrentSpan:
             self._token = attach(self.context)
 
     def leave(self) -> None:
-        """Make current what was so before. Elsewhere, as in the collector of garbage, there is nothing to leave."""
+        """Restore the context before. In another thread or task, such as garbage collection, this does nothing."""
         if self._token is not None and get_current() is self._entered:
             detach(self._token)
             self._token = self._entered = None
 
 
 class Propagation:
-    """Tells servers of a trace: those that may know."""
+    """Decides which servers get the trace of a request, and adds its headers."""
 
     def __init__(self, propagate: Propagate) -> None:
         self._word: str = "loopback"
@@ -73,7 +73,7 @@ class Propagation:
         return bool(target.launches) or _reaches(target.base_url, self._hosts)
 
     def inject(self, request: HttpRequest, context: Context) -> HttpRequest:
-        """The request with the headers of a trace. Not with its baggage, which may hold anything."""
+        """The request with the headers of a trace. Baggage is left out: it may hold anything."""
         headers = dict(request.headers)
         self._propagator.inject(headers, context)
         return msgspec.structs.replace(request, headers=headers)
@@ -87,7 +87,7 @@ def _read_host(host: object) -> str:
 
 @lru_cache(maxsize=256)
 def _reaches(url: str, patterns: tuple[str, ...]) -> bool:
-    """Whether an address is on this machine, or of one of these hosts."""
+    """Whether an address is on this machine, or its host fits one of the patterns."""
     if is_loopback(url):
         return True
     try:

@@ -1,8 +1,8 @@
 """Telemetry of the command line and of `asides serve`: exporters as the variables of OpenTelemetry name them.
 
 `start_telemetry` turns it on if OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_EXPORTER or their like are set. A collector
-that does not answer costs no request and no more than a moment at the end. Not here: programs that use the library,
-which set up OpenTelemetry as they like (instrument).
+that does not answer fails no request, and delays the end by a few seconds at most. Not here: programs that use the
+library, which set up OpenTelemetry themselves (instrument).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OnNote: TypeAlias = Callable[[str], None]
 END_SECONDS = 3.0
 """How long the end of a gateway waits for a collector."""
 _COMMAND_SECONDS = 1.0
-"""How long the end of a command does: someone waits for the prompt of the shell."""
+"""The same for a command: someone waits for the prompt of the shell."""
 VARIABLES = (
     *("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"),
     *("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER"),
@@ -45,12 +45,12 @@ class Telemetry:
     """Telemetry of this process, until it is closed."""
 
     def __init__(self, providers: tuple[Any, Any], *, owns: bool) -> None:
-        """`providers`: of spans, and of metrics. `owns`: whether they end with it."""
+        """`providers`: those of spans and of metrics. `owns`: whether to shut them down at the end."""
         self.tracer_provider, self.meter_provider = providers
         self._owns = owns
 
     def close(self, seconds: float = END_SECONDS) -> None:
-        """Send what is left, for so long at most, and end."""
+        """Send what is left, for `seconds` at most, and turn telemetry off."""
         uninstrument()
         ends = [self._end(provider) for provider in (self.tracer_provider, self.meter_provider)]
         for end in ends:
@@ -60,7 +60,7 @@ class Telemetry:
             end.join(max(deadline - time.monotonic(), 0.0))
 
     def _end(self, provider: Any) -> threading.Thread:
-        # A thread: exporters wait as long as they like, and must not hold the process.
+        # In a daemon thread: exporters may wait for long, and must not delay the end of the process.
         end = provider.shutdown if self._owns else provider.force_flush
         return threading.Thread(target=end, name="asides-telemetry", daemon=True)
 
@@ -75,8 +75,9 @@ def start_telemetry(
     seconds: float | None = None,
 ) -> Telemetry | None:
     """Turn telemetry on as the variables of OpenTelemetry say; None if they do not ask for it, or the packages are not
-    installed. `service`: the name of the service, unless OTEL_SERVICE_NAME is set. `on_note` gets what is wrong.
-    `seconds`: how long sending may take, unless OTEL_EXPORTER_OTLP_TIMEOUT says so; None: as OpenTelemetry has it.
+    installed. `service`: the name of the service, unless OTEL_SERVICE_NAME is set. `on_note` gets messages about what
+    is wrong. `seconds`: how long sending may take, unless OTEL_EXPORTER_OTLP_TIMEOUT says so; None: as OpenTelemetry
+    has it.
     """
     environ = os.environ if environ is None else environ
     if not is_wanted(environ):
@@ -89,15 +90,13 @@ def start_telemetry(
 
     running = trace.get_tracer_provider()
     if not isinstance(running, trace.ProxyTracerProvider):
-        # Someone has set OpenTelemetry up around this process.
+        # Another tool has set up OpenTelemetry, such as opentelemetry-instrument.
         instrument(content=content, propagate=propagate)
         return Telemetry((running, metrics.get_meter_provider()), owns=False)
     try:
         providers = _Setup(service, environ, on_note, seconds).make_providers()
-    except Exception as problem:  # noqa: BLE001 - a variable that does not read costs no answer
-        on_note(
-            f"telemetry is not sent: an OTEL_ variable does not read ({type(problem).__name__}). To do: check them."
-        )
+    except Exception as problem:  # noqa: BLE001 - a wrong variable must not fail a call
+        on_note(f"telemetry is not sent: an OTEL_ variable is wrong ({type(problem).__name__}). To do: check them.")
         return None
     instrument(*providers, content=content, propagate=propagate)
     return Telemetry(providers, owns=True)
@@ -120,8 +119,8 @@ def _find_exporters(signal: Signal, environ: Mapping[str, str]) -> tuple[str, ..
 
 
 @contextmanager
-def sending(service: str) -> Generator[None]:
-    """Send the telemetry of what happens inside, if the variables ask for it."""
+def send_telemetry(service: str) -> Generator[None]:
+    """Send telemetry of the code in the block, if the variables ask for it."""
     telemetry = start_telemetry(service, seconds=_COMMAND_SECONDS)
     try:
         yield
@@ -150,7 +149,7 @@ class _Setup:
 
         from asides import __version__
 
-        # What it logs names the collector with each attempt, and may quote its answers. We note it once.
+        # OpenTelemetry logs each failed attempt, and may quote answers of the collector. We note an outage once.
         theirs = logging.getLogger("opentelemetry")
         theirs.addHandler(logging.NullHandler())
         theirs.propagate = False
@@ -174,8 +173,10 @@ class _Setup:
             elif name == "otlp":
                 exporters += self._make_otlp(signal)
             else:
-                known = "otlp, console and none"
-                self._on_note(f"OTEL_{signal.upper()}_EXPORTER names {name!r}, and asides knows {known}.")
+                known = "otlp, console or none"
+                self._on_note(
+                    f"OTEL_{signal.upper()}_EXPORTER names {name!r}, which asides does not know. To do: use {known}."
+                )
         return exporters
 
     def _make_otlp(self, signal: Signal) -> list[Any]:
@@ -200,7 +201,7 @@ class _Setup:
         return [self._watch(make(**self._limits), signal)]
 
     def _watch(self, exporter: Any, signal: Signal) -> Any:
-        """OnNote of an outage of the collector once, when it begins and when it ends."""
+        """Note an outage of the collector when it begins and when it ends, not for each attempt."""
         export = exporter.export
         where = self._find_collector(signal)
         is_out = False
@@ -229,4 +230,4 @@ class _Setup:
             parts = urlsplit(url)
             return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
         except ValueError:
-            return "an address that does not read"
+            return "an invalid address"

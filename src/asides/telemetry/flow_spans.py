@@ -1,7 +1,7 @@
 """The spans of flows: `chat` for each request to a model, `invoke_agent` and its steps for a run, `ask` for a call that
 has fallbacks. `FlowSpans` is the tracer of flows.
 
-A span ends with its flow, however that ends, and is nobody's current span while the caller reads. Not here: tools
+A span ends with its flow, however that ends. It is not the current span while the caller reads events. Not here: tools
 (run_spans), and what spans say (span_attributes, span_content).
 """
 
@@ -61,7 +61,7 @@ class FlowSpans:
         self._content = content
 
     def trace_flow(self, state: Any, flow: Flow[Whole]) -> Flow[Whole]:
-        """The flow in a span, if it is a run, or may ask several models. Others have spans inside."""
+        """The flow in a span, if it is a run, or may ask several models. Other flows are as they are."""
         if isinstance(state, RunState):
             return self._trace_run(state.run, flow)
         if isinstance(state, ExchangeState) and not isinstance(state.exchange, Exchange):
@@ -104,10 +104,10 @@ class FlowSpans:
         finally:
             flow.close()
             _end(chat.span, error, describe)
-            error = None  # It holds this frame, and with it the key.
+            error = None  # Its traceback holds this frame, and with it the key.
 
     def _begin_chat(self, call: Call) -> _Chat | None:
-        """The span of a request; None if it cannot be made, which costs no answer."""
+        """Start the span of a request; None if that fails, since telemetry must not fail a call."""
         try:
             attributes = describe_target(call.target, "chat")
             writer = ContentWriter(call) if self._content else None
@@ -121,7 +121,7 @@ class FlowSpans:
         return _Chat(span, attributes, clock, writer)
 
     def _follow(self, call: Call, flow: Flow[Whole], span: Span, clock: ReplyClock) -> Flow[Whole]:
-        """Forward the steps until the first events: after them nothing is sent any more."""
+        """Forward the steps. After the first events nothing is sent any more, so the flow goes on by itself."""
         current = CurrentSpan(set_span_in_context(span))
         propagates = self._propagation.reaches(call.target)
         value: Any = None
@@ -140,7 +140,7 @@ class FlowSpans:
                         span.add_event("asides.retry", _describe_attempt(sent, last))
                     sent += 1
                     request = self._propagation.inject(step.request, current.context) if propagates else step.request
-                    # What instruments HTTP libraries finds the span while they are used.
+                    # Instrumentation of HTTP libraries finds this span as the parent.
                     current.enter()
                     try:
                         value = last = yield Open(request)
@@ -260,7 +260,7 @@ def _describe_attempt(sent: int, last: Any) -> Attributes:
 
 
 def _find_partial(error: BaseException | None, exchange: Any) -> Reply | None:
-    """As much of the reply as arrived."""
+    """The part of the reply that arrived."""
     if isinstance(error, AsidesError) and error.partial is not None:
         return error.partial
     partial: Reply | None = exchange.partial
@@ -268,7 +268,7 @@ def _find_partial(error: BaseException | None, exchange: Any) -> Reply | None:
 
 
 def _end(span: Span, error: BaseException | None, describe: Callable[[], None]) -> None:
-    """End a span, whatever becomes of what it says. Telemetry that fails costs no answer."""
+    """Describe a span and end it. An error in its description must not fail the call."""
     try:
         describe()
         if error is not None:

@@ -1,6 +1,6 @@
 """`instrument()` and `uninstrument()`: turn the spans and the metrics of a process on and off.
 
-Not here: exporters (exporters), which a program sets up as it likes, and the command line for itself.
+Not here: exporters. A program sets up its own; those of the command line are in exporters.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ def instrument(
 
 
 def uninstrument() -> None:
-    """Make no more spans and metrics. Those of flows under way end with them."""
+    """Make no more spans and metrics. Spans of flows under way end with their flows."""
     Tracing.tracer = _Sources.current = None
 
 
 def get_sources() -> tuple[Tracer, Meter] | None:
-    """What makes spans and metrics, for a gateway of this process; None while telemetry is off."""
+    """The tracer and the meter, for a gateway of this process; None while telemetry is off."""
     return _Sources.current
 
 
 def is_installed() -> bool:
-    """Whether the API of OpenTelemetry is there."""
+    """Whether the API of OpenTelemetry is installed."""
     return find_spec("opentelemetry") is not None and find_spec("opentelemetry.trace") is not None

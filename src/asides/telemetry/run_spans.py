@@ -1,7 +1,7 @@
-"""The spans inside a run: `agent_step` for each step, `execute_tool NAME` for each call of a tool that is run.
+"""The spans inside a run: `agent_step` for each step, `execute_tool NAME` for each tool call that is run.
 
-The span of a tool is the current one while the tool runs, in whatever thread or task.
-Not here: running them (transports/tool_executor).
+The span of a tool is the current one while the tool runs, in its thread or its task. Not here: running tools
+(transports/tool_executor).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class StepSpans:
     """The spans of the steps of one run, and of the tools in them."""
 
     def __init__(self, tracer: Tracer, context: Context, metrics: ClientMetrics, *, content: bool) -> None:
-        """`context`: with the span of the run."""
+        """`context`: the context with the span of the run."""
         self._tracer = tracer
         self._context = context
         self._tools = ToolSpans(tracer, metrics, content=content)
@@ -96,7 +96,7 @@ class ToolSpans:
         return RunTools(tuple(jobs), step.most, report)
 
     def close(self) -> None:
-        """End what has not ended: nobody waits for it any more."""
+        """End the spans of tools that have not ended: nobody waits for them any more."""
         for tool in self._open:
             tool.end(None, {CLOSED: True})
 
@@ -121,11 +121,11 @@ class TracedTool:
 
     @property
     def blocking(self) -> bool:
-        """As that of the tool."""
+        """Whether the tool blocks."""
         return self._runnable.blocking
 
     def run(self, call: ToolCall) -> Any:
-        """Run the tool in its span. What it returns to be awaited is awaited in it too."""
+        """Run the tool in its span. If it returns an awaitable, that is awaited in the span too."""
         current = CurrentSpan(self._begin(call))
         current.enter()
         try:
@@ -174,7 +174,7 @@ class TracedTool:
             self._metrics.record({**self._attributes, **ended}, self._clock.elapsed)
 
     def finish(self, value: Any) -> None:
-        """The awaited tool returned this."""
+        """End the span of an awaited tool, with the value that it returned."""
         self.end(None, self._describe(value))
 
     def _describe(self, value: Any) -> Attributes:
@@ -188,7 +188,7 @@ class TracedTool:
 
 
 class _TracedCoroutine(Coroutine[Any, Any, Any]):
-    """What a tool returned to be awaited, in the span of its call. Closed before that, it closes what it was."""
+    """The awaitable that a tool returned, in the span of its call. If it is closed first, it closes the awaitable."""
 
     def __init__(self, value: Awaitable[Any], tool: TracedTool, current: CurrentSpan) -> None:
         self._value = value

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from asides.flows.call import Call
 from asides.providers.provider import Target
 from asides.providers.trace_names import name_for_traces
-from asides.values.errors import AsidesError
+from asides.values.errors import AsidesError, redact_keys
 from asides.values.messages import Prompt
 from asides.values.notices import escape_controls
 from asides.values.reply import Reply
@@ -40,8 +40,8 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def shorten(text: str) -> str:
-    """A name as it may be in a span: whoever sent it, it is short and forges no line."""
-    return escape_controls(text[:_LONGEST_NAME])
+    """A name as it may be in a span: whoever sent it, it is short, forges no line and holds nothing like a key."""
+    return escape_controls(redact_keys(text[: 2 * _LONGEST_NAME])[:_LONGEST_NAME])
 
 
 def describe_target(target: Target, operation: str) -> Attributes:
@@ -56,7 +56,7 @@ def describe_target(target: Target, operation: str) -> Attributes:
 
 @lru_cache(maxsize=256)
 def _locate(url: str) -> Attributes:
-    """The host and the port of an address; nothing of one that does not read, which says so when it is used."""
+    """The host and the port of an address; nothing if it is invalid: sending will report that."""
     try:
         parts = urlsplit(url)
         port = parts.port or _PORTS.get(parts.scheme, 443)
@@ -118,7 +118,7 @@ def describe_reply(reply: Reply) -> Attributes:
 
 
 def name_error(error: BaseException) -> str:
-    """The type of an error: a name of ours, or a class. Its words may quote someone, and stay out."""
+    """The type of an error: its class. Its message is left out, since it may quote content."""
     return type(error).__qualname__ if isinstance(error, AsidesError) else _name_class(type(error))
 
 
@@ -143,25 +143,25 @@ class ReplyClock:
         self._now = now
         self._began = now()
         self.first: float | None = None
-        """Until the first events."""
+        """The seconds until the first events."""
 
     @property
     def elapsed(self) -> float:
-        """Until now."""
+        """The seconds until now."""
         return self._now() - self._began
 
     def stamp(self) -> None:
-        """The first events are here."""
+        """Note that the first events arrived."""
         self.first = self.elapsed
 
     def describe(self, reply: Reply) -> Attributes:
-        """The times of a streamed reply: one that came in one piece does not show when it began."""
+        """The times of a streamed reply; none of a whole one, which does not show when it began."""
         if self.first is None or not reply.streamed:
             return {}
         attributes: Attributes = {FIRST_CHUNK: self.first}
         timing = reply.timing
         if timing is not None and timing.first_event is not None:
-            # They count from the start of the whole call, which may have asked others before.
+            # `timing` counts from the start of the whole call, which may have asked other models before.
             before = timing.first_event - self.first
             for name, seconds in ((FIRST_THOUGHT, timing.first_thought), (FIRST_ANSWER, timing.first_word)):
                 if seconds is not None:

@@ -1,7 +1,7 @@
-"""Prompts, answers and calls as spans hold them, where the user switched that on: JSON by the GenAI conventions.
+"""Prompts, answers and tool calls in spans, if the user turned that on: JSON by the GenAI conventions.
 
-Thinking stands in parts of its own, and only of the kinds that the visibility of `trace` allows. Seals, the bytes of
-images and files, and parts of a provider's own are never in here. Not here: everything else about a call
+Thinking is in separate parts, and only of the kinds that the visibility of `trace` allows. Seals, the bytes of images
+and files, and parts that a provider made for itself are never written. Not here: everything else about a call
 (span_attributes).
 """
 
@@ -24,9 +24,9 @@ from asides.values.visibility import DEFAULT_VISIBILITY, Visibility
 Json = dict[str, Any]
 
 MOST_CHARACTERS = 32_768
-"""The most of one text. Spans are no store of documents, and collectors refuse large ones."""
+"""The most characters of one text. Collectors refuse large spans."""
 MOST_MESSAGES = 100
-"""The most messages of a prompt, the last ones. An agent sends the whole conversation with each step."""
+"""The most messages of a prompt: the last ones, since an agent sends the whole conversation with each step."""
 
 
 class ContentWriter:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from asides.dialects.dialect import HttpRequest
-from asides.flows.steps import Head, ReserveUse, StoredRecord, Use
+from asides.flows.steps import Head, ReserveUse, StoredRecord, UnconfirmedRecord, Use
 from asides.options import Timeout
 from asides.values.errors import AsidesError
 
@@ -116,6 +116,16 @@ class RecordStore(Protocol):
 
     async def delete_async(self, tenant: str, keys: Sequence[str]) -> int:
         """The same as `delete`, in an event loop."""
+        ...
+
+
+class ConfirmingStore(RecordStore, Protocol):
+    """A store that knows which replies were delivered. A record with a `pending` key takes the place of earlier ones
+    with the same key, unless they were confirmed, or may still be on their way. Other stores keep both.
+    """
+
+    def confirm(self, record: UnconfirmedRecord) -> None:
+        """The reply of this record was delivered: its pending key goes. Waits for nothing and raises nothing."""
         ...
 
 

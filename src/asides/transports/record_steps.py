@@ -6,11 +6,12 @@ Not here: the stores (relay/vault).
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
 from asides.database import StoreUnavailable
-from asides.flows.steps import DeleteRecords, ReadRecords, RecordStep
-from asides.transports.protocols import RecordStore
+from asides.flows.steps import DeleteRecords, ReadRecords, RecordStep, UnconfirmedRecord
+from asides.transports.protocols import ConfirmingStore, RecordStore
 
 # Counts and names only: never keys or payloads.
 _log = logging.getLogger("asides")
@@ -44,6 +45,17 @@ async def carry_out_async(step: RecordStep, store: RecordStore | None) -> Any:
     except Exception as problem:  # noqa: BLE001 - whatever a store raises, the caller gets an answer
         return _fail(step, problem)
     return True
+
+
+def confirm_delivery(records: Iterable[UnconfirmedRecord], store: RecordStore | None) -> None:
+    """Tell a store that the replies of these records were delivered, if it wants to know. Nobody waits for it."""
+    if not hasattr(store, "confirm"):
+        return
+    for record in records:
+        try:
+            cast(ConfirmingStore, store).confirm(record)
+        except Exception as problem:  # noqa: BLE001 - the caller has its answer
+            _log.warning("the store of the relay failed: %s", type(problem).__name__)
 
 
 def _fail(step: RecordStep, problem: Exception | None = None) -> Any:

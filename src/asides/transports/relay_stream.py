@@ -10,11 +10,12 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from asides.flows.call import CallLike
-from asides.flows.steps import Flow
+from asides.flows.steps import Flow, UnconfirmedRecord
 from asides.relay.relay_request import RelayOutcome, ResponseStart
 from asides.transports.async_ import AsyncDriver
 from asides.transports.flow_state import FlowState
 from asides.transports.protocols import AsyncTransport, RecordStore, Transport, UseMeter
+from asides.transports.record_steps import confirm_delivery
 from asides.transports.sync import SyncDriver
 
 
@@ -30,15 +31,33 @@ class Relayed(Protocol):
         """The flow."""
         ...
 
+    unconfirmed: list[UnconfirmedRecord]
+    """Records that are confirmed when the caller has what was emitted last."""
+
 
 class RelayState(FlowState[RelayOutcome]):
     """The state of a relayed request."""
 
-    __slots__ = ()
+    __slots__ = ("_exchange", "_offered")
 
     def __init__(self, exchange: Relayed, records: RecordStore | None) -> None:
         super().__init__(exchange.call, exchange.steps)
         self.records = records
+        self._exchange = exchange
+        self._offered = 0
+
+    def hand_over(self, batch: list[bytes]) -> bytes:
+        """The bytes of a batch, which the caller gets now. They are the end of every turn that was recorded so far."""
+        self._offered = len(self._exchange.unconfirmed)
+        return b"".join(batch)
+
+    def confirm(self) -> None:
+        """The caller has what was handed over: the store is told, and nobody waits for that."""
+        if self._offered:
+            delivered = self._exchange.unconfirmed[: self._offered]
+            del self._exchange.unconfirmed[: self._offered]
+            self._offered = 0
+            confirm_delivery(delivered, self.records)
 
 
 class RelayStream:
@@ -58,9 +77,15 @@ class RelayStream:
 
     def __iter__(self) -> Iterator[bytes]:
         if self._first:
-            yield b"".join(self._first)
+            yield self._state.hand_over(self._first)
         for batch in self._batches:
-            yield b"".join(batch)
+            yield self._state.hand_over(batch)
+
+    def confirm(self) -> None:
+        """Say that the caller has the bytes so far, and no more follow, or it wants no more. A turn whose end was among
+        them stays in the store beside others of the same words. Any other makes way if the caller asks again.
+        """
+        self._state.confirm()
 
     def close(self) -> None:
         """Leave: the connection to the provider is closed at once. May be called from any thread."""
@@ -107,9 +132,13 @@ class AsyncRelayStream:
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         if self._first:
-            yield b"".join(self._first)
+            yield self._state.hand_over(self._first)
         async for batch in self._batches:
-            yield b"".join(batch)
+            yield self._state.hand_over(batch)
+
+    def confirm(self) -> None:
+        """The same as that of `RelayStream`."""
+        self._state.confirm()
 
     async def close(self) -> None:
         """Leave: the connection to the provider is closed at once."""

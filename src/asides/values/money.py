@@ -12,20 +12,20 @@ _BILLION = 10**9
 
 
 def to_billionths(dollars: Decimal) -> int:
-    """Dollars as a database keeps them, rounded up."""
+    """Dollars as whole billionths, rounded up."""
     return int((dollars * _BILLION).to_integral_value(ROUND_CEILING))
 
 
 def to_dollars(billionths: int) -> Decimal:
-    """What a database keeps, as dollars."""
+    """Billionths as dollars."""
     return Decimal(billionths) / _BILLION
 
 
 def format_billionths(billionths: int) -> str:
-    """What a database keeps, for people, with as many digits as it needs: `$0.000012`."""
+    """Billionths for people, with as many digits as they need: `$0.000012`."""
     return "$" + f"{to_dollars(billionths):.9f}".rstrip("0").rstrip(".")
 
 
 def format_cost(dollars: Decimal) -> str:
-    """A cost for a table, to a hundredth of a cent: `$9.1207`. Nothing is `-`."""
+    """A cost for a table, to a hundredth of a cent: `$9.1207`; `-` for 0."""
     return f"${dollars:.4f}" if dollars else "-"

@@ -12,7 +12,7 @@ import pytest
 
 from asides.batch.batch_job import BatchJob
 from asides.batch.ledger_tables import open_ledger_database
-from asides.batch.ledger_values import RunLimits, Weight
+from asides.batch.ledger_values import RequestEstimate, RunLimits
 from asides.batch.vendor import vendor_runner
 from asides.database import Database, Queries, Query
 from asides.providers import batch_facts
@@ -95,11 +95,11 @@ def test_a_limit_of_cost_counts_half_the_live_price(stage: OpenStage, ledger: Da
     opened = stage(answer, batches=BatchScript(seconds=0.05))
     plan, own = plan_batch(MODELS["chat"], opened.url)
     record = load_questions(ledger, plan, [f"question {number}" for number in range(10)])
-    limits = RunLimits(rpm=1, tpm=1, max_cost=30, weigh=lambda _: Weight(1, 1, 10))
+    limits = RunLimits(rpm=1, tpm=1, max_cost=30, estimate=lambda _: RequestEstimate(1, 1, 10))
     job = run_batch(ledger, record, plan, own, limits=limits)
     # Each may cost 5. What has no known price gives nothing back.
     assert len(opened.batches[0].rows) == 6
-    assert job.is_out_of_money or job.record.done == 10
+    assert job.has_reached_max_cost or job.record.done == 10
 
 
 def test_a_provider_without_batches_is_refused_with_what_to_do(ledger: Database) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from asides.batch.ledger_tables import open_ledger_database
-from asides.batch.ledger_values import Outcome, RunLimits, Weight
+from asides.batch.ledger_values import Outcome, RequestEstimate, RunLimits
 from asides.batch.vendor.vendor_ledger import VendorBatch, VendorLedger
 from asides.database import Database
 from tests.batch.vendor.vendor_jobs import NAME, load_questions, plan_batch
 
-LIMITS = RunLimits(max_cost=1000, weigh=lambda _: Weight(1, 1, 10))
+LIMITS = RunLimits(max_cost=1000, estimate=lambda _: RequestEstimate(1, 1, 10))
 LEDGER = VendorLedger(NAME)
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from asides.batch.ledger_tables import open_ledger_database
-from asides.batch.vendor import vendor_runner
+from asides.batch.vendor import vendor_runner, write_vendor_results
+from asides.batch.vendor.forms import RowOutcome
 from asides.database import Database
 from asides.dialects.dialect import ServedRequest
 from asides.testing import BatchScript, Fail, Hang, OpenStage, Say, Scene
@@ -124,3 +127,40 @@ def test_results_whose_connection_breaks_are_fetched_again(stage: OpenStage, led
     fetched = [request for request in opened.requests if re.search(pattern, request.path)]
     assert len(fetched) >= 2
     assert len(opened.batches) == 1
+
+
+@for_each_vendor
+def test_a_line_that_cannot_be_read_costs_its_own_row_only(stage: OpenStage, ledger: Database, kind: str) -> None:
+    opened = stage(answer, batches=BatchScript(seconds=0.05))
+    plan, own = plan_batch(MODELS[kind], opened.url)
+    questions = [f"question {number}" for number in range(500)]
+    pattern = {"chat": "/content$", "messages": "/results$", "contents": ":download$"}[kind]
+    transport = KillingTransport("GET", pattern, "damage")
+    job = run_batch(ledger, load_questions(ledger, plan, questions), plan, own, transport=transport)
+    assert (job.error, job.record.done, job.record.failed) == (None, 499, 1)
+    assert len(opened.batches) == 1, "what may have been paid for is not asked again by itself"
+    (failed,) = [result for state, result in read_rows(ledger) if state == "failed"]
+    assert failed is not None
+    assert failed["error"]["type"] == "ProtocolError"
+    assert "1 line of the results" in failed["error"]["message"]
+    run_batch(ledger, resume(ledger), plan, own)
+    assert_answered(read_rows(ledger), questions)
+
+
+@for_each_vendor
+def test_results_that_come_twice_or_belong_to_others_count_once_and_not_at_all(
+    stage: OpenStage, ledger: Database, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def read_odd(*given: Any) -> AsyncIterator[list[RowOutcome]]:
+        async for group in read_outcomes(*given):
+            others = [msgspec.structs.replace(one, custom_id=f"other {one.custom_id}") for one in group]
+            yield [*group, *others, *group]
+            yield group
+
+    read_outcomes = write_vendor_results.read_outcomes
+    monkeypatch.setattr(write_vendor_results, "read_outcomes", read_odd)
+    opened = stage(answer, batches=BatchScript(seconds=0.05))
+    plan, own = plan_batch(MODELS[kind], opened.url)
+    job = run_batch(ledger, load_questions(ledger, plan, ["one", "two"]), plan, own)
+    assert_answered(read_rows(ledger), ["one", "two"])
+    assert (job.record.done, job.record.failed) == (2, 0)

@@ -60,7 +60,7 @@ def load_questions(database: Database, plan: BatchPlan, rows: Sequence[Any]) -> 
     loaded: list[LoadedRow] = []
     for place, row in enumerate(rows):
         question = read_row(row, place, f"row {place}")
-        loaded.append(LoadedRow(place, plan.take_hash(question), None, None, encode_request(question)))
+        loaded.append(LoadedRow(place, plan.compute_hash(question), None, None, encode_request(question)))
     for start in range(0, len(loaded), 5000):
         database.run(lambda: ledger.load(loaded[start : start + 5000]))  # noqa: B023 - run here
     return database.run(lambda: ledger.finish_loading(len(loaded)))
@@ -142,7 +142,7 @@ def assert_paid_once(stage: Stage) -> None:
 
 class KillingTransport(AiohttpTransport):
     """Ends the process before, after or while the first request with this method and a path like this; or breaks its
-    connection.
+    connection, or damages a line in the middle of its response.
     """
 
     def __init__(self, method: str, pattern: str, when: str) -> None:
@@ -157,7 +157,8 @@ class KillingTransport(AiohttpTransport):
         if when == "before":
             _die()
         self._point = (method, pattern, "") if when == "break" else self._point
-        return _KillingResponse(super().open(request, timeout), when)
+        response = super().open(request, timeout)
+        return _DamagedResponse(response) if when == "damage" else _KillingResponse(response, when)
 
 
 class _KillingResponse:
@@ -181,6 +182,29 @@ class _KillingResponse:
         elif self._when == "broken":
             raise ConnectionLost("the connection is lost")
         return data
+
+    def close(self) -> None:
+        self._response.close()
+
+
+class _DamagedResponse:
+    """A response of which one line in the middle was cut off."""
+
+    def __init__(self, response: Any) -> None:
+        self._response = response
+
+    async def head(self) -> Any:
+        return await self._response.head()
+
+    async def read(self, patience: float | None = None) -> bytes:
+        body = b""
+        while data := await self._response.read(patience):
+            body += data
+        lines = body.splitlines(keepends=True)
+        if lines:
+            middle = len(lines) // 2
+            lines[middle] = lines[middle][: len(lines[middle]) // 2] + b"\n"
+        return b"".join(lines)
 
     def close(self) -> None:
         self._response.close()

@@ -17,7 +17,7 @@ from asides.dialects.dialect import ServedRequest
 from asides.flows.steps import ReserveUse, Use
 from asides.gateway.access import key_meter
 from asides.gateway.access.budget_store import Spending, list_spending
-from asides.gateway.access.key_meter import KeyMeter, Meters, make_limits
+from asides.gateway.access.key_meter import KeyMeter, Meters, build_caller_limits
 from asides.gateway.access.key_store import revoke_key
 from asides.gateway.access.memory_windows import MemoryWindows
 from asides.relay.error_response import RelayRefusal
@@ -448,7 +448,7 @@ async def test_a_reply_that_costs_more_than_its_bound_is_settled_in_full_and_tol
     assert "settled in full" in caplog.text
     refused = await KeyMeter(meters, meter._record).reserve(step("0.000001"))
     assert isinstance(refused, RelayRefusal)
-    assert "$0 of it are left" in str(refused)
+    assert "$0 of it is left" in str(refused)
 
 
 async def test_a_key_that_was_revoked_elsewhere_is_refused_and_forgotten(tmp_path: Path) -> None:
@@ -485,8 +485,8 @@ def test_a_key_without_limits_has_no_meter() -> None:
     meters = Meters(None, MemoryWindows())  # type: ignore[arg-type]
     assert meters.open(None) is None
     assert meters.open(build_record(models=("a",)).record) is None
-    assert make_limits(None) is None
-    assert make_limits(build_record().record) is None
-    assert make_limits(build_record(models=("a",)).record) == CallerLimits(("a",))
-    assert make_limits(build_record(tpm=3).record) == CallerLimits((), True, True)
-    assert make_limits(build_record(budget_month="3").record) == CallerLimits((), False, False, True)
+    assert build_caller_limits(None) is None
+    assert build_caller_limits(build_record().record) is None
+    assert build_caller_limits(build_record(models=("a",)).record) == CallerLimits(("a",))
+    assert build_caller_limits(build_record(tpm=3).record) == CallerLimits((), True, True)
+    assert build_caller_limits(build_record(budget_month="3").record) == CallerLimits((), False, False, True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from asides.gateway.access import KeyLimits, Taken
+from asides.gateway.access import CountedRequest, KeyLimits
 from asides.gateway.access.memory_windows import MemoryWindows
 
 
@@ -20,13 +20,13 @@ def test_keys_are_counted_apart_and_told_what_is_left() -> None:
         windows = MemoryWindows(_Clock())
         limits = KeyLimits(rpm=2, tpm=100)
         first = await windows.take("a", limits, 60)
-        assert isinstance(first, Taken)
+        assert isinstance(first, CountedRequest)
         assert (first.requests_left, first.tokens_left, first.tokens) == (1, 40, 60)
         assert await windows.take("a", limits, 41) == 60.0
         await windows.correct("a", first, 59)
-        assert isinstance(await windows.take("a", limits, 41), Taken)
+        assert isinstance(await windows.take("a", limits, 41), CountedRequest)
         assert await windows.take("a", limits, 0) == 60.0
-        assert isinstance(await windows.take("b", limits, 100), Taken)
+        assert isinstance(await windows.take("b", limits, 100), CountedRequest)
         await windows.close()
 
     asyncio.run(run())
@@ -34,7 +34,7 @@ def test_keys_are_counted_apart_and_told_what_is_left() -> None:
 
 def test_a_key_without_limits_is_not_counted() -> None:
     windows = MemoryWindows()
-    assert windows.take_now("a", KeyLimits(), 10**9) == Taken()
+    assert windows.take_now("a", KeyLimits(), 10**9) == CountedRequest()
     assert "0 keys" in repr(windows)
 
 
@@ -57,4 +57,4 @@ def test_what_passed_elsewhere_counts_here_too() -> None:
     assert windows.take_now("a", KeyLimits(rpm=1), 0) == 60.0
     assert windows.take_now("a", KeyLimits(tpm=60), 11) == 60.0
     clock.now += 60
-    assert isinstance(windows.take_now("a", KeyLimits(rpm=1), 0), Taken)
+    assert isinstance(windows.take_now("a", KeyLimits(rpm=1), 0), CountedRequest)

@@ -83,7 +83,7 @@ def test_tokens_are_given_back_to_their_own_bucket() -> None:
     window = KeyWindow()
     assert window.take(0, None, 100, 80)[0] == 0
     assert window.take(30_000, None, 100, 20)[0] == 0
-    window.correct(40_000, 0, taken=80, used=10)
+    window.correct(40_000, 0, counted=80, used=10)
     assert window.take(40_000, None, 100, 70)[0] == 0
     # The 10 are gone after a minute, and no more than they: what was given back does not count for others.
     assert window.take(60_000, None, 100, 11)[0] > 0
@@ -94,14 +94,14 @@ def test_what_was_given_back_too_late_changes_nothing() -> None:
     window = KeyWindow()
     assert window.take(0, None, 100, 80)[0] == 0
     assert window.take(70_000, None, 100, 100)[0] == 0
-    window.correct(70_001, 0, taken=80, used=0)
+    window.correct(70_001, 0, counted=80, used=0)
     assert window.take(70_002, None, 100, 1)[0] > 0
 
 
 def test_tokens_beyond_the_reserved_count_from_then_on() -> None:
     window = KeyWindow()
     assert window.take(0, None, 100, 10)[0] == 0
-    window.correct(50_000, 0, taken=10, used=110)
+    window.correct(50_000, 0, counted=10, used=110)
     assert window.take(60_500, None, 100, 1)[0] == 50_000 + WINDOW_MS - 60_500
 
 

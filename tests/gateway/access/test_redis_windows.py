@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.gateway.access import KeyLimits, Taken
+from asides.gateway.access import CountedRequest, KeyLimits
 from asides.gateway.access import rate_windows as rates
 from asides.gateway.access.memory_windows import MemoryWindows
 from asides.gateway.access.redis_link import RedisLink, open_redis
-from asides.gateway.access.redis_windows import RedisWindows, name_key
+from asides.gateway.access.redis_windows import RedisWindows, build_window_key
 from tests.servers import RedisServer, find_free_port
 
 _MOVES = st.lists(
@@ -59,7 +59,7 @@ def test_redis_and_memory_decide_alike(
             for pause, tokens, used in moves:
                 now += pause
                 one, other = await own.take("k", limits, tokens), await shared.take("k", limits, tokens)
-                if not isinstance(one, Taken) or not isinstance(other, Taken):
+                if not isinstance(one, CountedRequest) or not isinstance(other, CountedRequest):
                     assert one == other
                     continue
                 assert (one.requests_left, one.tokens_left, one.tokens) == (
@@ -87,16 +87,16 @@ def test_windows_slide_by_the_clock_of_the_server(redis_url: str, monkeypatch: p
         try:
             limits = KeyLimits(rpm=3)
             for windows in (one, other, one):
-                assert isinstance(await windows.take("k", limits, 0), Taken)
+                assert isinstance(await windows.take("k", limits, 0), CountedRequest)
             wait = await other.take("k", limits, 0)
             assert isinstance(wait, float)
             assert 59 < wait <= 60
             with open_redis(redis_url, 2.0) as client:
                 seconds, _ = client.time()
-                values: Any = client.hvals(name_key("k"))
+                values: Any = client.hvals(build_window_key("k"))
                 value: str = values[-1]
                 assert abs(int(value.split(":")[2]) / 1000 - seconds) < 2
-                assert 0 < client.pttl(name_key("k")) <= 60_500
+                assert 0 < client.pttl(build_window_key("k")) <= 60_500
         finally:
             await one.close()
             await other.close()
@@ -106,7 +106,7 @@ def test_windows_slide_by_the_clock_of_the_server(redis_url: str, monkeypatch: p
 
 _PROCESS = """
 import asyncio, sys, time
-from asides.gateway.access import KeyLimits, Taken, rate_windows
+from asides.gateway.access import KeyLimits, CountedRequest, rate_windows
 rate_windows.WINDOW_MS, rate_windows.BUCKET_MS = 1_000, 50
 from asides.gateway.access.redis_link import RedisLink
 from asides.gateway.access.redis_windows import RedisWindows
@@ -117,7 +117,7 @@ async def run():
     async def ask():
         while time.monotonic() < end:
             taken = await windows.take("k", KeyLimits(rpm=50), 0)
-            if isinstance(taken, Taken):
+            if isinstance(taken, CountedRequest):
                 assert taken.shared_at is not None
                 print(taken.shared_at)
             else:
@@ -151,16 +151,16 @@ def test_tokens_are_given_back_to_their_own_bucket(redis_url: str) -> None:
         limits = KeyLimits(tpm=100)
         try:
             first = await windows.take("k", limits, 80)
-            assert isinstance(first, Taken)
+            assert isinstance(first, CountedRequest)
             now += 30_000
-            assert isinstance(await windows.take("k", limits, 20), Taken)
+            assert isinstance(await windows.take("k", limits, 20), CountedRequest)
             assert isinstance(await windows.take("k", limits, 1), float)
             await windows.correct("k", first, 10)
-            assert isinstance(await windows.take("k", limits, 70), Taken)
+            assert isinstance(await windows.take("k", limits, 70), CountedRequest)
             now += 30_000
             assert isinstance(await windows.take("k", limits, 11), float)
             last = await windows.take("k", limits, 10)
-            assert isinstance(last, Taken)
+            assert isinstance(last, CountedRequest)
             await windows.correct("k", last, 500)
             now += 59_999
             assert await windows.take("k", limits, 1) == 0.001
@@ -194,7 +194,7 @@ def test_an_outage_under_load_is_counted_by_each_process_alone(own_server: Redis
                 started = time.monotonic()
                 taken = await instances[number].take("k", limits, 0)
                 slowest = max(slowest, time.monotonic() - started)
-                passed[number].append(isinstance(taken, Taken))
+                passed[number].append(isinstance(taken, CountedRequest))
                 await asyncio.sleep(0.02)
 
         tasks = [asyncio.create_task(ask(number)) for number in (0, 1) for _ in range(10)]
@@ -230,7 +230,7 @@ def test_a_server_that_is_away_at_the_start_is_used_when_it_comes(own_server: Re
         windows = RedisWindows(RedisLink(own_server.url))
         try:
             taken = await windows.take("k", KeyLimits(tpm=100), 60)
-            assert isinstance(taken, Taken)
+            assert isinstance(taken, CountedRequest)
             assert taken.shared_at is None
             assert isinstance(await windows.take("k", KeyLimits(tpm=100), 60), float)
             own_server.start()
@@ -240,7 +240,7 @@ def test_a_server_that_is_away_at_the_start_is_used_when_it_comes(own_server: Re
             # What was taken in the outage is not corrected where it was never counted.
             await windows.correct("k", taken, 100)
             after = await windows.take("k", KeyLimits(tpm=100), 100)
-            assert isinstance(after, Taken)
+            assert isinstance(after, CountedRequest)
             assert after.shared_at is not None
         finally:
             await windows.close()
@@ -267,7 +267,7 @@ def test_a_cluster_takes_the_scripts(tmp_path: Path) -> None:
         windows = RedisWindows(RedisLink(server.url))
         try:
             taken = await windows.take("k", KeyLimits(rpm=5, tpm=100), 60)
-            assert isinstance(taken, Taken)
+            assert isinstance(taken, CountedRequest)
             assert taken.shared_at is not None
             await windows.correct("k", taken, 100)
             await windows.correct("k", taken, 0)
@@ -283,8 +283,22 @@ def test_a_cluster_takes_the_scripts(tmp_path: Path) -> None:
 
 def test_a_key_without_limits_asks_nobody() -> None:
     windows = RedisWindows(RedisLink("redis://127.0.0.1:1"))
-    assert asyncio.run(windows.take("k", KeyLimits(), 5)) == Taken()
+    assert asyncio.run(windows.take("k", KeyLimits(), 5)) == CountedRequest()
     assert windows.link.is_up
+
+
+async def test_what_somebody_else_wrote_there_is_removed_however_much_it_is(redis_url: str) -> None:
+    """Limits would never be shared again for this key."""
+    link = RedisLink(redis_url)
+    with open_redis(redis_url, 5) as client:
+        client.hset(build_window_key("odd"), mapping={f"field {number}": "junk" for number in range(20_000)})
+        failures: list[int] = []
+        link.on_failure = lambda: failures.append(1)
+        taken = await RedisWindows(link).take("odd", KeyLimits(rpm=5), 1)
+        assert isinstance(taken, CountedRequest)
+        assert (taken.requests_left, failures, client.hlen(build_window_key("odd"))) == (4, [], 1)
+        client.delete(build_window_key("odd"))
+    await link.close()
 
 
 def test_the_window_is_a_minute() -> None:
@@ -295,7 +309,7 @@ def test_the_window_is_a_minute() -> None:
     "answer", [None, "OK", [], [0, 1, 2], [0, 1, 2, 3, 4], ["0", "1", "2", "3"], [-5, 1, 2, 3], [0, 1, 2, None], {}]
 )
 async def test_an_answer_that_is_none_of_the_script_counts_as_an_outage(
-    answer: object, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    answer: object, redis_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     link = RedisLink(redis_url)
     windows = RedisWindows(link)
@@ -307,7 +321,8 @@ async def test_an_answer_that_is_none_of_the_script_counts_as_an_outage(
 
     monkeypatch.setattr(link, "run", run)
     limits = KeyLimits(rpm=1)
-    assert isinstance(await windows.take("odd", limits, 5), Taken)
+    assert isinstance(await windows.take("odd", limits, 5), CountedRequest)
     assert isinstance(await windows.take("odd", limits, 5), float), "the process counts for itself"
     assert len(failures) == 2
+    assert caplog.text.count("answers something else") == 1, "whoever runs it is told, once"
     await windows.close()

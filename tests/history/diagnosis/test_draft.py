@@ -102,4 +102,4 @@ def test_the_work_grows_with_the_length_and_not_with_its_square(name: str) -> No
 
     count_calls(10)
     # Four times as long takes four times as many calls; with a square it takes up to 16 times.
-    assert count_calls(800) < 6 * count_calls(200)
+    assert count_calls(400) < 6 * count_calls(100)

@@ -20,6 +20,7 @@ import pytest
 from asides import ConfigError, Provider
 from asides.anthropic import Anthropic, AsyncAnthropic
 from asides.openai import AsidesTransport, AsyncAsidesTransport, AsyncOpenAI, OpenAI
+from asides.relay.vault.memory_vault import MemoryVault
 from asides.testing import Fail, Hang, OpenStage, Refuse, Say, Stage
 
 Behind: TypeAlias = Callable[..., Stage]
@@ -294,6 +295,30 @@ def test_leaving_a_stream_leaves_the_provider(behind: Behind) -> None:
         with other.messages.stream(model=CLAUDE, max_tokens=9000, messages=QUESTION) as messages:
             next(iter(messages))
         assert has_left(opened, 4)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_turn_is_confirmed_when_it_was_read_to_its_end(
+    behind: Behind, streamed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    confirmed: list[object] = []
+    monkeypatch.setattr(MemoryVault, "confirm", lambda _, record: confirmed.append(record))
+    behind(lambda _: Say("all of it", thinking="plan", piece=3))
+    with OpenAI() as client:
+        answer = chat(client, stream=streamed)
+        assert not streamed or [*answer]
+    assert len(confirmed) == 1
+    async with AsyncOpenAI() as awaiting:
+        answer = await chat(awaiting, stream=streamed)
+        assert not streamed or [chunk async for chunk in answer]
+    assert len(confirmed) == 2
+    with Anthropic() as other:
+        answer = send(other, "deepseek:deepseek-v4-pro", stream=streamed)
+        assert not streamed or [*answer]
+    assert len(confirmed) == 3
+    with OpenAI() as client, chat(client, stream=True) as left:
+        next(iter(left))
+    assert len(confirmed) == 3
 
 
 def test_a_stream_that_nobody_reads_leaves_the_provider(behind: Behind) -> None:

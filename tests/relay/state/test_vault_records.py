@@ -220,3 +220,27 @@ def test_a_payload_that_is_not_encrypted_is_not_believed() -> None:
     plain = StoredRecord("r", (), b"\0" + b"\x80")
     assert read_payload(plain, KEYS) is None
     assert read_payload(StoredRecord("r", (), write_payload(b"data", "r", KEYS)), KEYS) == b"data"
+
+
+@pytest.mark.parametrize(
+    ("call_id", "returns_ids", "is_pending"),
+    [("", True, True), ("call_aB3dE5fG7h", True, False), ("call_aB3dE5fG7h", False, True), ("call_0", True, True)],
+    ids=["no call", "an id of its own", "nobody gives ids back", "an id like others"],
+)
+def test_turns_that_are_found_by_their_words_alone_are_pending(
+    call_id: str, returns_ids: bool, is_pending: bool
+) -> None:
+    calls = [ToolCall(call_id, "look_up", {"n": 1})] if call_id else []
+    reply = reply_of(CLAUDE, signed(), Text("I look."), *calls)
+    records = [
+        make_turn_record(reply, (user(text),), KEYS, returns_ids=returns_ids, asked_ago=ago)
+        for text, ago in (("hi", 2.0), ("hi", 3.0), ("ho", 2.0), ("hi", None))
+    ]
+    first, again, other, unasked = [record for record in records if record is not None]
+    assert unasked.pending == ""
+    assert bool(first.pending) is is_pending
+    assert first.pending == again.pending
+    if is_pending:
+        assert first.pending != other.pending
+        assert (first.asked_ago, unasked.asked_ago) == (2.0, 0.0)
+        assert first.keys[:-1] == unasked.keys

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from asides.database import Queries, StoreError
+from asides.flows.steps import StoredRecord, UnconfirmedRecord
 from asides.relay.vault import VaultLimits
 from asides.relay.vault.database_vault import PATIENCE, DatabaseVault, VaultFlow, VaultWork
 from asides.relay.vault.vault_queries import FoundRecord
+from asides.relay.vault.waiting_records import WaitingRecord
 
 
 class Failing:
@@ -82,3 +84,27 @@ def test_everything_is_repeatable_and_waits_for_some_seconds_at_most() -> None:
     assert all(each["repeatable"] and not each["durable"] and each["patience"] == PATIENCE for each in database.options)
     assert vault.read("t", []) == ()
     assert len(database.options) == 2
+
+
+def test_a_confirmation_that_failed_comes_before_the_next_record() -> None:
+    done: list[Any] = []
+    vault = DatabaseVault(Failing(), None)
+    vault._confirm = lambda records: fail()  # type: ignore[method-assign]
+
+    def begin_write(records: Any) -> VaultFlow[None]:
+        done.append([record.id for _, record in records])
+        return
+        yield
+
+    vault._begin_write = begin_write  # type: ignore[method-assign]
+    waiting = [
+        WaitingRecord("t", UnconfirmedRecord("t", "old", "pending-k")),
+        WaitingRecord("t", StoredRecord("r", (), b"")),
+    ]
+    vault.run(vault.begin_write_together(waiting))
+    assert done == [["r"]]  # It costs nobody a record.
+    assert [each.problem for each in waiting] == [None, None]
+    vault._confirm = lambda records: done.append([record.id for record in records])  # type: ignore[method-assign, assignment, return-value]
+    vault.run(vault.begin_write_together([WaitingRecord("t", StoredRecord("s", (), b""))]))
+    vault.run(vault.begin_write_together([WaitingRecord("t", StoredRecord("t", (), b""))]))
+    assert done == [["r"], ["old"], ["s"], ["t"]]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from asides.database.postgres import PostgresDatabase
-from asides.flows.steps import StoredRecord
+from asides.flows.steps import PENDING, StoredRecord, UnconfirmedRecord
 from asides.relay.vault import VaultLimits
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.relay.vault.postgres_vault import PostgresVault
@@ -278,3 +278,78 @@ def test_several_event_loops_use_one_vault(rig: Rig) -> None:
     for thread in threads:
         thread.join(60)
     assert len(vault.read("a", ["all"])) == 75
+
+
+# --- replies that were cut off ----------------------------------------------------------------------------------------
+
+MARK = f"{PENDING}of_the_words"
+
+
+def attempt(name: str, *, asked_ago: float = 0.0) -> StoredRecord:
+    return StoredRecord(name, ("words", MARK), b"x" * 100, asked_ago)
+
+
+def confirm(vault: Vault, name: str, *, tenant: str = "a") -> None:
+    vault.confirm(UnconfirmedRecord(tenant, name, MARK))
+    vault.write("a", record(f"after {name}", "nothing"))  # Whoever writes takes along what waits.
+
+
+def test_the_second_attempt_takes_the_place_of_one_that_was_cut_off(rig: Rig) -> None:
+    vault = rig.open()
+    for tenant in ("a", "b"):
+        vault.write(tenant, attempt("first"))
+    rig.clock.now += 10
+    vault.write("a", attempt("second", asked_ago=3))
+    assert ids(vault, "words") == ids(vault, MARK) == ["second"]
+    assert ids(vault, "words", tenant="b") == ["first"]
+    rig.clock.now += 10
+    vault.write("a", record("without a mark", "words"))
+    assert ids(vault, "words") == ["second", "without a mark"]
+
+
+def test_a_reply_that_was_delivered_stays_beside_one_with_the_same_words(rig: Rig) -> None:
+    vault = rig.open()
+    vault.write("a", attempt("first"))
+    confirm(vault, "first")
+    assert ids(vault, MARK) == []
+    assert vault.read("a", ["words"])[0].keys == ("words",)
+    rig.clock.now += 10
+    vault.write("a", attempt("second"))
+    assert ids(vault, "words") == ["first", "second"]
+    confirm(vault, "second", tenant="b")
+    confirm(vault, "nobody")
+    assert ids(vault, MARK) == ["second"]
+
+
+@pytest.mark.parametrize(("later", "asked_ago"), [(0.02, 0.0), (5.0, 5.5), (2 * 60 * 60, 1.0)])
+def test_requests_at_the_same_time_or_hours_apart_are_of_two_clients(rig: Rig, later: float, asked_ago: float) -> None:
+    vault = rig.open()
+    vault.write("a", attempt("first"))
+    rig.clock.now += later
+    vault.write("a", attempt("second", asked_ago=asked_ago))
+    assert ids(vault, "words") == ["first", "second"]
+
+
+def test_limits_hold_after_records_were_confirmed_and_replaced(rig: Rig) -> None:
+    vault = rig.open(VaultLimits(size=5000))
+    for number in range(30):
+        vault.write("a", attempt(f"r{number}"))
+        if number % 3 == 0:
+            confirm(vault, f"r{number}")
+        rig.clock.now += 10
+    assert {"r0", "r3", "r27", "r29"} <= set(ids(vault, "words")) <= {f"r{number}" for number in (*range(0, 30, 3), 29)}
+    assert vault.delete_tenant("a") == 10 + 1 + 10
+
+
+async def test_event_loops_confirm_records_too(rig: Rig) -> None:
+    vault = rig.open()
+    for name in ("first", "second"):
+        await vault.write_async("a", attempt(name))
+        vault.confirm(UnconfirmedRecord("a", name, MARK))
+        if not isinstance(vault, MemoryVault):
+            await vault.close_async()  # It writes what waits.
+        rig.clock.now += 10
+    assert [found.id for found in await vault.read_async("a", ["words"])] == ["first", "second"]
+    assert await vault.read_async("a", [MARK]) in ((), [])
+    if not isinstance(vault, MemoryVault):
+        await vault.close_async()

@@ -226,9 +226,10 @@ def test_processes_that_are_killed_lose_no_record_that_they_acknowledged(postgre
         acknowledged += [writer.stdout.readline().strip() for _ in range(50)]
     for writer in writers:
         os.kill(writer.pid, signal.SIGKILL)
-        # The last line may be cut: then nobody was told.
-        written, _ = writer.communicate(timeout=60)
-        acknowledged += written.split("\n")[:-1]
+        assert writer.stdout is not None
+        # The last line may be cut: then nobody was told. `communicate` would leave out what `readline` read ahead.
+        acknowledged += writer.stdout.read().split("\n")[:-1]
+        writer.communicate(timeout=60)
     vault = PostgresVault(PostgresDatabase(postgres_url))
     found = vault.read("a", ["all"])
     assert set(acknowledged) <= {each.id for each in found}

@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import msgspec
 import psycopg
 import pytest
 
 from asides.database import Queries, Query
 from asides.database.postgres import PostgresDatabase
-from asides.flows.steps import StoredRecord
+from asides.flows.steps import StoredRecord, UnconfirmedRecord
 from asides.relay.vault import VaultLimits
 from asides.relay.vault import vault_queries as queries
 
@@ -48,6 +49,16 @@ def test_reads_and_writes_look_at_no_whole_table(database: PostgresDatabase) -> 
     read = explain(database, queries.read_on_server("t1", ["k1", "k2"], 0.0))
     assert "Seq Scan on vault_records" not in read
     assert "Seq Scan on vault_keys" not in read
+    pending = [("t1", StoredRecord(f"new{number}", ("k1", "pending-k1"), b"")) for number in range(3)]
+    confirmed = [UnconfirmedRecord("t1", "r1", "pending-k1"), UnconfirmedRecord("t2", "r2", "pending-k2")]
+    for work in (
+        queries.add_on_server(pending[:1], 1100.0),
+        queries.add_on_server(pending, 1100.0),
+        queries.confirm_on_server(confirmed),
+    ):
+        planned = explain(database, work)
+        assert "Seq Scan on vault_records" not in planned
+        assert "Seq Scan on vault_keys" not in planned
     sweep = queries.sweep_on_server(500.0)
     next(sweep)
     query: Any = sweep.send(queries_result((True,)))
@@ -85,6 +96,23 @@ def test_a_plan_from_when_the_tables_were_small_reads_few_rows(database: Postgre
     assert "(key = wanted.key))" in database.run(ask)
 
 
+def test_a_plan_from_when_the_tables_were_empty_confirms_few_rows(postgres_url: str) -> None:
+    """A plan that is kept for long is looked at before there is anything to count."""
+    query = next(queries.confirm_on_server([UnconfirmedRecord("t1", "r1", "pending-k1")]))
+    assert isinstance(query, Query)
+    statement = query.sql
+    for number in range(1, 1 + len(query.values)):
+        statement = statement.replace("?", f"${number}", 1)
+    nothing = ", ".join(["'{}'"] * len(query.values))
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("SET search_path = asides")
+        connection.execute("SET plan_cache_mode = force_generic_plan")
+        connection.execute(f"PREPARE confirming AS {statement}".encode())
+        rows = connection.execute(f"EXPLAIN EXECUTE confirming ({nothing})".encode()).fetchall()
+    plan = "\n".join(row[0] for row in rows)
+    assert "Seq Scan on vault" not in plan, plan
+
+
 def test_unknown_tenants_are_told_and_the_others_are_stored(database: PostgresDatabase) -> None:
     records = [("new", StoredRecord("a", ("k",), b"1")), ("t1", StoredRecord("b", ("k",), b"2"))]
     for _ in range(2):
@@ -106,3 +134,22 @@ def test_writers_do_not_wait_for_whoever_counts(database: PostgresDatabase) -> N
 
     assert database.run(hold) == 0
     assert database.run(lambda: queries.drop_excess("t1", VaultLimits(records=100))) == 301
+
+
+def test_whoever_confirms_a_record_keeps_it(postgres_url: str, database: PostgresDatabase) -> None:
+    """A second attempt comes while the first one is being confirmed: neither waits for the other, and both stay."""
+    first = StoredRecord("first", ("w", "pending-w"), b"")
+    second = StoredRecord("second", ("w", "pending-w"), b"")
+    database.run(partial(queries.add_on_server, [("t1", first)], 1000.0))
+    other = PostgresDatabase(postgres_url)
+
+    def confirm() -> Queries[None]:
+        for query in queries.confirm_on_server([UnconfirmedRecord("t1", "first", "pending-w")]):
+            assert isinstance(query, Query)
+            yield msgspec.structs.replace(query, is_all=False)
+        other.run(partial(queries.add_on_server, [("t1", second)], 1010.0))
+
+    database.run(confirm)
+    other.close()
+    found = database.run(partial(queries.read_on_server, "t1", ["w"], 0.0), writes=False)
+    assert [(each.record.id, each.record.pending) for each in found] == [("first", ""), ("second", "pending-w")]

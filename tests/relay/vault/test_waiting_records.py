@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from asides.flows.steps import StoredRecord
+from asides.flows.steps import StoredRecord, UnconfirmedRecord
 from asides.relay.vault import waiting_records
 from asides.relay.vault.waiting_records import LoopWrites, ThreadWrites, WaitingRecord
 
@@ -182,3 +182,24 @@ def test_a_child_of_a_fork_has_a_thread_of_its_own() -> None:
     holder.join()
     assert os.waitpid(child, 0)[1] == 0
     writes.close()
+
+
+async def test_nobody_waits_for_what_is_confirmed() -> None:
+    store = Store(0.05)
+    threads, loops = ThreadWrites(store.write), LoopWrites(store.write_async)
+    for kind, writes in (("thread", threads), ("loop", loops)):
+        began = time.monotonic()
+        writes.confirm(UnconfirmedRecord("t", kind, "pending-k"))
+        assert time.monotonic() - began < 0.05
+        assert kind not in store.names
+    threads.close()
+    await loops.close()
+    assert store.names == {"thread", "loop"}
+
+
+def test_a_wait_makes_the_request_of_a_record_older() -> None:
+    waiting = WaitingRecord("t", StoredRecord("r", ("k", "pending-k"), b"", asked_ago=2.0))
+    time.sleep(0.02)
+    assert isinstance(waiting.record, StoredRecord)
+    assert 2.02 <= waiting.age(waiting.record).asked_ago < 30
+    assert waiting.age(record("delivered")).asked_ago == 0.0

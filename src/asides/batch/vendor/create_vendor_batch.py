@@ -72,7 +72,7 @@ class BatchCreator:
         while not self._job.stop.is_set():
             held = [hash_ for group in groups.values() for hash_ in group.rows]
             exchange = await self._job.exchange([], _CLAIMS, held=held)
-            self._job.is_out_of_money = exchange.is_out_of_money
+            self._job.has_reached_max_cost = exchange.has_reached_max_cost
             if not exchange.claims:
                 break
             found = True

@@ -17,7 +17,7 @@ from functools import partial
 import msgspec
 
 from asides.batch.batch_job import BatchJob
-from asides.batch.ledger_values import RunLimits, Weight
+from asides.batch.ledger_values import RequestEstimate, RunLimits
 from asides.batch.vendor.create_vendor_batch import BatchCreator
 from asides.batch.vendor.forms import VendorStatus
 from asides.batch.vendor.vendor_channel import Pace, VendorChannel
@@ -25,7 +25,15 @@ from asides.batch.vendor.vendor_ledger import VendorBatch
 from asides.batch.vendor.vendor_requests import VendorTarget, send
 from asides.batch.vendor.write_vendor_results import fail_all, read_outcomes, write_results
 from asides.providers.batch_facts import BATCH_PRICE
-from asides.values.errors import AsidesError, NotFound, Overloaded, ProviderError, RateLimited, TransportError
+from asides.values.errors import (
+    AsidesError,
+    NotFound,
+    Overloaded,
+    ProtocolError,
+    ProviderError,
+    RateLimited,
+    TransportError,
+)
 
 _log = logging.getLogger("asides")
 PACE = Pace()
@@ -58,13 +66,18 @@ async def _end(channel: VendorChannel) -> None:
 
 def _fit_limits(limits: RunLimits) -> RunLimits:
     """The limits a minute are of live requests. The cost of a request is bound by the price of a batch."""
-    weigh = None if limits.weigh is None or limits.max_cost is None else partial(_weigh, limits.weigh)
-    return msgspec.structs.replace(limits, rpm=None, tpm=None, weigh=weigh)
+    estimate = None if limits.estimate is None or limits.max_cost is None else partial(_discount, limits.estimate)
+    return msgspec.structs.replace(limits, rpm=None, tpm=None, estimate=estimate)
 
 
-def _weigh(weigh: Callable[[bytes], Weight], request: bytes) -> Weight:
-    weight = weigh(request)
-    return msgspec.structs.replace(weight, bound=math.ceil(weight.bound * BATCH_PRICE))
+def _discount(estimate: Callable[[bytes], RequestEstimate], request: bytes) -> RequestEstimate:
+    live = estimate(request)
+    return msgspec.structs.replace(live, most_cost=math.ceil(live.most_cost * BATCH_PRICE))
+
+
+def _log_unreadable(problem: ProtocolError) -> None:
+    """Log a line of results that cannot be read, of a batch that is only searched for our rows."""
+    _log.info("a batch that may be ours: %s", problem)
 
 
 class VendorRun:
@@ -91,7 +104,9 @@ class VendorRun:
             batches = await self._channel.store(lambda ledger: ledger.list_open())
             await self._job.exchange([], 0)  # Has somebody cancelled it?
             if not batches and not created and not claimed and not self._is_blocked:
-                is_over = not self._job.record.left or self._job.record.state != "open" or self._job.is_out_of_money
+                is_over = (
+                    not self._job.record.left or self._job.record.state != "open" or self._job.has_reached_max_cost
+                )
                 if is_over or self._is_idle:
                     return
                 # Another process has just ended a batch. Look once more for what it gave back.
@@ -202,6 +217,6 @@ class VendorRun:
 
     async def _is_ours(self, batch: VendorBatch, target: VendorTarget, status: VendorStatus) -> bool:
         sent = await self._channel.store(lambda ledger: ledger.list_sent(batch.marker))
-        async for group in read_outcomes(self._channel, target, status):
+        async for group in read_outcomes(self._channel, target, status, _log_unreadable):
             return any(outcome.custom_id in sent for outcome in group)
         return False

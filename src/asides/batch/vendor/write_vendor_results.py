@@ -6,7 +6,7 @@ nothing. Not here: waiting for the batch (vendor_runner).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,7 +15,7 @@ from asides.batch.ledger_values import Outcome
 from asides.batch.vendor.forms import RowKind, RowOutcome, VendorStatus
 from asides.batch.vendor.vendor_channel import VendorChannel
 from asides.batch.vendor.vendor_requests import VendorTarget, decode_row, may_pass, read_lines, send
-from asides.values.errors import AsidesError, ProviderError
+from asides.values.errors import AsidesError, ProtocolError, ProviderError
 from asides.values.reply import Reply
 
 if TYPE_CHECKING:
@@ -25,9 +25,11 @@ _GROUP = 200
 
 
 async def read_outcomes(
-    channel: VendorChannel, target: VendorTarget, status: VendorStatus
+    channel: VendorChannel, target: VendorTarget, status: VendorStatus, on_problem: Callable[[ProtocolError], object]
 ) -> AsyncIterator[list[RowOutcome]]:
-    """The results of a batch, in groups, as they arrive."""
+    """The results of a batch, in groups, as they arrive. `on_problem` gets the error of each line that cannot be read,
+    and reading goes on.
+    """
     form = target.form
     for request in form.fetch(target.row, status):
         if not form.has_lines(status):
@@ -38,7 +40,14 @@ async def read_outcomes(
             continue
         group: list[RowOutcome] = []
         async for lines in channel.receive(target, read_lines(target, request)):
-            group += [outcome for line in lines if (outcome := form.read_line(line)) is not None]
+            for line in lines:
+                try:
+                    outcome = form.read_line(line)
+                except ProtocolError as problem:
+                    on_problem(problem)
+                    continue
+                if outcome is not None:
+                    group.append(outcome)
             while len(group) >= _GROUP:
                 yield group[:_GROUP]
                 del group[:_GROUP]
@@ -47,7 +56,9 @@ async def read_outcomes(
 
 
 async def write_results(channel: VendorChannel, marker: str, target: VendorTarget, status: VendorStatus) -> None:
-    """Write the results of a batch that has ended. Rows without one wait again."""
+    """Write the results of a batch that has ended. Rows without one wait again, unless it may be among lines that
+    cannot be read: those fail, since they may have been paid for.
+    """
     if status.is_limit:
         # The vendor ran nothing of it, and later has room for it.
         await channel.write(lambda ledger: ledger.close(marker, "dropped"))
@@ -58,13 +69,23 @@ async def write_results(channel: VendorChannel, marker: str, target: VendorTarge
         await fail_all(channel, marker, problem)
         return
     sent = await channel.store(lambda ledger: ledger.list_sent(marker))
+    problems: list[ProtocolError] = []
     if status.has_results and sent:
-        async for group in read_outcomes(channel, target, status):
-            fresh = [outcome for outcome in group if outcome.custom_id in sent]
+        async for group in read_outcomes(channel, target, status, problems.append):
+            # The first result of a row counts, whatever else a vendor sends for it.
+            fresh = {one.custom_id: one for one in reversed(group) if one.custom_id in sent}
             if fresh:
-                await _write_group(channel, marker, target, fresh, sent)
-                for outcome in fresh:
-                    del sent[outcome.custom_id]
+                await _write_group(channel, marker, target, [*fresh.values()], sent)
+                for name in fresh:
+                    del sent[name]
+    if problems and sent:
+        lines = "1 line" if len(problems) == 1 else f"{len(problems)} lines"
+        lost = ProtocolError(
+            f"{target.call.target.provider.name}: {lines} of the results of the batch {status.id} cannot be read, and "
+            "the result of this request is not among the others. To do: resume the batch, which asks again."
+        )
+        await fail_all(channel, marker, lost)
+        return
     kind: RowKind = "cancelled" if status.state.lower().startswith("cancel") else "expired"
     words = f"the batch is {status.state.lower()} and has no result for this request"
     left = [RowOutcome(hash_, kind, 0, message=words) for hash_ in sent]

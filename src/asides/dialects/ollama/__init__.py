@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from asides.dialects.dialect import DialectFacts, make_lazy_dialect
 
-dialect = make_lazy_dialect("ollama", DialectFacts(seal_kinds=()))
+dialect = make_lazy_dialect("ollama", DialectFacts(seal_kinds=(), returns_call_ids=False))

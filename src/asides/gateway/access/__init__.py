@@ -13,7 +13,7 @@ import msgspec
 
 
 class KeyLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a key may do. None, or (): no limit of this kind."""
+    """The limits of a key. None, or (): no limit of this kind."""
 
     rpm: int | None = None
     """Requests in a minute."""
@@ -46,13 +46,13 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The SHA-256 of the whole key."""
     name: str
     tenant: str = ""
-    """Whose state it shares; "": its own, which no other key sees."""
+    """The tenant whose state it shares; "": a tenant of its own, whose state no other key sees."""
     limits: KeyLimits = KeyLimits()
     created: float = 0.0
     expires: float | None = None
     revoked: float | None = None
     used: float | None = None
-    """When a request last had it, as far as that is recorded."""
+    """When a request last used it, as far as that is recorded."""
 
     def is_valid(self, now: float) -> bool:
         """Whether it may be used at this time."""
@@ -62,13 +62,13 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
         return f"KeyRecord({self.id}, {self.name!r})"
 
 
-class Taken(msgspec.Struct, frozen=True):
-    """A request that fits into the windows of its key, and is counted."""
+class CountedRequest(msgspec.Struct, frozen=True):
+    """A request that fitted into the windows of its key and was counted."""
 
     requests_left: int | None = None
-    """The requests that fit now, after this one; None: they are not limited."""
+    """The requests that still fit, after this one; None: they are not limited."""
     tokens_left: int | None = None
-    """The tokens that fit now, after those of this request; None: they are not limited."""
+    """The tokens that still fit, after those of this request; None: they are not limited."""
     tokens: int = 0
     """The tokens that it was counted with: at most the limit."""
     at: int = 0
@@ -78,18 +78,18 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 class RateWindows(Protocol):
-    """Counts the requests and tokens of keys over the last minute. Used from one event loop. It never raises: a server
-    that does not answer costs no request, and each process counts for itself until it is back.
+    """Counts the requests and tokens of keys over the last minute. Used from one event loop. It never raises: while a
+    server does not answer, no request fails, and each process counts for itself.
     """
 
-    async def take(self, key_id: str, limits: KeyLimits, tokens: int) -> Taken | float:
-        """Count a request, with the tokens that it may use, if it fits. Returns the seconds until it may fit if it does
-        not, and counts nothing. `tokens` above `limits.tpm` fit only into an empty window.
+    async def take(self, key_id: str, limits: KeyLimits, tokens: int) -> CountedRequest | float:
+        """Count a request, with the tokens that it may use, if it fits. If not, count nothing, and return the seconds
+        until it may fit. `tokens` above `limits.tpm` fit only into an empty window.
         """
         ...
 
-    async def correct(self, key_id: str, taken: Taken, used: int) -> None:
-        """Count a request that was taken with the tokens that it used, in place of those that it was counted with."""
+    async def correct(self, key_id: str, counted: CountedRequest, used: int) -> None:
+        """Replace the tokens that a request was counted with by those that it used."""
         ...
 
     async def close(self) -> None:

@@ -1,8 +1,9 @@
 """What keys may still spend, in the database of a gateway: reserve before a provider is asked, settle when it is known.
 
-What is settled in a day or a month, and what requests under way have reserved, is never more than the budget. A
-reservation has a lease: that of a process which was killed ends, and the money is back. Each function is work for
-`Database.run`. Not here: what a request costs (relay/metered_use), and its lease while it lives (key_meter).
+Reservations are made only while what is spent and reserved stays within the budget of the day and the month. A
+reservation has a lease: after a process was killed its reservations expire, and the money is free again. Each function
+is work for `Database.run`. Not here: what a request costs (relay/metered_use), and its lease while it lives
+(key_meter).
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ import msgspec
 from asides.database import Queries, Query, QueryMany
 
 LEASE_SECONDS = 120.0
-"""How long a reservation counts without being renewed: as long as a killed process keeps money from others."""
+"""How long a reservation counts without being renewed, and so how long a killed process holds money back."""
 _KEPT_SECONDS = 86_400.0
-"""How long a reservation is kept after its lease, so that a process which was only slow, or whose database was away,
-can still settle it."""
+"""How long a reservation is kept after its lease, so that a process that was slow, or had no database, can still
+settle it."""
 MOST_SPENT = 10**15
-"""The most that one reply is settled with: more than any costs, and few enough that sums fit into both engines."""
+"""The most that one reply is settled with: more than any costs, and small enough that sums fit into both engines."""
 
 
 class Reservation(msgspec.Struct, frozen=True):
@@ -36,13 +37,13 @@ class Reservation(msgspec.Struct, frozen=True):
     amount: int
 
 
-class BudgetSpent(msgspec.Struct, frozen=True):
+class BudgetExceeded(msgspec.Struct, frozen=True):
     """A budget that a request does not fit into."""
 
     period: Literal["day", "month"]
     budget: int
     left: int
-    """What neither is spent nor reserved, in billionths of a US dollar."""
+    """What is neither spent nor reserved, in billionths of a US dollar."""
     resets: float
     """When the next day or month begins, in seconds since 1970."""
 
@@ -57,11 +58,11 @@ class Spending(msgspec.Struct, frozen=True):
 
 
 def make_reservation(key_id: str, amount: int, now: float | None = None) -> Reservation:
-    """A reservation that is not made yet. Its id is its own, so that making it again changes nothing."""
-    return Reservation(secrets.token_hex(12), key_id, name_day(time.time() if now is None else now), amount)
+    """A reservation, not stored yet. Storing it twice changes nothing, since its id is unique."""
+    return Reservation(secrets.token_hex(12), key_id, format_day(time.time() if now is None else now), amount)
 
 
-def name_day(now: float) -> str:
+def format_day(now: float) -> str:
     """The day of UTC."""
     return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")
 
@@ -76,7 +77,7 @@ def find_reset(period: Literal["day", "month"], now: float) -> float:
 # --- work on the database ---------------------------------------------------------------------------------------------
 
 _LOCK = "SELECT budget_day, budget_month, {now} FROM gateway_keys WHERE id = ? AND revoked IS NULL"
-# Leases are told by the clock of the database: those of instances differ.
+# Leases go by the clock of the database: those of instances differ.
 _NOW = "coalesce(?, (julianday('now') - 2440587.5) * 86400.0)"
 _NOW_POSTGRES = "coalesce(CAST(? AS double precision), extract(epoch FROM clock_timestamp())::double precision)"
 _LOCK_POSTGRES = f"{_LOCK.format(now=_NOW_POSTGRES)} FOR NO KEY UPDATE"
@@ -94,11 +95,12 @@ SELECT
 
 def reserve(
     reservation: Reservation, now: float | None = None, lease: float = LEASE_SECONDS
-) -> Queries[BudgetSpent | bool]:
-    """Make a reservation if it fits. True: it is made; False: the key is revoked or unknown. `now`: None for the clock
-    of the database.
+) -> Queries[BudgetExceeded | bool]:
+    """Store a reservation if it fits. True: it is stored; False: the key is revoked or unknown. `now`: None for the
+    clock of the database.
 
-    The row of the key is locked first, so that those of one key come one after the other; other keys do not wait.
+    The row of the key is locked first, so that the reservations of one key are made one after the other. Other keys do
+    not wait.
     """
     key, day = reservation.key, reservation.day
     # Reading the sums is a statement of its own: it sees what those before it have written.
@@ -114,11 +116,11 @@ def reserve(
         ("day", locked.first[0], spent_day + reserved_day),
         ("month", locked.first[1], spent_month + reserved_month),
     )
-    short: BudgetSpent | None = None
+    short: BudgetExceeded | None = None
     for period, budget, used in budgets:
         if budget is not None and used + reservation.amount > budget:
-            # The month is said last: whoever waits for the day only would wait in vain.
-            short = BudgetSpent(period, budget, max(0, budget - used), find_reset(period, now))  # type: ignore[arg-type]
+            # The month wins over the day: waiting for the next day would not help.
+            short = BudgetExceeded(period, budget, max(0, budget - used), find_reset(period, now))  # type: ignore[arg-type]
     if short is not None:
         return short
     if old:
@@ -156,7 +158,7 @@ def settle(reservation: Reservation, spent: int) -> Queries[bool]:
 
 def list_spending(now: float) -> Queries[dict[str, Spending]]:
     """What each key has spent today and in this month, and what is reserved now. Keys without any are left out."""
-    day = name_day(now)
+    day = format_day(now)
     first, last = f"{day[:7]}-01", f"{day[:7]}-31"
     spent = yield Query(
         "SELECT key, sum(CASE WHEN day = ? THEN spent ELSE 0 END), sum(spent) FROM gateway_spending "

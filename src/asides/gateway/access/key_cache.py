@@ -1,7 +1,7 @@
-"""The keys of the database, in memory: no request waits for the database but the first one of a new key.
+"""The keys of the database, in memory: only the first request with a new key waits for the database.
 
-`KeyCache.find(digest)`. Revocations are read every few seconds, and at once where someone tells of one. While the
-database does not answer, keys that are known go on for a while. Not here: who asks (authenticate), and telling other
+`KeyCache.find(digest)`. Revocations are read every three seconds, and at once when Redis reports one. While the
+database does not answer, known keys stay valid for a while. Not here: who asks (authenticate), and telling other
 processes of a revocation (revocations).
 """
 
@@ -21,23 +21,24 @@ from asides.gateway.access.key_store import find_key, has_keys, list_keys, list_
 _log = logging.getLogger("asides.gateway")
 
 GRACE_SECONDS = 3600.0
+"""How long known keys stay valid while the database does not answer."""
 _SECONDS = 3.0
-"""The pause between two looks for revocations."""
+"""The pause between two reads of revocations."""
 _FULL_SECONDS = 60.0
-"""The pause between two readings of all keys."""
+"""The pause between two reads of all keys."""
 _SKEW_SECONDS = 900.0
-"""How much the clocks of machines may differ: revocations of so long ago are read again."""
+"""How much the clocks of machines may differ. Revocations of this time before the last read are read again."""
 _MOST_UNKNOWN = 10_000
-"""The unknown keys that are remembered, so that nobody makes the database look for one again and again."""
+"""The unknown keys that are remembered, so that one of them is not looked up again and again."""
 _UNKNOWN_SECONDS = 30.0
 _MOST_LOOKUPS = 8
-"""The keys that are looked for at once."""
+"""The lookups that run at once."""
 _MOST_WAITING = 200
 _LOOKUP_SECONDS = 5.0
 
 
 class KeyCache:
-    """The valid keys. It belongs to one event loop, but for `load`."""
+    """The valid keys. It belongs to one event loop; only `load` may run in a thread."""
 
     def __init__(
         self, database: Database, *, grace_seconds: float = GRACE_SECONDS, clock: Callable[[], float] = time.time
@@ -52,10 +53,10 @@ class KeyCache:
         self._read_at: float | None = None
         """When the database last answered; None: never."""
         self._full_at = 0.0
-        self._places: asyncio.Semaphore | None = None
-        self._asked = asyncio.Event()
+        self._lookup_slots: asyncio.Semaphore | None = None
+        self._wake = asyncio.Event()
         self.has_keys: bool | None = None
-        """Whether a key was ever made; None while that is not known."""
+        """Whether a key was ever made; None until the database has answered."""
         self.is_down = False
         """Whether the database did not answer when it was last asked."""
         self.on_change: Callable[[], None] | None = None
@@ -74,7 +75,7 @@ class KeyCache:
     # --- asking -------------------------------------------------------------------------------------------------------
 
     def find(self, digest: bytes) -> KeyRecord | None:
-        """The valid key with this digest, as far as it is known here."""
+        """The valid key with this digest; None if it is not in memory, or not valid."""
         now = self._clock()
         record = self._records.get(digest)
         if record is None or not hmac.compare_digest(record.digest, digest) or not record.is_valid(now):
@@ -85,16 +86,17 @@ class KeyCache:
         return record
 
     def can_look_up(self, digest: bytes) -> bool:
-        """Whether the database may know more about a key than this does."""
+        """Whether to look for a key in the database: not if it was just found to be unknown."""
         return self._unknown.get(digest, 0.0) <= self._clock()
 
     def is_unsure(self, digest: bytes) -> bool:
-        """Whether nobody can say now if this is a key: the database does not answer."""
+        """Whether this may be a key that only the database knows, which does not answer."""
         return self.is_down and self.can_look_up(digest)
 
     async def look_up(self, digest: bytes) -> bool:
-        """Look for a key in the database; afterwards `find` knows it, if it is one. Several requests with one key are
-        one lookup. What is not valid takes as long as what is not there. False: too many wait, and nobody looked.
+        """Look for a key in the database; afterwards `find` finds it if it is valid. Several requests with one key
+        share one lookup. An invalid key takes as long as an unknown one. False: too many lookups wait, and none was
+        made.
         """
         task = self._lookups.get(digest)
         if task is None:
@@ -102,14 +104,14 @@ class KeyCache:
                 return False
             task = self._lookups[digest] = asyncio.create_task(self._look_up(digest))
             task.add_done_callback(lambda _: self._lookups.pop(digest, None))
-        # A client that leaves does not take the answer from the others.
+        # A client that leaves must not cancel the lookup for the others.
         await asyncio.shield(task)
         return True
 
     async def _look_up(self, digest: bytes) -> None:
-        self._places = self._places or asyncio.Semaphore(_MOST_LOOKUPS)
+        self._lookup_slots = self._lookup_slots or asyncio.Semaphore(_MOST_LOOKUPS)
         try:
-            async with self._places:
+            async with self._lookup_slots:
                 async with asyncio.timeout(_LOOKUP_SECONDS):
                     record = await self._database.run_async(lambda: find_key(digest), writes=False)
         except (StoreError, TimeoutError) as problem:
@@ -141,14 +143,14 @@ class KeyCache:
         while True:
             try:
                 async with asyncio.timeout(_SECONDS):
-                    await self._asked.wait()
+                    await self._wake.wait()
             except TimeoutError:
                 pass
-            self._asked.clear()
+            self._wake.clear()
             await self.refresh()
 
     async def refresh(self) -> None:
-        """Read what has changed: revocations, and now and then all keys. Note which were used."""
+        """Read revocations, and once a minute all keys. Write which keys were used."""
         now = self._clock()
         try:
             if self.is_down or self.has_keys is None or now - self._full_at >= _FULL_SECONDS:
@@ -175,15 +177,15 @@ class KeyCache:
             await self._database.run_async(lambda: note_use(used), durable=False, repeatable=True)
 
     def on_revoked(self, key_id: str) -> None:
-        """A key was revoked: forget it at once, and ask the database soon whether there is more to know."""
+        """Forget a key that was revoked, and refresh soon."""
         self._drop({key_id})
-        self._asked.set()
+        self._wake.set()
 
     async def close(self) -> None:
-        """Note the use of keys, and end lookups."""
+        """Write which keys were used, and cancel lookups."""
         for task in list(self._lookups.values()):
             task.cancel()
-        with suppress(StoreError):  # It costs no more than the time of the last use.
+        with suppress(StoreError):  # Only the times of the last use are lost.
             await self._write_use()
 
     def _drop(self, key_ids: set[str]) -> None:

@@ -1,7 +1,7 @@
-"""What requests of keys with limits use: `Meters` for a gateway, `KeyMeter` for one request.
+"""Count what requests of keys with limits use: `Meters` for a gateway, `KeyMeter` for one request.
 
-A request is counted in the windows of its key, and its money reserved, before a provider is asked; what it used
-replaces that before its reply ends. The lease of what is reserved is renewed while the request lives. Not here: the
+Before a provider is asked, a request is counted in the windows of its key, and its money is reserved. Before its reply
+ends, what it used replaces both. Reservations are renewed while their requests run. Not here: the
 windows (rate_windows), the sums (budget_store), and what a request costs (relay/metered_use).
 """
 
@@ -20,11 +20,11 @@ from weakref import WeakValueDictionary
 
 from asides.database import Database, StoreError, StoreUnavailable
 from asides.flows.steps import ReserveUse, Use
-from asides.gateway.access import KeyRecord, RateWindows, Taken
+from asides.gateway.access import CountedRequest, KeyRecord, RateWindows
 from asides.gateway.access.budget_store import (
     LEASE_SECONDS,
     MOST_SPENT,
-    BudgetSpent,
+    BudgetExceeded,
     Reservation,
     make_reservation,
     renew,
@@ -40,14 +40,14 @@ from asides.values.money import format_billionths, to_billionths
 _log = logging.getLogger("asides.gateway")
 
 _RETRY_SECONDS = 2.0
-"""The pause before what could not be settled is settled again."""
+"""The pause before another attempt to settle what could not be settled."""
 _MOST_UNSETTLED = 100_000
 _END_SECONDS = 5.0
 _DOWN_SECONDS = 5
 _MOST_AT_ONCE = 2
 """The transactions of one key at once: its row serialises them anyway, and others need connections too."""
 _WAIT_SECONDS = 5.0
-"""How long a request waits for those of its key before it."""
+"""How long a request waits for earlier requests of its key to reserve."""
 
 
 class Meters:
@@ -62,7 +62,7 @@ class Meters:
         lease_seconds: float = LEASE_SECONDS,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`on_revoked` is told of a key that turns out to be revoked."""
+        """`on_revoked` gets the id of a key that turns out to be revoked."""
         self.database = database
         self.windows = windows
         self.on_revoked = on_revoked
@@ -73,7 +73,7 @@ class Meters:
         self._unsettled: dict[str, tuple[Reservation, int]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._has_prices = False
-        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._semaphores: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self.is_down = False
         """Whether the database did not answer when it was last asked."""
 
@@ -83,12 +83,12 @@ class Meters:
             return None
         return KeyMeter(self, record)
 
-    def find_turn(self, key_id: str) -> asyncio.Semaphore:
-        """Who of the requests of a key may reserve now."""
-        turn = self._turns.get(key_id)
-        if turn is None:
-            turn = self._turns[key_id] = asyncio.Semaphore(_MOST_AT_ONCE)
-        return turn
+    def find_semaphore(self, key_id: str) -> asyncio.Semaphore:
+        """The semaphore that limits how many requests of a key reserve at once."""
+        semaphore = self._semaphores.get(key_id)
+        if semaphore is None:
+            semaphore = self._semaphores[key_id] = asyncio.Semaphore(_MOST_AT_ONCE)
+        return semaphore
 
     async def prepare(self, record: KeyRecord | None) -> None:
         """Load the table of prices in a thread, before the first request that needs one: it takes a moment."""
@@ -98,7 +98,7 @@ class Meters:
         self._has_prices = True
 
     async def run(self) -> None:
-        """Renew what is reserved, and settle what could not be, until the task is cancelled."""
+        """Renew reservations, and settle those that could not be settled, until the task is cancelled."""
         renewed = self.clock()
         while True:
             await asyncio.sleep(min(_RETRY_SECONDS, self.lease / 8))
@@ -110,8 +110,8 @@ class Meters:
                 await self.renew()
 
     async def renew(self) -> None:
-        """Prolong what requests under way have reserved."""
-        # What waits to be settled is not to be spent by others meanwhile.
+        """Renew the reservations of requests under way."""
+        # Also those that wait to be settled: others must not spend that money.
         names = [*self.reserved, *self._unsettled]
         if not names:
             return
@@ -135,7 +135,7 @@ class Meters:
             raise
 
     async def _settle_late(self) -> None:
-        """Settle what could not be. One that the database does not take keeps no other from being settled."""
+        """Settle what could not be settled. If the database refuses one, the others are settled all the same."""
         for name, late in list(self._unsettled.items()):
             try:
                 await self.database.run_async(partial(settle, *late), repeatable=True)
@@ -147,7 +147,7 @@ class Meters:
         self.note_success()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something behind the back of a request that has ended."""
+        """Run work in the background, after its request has ended."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -160,7 +160,7 @@ class Meters:
             await self._settle_late()
 
     def note_failure(self, problem: StoreError) -> None:
-        """The database did not answer. Told once for each outage."""
+        """Note that the database did not answer. It is logged once for each outage."""
         if not self.is_down:
             self.is_down = True
             _log.warning(
@@ -170,7 +170,7 @@ class Meters:
             )
 
     def note_success(self) -> None:
-        """The database answers."""
+        """Note that the database answers."""
         if self.is_down:
             self.is_down = False
             _log.info("budgets are reserved and settled again")
@@ -182,7 +182,7 @@ class KeyMeter:
     def __init__(self, meters: Meters, record: KeyRecord) -> None:
         self._meters = meters
         self._record = record
-        self._taken: Taken | None = None
+        self._counted: CountedRequest | None = None
         self._reservation: Reservation | None = None
         self._find_used: Callable[[float], Use] = lambda _: Use()
         self._since = 0.0
@@ -191,14 +191,14 @@ class KeyMeter:
         return f"KeyMeter({self._record.id})"
 
     async def reserve(self, step: ReserveUse) -> AsidesError | None:
-        """Count the request, once, and reserve its money. Returns why that cannot be."""
+        """Count the request, once, and reserve its money. Returns the refusal if that is not possible."""
         meters, limits = self._meters, self._record.limits
         self._find_used, self._since = step.find_used, meters.clock()
-        if self._taken is None and limits.has_rate:
-            taken = await meters.windows.take(self._record.id, limits, step.tokens)
-            if not isinstance(taken, Taken):
-                return _refuse_rate(taken, limits.rpm, limits.tpm)
-            self._taken = taken
+        if self._counted is None and limits.has_rate:
+            counted = await meters.windows.take(self._record.id, limits, step.tokens)
+            if not isinstance(counted, CountedRequest):
+                return _refuse_rate(counted, limits.rpm, limits.tpm)
+            self._counted = counted
         if not limits.has_budget or step.cost == 0:
             return None
         problem = await self._reserve_money(step)
@@ -209,17 +209,17 @@ class KeyMeter:
     async def _reserve_money(self, step: ReserveUse) -> AsidesError | None:
         meters = self._meters
         if self._reservation is not None:
-            # Another target is asked, since the one before has failed.
+            # The target before has failed, and another one is asked.
             before, self._reservation = self._reservation, None
             await meters.settle(before, to_billionths(step.lost))
         if step.cost is None:
-            raise AssertionError("a model without a price is refused before")
+            raise AssertionError("a model without a price was not refused")
         now = meters.clock()
         wanted = make_reservation(self._record.id, to_billionths(step.cost), now)
-        turn = meters.find_turn(self._record.id)
+        semaphore = meters.find_semaphore(self._record.id)
         try:
             async with asyncio.timeout(_WAIT_SECONDS):
-                await turn.acquire()
+                await semaphore.acquire()
         except TimeoutError:
             return _refuse_outage()
         try:
@@ -228,13 +228,13 @@ class KeyMeter:
             meters.note_failure(problem)
             return _refuse_outage()
         except asyncio.CancelledError:
-            # It may have been made.
+            # The reservation may have been stored.
             meters.spawn(meters.settle(wanted, 0))
             raise
         finally:
-            turn.release()
+            semaphore.release()
         meters.note_success()
-        if isinstance(found, BudgetSpent):
+        if isinstance(found, BudgetExceeded):
             return _refuse_budget(found, wanted, now)
         if not found:
             meters.on_revoked(self._record.id)
@@ -259,18 +259,18 @@ class KeyMeter:
         await self._meters.settle(reservation, spent)
 
     async def _correct(self, tokens: int) -> None:
-        taken, self._taken = self._taken, None
-        if taken is not None:
-            await self._meters.windows.correct(self._record.id, taken, tokens)
+        counted, self._counted = self._counted, None
+        if counted is not None:
+            await self._meters.windows.correct(self._record.id, counted, tokens)
 
     def leave(self) -> None:
         """Settle what is still reserved, after the request has ended."""
-        if self._reservation is not None or self._taken is not None:
+        if self._reservation is not None or self._counted is not None:
             self._meters.spawn(self.settle(self._find_used(max(0.0, self._meters.clock() - self._since))))
 
 
-def make_limits(record: KeyRecord | None) -> CallerLimits | None:
-    """What the relay has to know of a key; None if it may do everything."""
+def build_caller_limits(record: KeyRecord | None) -> CallerLimits | None:
+    """The limits of a key as the relay needs them; None if it has none."""
     if record is None:
         return None
     limits = record.limits
@@ -279,7 +279,7 @@ def make_limits(record: KeyRecord | None) -> CallerLimits | None:
 
 
 def _fit_cost(cost: Decimal, reserved: int) -> int:
-    """What a reply is settled with, in billionths. A provider may report what nobody could count or owe."""
+    """The cost that a reply is settled with, in billionths. A provider may report an absurd one."""
     if not cost.is_finite():
         return reserved
     return min(to_billionths(max(cost, Decimal())), max(reserved, MOST_SPENT))
@@ -302,19 +302,20 @@ def _refuse_rate(seconds: float, rpm: int | None, tpm: int | None) -> RelayRefus
     )
 
 
-def _refuse_budget(found: BudgetSpent, wanted: Reservation, now: float) -> RelayRefusal:
+def _refuse_budget(found: BudgetExceeded, wanted: Reservation, now: float) -> RelayRefusal:
     resets = datetime.fromtimestamp(found.resets, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     budget, left, cost = map(format_billionths, (found.budget, found.left, wanted.amount))
     words = (
-        f"the budget of this key for the {found.period} is {budget}, and {left} of it are left; this request may cost "
+        f"the budget of this key for the {found.period} is {budget}, and {left} of it is left; this request may cost "
         f"up to {cost}. "
     )
     smaller = "" if not found.left else "ask for less, with a lower limit of output tokens, or "
     return RelayRefusal(
-        f"{words}To do: {smaller}wait until {resets}, when it begins anew, or ask whoever runs the gateway for more.",
+        f"{words}To do: {smaller}wait until {resets}, when the next {found.period} begins, or ask whoever runs "
+        "the gateway for more.",
         status=429,
         code="insufficient_quota",
-        # Libraries that try again by themselves would do so in vain.
+        # Clients that retry by themselves would fail again.
         headers={"retry-after": str(max(1, math.ceil(found.resets - now))), "x-should-retry": "false"},
     )
 
@@ -331,7 +332,7 @@ def _refuse_outage() -> RelayRefusal:
 
 def _refuse_revoked() -> RelayRefusal:
     return RelayRefusal(
-        "this key is no longer one of this gateway's. To do: ask whoever runs the gateway for another.",
+        "this key was revoked, or is unknown to this gateway. To do: ask whoever runs the gateway for another.",
         status=401,
         code="invalid_api_key",
     )

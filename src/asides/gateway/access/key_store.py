@@ -1,4 +1,4 @@
-"""Keys in the database of a gateway: made, listed, found, revoked. The secret of one is shown once and kept nowhere.
+"""Keys in the database of a gateway: add, list, find and revoke them. A key itself is shown once and kept nowhere.
 
 Each function is work for `Database.run`. Not here: what keys spend (budget_store), and keys in memory (key_cache).
 """
@@ -24,7 +24,7 @@ _ID_CHARACTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 _ID_LENGTH = 8
 _SECRET_BYTES = 32
 KEY_FORM = re.compile(rf"{PREFIX}[{_ID_CHARACTERS}]{{{_ID_LENGTH}}}-[A-Za-z0-9_-]{{32,100}}", re.ASCII)
-"""What a key of a record looks like. Nothing else is looked for in the database."""
+"""The form of a key. Nothing else is looked up in the database."""
 MOST_MONEY = Decimal(10**9)
 """The largest budget, in US dollars."""
 
@@ -51,7 +51,7 @@ def make_key() -> NewKey:
 
 
 def digest_key(key: str) -> bytes:
-    """What is kept of a key. It has so many random bits that a slow hash would add nothing."""
+    """The SHA-256 of a key. A slow hash would add nothing: a key has 256 random bits."""
     return hashlib.sha256(key.encode(errors="surrogatepass")).digest()
 
 
@@ -60,7 +60,7 @@ def digest_key(key: str) -> bytes:
 
 def insert_key(record: KeyRecord) -> Queries[None]:
     """Add a key. Raises ConfigError if a valid one has its name."""
-    # The index on names decides between two that come at once.
+    # If two are added at once, the unique index on names refuses one.
     found = yield Query("SELECT id FROM gateway_keys WHERE name = ? AND revoked IS NULL", (record.name,))
     if found.first is not None:
         raise ConfigError(
@@ -120,7 +120,7 @@ def list_revoked_since(when: float) -> Queries[list[str]]:
 
 
 def find_named(word: str) -> Queries[list[KeyRecord]]:
-    """The keys that someone may mean: by the id, else by the name, the valid one first."""
+    """The keys with this id or this name: the one with the id first, then valid ones."""
     found = yield Query(
         f"{_SELECT} WHERE id = ? OR name = ? ORDER BY CASE WHEN id = ? THEN 0 ELSE 1 END, "
         "CASE WHEN revoked IS NULL THEN 0 ELSE 1 END, created DESC",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from asides.gateway.access import KeyLimits, Taken
+from asides.gateway.access import CountedRequest, KeyLimits
 from asides.gateway.access.rate_windows import KeyWindow, count_left, fit_tokens
 
 _SWEEP_AFTER = 4096
@@ -19,34 +19,34 @@ class MemoryWindows:
         self._windows: dict[str, KeyWindow] = {}
         self._since_sweep = 0
 
-    async def take(self, key_id: str, limits: KeyLimits, tokens: int) -> Taken | float:
-        """Count a request and its tokens if they fit; else the seconds to wait."""
+    async def take(self, key_id: str, limits: KeyLimits, tokens: int) -> CountedRequest | float:
+        """Count a request and its tokens if they fit; else return the seconds to wait."""
         return self.take_now(key_id, limits, tokens)
 
-    def take_now(self, key_id: str, limits: KeyLimits, tokens: int) -> Taken | float:
+    def take_now(self, key_id: str, limits: KeyLimits, tokens: int) -> CountedRequest | float:
         """The same at once."""
         if not limits.has_rate:
-            return Taken()
+            return CountedRequest()
         now, tokens = self._now(), fit_tokens(tokens, limits.tpm)
-        wait, requests, counted = self._find(key_id).take(now, limits.rpm, limits.tpm, tokens)
+        wait, requests, in_window = self._find(key_id).take(now, limits.rpm, limits.tpm, tokens)
         if wait:
             return wait / 1000
-        return Taken(count_left(limits.rpm, requests), count_left(limits.tpm, counted), tokens, now)
+        return CountedRequest(count_left(limits.rpm, requests), count_left(limits.tpm, in_window), tokens, now)
 
     def note(self, key_id: str, tokens: int) -> int:
-        """Count what was taken elsewhere, so that this process knows what it let pass. Returns when."""
+        """Count a request that Redis let pass, so that this process knows it in an outage. Returns the time."""
         now = self._now()
         self._find(key_id).note(now, tokens)
         return now
 
-    async def correct(self, key_id: str, taken: Taken, used: int) -> None:
-        """Count a request with the tokens that it used."""
-        self.correct_now(key_id, taken, used)
+    async def correct(self, key_id: str, counted: CountedRequest, used: int) -> None:
+        """Replace the tokens that a request was counted with by those that it used."""
+        self.correct_now(key_id, counted, used)
 
-    def correct_now(self, key_id: str, taken: Taken, used: int) -> None:
+    def correct_now(self, key_id: str, counted: CountedRequest, used: int) -> None:
         """The same at once."""
-        if taken.tokens != used and taken.tokens_left is not None:
-            self._find(key_id).correct(self._now(), taken.at, taken.tokens, used)
+        if counted.tokens != used and counted.tokens_left is not None:
+            self._find(key_id).correct(self._now(), counted.at, counted.tokens, used)
 
     def _find(self, key_id: str) -> KeyWindow:
         self._since_sweep += 1

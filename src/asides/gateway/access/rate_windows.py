@@ -4,13 +4,14 @@ A window slides, and is kept as buckets of half a second. A bucket holds request
 request, and counts as a whole until that time is a minute old. So:
 
 - No minute, wherever it begins, sees more than the limit. The usual approximations let up to twice as much pass: two
-  buckets of a minute with a weight, where requests came in bursts, and GCRA, with bursts of the limit.
-- A request waits at most half a second longer than by an exact log; exactly as long where a bucket has one request.
+  weighted buckets of a minute, when requests come in bursts, and GCRA, when bursts as large as the limit are allowed.
+- A request waits at most half a second longer than with an exact log, and no longer where a bucket has one request.
 - A key takes at most 121 buckets, however high its limits are. A log takes an entry for each request.
 
-Tokens are reserved by an estimate, and corrected when the reply has ended: what was reserved too much is given back to
-its own bucket, and what was used beyond that counts from then on. An estimate above the limit itself reserves the whole
-limit: it waits for an empty window, not for ever. Not here: where windows are kept (memory_windows, redis_windows).
+Tokens are reserved by an estimate, and corrected when the reply has ended: tokens that were not used are given back to
+their bucket, and tokens beyond the estimate count from then on. An estimate above the limit itself reserves the whole
+limit: the request waits for an empty window, not for ever. Not here: where windows are kept (memory_windows,
+redis_windows).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 WINDOW_MS = 60_000
 BUCKET_MS = 500
 MOST_TOKENS = 10**12
-"""More than any limit; sums stay exact in the numbers of Lua."""
+"""Above any limit, and small enough that sums stay exact in the numbers of Lua."""
 
 
 class KeyWindow:
@@ -37,8 +38,8 @@ class KeyWindow:
         """Requests, tokens, and the time of the last request, by the number of the bucket."""
 
     def take(self, now: int, rpm: int | None, tpm: int | None, tokens: int) -> tuple[int, int, int]:
-        """Take one request and its tokens. Returns the milliseconds to wait, 0 if they were taken; and what counts by
-        then: requests and tokens."""
+        """Count one request and its tokens if they fit. Returns the milliseconds to wait, 0 if they were counted, and
+        the requests and tokens in the window."""
         self._drop_old(now)
         buckets = self._buckets.values()
         requests, counted = sum(bucket[0] for bucket in buckets), sum(bucket[1] for bucket in buckets)
@@ -63,13 +64,13 @@ class KeyWindow:
         bucket[1] += tokens
         bucket[2] = max(bucket[2], now)
 
-    def correct(self, now: int, at: int, taken: int, used: int) -> None:
-        """Correct the tokens that were taken at a time to those that were used."""
-        if used > taken:
+    def correct(self, now: int, at: int, counted: int, used: int) -> None:
+        """Replace the tokens that were counted at a time by those that were used."""
+        if used > counted:
             self._drop_old(now)
-            self.note(now, used - taken, requests=0)
+            self.note(now, used - counted, requests=0)
         elif (bucket := self._buckets.get(at // BUCKET_MS)) is not None:
-            bucket[1] = max(bucket[1] + used - taken, 0)
+            bucket[1] = max(bucket[1] + used - counted, 0)
 
     def is_idle(self, now: int) -> bool:
         """Whether nothing counts any more."""
@@ -80,14 +81,14 @@ class KeyWindow:
         current = now // BUCKET_MS
         for number in [number for number, bucket in self._buckets.items() if bucket[2] + WINDOW_MS <= now]:
             del self._buckets[number]
-        # A clock that went back: what it counted counts from now on, instead of for as long as it went back.
+        # The clock went back: move later buckets to now, so that they do not count for longer than a minute.
         for number in [number for number in self._buckets if number > current]:
             requests, tokens, _ = self._buckets.pop(number)
             self.note(now, tokens, requests)
 
 
 def fit_tokens(tokens: int, tpm: int | None) -> int:
-    """The tokens that a request reserves: never more than the limit, nor fewer than none."""
+    """The tokens that a request reserves: from 0 to the limit."""
     return max(min(tokens, MOST_TOKENS if tpm is None else min(tpm, MOST_TOKENS)), 0)
 
 

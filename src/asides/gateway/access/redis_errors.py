@@ -1,4 +1,4 @@
-"""What an error of Redis means: `describe_problem` for people, `is_outage` for what to do about it.
+"""What an error of Redis means: `describe_problem` says why, `is_outage` whether the server is out.
 
 Not here: who asks the server (redis_link, revocations).
 """
@@ -19,7 +19,7 @@ _CODES = {
     "MASTERDOWN": "it is a replica whose master is away",
     "MOVED": "it is one node of a cluster, and the key belongs to another one",
     "CLUSTERDOWN": "its cluster is down",
-    "BUSY": "it is busy with a script of somebody",
+    "BUSY": "it is busy with another script",
 }
 """What the first word of an error of the server means. Inside a script it stands anywhere in the text."""
 _KINDS = {
@@ -34,7 +34,7 @@ _KINDS = {
     "AskError": "MOVED",
     "ClusterDownError": "CLUSTERDOWN",
 }
-"""The errors that redis-py has classes for: their texts lack the first word."""
+"""The errors for which redis-py has classes: their texts lack the first word."""
 _CODE = re.compile(rf"\b({'|'.join(_CODES)})\b")
 
 

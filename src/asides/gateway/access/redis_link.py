@@ -1,7 +1,7 @@
 """`RedisLink`: a Redis or Valkey server that may go away: its scripts, its outages, and its return.
 
-A command gets a quarter of a second. After one that failed nobody waits for the server any more; a task asks it every
-half second, and the first answer ends the outage. Each outage is told once. No password is in an error, a log or a
+A command gets a quarter of a second. After one that failed, later ones fail at once; a task probes the server every
+half second, and the first answer ends the outage. Each outage is logged once. No password is in an error, a log or a
 repr. Not here: what is kept there (redis_windows, revocations).
 """
 
@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger("asides.gateway")
 
 COMMAND_SECONDS = 0.25
-"""How long anyone waits for an answer."""
+"""How long a caller waits for an answer."""
 PROBE_SECONDS = 0.5
-_TURNS = 4
+_LAST_CHECKS = 4
+"""How many turns of the event loop an answer may still take when its time is up."""
 PREFIX = "asides:"
-"""The beginning of all our keys. What stands in braces in them decides about the node of a cluster."""
+"""The prefix of all our keys. The part of a key in braces is its hash tag, which decides its node in a cluster."""
 _SCHEMES = ("redis", "rediss", "unix")
 
 
@@ -50,16 +52,16 @@ _PROBE = Script("redis.call('SET', KEYS[1], '', 'PX', 1000) return 1")
 _PROBE_KEY = f"{PREFIX}{{probe}}"
 
 
-class _Order(NamedTuple):
-    """A script that somebody waits for."""
+class _ScriptCall(NamedTuple):
+    """A script to run, and the future of its answer."""
 
     script: Script
     key: str
     values: tuple[str | int, ...]
     answer: asyncio.Future[Any]
 
-    def name(self, *, as_text: bool = False) -> tuple[str | int, ...]:
-        """The command; `as_text`: for a server that does not know the script."""
+    def build_command(self, *, as_text: bool = False) -> tuple[str | int, ...]:
+        """The command. `as_text`: with the whole script, for a server that does not know it."""
         if as_text:
             return ("EVAL", self.script.text, 1, self.key, *self.values)
         return ("EVALSHA", self.script.digest, 1, self.key, *self.values)
@@ -68,7 +70,7 @@ class _Order(NamedTuple):
 class RedisLink:
     """A server, connected to when it is first needed. It belongs to one event loop.
 
-    Scripts that are wanted at the same time leave together, over one connection: a burst takes one way there and back.
+    Scripts that are asked for at the same time are sent together, over one connection: a burst takes one round trip.
     """
 
     def __init__(self, url: str) -> None:
@@ -81,36 +83,36 @@ class RedisLink:
         self.on_failure: Callable[[], None] = lambda: None
         """Called for every check of a limit that a process had to make alone."""
         self._connection: AbstractConnection | None = None
-        self._orders: list[_Order] = []
+        self._pending: list[_ScriptCall] = []
         self._sending: asyncio.Task[None] | None = None
         self._probing: asyncio.Task[None] | None = None
         self._is_back = asyncio.Event()
         self._reported: set[str] = set()
-        """The errors that are no outage: they belong to one key or one script, as if somebody else used its name."""
+        """Reasons that were logged and are no outage: they concern one key or one script."""
 
     async def run(self, script: Script, key: str, *values: str | int) -> Any:
         """Run a script that uses one key. Raises RedisDown, at once during an outage."""
         if not self.is_up:
             raise RedisDown("an outage is under way")
-        return await self._order(script, key, *values)
+        return await self._enqueue(script, key, *values)
 
-    def _order(self, script: Script, key: str, *values: str | int) -> asyncio.Future[Any]:
+    def _enqueue(self, script: Script, key: str, *values: str | int) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
-        self._orders.append(_Order(script, key, values, answer))
+        self._pending.append(_ScriptCall(script, key, values, answer))
         if self._sending is None or self._sending.done():
             self._sending = loop.create_task(self._send_all())
         return answer
 
     async def _send_all(self) -> None:
-        """Send what is wanted, batch by batch, until nothing is."""
-        while self._orders:
-            batch, self._orders = self._orders, []
+        """Send the pending scripts, batch by batch, until there are none."""
+        while self._pending:
+            batch, self._pending = self._pending, []
             exchange = asyncio.ensure_future(self._exchange(batch))
             try:
                 await asyncio.wait({exchange}, timeout=COMMAND_SECONDS)
-                for _ in range(_TURNS):
-                    # An event loop that was held up sees the answer and the time at once.
+                for _ in range(_LAST_CHECKS):
+                    # After a delay of the event loop, the answer and the timeout arrive together.
                     if not exchange.done():
                         await asyncio.sleep(0)
                 problem = _find_problem(exchange)
@@ -122,7 +124,7 @@ class RedisLink:
             if problem is not None:
                 await self._fail(problem, batch)
 
-    async def _exchange(self, batch: list[_Order]) -> None:
+    async def _exchange(self, batch: list[_ScriptCall]) -> None:
         """Send a batch and set its answers."""
         from redis.exceptions import ConnectionError as RedisConnectionError
         from redis.exceptions import NoScriptError, ResponseError
@@ -131,24 +133,24 @@ class RedisLink:
         answers: list[Any] = []
         if connection is not None:
             try:
-                answers = await _send(connection, [order.name() for order in batch])
+                answers = await _send(connection, [call.build_command() for call in batch])
             except (RedisConnectionError, OSError):
                 # It was closed while nobody used it: that is no outage.
                 connection = None
         if connection is None:
             connection = await self._connect()
-            answers = await _send(connection, [order.name() for order in batch])
+            answers = await _send(connection, [call.build_command() for call in batch])
         if unknown := [n for n, answer in enumerate(answers) if isinstance(answer, NoScriptError)]:
-            again = await _send(connection, [batch[place].name(as_text=True) for place in unknown])
+            again = await _send(connection, [batch[place].build_command(as_text=True) for place in unknown])
             for place, answer in zip(unknown, again, strict=True):
                 answers[place] = answer
-        for order, answer in zip(batch, answers, strict=True):
-            if order.answer.done():
-                continue  # Whoever wanted it has left.
+        for call, answer in zip(batch, answers, strict=True):
+            if call.answer.done():
+                continue  # The caller has left.
             if isinstance(answer, ResponseError):
-                order.answer.set_exception(self.take_error(answer))
+                call.answer.set_exception(self.handle_error(answer))
             else:
-                order.answer.set_result(answer)
+                call.answer.set_result(answer)
 
     async def _connect(self) -> AbstractConnection:
         await self._disconnect()
@@ -171,32 +173,37 @@ class RedisLink:
 
     # --- errors -------------------------------------------------------------------------------------------------------
 
-    def take_error(self, problem: Exception) -> RedisDown:
-        """What is raised for an error that the server answered. It is told once."""
+    def handle_error(self, problem: Exception) -> RedisDown:
+        """Log an error that the server answered, once, and return what to raise for it."""
         reason = describe_problem(problem)
         if is_outage(problem):
             self.note_down(reason)
-        elif reason not in self._reported:
-            self._reported.add(reason)
-            _log.warning("Redis at %s does not do what it is asked: %s. It is not told again.", self.name, reason)
+        else:
+            self.report_once(reason)
         return RedisDown(reason)
 
-    async def _fail(self, problem: BaseException, batch: list[_Order]) -> None:
-        """Fail a batch that got no answers, and all that came since: nobody waits for a second time."""
-        # What it still says would be taken for the answer to something else.
+    def report_once(self, reason: str) -> None:
+        """Tell of something that is no outage."""
+        if reason not in self._reported:
+            self._reported.add(reason)
+            _log.warning("Redis at %s refuses a command: %s. This is logged once.", self.name, reason)
+
+    async def _fail(self, problem: BaseException, batch: list[_ScriptCall]) -> None:
+        """Fail a batch that got no answers, and all scripts since: no caller waits twice."""
+        # A late answer would be read as the answer to the next script.
         await self._disconnect()
-        orders, self._orders = self._orders, []
+        later, self._pending = self._pending, []
         reason = describe_problem(problem)
         if isinstance(problem, Exception):
             self.note_down(reason)
-        for order in (*batch, *orders):
-            if not order.answer.done():
-                order.answer.set_exception(RedisDown(reason))
+        for call in (*batch, *later):
+            if not call.answer.done():
+                call.answer.set_exception(RedisDown(reason))
 
     # --- outages ------------------------------------------------------------------------------------------------------
 
     def note_down(self, reason: str) -> None:
-        """The server does not answer: nobody waits for it until it does."""
+        """Note an outage: later scripts fail at once, until the server answers again."""
         if not self.is_up:
             return
         self.is_up = False
@@ -214,7 +221,7 @@ class RedisLink:
             await asyncio.sleep(PROBE_SECONDS)
             try:
                 # It has to take a write: a replica answers too, and so does a server without memory.
-                await self._order(_PROBE, _PROBE_KEY)
+                await self._enqueue(_PROBE, _PROBE_KEY)
             except RedisDown:
                 continue
             self.is_up = True
@@ -228,7 +235,7 @@ class RedisLink:
             await self._is_back.wait()
 
     async def close(self) -> None:
-        """Close the connection. Whoever still waits gets RedisDown."""
+        """Close the connection. Callers that still wait get RedisDown."""
         for task in (self._probing, self._sending):
             if task is not None:
                 task.cancel()
@@ -240,7 +247,7 @@ class RedisLink:
 
 
 async def _send(connection: AbstractConnection, commands: list[tuple[str | int, ...]]) -> list[Any]:
-    """The answers to commands; errors of the server among them."""
+    """Send commands and return their answers. Errors of the server are among them."""
     from redis.exceptions import ResponseError
 
     await connection.send_packed_command(connection.pack_commands(commands))
@@ -261,7 +268,7 @@ def _find_problem(exchange: asyncio.Future[None]) -> BaseException | None:
 
 
 def open_redis(url: str, seconds: float) -> Redis:
-    """A client for a command of a person, who waits longer. Raises ConfigError for a URL that cannot be one."""
+    """A blocking client, for the command line. Raises ConfigError for a wrong URL."""
     check_redis_url(url)
     from redis import Redis
 
@@ -269,8 +276,24 @@ def open_redis(url: str, seconds: float) -> Redis:
     return client
 
 
+def check_redis(url: str, seconds: float) -> None:
+    """Ask a server once for what a gateway needs, a script that writes. Raises RedisDown if it does not do it, and
+    ConfigError for a URL that cannot be one.
+    """
+    from redis.exceptions import RedisError
+
+    client = open_redis(url, seconds)
+    try:
+        client.eval(_PROBE.text, 1, _PROBE_KEY)
+    except (RedisError, OSError) as problem:
+        raise RedisDown(describe_problem(problem)) from None
+    finally:
+        with suppress(RedisError, OSError):
+            client.close()
+
+
 def open_async_redis(url: str, seconds: float) -> AsyncRedis:
-    """A client for an event loop, for what is no script."""
+    """A client for an event loop, for commands that are no scripts."""
     from redis.asyncio import Redis as AsyncRedis
 
     client: AsyncRedis = AsyncRedis.from_url(url, **_list_settings(seconds, is_async=True))
@@ -286,7 +309,7 @@ def _list_settings(seconds: float, *, is_async: bool) -> dict[str, Any]:
     # A connection that was closed while nobody used it is no outage: another one is tried at once.
     kind = AsyncRetry if is_async else Retry
     return {
-        # An event loop has one time for a whole batch.
+        # In an event loop the timeout is that of a whole batch.
         "socket_timeout": None if is_async else seconds,
         "socket_connect_timeout": seconds,
         "retry": kind(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
@@ -297,25 +320,25 @@ def _list_settings(seconds: float, *, is_async: bool) -> dict[str, Any]:
 
 
 def check_redis_url(url: str) -> None:
-    """Raise a ConfigError for what cannot be the URL of a server, and if the package is missing."""
+    """Raise a ConfigError for a wrong URL, and if the package redis is not installed."""
     if find_spec("redis") is None:
         raise ConfigError("Redis needs the package redis, which is not installed. To do: pip install 'asides[redis]'.")
     from redis.connection import parse_url
 
     try:
         parts = urlsplit(url)
-        is_sound = parts.scheme in _SCHEMES and (parts.port is None or parts.port > 0)
-        is_sound = is_sound and bool(parts.path if parts.scheme == "unix" else parts.hostname)
+        is_valid = parts.scheme in _SCHEMES and (parts.port is None or parts.port > 0)
+        is_valid = is_valid and bool(parts.path if parts.scheme == "unix" else parts.hostname)
         if parts.scheme != "unix":
-            is_sound = is_sound and (parts.path in ("", "/") or parts.path[1:].isdecimal())
-        if is_sound:
+            is_valid = is_valid and (parts.path in ("", "/") or parts.path[1:].isdecimal())
+        if is_valid:
             parse_url(url)  # type: ignore[no-untyped-call]
     except ValueError:
-        is_sound = False
-    if not is_sound:
+        is_valid = False
+    if not is_valid:
         raise ConfigError(
             "the setting gateway.redis is no URL of a Redis server. To do: write it as redis://host:6379/0, or "
-            "rediss://user:password@host:6380/0 for TLS; marks such as @ or / in a password as %40 and %2F."
+            "rediss://user:password@host:6380/0 for TLS, and @ or / in a password as %40 and %2F."
         )
 
 

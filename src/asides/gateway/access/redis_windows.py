@@ -1,7 +1,7 @@
 """`RedisWindows`: the rate windows that instances share in a Redis or Valkey server.
 
-One script decides and counts, in one step, by the clock of the server. While the server is away, each process decides
-by what itself let pass. Not here: the arithmetic in words (rate_windows), and outages (redis_link).
+One script decides and counts, in one step, by the clock of the server. During an outage each process decides by the
+requests that it let pass itself. Not here: the arithmetic in words (rate_windows), and outages (redis_link).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from asides.gateway.access import KeyLimits, Taken
+from asides.gateway.access import CountedRequest, KeyLimits
 from asides.gateway.access.memory_windows import MemoryWindows
 from asides.gateway.access.rate_windows import BUCKET_MS, MOST_TOKENS, WINDOW_MS, count_left, fit_tokens
 from asides.gateway.access.redis_link import PREFIX, RedisDown, RedisLink, Script
@@ -60,7 +60,8 @@ for place = 1, #found, 2 do
     end
   end
 end
-if #old > 0 then redis.call('HDEL', key, unpack(old)) end
+-- A call takes a limited number of values, and somebody else may have written more than we ever do.
+for place = 1, #old, 1000 do redis.call('HDEL', key, unpack(old, place, math.min(place + 999, #old))) end
 local function fits()
   return (rpm < 0 or requests < rpm) and (tpm < 0 or tokens + wanted <= tpm)
 end
@@ -102,41 +103,46 @@ return 1
 
 
 class RedisWindows:
-    """Windows in Redis, and of this process while it is away."""
+    """Windows in Redis; those of this process while Redis is out."""
 
     def __init__(self, link: RedisLink, *, clock: Callable[[], int] | None = None) -> None:
         """`clock`: milliseconds in place of the server's clock, for tests."""
         self.link = link
         self._own = MemoryWindows()
-        """What this process let pass: all that it knows in an outage."""
+        """The requests that this process let pass: all that it knows in an outage."""
         self._clock = clock
 
-    async def take(self, key_id: str, limits: KeyLimits, tokens: int) -> Taken | float:
-        """Count a request and its tokens if they fit; else the seconds to wait."""
+    async def take(self, key_id: str, limits: KeyLimits, tokens: int) -> CountedRequest | float:
+        """Count a request and its tokens if they fit; else return the seconds to wait."""
         if not limits.has_rate:
-            return Taken()
+            return CountedRequest()
         rpm, tpm, fit = limits.rpm, limits.tpm, fit_tokens(tokens, limits.tpm)
         most = (-1 if rpm is None else rpm, -1 if tpm is None else min(tpm, MOST_TOKENS))
         try:
-            answer = await self.link.run(_TAKE, name_key(key_id), *most, fit, self._now())
-            wait, shared_at, requests, counted = _read_answer(answer)
+            answer = await self.link.run(_TAKE, build_window_key(key_id), *most, fit, self._now())
+            if (numbers := _read_answer(answer)) is None:
+                self.link.report_once("it answers something else, so that each process counts for itself")
+                raise RedisDown("it answers something else")
+            wait, shared_at, requests, in_window = numbers
         except RedisDown:
             self.link.on_failure()
             return self._own.take_now(key_id, limits, tokens)
         if wait:
             return float(wait) / 1000
         at = self._own.note(key_id, fit)
-        return Taken(count_left(rpm, requests), count_left(tpm, counted), fit, at, shared_at)
+        return CountedRequest(count_left(rpm, requests), count_left(tpm, in_window), fit, at, shared_at)
 
-    async def correct(self, key_id: str, taken: Taken, used: int) -> None:
-        """Count a request with the tokens that it used."""
-        self._own.correct_now(key_id, taken, used)
+    async def correct(self, key_id: str, counted: CountedRequest, used: int) -> None:
+        """Replace the tokens that a request was counted with by those that it used."""
+        self._own.correct_now(key_id, counted, used)
         used = fit_tokens(used, None)
-        # What was taken during an outage is unknown there.
-        if taken.shared_at is None or taken.tokens_left is None or used == taken.tokens:
+        # Redis does not know what was counted during an outage.
+        if counted.shared_at is None or counted.tokens_left is None or used == counted.tokens:
             return
         try:
-            await self.link.run(_CORRECT, name_key(key_id), taken.shared_at, taken.tokens, used, self._now())
+            await self.link.run(
+                _CORRECT, build_window_key(key_id), counted.shared_at, counted.tokens, used, self._now()
+            )
         except RedisDown:
             self.link.on_failure()
 
@@ -151,13 +157,13 @@ class RedisWindows:
         return f"RedisWindows({self.link!r})"
 
 
-def _read_answer(answer: Any) -> list[int]:
-    """The numbers of an answer. Raises RedisDown for what the script cannot have said: something else is there."""
+def _read_answer(answer: Any) -> list[int] | None:
+    """The numbers of an answer; None if the script cannot have returned it."""
     if isinstance(answer, list) and len(answer) == 4 and all(type(each) is int and each >= 0 for each in answer):
         return answer
-    raise RedisDown("it answers something else")
+    return None
 
 
-def name_key(key_id: str) -> str:
-    """The key of a window. Each has a tag of its own, so that a cluster spreads them."""
+def build_window_key(key_id: str) -> str:
+    """The Redis key of a window. Each has its own hash tag, so that a cluster spreads them."""
     return f"{PREFIX}{{{key_id}}}:window"

@@ -1,8 +1,8 @@
-"""Revoked keys, told to every instance at once through Redis: `Revocations(link, on_revoked)`, `publish_revocation`.
+"""Publish revoked keys to all instances through Redis: `publish_revocation`, `Revocations(link, on_revoked)`.
 
-A revoked key is published, and kept in a sorted set for as long as an instance may know the key without its database.
-Whoever listens reads the set whenever it connects, and every few seconds: a message that nobody heard is not lost.
-Without Redis the cache of keys finds out by itself, from the database. Not here: that cache (key_cache).
+A revoked key is published, and kept in a sorted set for as long as an instance may trust the key without its database.
+An instance reads the set when it connects, and every five seconds, so that a missed message is not lost. Without Redis
+the cache of keys finds revocations in the database. Not here: that cache (key_cache).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REVOKED_KEY = f"{PREFIX}{{revoked}}"
 KEEP_SECONDS = 86_400
 """How long a revocation is kept: longer than an instance trusts keys while its database is away."""
 _LOOK_SECONDS = 5.0
-"""The pause between two looks at the set, and between two signs of life."""
+"""The pause between two reads of the set, and between two pings."""
 _ANSWER_SECONDS = 1.0
 _REFUSED_SECONDS = 10.0
 _PATIENCE = 3.0
@@ -52,16 +52,16 @@ return redis.call('PUBLISH', ARGV[3], ARGV[1])
 
 
 def publish_revocation(redis_url: str, key_id: str) -> int:
-    """Tell all instances that a key is revoked. Returns how many heard it at once; others find out when they connect.
+    """Publish that a key is revoked. Returns how many instances got it at once; others find out when they connect.
 
-    Raises StoreUnavailable if Redis does not take it, and ConfigError for a URL that cannot be one.
+    Raises StoreUnavailable if Redis does not take it, and ConfigError for a wrong URL.
     """
     from redis.exceptions import RedisError
 
     client = open_redis(redis_url, _PATIENCE)
     try:
-        heard: Any = client.eval(_REVOKE.text, 1, REVOKED_KEY, key_id, str(KEEP_SECONDS), CHANNEL)
-        return int(heard)
+        listeners: Any = client.eval(_REVOKE.text, 1, REVOKED_KEY, key_id, str(KEEP_SECONDS), CHANNEL)
+        return int(listeners)
     except (RedisError, OSError) as problem:
         raise StoreUnavailable(
             f"Redis at {describe_redis(redis_url)} was not told that the key is revoked: {describe_problem(problem)}. "
@@ -74,7 +74,7 @@ def publish_revocation(redis_url: str, key_id: str) -> int:
 
 def listen(link: RedisLink | None, on_revoked: Callable[[str], None], *, has_others: bool) -> asyncio.Task[None] | None:
     """Listen for revoked keys in a task of its own; None without Redis. `has_others`: whether other processes serve the
-    same keys, so that whoever runs them should know what they do not share."""
+    same keys; then a warning says what they do not share."""
     if link is not None:
         return asyncio.get_running_loop().create_task(Revocations(link, on_revoked).run())
     if has_others:
@@ -94,11 +94,11 @@ class Revocations:
         self._on_revoked = on_revoked
         self._known: set[str] = set()
         """The ids in the set as it was last read, and those that were published since."""
-        self._is_new = True
-        """Whether no connection has failed since the last one worked."""
+        self._may_reconnect = True
+        """Whether to reconnect at once after a failure: only the first time since a connection worked."""
 
     async def run(self) -> None:
-        """Listen until it is cancelled. An outage is told by the link, once."""
+        """Listen until it is cancelled. The link logs an outage, once."""
         from redis.exceptions import RedisError
 
         while True:
@@ -110,11 +110,11 @@ class Revocations:
     async def _wait(self, problem: Exception) -> None:
         """Wait until another attempt is worth it."""
         if not is_outage(problem):
-            self._link.take_error(problem)
+            self._link.handle_error(problem)
             await asyncio.sleep(_REFUSED_SECONDS)
-        elif self._is_new:
+        elif self._may_reconnect:
             # A connection may be closed without an outage: another one is tried at once.
-            self._is_new = False
+            self._may_reconnect = False
         else:
             self._link.note_down(describe_problem(problem))
             await self._link.wait_until_up()
@@ -126,36 +126,36 @@ class Revocations:
             async with asyncio.timeout(_ANSWER_SECONDS):
                 await listener.subscribe(CHANNEL)
                 await _await_message(listener, "subscribe")
-            # What is published from now on is heard; what was published before is in the set.
+            # What is published from now on arrives as a message; what was published before is in the set.
             while True:
                 async with asyncio.timeout(_ANSWER_SECONDS):
                     found: Any = await client.zrange(REVOKED_KEY, 0, -1)
-                self._take_all(found)
-                self._is_new = True
-                await self._hear(listener, time.monotonic() + _LOOK_SECONDS)
+                self._report_all(found)
+                self._may_reconnect = True
+                await self._read_messages(listener, time.monotonic() + _LOOK_SECONDS)
                 async with asyncio.timeout(_ANSWER_SECONDS):
                     await listener.ping()
                     for each in await _await_message(listener, "pong"):
-                        self._take(each)
+                        self._report(each)
         finally:
             with suppress(Exception):
                 await listener.aclose()  # type: ignore[no-untyped-call]
             with suppress(Exception):
                 await client.aclose()
 
-    async def _hear(self, listener: PubSub, until: float) -> None:
+    async def _read_messages(self, listener: PubSub, until: float) -> None:
         while (seconds := until - time.monotonic()) > 0:
             message: Any = await listener.get_message(ignore_subscribe_messages=True, timeout=seconds)
             if message is not None and message["type"] == "message":
-                self._take(message["data"])
+                self._report(message["data"])
 
-    def _take_all(self, found: list[str]) -> None:
+    def _report_all(self, found: list[str]) -> None:
         for each in found:
-            self._take(each)
+            self._report(each)
         self._known = set(found)
 
-    def _take(self, key_id: Any) -> None:
-        # Whoever may publish there could write anything.
+    def _report(self, key_id: Any) -> None:
+        # Any client of Redis may publish there, so the id is checked.
         if isinstance(key_id, str) and key_id not in self._known and _ID.fullmatch(key_id):
             self._known.add(key_id)
             self._on_revoked(key_id)
@@ -166,12 +166,12 @@ class Revocations:
 
 async def _await_message(listener: PubSub, kind: str) -> list[Any]:
     """Wait for a message of a kind. Returns the ids that were published before it."""
-    heard: list[Any] = []
+    published: list[Any] = []
     while True:
         message: Any = await listener.get_message(timeout=_ANSWER_SECONDS)
         if message is None:
             raise TimeoutError
         if message["type"] == kind:
-            return heard
+            return published
         if message["type"] == "message":
-            heard.append(message["data"])
+            published.append(message["data"])

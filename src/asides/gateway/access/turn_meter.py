@@ -1,7 +1,7 @@
-"""What a turn of the page uses of the limits of its key: `TurnMeter`. The same rules as for relayed requests.
+"""Count what a turn of the page uses of its key's limits: `TurnMeter`. The same rules as for relayed requests.
 
-Several models may be asked in order, so the dearest is reserved. Not here: the rules (relay/metered_use), and the sums
-(key_meter).
+Several models may be asked in order, so the price of the most expensive one is reserved. Not here: the rules
+(relay/metered_use), and the sums (key_meter).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from decimal import Decimal
 from asides.flows.call import Call
 from asides.flows.steps import Flow, ReserveUse, SettleUse
 from asides.gateway.access import KeyRecord
-from asides.gateway.access.key_meter import KeyMeter, Meters, make_limits
+from asides.gateway.access.key_meter import KeyMeter, Meters, build_caller_limits
 from asides.relay.metered_use import MeteredUse, estimate_input, find_most, find_most_output
 from asides.values.errors import AsidesError
 from asides.values.reply import Reply
@@ -22,20 +22,20 @@ class TurnMeter:
     """Counts what one turn uses. It belongs to the event loop."""
 
     def __init__(self, meters: Meters, record: KeyRecord | None) -> None:
-        limits = make_limits(record)
+        limits = build_caller_limits(record)
         self._meters, self._record = meters, record
         self._meter: KeyMeter | None = meters.open(record)
         self._use = None if limits is None else MeteredUse(limits)
         self._calls: tuple[Call, ...] = ()
 
     async def reserve(self, call: Call | None, find_partial: Callable[[], Reply | None]) -> None:
-        """Reserve what the turn may use. Raises the error for the caller if it may not."""
+        """Reserve what the turn may use. Raises the refusal if that is not possible."""
         if self._use is None or self._meter is None or call is None:
             return
         await self._meters.prepare(self._record)
         self._calls = (call, *call.fallbacks)
-        dearest = max(self._calls, key=_find_price) if len(self._calls) > 1 else call
-        await self._carry_out(self._use.reserve(dearest, b"", {}, find_partial))
+        most_expensive = max(self._calls, key=_find_price) if len(self._calls) > 1 else call
+        await self._carry_out(self._use.reserve(most_expensive, b"", {}, find_partial))
         self._use.note_asked()
 
     async def settle(self, reply: Reply | None, *, has_failed: bool, is_cut: bool) -> None:
@@ -50,12 +50,12 @@ class TurnMeter:
         await self._carry_out(self._use.settle(reply, has_failed=has_failed, is_cut=is_cut))
 
     def note_problem(self, problem: AsidesError) -> None:
-        """The turn has failed: what it may cost all the same is settled."""
+        """Note that the turn has failed. What it may still cost is settled."""
         if self._use is not None:
             self._use.note_problem(problem)
 
     def leave(self) -> None:
-        """The turn has ended, however that was."""
+        """End the turn: settle what is still reserved."""
         if self._meter is not None:
             self._meter.leave()
 
@@ -74,7 +74,7 @@ class TurnMeter:
 
 
 def _find_price(call: Call) -> Decimal:
-    """What a call may cost. One without a price is the dearest, so that it is refused."""
+    """The most that a call may cost. One without a price counts as the most expensive, so that it is refused."""
     sent = estimate_input(call.prompt, call.target, b"")
     most = find_most(call.target, sent, find_most_output(call.prompt, call.target))
     return Decimal("Infinity") if most is None else most

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
-from asides.flows.steps import Flow, StoredRecord, WriteRecord
+from asides.flows.steps import Flow, Now, StoredRecord, UnconfirmedRecord, WriteRecord
 from asides.providers.endpoint import RESPONSES
 from asides.providers.provider import Target
 from asides.relay.relay_config import Caller
@@ -72,6 +72,7 @@ class CallerState:
         restored = yield from restore(served.prompt, self.keys, mode, targets=targets)
         self._caller.notices += restored.notices
         self._caller.count_turns(restored.turns)
+        self._caller.unconfirmed += restored.unconfirmed
         self.is_changed = self.is_changed or restored.is_changed
         return msgspec.structs.replace(served, prompt=restored.prompt)
 
@@ -87,9 +88,14 @@ class CallerState:
         if not self.has_store:
             return
         ids = {own: given for given, own in (originals or {}).items() if own}
-        record = carrier.finish(reply, self.history, caller_ids=ids)
-        if record is not None:
-            yield from self.write(record)
+        now: float = yield Now()
+        began = now if self._caller.now is None else self._caller.now
+        record = carrier.finish(reply, self.history, caller_ids=ids, asked_ago=now - began)
+        if record is None:
+            return
+        is_stored = yield from self.write(record)
+        if is_stored and record.pending:
+            self._caller.unconfirmed.append(UnconfirmedRecord(self.keys.tenant, record.id, record.pending))
 
     def write(self, record: StoredRecord) -> Flow[bool]:
         """Store a record. A store that fails costs no answer; a notice tells."""

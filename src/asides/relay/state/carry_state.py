@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from asides.dialects import find_facts
 from asides.flows.steps import StoredRecord
 from asides.providers.provider import Provider
 from asides.relay.state.envelope import make_envelope, make_reference, wrap_in_base64
@@ -115,6 +116,7 @@ class StateCarrier:
         self._keys = keys
         self._mode: StateMode = mode
         self._rows = rows
+        self._returns_ids = find_facts(caller_dialect).returns_call_ids
         rules = _RULES.get(caller_dialect, _NO_RULES)
         self._rules = _DETAILS_RULES if caller_dialect == "openai_chat" and details else rules
         self._started = ReplyStarted()
@@ -370,16 +372,27 @@ class StateCarrier:
     # --- the record -------------------------------------------------------------------------------------------------
 
     def finish(
-        self, reply: Reply, history: Sequence[Message], *, caller_ids: Mapping[str, str] | None = None
+        self,
+        reply: Reply,
+        history: Sequence[Message],
+        *,
+        caller_ids: Mapping[str, str] | None = None,
+        asked_ago: float | None = None,
     ) -> StoredRecord | None:
         """The record of the turn, to be stored before the reply ends for the caller; None if there is nothing to store.
-
-        `history` is what the caller sent. `caller_ids` are the ids of calls as the caller gets them, by the provider's.
+        What it is given: `make_turn_record`.
         """
         if self._mode not in HAS_STORE:
             return None
         return make_turn_record(
-            reply, history, self._keys, rows=self._rows, caller_ids=caller_ids, reference=self._reference
+            reply,
+            history,
+            self._keys,
+            rows=self._rows,
+            caller_ids=caller_ids,
+            reference=self._reference,
+            returns_ids=self._returns_ids,
+            asked_ago=asked_ago,
         )
 
 

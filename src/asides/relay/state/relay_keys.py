@@ -27,9 +27,10 @@ _MOST_TENANTS = 1024
 _NONCE_BYTES = 12
 
 Purpose = Literal["envelope", "record"]
-KeyKind = Literal["call", "chained", "near", "text", "resp", "ref"]
+KeyKind = Literal["call", "chained", "near", "text", "resp", "ref", "pending"]
 """What a record is found by: a call's id; the visible turn after all that was said before it, after the words directly
-before it, or alone; the id of a response; a reference in an envelope."""
+before it, or alone; the id of a response; a reference in an envelope. By "pending" only a later record of the
+same words finds it."""
 
 
 @cache

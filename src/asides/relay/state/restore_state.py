@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from operator import is_
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
 from asides.dialects import find_facts
-from asides.flows.steps import ReadRecords, StoredRecord
+from asides.flows.steps import ReadRecords, StoredRecord, UnconfirmedRecord
 from asides.history.replay import is_same_host
 from asides.providers.provider import Target
 from asides.relay.state.clean_history import clean_document
@@ -37,16 +37,13 @@ from asides.relay.state.turn_state import (
     is_stand_in,
     place_turns,
 )
-from asides.relay.state.vault_records import Turn, find_turns, list_levels, open_turn_record
+from asides.relay.state.vault_records import FoundStates, Turn, find_turns, list_levels
 from asides.values.messages import Message, Prompt, StoredResponse
 from asides.values.notices import Notice
 from asides.values.parts import Part, Refusal, ServerTool, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
 
 STORE_FAILED = "relay_store_failed"
-
-_States: TypeAlias = dict[str, list[TurnState]]
-"""The states of records, by the keys that find them."""
 
 
 class RestoredPrompt(msgspec.Struct, frozen=True):
@@ -65,6 +62,8 @@ class RestoredPrompt(msgspec.Struct, frozen=True):
     """Whether the prompt holds state that the caller did not send."""
     turns: tuple[RestoredTurn, ...] = ()
     """The turns whose state was looked for, in their order."""
+    unconfirmed: tuple[UnconfirmedRecord, ...] = ()
+    """The records of these turns whose delivery nobody has confirmed: a caller that gives a turn back has it."""
 
     @property
     def is_changed(self) -> bool:
@@ -132,18 +131,8 @@ def restore(
                 detail = "the store of the relay failed; reasoning state that only it has is missing"
                 notices.append(Notice(STORE_FAILED, detail))
             records = tuple(found or ())
-    restored = _put_back(prompt, work, _index(records, keys), targets, notices)
+    restored = _put_back(prompt, work, FoundStates(records, keys), targets, notices)
     return msgspec.structs.replace(restored, had_envelopes=True) if had_odd else restored
-
-
-def _index(records: Sequence[StoredRecord], keys: TenantKeys) -> _States:
-    """The states of the records, by their keys."""
-    states: _States = {}
-    for record in records:
-        if (state := open_turn_record(record, keys)) is not None:
-            for key in record.keys:
-                states.setdefault(key, []).append(state)
-    return states
 
 
 def _list_wanted(work: Sequence[_TurnAtWork], keys: TenantKeys, targets: Sequence[Target]) -> tuple[str, ...]:
@@ -242,7 +231,7 @@ def _clean_json(text: str) -> str | None:
 def _put_back(
     prompt: Prompt,
     work: Sequence[_TurnAtWork],
-    states: _States,
+    states: FoundStates,
     targets: Sequence[Target],
     notices: list[Notice],
 ) -> RestoredPrompt:
@@ -250,6 +239,7 @@ def _put_back(
     own_ids: dict[str, str] = {}
     counts = [0, 0, 0]
     looked: list[tuple[int, StateSource, int]] = []
+    unconfirmed: list[UnconfirmedRecord] = []
     has_more = False
     for each in reversed(work):  # the places before a turn stay right while it shrinks to one message
         state, source = _find_state(each, states, targets, notices)
@@ -269,6 +259,7 @@ def _put_back(
             own_ids |= ids
             facts = state
             counts[1] += 1
+            unconfirmed += states.list_unconfirmed(state, turn)
             has_more = has_more or bool(ids) or _list_state(parts) != _list_state(each.parts)
         else:
             parts, is_whole = rebuild_from_envelopes(each.parts, each.states)
@@ -295,17 +286,18 @@ def _put_back(
         missing=counts[2],
         has_more=has_more,
         turns=place_turns(reversed(looked)),
+        unconfirmed=tuple(unconfirmed),
     )
 
 
 def _find_state(
-    work: _TurnAtWork, states: _States, targets: Sequence[Target], notices: list[Notice]
+    work: _TurnAtWork, states: FoundStates, targets: Sequence[Target], notices: list[Notice]
 ) -> tuple[TurnState | None, StateSource]:
     """The state of a turn, and where it comes from. If two models gave like turns, that of the model which is asked."""
     is_ambiguous = False
     was_edited = False
     for level in work.levels:
-        found = [state for key in level for state in states.get(key, ())]
+        found = [state for key in level for state in states.by_key.get(key, ())]
         fit = [state for state in found if fits_turn(work.turn, state)]
         was_edited = was_edited or (bool(found) and not fit)
         if not _are_equal(fit):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from asides.flows.steps import StoredRecord
+from asides.flows.steps import PENDING, StoredRecord, UnconfirmedRecord
 from asides.providers.provider import Provider
 from asides.relay.state.relay_keys import TenantKeys, can_encrypt
 from asides.relay.state.turn_state import (
@@ -124,7 +124,7 @@ def list_levels(turn: Turn, keys: TenantKeys, reference: str = "") -> tuple[froz
     A turn whose calls have ids unlike any other is found by them, or by its whole history. If neither finds it, its
     record is missing, and one with the same words is that of another conversation.
     """
-    has_own_ids = bool(turn.call_ids) and all(map(can_pass, turn.call_ids))
+    has_own_ids = _are_own_ids(turn.call_ids)
     levels = [
         keys.list_lookup_keys("ref", reference) if reference else (),
         [key for call_id in turn.call_ids for key in keys.list_lookup_keys("call", call_id)],
@@ -135,6 +135,11 @@ def list_levels(turn: Turn, keys: TenantKeys, reference: str = "") -> tuple[froz
     if turn.is_silent:
         levels[2:] = []
     return tuple(frozenset(level) for level in levels if level)
+
+
+def _are_own_ids(call_ids: Sequence[str]) -> bool:
+    """Whether these are ids of calls, each unlike any other."""
+    return bool(call_ids) and all(map(can_pass, call_ids))
 
 
 # --- records ----------------------------------------------------------------------------------------------------------
@@ -148,11 +153,15 @@ def make_turn_record(
     rows: Sequence[Provider] = (),
     caller_ids: Mapping[str, str] | None = None,
     reference: str = "",
+    returns_ids: bool = True,
+    asked_ago: float | None = None,
 ) -> StoredRecord | None:
     """The record of a reply; None if there is nothing to keep of it, or it broke off.
 
     `history` is what the caller sent before it. `caller_ids` are the ids of calls as the caller gets them, by the
-    provider's ids. `reference` is the one that envelopes of the reply name.
+    provider's ids. `reference` is the one that envelopes of the reply name. `returns_ids`: whether clients of its
+    dialect give the ids of calls back. `asked_ago`: how many seconds ago the request came, if somebody will say whether
+    the reply was delivered.
     """
     if not reply.complete or (not reference and _is_plain_text(reply)):
         return None
@@ -163,7 +172,8 @@ def make_turn_record(
     for _ in _follow(history, chain):
         pass
     turn = chain.add_turn(0, 0, reply.parts)
-    found_by = [keys.make_lookup_key("call", part.id) for part in state.parts if part.what == "call"]
+    call_ids = [part.id for part in state.parts if part.what == "call"]
+    found_by = [keys.make_lookup_key("call", call_id) for call_id in call_ids]
     if not turn.is_silent:
         found_by.append(keys.make_lookup_key("chained", turn.chained))
         found_by.append(keys.make_lookup_key("near", turn.near))
@@ -173,8 +183,12 @@ def make_turn_record(
         found_by.append(keys.make_lookup_key("ref", reference))
     if not found_by:
         return None
+    if asked_ago is not None and not turn.is_silent and not (returns_ids and _are_own_ids(call_ids)):
+        # A second attempt has the same words, and nothing else that would tell the two apart.
+        found_by.append(PENDING + keys.make_lookup_key("pending", turn.chained))
     record_id = f"turn_{secrets.token_hex(16)}"
-    return StoredRecord(record_id, tuple(dict.fromkeys(found_by)), write_payload(encode_state(state), record_id, keys))
+    payload = write_payload(encode_state(state), record_id, keys)
+    return StoredRecord(record_id, tuple(dict.fromkeys(found_by)), payload, asked_ago or 0.0)
 
 
 def collect_state(reply: Reply, rows: Sequence[Provider], caller_ids: Mapping[str, str]) -> TurnState:
@@ -214,6 +228,34 @@ def open_turn_record(record: StoredRecord, keys: TenantKeys) -> TurnState | None
     """The state in a record; None if it cannot be read."""
     data = read_payload(record, keys)
     return None if data is None else decode_state(data)
+
+
+class FoundStates:
+    """The states of the records that were read."""
+
+    def __init__(self, records: Sequence[StoredRecord], keys: TenantKeys) -> None:
+        self.by_key: dict[str, list[TurnState]] = {}
+        self._keys = keys
+        self._pending: dict[int, StoredRecord] = {}
+        """The records that nobody has confirmed, by the ids of their states in memory."""
+        for record in records:
+            if (state := open_turn_record(record, keys)) is not None:
+                for key in record.keys:
+                    self.by_key.setdefault(key, []).append(state)
+                if record.pending:
+                    self._pending[id(state)] = record
+
+    def list_unconfirmed(self, state: TurnState, turn: Turn) -> list[UnconfirmedRecord]:
+        """The record of a state, if the turn shows that it was delivered and nobody knew."""
+        record = self._pending.get(id(state))
+        if record is None or record.pending not in _list_pending_keys(turn, self._keys):
+            return []
+        return [UnconfirmedRecord(self._keys.tenant, record.id, record.pending)]
+
+
+def _list_pending_keys(turn: Turn, keys: TenantKeys) -> tuple[str, ...]:
+    """The pending keys that the record of a turn may have: one for each master key."""
+    return tuple([PENDING + key for key in keys.list_lookup_keys("pending", turn.chained)])
 
 
 # --- payloads ---------------------------------------------------------------------------------------------------------

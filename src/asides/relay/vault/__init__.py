@@ -5,7 +5,11 @@ Not here: what is in a record, and how it is encrypted (vault_records).
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
+
+from asides.flows.steps import StoredRecord
 
 VAULT_FILE = "vault.db"
 """The file of the records, in the folder of a gateway."""
@@ -21,3 +25,21 @@ class VaultLimits(msgspec.Struct, frozen=True):
     """How many records a tenant may have."""
     size: int = 64 * 1024 * 1024
     """How many bytes the records of a tenant may have."""
+
+
+_SOONEST, _LATEST = 0.05, 60 * 60.0
+"""Seconds. The news that a reply was delivered may be this late; and who was cut off asks again within this time."""
+
+
+class WrittenBetween(NamedTuple):
+    """A span of time."""
+
+    start: float
+    end: float
+
+
+def find_replaced_span(record: StoredRecord, now: float) -> WrittenBetween:
+    """When a pending record must have been written for this one to take its place: before the request of this one came,
+    since a client asks again only after it was cut off. Requests that run at the same time are of two clients.
+    """
+    return WrittenBetween(now - _LATEST, now - max(_SOONEST, record.asked_ago))

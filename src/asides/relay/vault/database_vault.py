@@ -7,13 +7,14 @@ Not here: the SQL (vault_queries), who waits for whom (waiting_records), and wha
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Self, TypeAlias, TypeVar
 
 import msgspec
 
 from asides.database import Database, Queries, StoreError
-from asides.flows.steps import StoredRecord
+from asides.flows.steps import StoredRecord, UnconfirmedRecord
 from asides.relay.vault import VaultLimits
 from asides.relay.vault.vault_queries import FoundRecord
 from asides.relay.vault.waiting_records import WaitingRecord
@@ -24,6 +25,8 @@ PATIENCE = 5.0
 """The seconds that a request waits for a server that is silent; one that is gone is noticed at once. A machine that is
 only busy takes some, and so does a process that has just started. Who notices an outage waits so long, and nobody after
 it. A record may wait for those before it as long again."""
+_MOST_LATE = 10_000
+"""The records whose confirmation failed and is tried again, at most."""
 _FADED = 50
 """A record that was used within this part of its life is not marked again: then a read is no write."""
 
@@ -47,6 +50,8 @@ class DatabaseVault:
         self._database = database
         self._limits = limits or VaultLimits()
         self._clock = clock
+        self._late: deque[UnconfirmedRecord] = deque(maxlen=_MOST_LATE)
+        """Records whose confirmation failed: they are confirmed before another record may take their place."""
 
     @property
     def is_instant(self) -> bool:
@@ -70,6 +75,9 @@ class DatabaseVault:
     def _begin_write(self, records: Sequence[tuple[str, StoredRecord]]) -> VaultFlow[None]:
         raise NotImplementedError
 
+    def _confirm(self, records: Sequence[UnconfirmedRecord]) -> Queries[None]:
+        raise NotImplementedError
+
     def _is_of_one(self, problem: Exception) -> bool:
         """Whether an error may be of one record alone, so that the others are worth another attempt."""
         raise NotImplementedError
@@ -89,17 +97,37 @@ class DatabaseVault:
         return tuple([each.record for each in found])
 
     def begin_write_together(self, together: Sequence[WaitingRecord]) -> VaultFlow[None]:
-        """Write records, and note what became of each. One that cannot be written costs the others nothing."""
+        """Write records, and note what became of each. One that cannot be written costs the others nothing. Those that
+        only wait to be confirmed come first.
+        """
+        yield from self._begin_confirm([each.record for each in together if isinstance(each.record, UnconfirmedRecord)])
+        written = [each for each in together if isinstance(each.record, StoredRecord)]
+        if written:
+            yield from self._begin_write_all(written)
+
+    def _begin_write_all(self, together: Sequence[WaitingRecord]) -> VaultFlow[None]:
         try:
-            yield from self._begin_write([(each.tenant, each.record) for each in together])
+            yield from self._begin_write(
+                [(each.tenant, each.age(each.record)) for each in together if isinstance(each.record, StoredRecord)]
+            )
         except Exception as problem:  # noqa: BLE001 - raised where the record is from
             if len(together) > 1 and self._is_of_one(problem):
                 for each in together:
-                    yield from self.begin_write_together((each,))
+                    yield from self._begin_write_all((each,))
                 return
             for each in together:
                 # A store that fails has failed for all: nobody waits for it again.
                 each.problem = problem
+
+    def _begin_confirm(self, records: list[UnconfirmedRecord]) -> VaultFlow[None]:
+        while self._late:
+            records.append(self._late.popleft())
+        if not records:
+            return
+        try:
+            yield VaultWork(lambda: self._confirm(records))
+        except StoreError:
+            self._late.extend(records)
 
     # --- drivers ------------------------------------------------------------------------------------------------------
 
@@ -145,6 +173,10 @@ class DatabaseVault:
 
     def write(self, tenant: str, record: StoredRecord) -> None:
         """Store a record; the first one of an id stays. It is stored when this returns, whatever ends then."""
+        raise NotImplementedError
+
+    def confirm(self, record: UnconfirmedRecord) -> None:
+        """The reply of this record was delivered: no other takes its place. It is written some time."""
         raise NotImplementedError
 
     def delete(self, tenant: str, keys: Sequence[str]) -> int:

@@ -10,8 +10,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
-from asides.flows.steps import StoredRecord
-from asides.relay.vault import VaultLimits
+import msgspec
+
+from asides.flows.steps import StoredRecord, UnconfirmedRecord
+from asides.relay.vault import VaultLimits, find_replaced_span
 
 
 class _Tenant:
@@ -27,11 +29,28 @@ class _Tenant:
     def add(self, record: StoredRecord, now: float) -> None:
         if record.id in self.records:
             return
+        if record.pending:
+            self._remove_replaced(record, now)
         self.records[record.id] = record
         self.used[record.id] = now
         self.size += measure_record(record)
         for key in record.keys:
             self.by_key.setdefault(key, {})[record.id] = None
+
+    def _remove_replaced(self, record: StoredRecord, now: float) -> None:
+        """Remove the records of replies that were cut off and asked for again."""
+        span = find_replaced_span(record, now)
+        for old in list(self.by_key.get(record.pending, ())):
+            if span.start <= self.used[old] <= span.end:
+                self.remove(old)
+
+    def confirm(self, record_id: str, pending: str) -> None:
+        record = self.records.get(record_id)
+        if record is None or record.pending != pending:
+            return
+        self.records[record_id] = msgspec.structs.replace(record, keys=record.keys[:-1])
+        self.size -= len(pending)
+        self._forget_key(pending, record_id)
 
     def touch(self, record_id: str, now: float) -> None:
         self.records.move_to_end(record_id)
@@ -42,10 +61,13 @@ class _Tenant:
         del self.used[record_id]
         self.size -= measure_record(record)
         for key in record.keys:
-            found = self.by_key[key]
-            found.pop(record_id, None)
-            if not found:
-                del self.by_key[key]
+            self._forget_key(key, record_id)
+
+    def _forget_key(self, key: str, record_id: str) -> None:
+        found = self.by_key[key]
+        found.pop(record_id, None)
+        if not found:
+            del self.by_key[key]
 
     def drop_old(self, since: float) -> None:
         while self.records and self.used[first := next(iter(self.records))] < since:
@@ -92,6 +114,13 @@ class MemoryVault:
             holder.drop_old(now - self._limits.seconds)
             holder.add(record, now)
             holder.drop_excess(self._limits)
+
+    def confirm(self, record: UnconfirmedRecord) -> None:
+        """The reply of this record was delivered."""
+        with self._lock:
+            holder = self._tenants.get(record.tenant)
+            if holder is not None:
+                holder.confirm(record.id, record.pending)
 
     def delete(self, tenant: str, keys: Sequence[str]) -> int:
         """Delete the records of the tenant that have one of these keys; returns how many there were."""

@@ -7,13 +7,14 @@ the server is what a client can do without; nothing else is lost once it was ack
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
 
 from asides.database import Database, Queries, StoreError, StoreUnavailable
-from asides.flows.steps import StoredRecord
+from asides.flows.steps import StoredRecord, UnconfirmedRecord
 from asides.relay.vault import VaultLimits
 from asides.relay.vault import vault_queries as queries
 from asides.relay.vault.database_vault import DatabaseVault, VaultFlow, VaultWork
@@ -47,6 +48,8 @@ class PostgresVault(DatabaseVault):
         self._sweep_at = clock() + self._limits.seconds / _SWEEPS
         self._of_threads = ThreadWrites(lambda together: self.run(self.begin_write_together(together)))
         self._of_loops = LoopWrites(self._write_together_async)
+        self._confirmed_in_loops = LoopWrites(self._write_together_async)
+        """Beside the others, so that no reply waits for them."""
 
     async def _write_together_async(self, together: Sequence[WaitingRecord]) -> None:
         await self.run_async(self.begin_write_together(together))
@@ -59,6 +62,15 @@ class PostgresVault(DatabaseVault):
         """The same in an event loop."""
         await self._of_loops.write(tenant, record)
 
+    def confirm(self, record: UnconfirmedRecord) -> None:
+        """The reply of this record was delivered: no other takes its place. The server is told some time."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            self._of_threads.confirm(record)
+        else:
+            self._confirmed_in_loops.confirm(record)
+
     def close(self) -> None:
         """Close the connections of threads."""
         self._of_threads.close()
@@ -68,6 +80,7 @@ class PostgresVault(DatabaseVault):
     async def close_async(self) -> None:
         """Wait for records that are being written, and close the connections of this event loop and of threads."""
         await self._of_loops.close()
+        await self._confirmed_in_loops.close()
         self._of_threads.close()
         if self._owns:
             await self._database.close_async()
@@ -95,6 +108,9 @@ class PostgresVault(DatabaseVault):
             if has_more:
                 # Soon, and not now: somebody waits for this.
                 self._sweep_at = now + 1.0
+
+    def _confirm(self, records: Sequence[UnconfirmedRecord]) -> Queries[None]:
+        return queries.confirm_on_server(records)
 
     def _is_of_one(self, problem: Exception) -> bool:
         return not isinstance(problem, StoreUnavailable)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from asides.database import Queries, StoreError
 from asides.database.sqlite_database import SqliteDatabase
-from asides.flows.steps import StoredRecord
+from asides.flows.steps import StoredRecord, UnconfirmedRecord
 from asides.relay.vault import VaultLimits
 from asides.relay.vault import vault_queries as queries
 from asides.relay.vault.database_vault import DatabaseVault, VaultFlow, VaultWork
@@ -84,6 +84,10 @@ class SqliteVault(DatabaseVault):
         """Store a record; the first one of an id stays. Records that wait at the same time are one transaction."""
         self._writes.write(tenant, record)
 
+    def confirm(self, record: UnconfirmedRecord) -> None:
+        """The reply of this record was delivered: no other takes its place. The thread writes it."""
+        self._writes.confirm(record)
+
     def delete(self, tenant: str, keys: Sequence[str]) -> int:
         """Delete the records of the tenant that have one of these keys; returns how many there were."""
         return self._leave_nothing(super().delete(tenant, keys))
@@ -127,6 +131,9 @@ class SqliteVault(DatabaseVault):
 
     def _begin_write(self, records: Sequence[tuple[str, StoredRecord]]) -> VaultFlow[None]:
         yield VaultWork(lambda: queries.write_in_file(records, self._clock(), self._limits))
+
+    def _confirm(self, records: Sequence[UnconfirmedRecord]) -> Queries[None]:
+        return queries.confirm_in_file(records)
 
     def _is_of_one(self, problem: Exception) -> bool:
         # A file that fails has failed for all.

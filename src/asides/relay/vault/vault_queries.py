@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from asides.database import Queries, Query, QueryMany
-from asides.flows.steps import StoredRecord
-from asides.relay.vault import VaultLimits
+from asides.flows.steps import PENDING, StoredRecord, UnconfirmedRecord
+from asides.relay.vault import VaultLimits, find_replaced_span
 from asides.relay.vault.memory_vault import measure_record
 
 # Older versions of SQLite take at most 999 values in one statement.
@@ -54,9 +54,9 @@ SELECT number, used, id, keys, payload FROM vault_records WHERE {_SERVER_NUMBERS
 # Rows are locked in one order, so that nobody waits for another in a circle.
 _SERVER_ADD = """
 WITH given AS MATERIALIZED (
-    SELECT (SELECT t.id FROM vault_tenants t WHERE t.name = g.name) AS tenant, g.name, g.id, g.keys, g.payload, g.size
-    FROM {source} AS g (name, id, keys, payload, size)
-), added AS (
+    SELECT (SELECT t.id FROM vault_tenants t WHERE t.name = g.name) AS tenant, g.*
+    FROM {source} AS g (name, id, keys, payload, size{columns})
+), {replaced} added AS (
     INSERT INTO vault_records (id, tenant, keys, payload, size, used)
     SELECT id, tenant, keys, payload, size, ? FROM given WHERE tenant IS NOT NULL ORDER BY tenant, id
     ON CONFLICT (tenant, id) DO NOTHING RETURNING number, tenant, keys
@@ -66,8 +66,43 @@ WITH given AS MATERIALIZED (
 )
 SELECT DISTINCT name FROM given WHERE tenant IS NULL
 """
-_SERVER_ADD_ONE = _SERVER_ADD.format(source="(VALUES (?::bytea, ?::text, ?::text, ?::bytea, ?::bigint))")
-_SERVER_ADD_MANY = _SERVER_ADD.format(source="unnest(?::bytea[], ?::text[], ?::text[], ?::bytea[], ?::bigint[])")
+# Records of replies that were cut off make way for those of the second attempt. One that is confirmed meanwhile is in
+# other hands, or has no longer this key.
+_SERVER_REPLACED = """replaced AS (
+    DELETE FROM vault_records WHERE number = ANY (ARRAY(
+        SELECT old.number FROM given AS g CROSS JOIN LATERAL (
+            SELECT record FROM vault_keys WHERE tenant = g.tenant AND key = g.pending AND g.pending <> '' OFFSET 0
+        ) AS found CROSS JOIN LATERAL (
+            SELECT number FROM vault_records WHERE number = found.record AND used BETWEEN g.since AND g.until
+            AND position(g.pending IN keys) > 0 FOR UPDATE SKIP LOCKED
+        ) AS old
+    ))
+),"""
+_ONE = "(VALUES (?::bytea, ?::text, ?::text, ?::bytea, ?::bigint{}))"
+_MANY = "unnest(?::bytea[], ?::text[], ?::text[], ?::bytea[], ?::bigint[]{})"
+
+
+def _write_add(source: str, of_pending: str = "") -> str:
+    """The statement that adds records. `of_pending`: the values that only pending ones need."""
+    columns, replaced = (", pending, since, until", _SERVER_REPLACED) if of_pending else ("", "")
+    return _SERVER_ADD.format(source=source.format(of_pending), columns=columns, replaced=replaced)
+
+
+_SERVER_ADD_ONE, _SERVER_ADD_MANY = _write_add(_ONE), _write_add(_MANY)
+_SERVER_ADD_ONE_PENDING = _write_add(_ONE, ", ?::text, ?::float8, ?::float8")
+_SERVER_ADD_MANY_PENDING = _write_add(_MANY, ", ?::text[], ?::float8[], ?::float8[]")
+# A record that waits to be confirmed has its pending key as the last one.
+_SERVER_CONFIRM = f"""
+WITH confirmed AS (
+    UPDATE vault_records SET keys = regexp_replace(keys, ' *{PENDING}[^ ]*$', '') WHERE number = ANY (ARRAY(
+        SELECT found.number FROM unnest(?::bytea[], ?::text[]) AS g (name, id) CROSS JOIN LATERAL (
+            SELECT number FROM vault_records
+            WHERE tenant = (SELECT id FROM vault_tenants WHERE name = g.name) AND id = g.id OFFSET 0
+        ) AS found
+    )) RETURNING number
+)
+DELETE FROM vault_keys WHERE record = ANY (ARRAY(SELECT number FROM confirmed)) AND starts_with(key, '{PENDING}')
+"""  # noqa: S608 - ours
 _SERVER_TOUCH = """
 UPDATE vault_records SET used = ? WHERE number IN (
     SELECT number FROM vault_records WHERE number = ANY (?::bigint[]) FOR UPDATE SKIP LOCKED
@@ -96,18 +131,31 @@ def read_on_server(tenant: str, keys: Sequence[str], since: float) -> Queries[li
 
 
 def add_on_server(records: Sequence[tuple[str, StoredRecord]], now: float) -> Queries[list[bytes]]:
-    """Add records of tenants in one round trip. Returns the tenants that are not known: theirs are not added."""
-    rows = [
+    """Add records of tenants in one round trip. Returns the tenants that are not known: theirs are not added. Pending
+    records take the place of earlier ones.
+    """
+    rows: list[tuple[Any, ...]] = [
         (digest_name(tenant), record.id, " ".join(record.keys), record.payload, measure_record(record))
         for tenant, record in records
     ]
+    one, many = _SERVER_ADD_ONE, _SERVER_ADD_MANY
+    if any(record.pending for _, record in records):
+        one, many = _SERVER_ADD_ONE_PENDING, _SERVER_ADD_MANY_PENDING
+        spans = [(record.pending, *find_replaced_span(record, now)) for _, record in records]
+        rows = [(*row, *span) for row, span in zip(rows, spans, strict=True)]
     if len(rows) == 1:
         # A list costs more to write than what is in it.
-        found = yield Query(_SERVER_ADD_ONE, (*rows[0], now), is_all=True)
+        found = yield Query(one, (*rows[0], now), is_all=True)
     else:
         columns = [list(column) for column in zip(*rows, strict=True)]
-        found = yield Query(_SERVER_ADD_MANY, (*columns, now), is_all=True)
+        found = yield Query(many, (*columns, now), is_all=True)
     return [bytes(name) for (name,) in found.rows]
+
+
+def confirm_on_server(records: Sequence[UnconfirmedRecord]) -> Queries[None]:
+    """Confirm records in one round trip."""
+    rows = sorted({(digest_name(record.tenant), record.id) for record in records})
+    yield Query(_SERVER_CONFIRM, tuple(list(column) for column in zip(*rows, strict=True)), is_all=True)
 
 
 def add_tenants(names: Sequence[bytes]) -> Queries[None]:
@@ -191,6 +239,8 @@ def write_in_file(records: Sequence[tuple[str, StoredRecord]], now: float, limit
         (holder,) = (yield Query("SELECT id FROM tenants WHERE name = ?", (name,))).rows[0]
         tenants[holder] = None
         size = measure_record(record)
+        if record.pending:
+            yield from _remove_replaced(holder, record, now)
         added = yield Query(
             "INSERT INTO records (id, tenant, keys, payload, size, used) VALUES (?, ?, ?, ?, ?, ?) "
             "ON CONFLICT DO NOTHING",
@@ -209,6 +259,29 @@ def write_in_file(records: Sequence[tuple[str, StoredRecord]], now: float, limit
     yield from _remove(old.rows)
     for holder in tenants:
         yield from _remove_excess(holder, limits)
+
+
+def _remove_replaced(holder: int, record: StoredRecord, now: float) -> Queries[None]:
+    """Delete the records of replies that were cut off and asked for again."""
+    found = yield Query(
+        "SELECT r.number FROM keys k JOIN records r ON r.number = k.record WHERE k.tenant = ? AND k.key = ? "
+        "AND r.used BETWEEN ? AND ?",
+        (holder, record.pending, *find_replaced_span(record, now)),
+    )
+    yield from _remove(found.rows)
+
+
+def confirm_in_file(records: Sequence[UnconfirmedRecord]) -> Queries[None]:
+    """Confirm records."""
+    for record in records:
+        found = yield Query(
+            "SELECT number, keys FROM records WHERE tenant = (SELECT id FROM tenants WHERE name = ?) AND id = ?",
+            (digest_name(record.tenant), record.id),
+        )
+        for number, keys in found.rows:
+            left = " ".join(key for key in keys.split() if key != record.pending)
+            yield Query("UPDATE records SET keys = ? WHERE number = ?", (left, number))
+            yield Query("DELETE FROM keys WHERE record = ? AND key = ?", (number, record.pending))
 
 
 def touch_in_file(numbers: Sequence[int], now: float) -> Queries[None]:

@@ -1,4 +1,5 @@
-"""Records that wait to be written, so that those who come while others are written are written together.
+"""Records that wait to be written, so that those who come while others are written are written together. Some only wait
+to be confirmed, and nobody waits for these.
 
 `ThreadWrites` is for a store that keeps its caller waiting: threads write themselves, and event loops hand their
 records to one thread. `LoopWrites` is for a store that event loops talk to themselves. Not here: the stores.
@@ -9,10 +10,13 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 import weakref
 from collections.abc import Awaitable, Callable, Sequence
 
-from asides.flows.steps import StoredRecord
+import msgspec
+
+from asides.flows.steps import StoredRecord, UnconfirmedRecord
 
 MOST_TOGETHER = 200
 """The records that are written at once."""
@@ -23,14 +27,23 @@ _IDLE_SECONDS = 5.0
 class WaitingRecord:
     """A record that waits to be written, and what became of it. `done`: the one who waits in an event loop."""
 
-    __slots__ = ("done", "is_done", "problem", "record", "tenant")
+    __slots__ = ("_came", "done", "is_done", "problem", "record", "tenant")
 
-    def __init__(self, tenant: str, record: StoredRecord, done: asyncio.Future[None] | None = None) -> None:
+    def __init__(
+        self, tenant: str, record: StoredRecord | UnconfirmedRecord, done: asyncio.Future[None] | None = None
+    ) -> None:
         self.tenant = tenant
         self.record = record
         self.done = done
         self.is_done = False
         self.problem: Exception | None = None
+        self._came = time.monotonic()
+
+    def age(self, record: StoredRecord) -> StoredRecord:
+        """The record as it is after the wait: its request came that much earlier."""
+        if not record.pending:
+            return record
+        return msgspec.structs.replace(record, asked_ago=record.asked_ago + time.monotonic() - self._came)
 
 
 class ThreadWrites:
@@ -66,14 +79,24 @@ class ThreadWrites:
         if self._process != os.getpid():
             self._prepare_process()
         own = WaitingRecord(tenant, record, asyncio.get_running_loop().create_future())
+        self._hand_over(own)
+        assert own.done is not None  # noqa: S101 - made above
+        await own.done
+
+    def confirm(self, record: UnconfirmedRecord) -> None:
+        """Confirm a record some time. Nobody waits for it."""
+        if self._process != os.getpid():
+            self._prepare_process()
+        self._hand_over(WaitingRecord(record.tenant, record))
+
+    def _hand_over(self, own: WaitingRecord) -> None:
+        """Leave it to the thread."""
         with self._queue:
             self.waiting.append(own)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="asides-vault", daemon=True)
                 self._thread.start()
         self._wake.set()
-        assert own.done is not None  # noqa: S101 - made above
-        await own.done
 
     def close(self) -> None:
         """Write what waits, and end the thread."""
@@ -133,14 +156,21 @@ class LoopWrites:
     async def write(self, tenant: str, record: StoredRecord) -> None:
         """Write a record. Whoever stops to wait for it does not stop it."""
         loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+        self._hand_over(WaitingRecord(tenant, record, done), loop)
+        await done
+
+    def confirm(self, record: UnconfirmedRecord) -> None:
+        """Confirm a record some time. Nobody waits for it."""
+        self._hand_over(WaitingRecord(record.tenant, record), asyncio.get_running_loop())
+
+    def _hand_over(self, own: WaitingRecord, loop: asyncio.AbstractEventLoop) -> None:
         queue = self._queues.get(loop)
         if queue is None:
             queue = self._queues[loop] = _LoopQueue()
-        done: asyncio.Future[None] = loop.create_future()
-        queue.waiting.append(WaitingRecord(tenant, record, done))
+        queue.waiting.append(own)
         if queue.task is None or queue.task.done():
             queue.task = loop.create_task(self._run(queue))
-        await done
 
     async def close(self) -> None:
         """Wait until what waits in this event loop is written."""

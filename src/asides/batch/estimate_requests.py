@@ -1,4 +1,4 @@
-"""`Scale`: what a request may take before it is sent: an estimate of its tokens, and the most that it can cost.
+"""`RequestEstimator`: what a request may take, before it is sent: its tokens, and the most that it can cost.
 
 Prices are the list prices of genai-prices, where it is installed. Not here: what a reply did cost (values/usage).
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from asides.batch.batch_plan import BatchPlan, decode_request
 from asides.batch.batch_rows import Question, encode_canonical
-from asides.batch.ledger_values import Weight
+from asides.batch.ledger_values import RequestEstimate
 from asides.history.trim import CHARACTERS_PER_TOKEN
 from asides.providers.provider import Target
 from asides.values.errors import ConfigError
@@ -26,8 +26,8 @@ _ROUND = 256
 """Prices are looked up for so many tokens at a time, rounded up."""
 
 
-class Scale:
-    """Weighs the requests of a plan."""
+class RequestEstimator:
+    """Estimates the requests of a plan."""
 
     def __init__(self, plan: BatchPlan, builder: CallBuilder, *, needs_price: bool) -> None:
         """`needs_price`: a limit of cost is set, so that a model without a known price is an error."""
@@ -38,12 +38,12 @@ class Scale:
         self._shared = len(encode_canonical(shared)) if shared else 0
         self._price = lru_cache(maxsize=4096)(self._find_price)
 
-    def weigh(self, request: bytes) -> Weight:
-        """Weigh a request of the ledger. Raises a ConfigError if its price is needed and not known."""
-        return self.weigh_question(decode_request(request, 0), len(request))
+    def estimate(self, request: bytes) -> RequestEstimate:
+        """Estimate a request of the ledger. Raises a ConfigError if its price is needed and not known."""
+        return self.estimate_question(decode_request(request, 0), len(request))
 
-    def weigh_question(self, question: Question, size: int) -> Weight:
-        """Weigh a row; `size` is that of its request in bytes.
+    def estimate_question(self, question: Question, size: int) -> RequestEstimate:
+        """Estimate a row; `size` is that of its request in bytes.
 
         No token is shorter than a byte, so that the bytes bound the input. Pictures behind a URL are not counted.
         """
@@ -55,9 +55,9 @@ class Scale:
             if price is None and self._needs_price:
                 raise self._build_price_error(model, most)
             bound = None if price is None or bound is None else bound + price
-        return Weight(size // CHARACTERS_PER_TOKEN, most, bound or 0, bound is not None)
+        return RequestEstimate(size // CHARACTERS_PER_TOKEN, most, bound or 0, bound is not None)
 
-    def estimate(self, question: Question, size: int) -> tuple[int, Decimal | None]:
+    def estimate_input(self, question: Question, size: int) -> tuple[int, Decimal | None]:
         """The input tokens to expect, and what they cost; None if the price is not known."""
         tokens = (size + self._shared) // CHARACTERS_PER_TOKEN
         price = self._price(self._plan.find_models(question)[0], tokens, 0)

@@ -1,0 +1,43 @@
+"""Reads how far a batch is from its ledger, and lists all batches of a ledger.
+
+Not here: the status itself (batch_status), and the queries on one batch (ledger).
+"""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from asides.batch.batch_status import BatchStatus, VendorBatchStatus, build_status
+from asides.batch.leases import has_ended
+from asides.batch.ledger import Ledger, list_records
+from asides.batch.ledger_tables import open_ledger_database
+from asides.batch.ledger_values import BatchRecord
+from asides.database import Database
+
+
+def list_statuses(place: str) -> list[BatchStatus]:
+    """How far each batch of a ledger is, the latest last. `place`: a file that exists, or a postgresql:// URL."""
+    database = open_ledger_database(place)
+    try:
+        return [read_status(database, record) for record in database.run(list_records, writes=False)]
+    finally:
+        database.close()
+
+
+def read_status(database: Database, record: BatchRecord) -> BatchStatus:
+    """How far a batch is, whoever runs it."""
+    ledger = Ledger(record.name)
+    running = database.run(lambda: ledger.count_running(has_ended), writes=False)
+    failure = database.run(ledger.find_failure, writes=False) if record.failed else None
+    status = build_status(record, time.time(), running, failure)
+    if record.via != "vendor":
+        return status
+    from asides.batch.vendor.vendor_ledger import VendorLedger  # Most batches are live.
+
+    found = database.run(VendorLedger(record.name).list_open, writes=False)
+    batches = [
+        VendorBatchStatus(one.vendor_id, one.vendor_state or one.state, one.requests, one.done or None) for one in found
+    ]
+    return msgspec.structs.replace(status, vendor_batches=tuple(batches))
