@@ -23,6 +23,7 @@ from asides.relay.state.turn_state import (
     digest_turn,
     encode_state,
     extend_chain,
+    find_origin_row,
     find_thoughts_with_text,
     make_call_state,
     make_text_state,
@@ -166,7 +167,7 @@ def make_turn_record(
     if not reply.complete or (not reference and _is_plain_text(reply)):
         return None
     state = collect_state(reply, rows, caller_ids or {})
-    if not _is_worth_keeping(state) and not reference:
+    if not _is_worth_keeping(state, rows) and not reference:
         return None
     chain = HistoryChain()
     for _ in _follow(history, chain):
@@ -218,10 +219,17 @@ def _is_plain_text(reply: Reply) -> bool:
     return all(type(part) is Text and not part.seals for part in reply.parts)
 
 
-def _is_worth_keeping(state: TurnState) -> bool:
-    return bool(state.prefix or state.learned) or any(
-        part.what == "thought" or part.seals or part.own_id for part in state.parts
-    )
+def _is_worth_keeping(state: TurnState, rows: Sequence[Provider]) -> bool:
+    """Whether a later request may put something of it back."""
+    if state.prefix or state.learned or any(part.seals or part.own_id for part in state.parts):
+        return True
+    return any(part.what == "thought" for part in state.parts) and not _takes_no_thinking(state, rows)
+
+
+def _takes_no_thinking(state: TurnState, rows: Sequence[Provider]) -> bool:
+    """Whether the provider that made a turn never takes thinking back."""
+    row = find_origin_row(state.origin, rows)
+    return row is not None and state.origin is not None and row.replay_rule(state.origin.model).when == "never"
 
 
 def open_turn_record(record: StoredRecord, keys: TenantKeys) -> TurnState | None:
