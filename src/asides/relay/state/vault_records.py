@@ -164,11 +164,9 @@ def make_turn_record(
     dialect give the ids of calls back. `asked_ago`: how many seconds ago the request came, if somebody will say whether
     the reply was delivered.
     """
-    if not reply.complete or (not reference and _is_plain_text(reply)):
+    if not reply.complete or (not reference and not _is_worth_keeping(reply, rows, caller_ids or {})):
         return None
     state = collect_state(reply, rows, caller_ids or {})
-    if not _is_worth_keeping(state, rows) and not reference:
-        return None
     chain = HistoryChain()
     for _ in _follow(history, chain):
         pass
@@ -212,24 +210,30 @@ def collect_state(reply: Reply, rows: Sequence[Provider], caller_ids: Mapping[st
     return TurnState(tuple(parts), reply.origin, reply.prefix, reply.learned, reply.effort, stored, text)
 
 
-def _is_plain_text(reply: Reply) -> bool:
-    """Whether a reply is text alone, and nothing was learned from it: then nothing is worth keeping."""
-    if reply.prefix or reply.learned:
-        return False
-    return all(type(part) is Text and not part.seals for part in reply.parts)
-
-
-def _is_worth_keeping(state: TurnState, rows: Sequence[Provider]) -> bool:
+def _is_worth_keeping(reply: Reply, rows: Sequence[Provider], caller_ids: Mapping[str, str]) -> bool:
     """Whether a later request may put something of it back."""
-    if state.prefix or state.learned or any(part.seals or part.own_id for part in state.parts):
+    if reply.prefix or reply.learned:
         return True
-    return any(part.what == "thought" for part in state.parts) and not _takes_no_thinking(state, rows)
+    has_thought = False
+    for part in reply.parts:
+        match part:
+            case Thought() if part.can_replay:
+                has_thought = True
+            case ToolCall() if caller_ids.get(part.id, part.id) != part.id:
+                return True
+            case Text() | ToolCall():
+                pass
+            case _:
+                continue
+        if part.seals:
+            return True
+    return has_thought and not _takes_no_thinking(reply, rows)
 
 
-def _takes_no_thinking(state: TurnState, rows: Sequence[Provider]) -> bool:
-    """Whether the provider that made a turn never takes thinking back."""
-    row = find_origin_row(state.origin, rows)
-    return row is not None and state.origin is not None and row.replay_rule(state.origin.model).when == "never"
+def _takes_no_thinking(reply: Reply, rows: Sequence[Provider]) -> bool:
+    """Whether the provider that made a reply never takes thinking back."""
+    row = find_origin_row(reply.origin, rows)
+    return row is not None and reply.origin is not None and row.replay_rule(reply.origin.model).when == "never"
 
 
 def open_turn_record(record: StoredRecord, keys: TenantKeys) -> TurnState | None:
