@@ -27,8 +27,7 @@ class Attempts:
     def __init__(self, name: str, outage: Outage, patience: float, *, writes: bool, repeatable: bool) -> None:
         self._name = name
         self._outage = outage
-        self.began = time.monotonic()
-        self.deadline = self.began + patience
+        self.deadline = time.monotonic() + patience
         self.writes = writes
         self._repeatable = repeatable or not writes
         self._count = 0
