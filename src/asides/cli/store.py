@@ -79,7 +79,7 @@ def _migrate(given: str | None, arguments: Namespace, terminal: Terminal) -> int
             "such as postgresql://user@host/name."
         )
     steps = list(check(url).missing) if arguments.dry_run else migrate(url)
-    names = [f"{step.number:04}_{step.name}" for step in steps]
+    names = [step.label for step in steps]
     if arguments.json:
         print_json(terminal, {"database": describe_url(url), "dry_run": arguments.dry_run, "steps": names})
         return Exit.DONE
@@ -108,7 +108,7 @@ def _check(given: str | None, arguments: Namespace, terminal: Terminal) -> int:
         state = check(place)
         seconds = time.monotonic() - began
         if state.missing:
-            named = ", ".join(f"{step.number:04}_{step.name}" for step in state.missing)
+            named = ", ".join(step.label for step in state.missing)
             problems.append(f"steps are missing: {named}. To do: run `asides store migrate`")
         if state.newer:
             notes.append(f"a newer asides has done the steps {', '.join(state.newer)}; this version works with them")

@@ -6,13 +6,13 @@ Not here: when that is done (request_summaries), and tables for people (cli/gate
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from asides.database import Queries, Query, QueryMany
+from asides.gateway.access.budget_store import MOST_SPENT, format_day
 from asides.gateway.usual_prices import find_usual_cost
 from asides.gateway.watcher import RequestEnd, RequestInfo
 from asides.relay.endpoints import NoEndpoint, find_endpoint
@@ -52,9 +52,8 @@ COLUMNS: tuple[str, ...] = (
     "attempts",
 )
 _LONGEST = 200
-# Small enough that sums fit into the numbers of both engines.
 _MOST_TOKENS = 10**12
-_MOST_BILLIONTHS = 10**15
+"""Small enough that sums fit into the numbers of both engines."""
 _NO_USAGE = Usage()
 
 
@@ -108,7 +107,7 @@ def build_row(ended: EndedRequest, instance: str) -> Row:
     return (
         ended.id,
         ended.at,
-        f"{datetime.fromtimestamp(ended.at, UTC):%Y-%m-%d}",
+        format_day(ended.at),
         instance,
         ended.key,
         ended.tenant,
@@ -155,7 +154,7 @@ def _fit(number: int | None) -> int | None:
 def _fit_cost(cost: Decimal | None) -> int | None:
     if cost is None:
         return None
-    return max(min(to_billionths(cost), _MOST_BILLIONTHS), 0) if cost.is_finite() else 0
+    return max(min(to_billionths(cost), MOST_SPENT), 0) if cost.is_finite() else 0
 
 
 def _to_ms(seconds: float | None) -> float | None:

@@ -82,7 +82,7 @@ def _ask(found: ServerCheck, url: str, ask: Callable[[str], str]) -> None:
 def _ask_postgres(url: str) -> str:
     state = check(url)
     if state.missing:
-        named = ", ".join(f"{step.number:04}_{step.name}" for step in state.missing)
+        named = ", ".join(step.label for step in state.missing)
         raise AsidesError(
             f"{describe_url(url)} answers, and steps of its tables are missing: {named}. To do: run `asides store "
             "migrate`."

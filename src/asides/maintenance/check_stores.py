@@ -19,7 +19,9 @@ from asides.history.document import read_message
 from asides.maintenance.copy_conversations import is_sound_clock
 from asides.maintenance.open_stores import LEDGER, Stores, name_vault_tables
 from asides.maintenance.table_columns import BEFORE_ALL, count_rows, hides_rows, read_columns
+from asides.relay.state.relay_keys import KEY_VARIABLE
 from asides.relay.vault import VaultLimits
+from asides.relay.vault.open_vault import name_key_file
 from asides.values.errors import ConfigError
 from asides.values.usage import Usage
 
@@ -122,13 +124,13 @@ def _check_file(check: AreaCheck, path: Path, database: Database) -> None:
             check.size += name.stat().st_size
     private = [path]
     if check.area == "vault":
-        key = path.with_name(f"{path.name}.key")
+        key = name_key_file(path)
         if key.exists():
             private.append(key)
-        elif not os.environ.get("ASIDES_RELAY_KEY"):
+        elif not os.environ.get(KEY_VARIABLE):
             check.problems.append(
-                f"the key of the vault is neither in {key} nor in ASIDES_RELAY_KEY: nobody can read its records. To "
-                "do: set ASIDES_RELAY_KEY, or put the file back"
+                f"the key of the vault is neither in {key} nor in {KEY_VARIABLE}: nobody can read its records. To "
+                f"do: set {KEY_VARIABLE}, or put the file back"
             )
     for file in private:
         if os.name == "posix" and stat.S_IMODE(file.stat().st_mode) & 0o077:

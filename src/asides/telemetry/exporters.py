@@ -30,11 +30,6 @@ END_SECONDS = 3.0
 """How long the end of a gateway waits for a collector."""
 _COMMAND_SECONDS = 1.0
 """The same for a command: someone waits for the prompt of the shell."""
-VARIABLES = (
-    *("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"),
-    *("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER"),
-)
-"""Each of these asks for telemetry."""
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _YES = frozenset({"true", "1", "span_only", "span_and_event"})
 _HTTP = "http/protobuf"

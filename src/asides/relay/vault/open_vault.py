@@ -132,10 +132,11 @@ def find_keys(
         return RelayKeys.parse(given)
     if key is not None:
         raise ConfigError("the master key of the relay is blank. To do: leave it out, and one is made.")
-    return RelayKeys.generate() if beside is None else _read_or_make(_name_key_file(beside))
+    return RelayKeys.generate() if beside is None else _read_or_make(name_key_file(beside))
 
 
-def _name_key_file(beside: Path) -> Path:
+def name_key_file(beside: Path) -> Path:
+    """The file of the master key of a vault in this SQLite file."""
     place = Path(os.path.realpath(beside.expanduser()))
     return place.with_name(f"{place.name}.key")
 
