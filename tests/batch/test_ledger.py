@@ -236,7 +236,7 @@ def test_a_process_that_ended_or_lost_its_lease_asks_nothing(database: Database)
 
 
 def end_leases() -> Queries[None]:
-    yield Query("UPDATE batch_requests SET lease = 1", is_all=True)
+    yield Query("UPDATE batch_requests SET lease = 1", is_alone=True)
 
 
 def test_a_batch_that_is_not_there(database: Database) -> None:

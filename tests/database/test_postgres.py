@@ -21,7 +21,7 @@ def fail() -> Queries[None]:
 
 
 def count() -> Queries[int]:
-    return (yield Query("SELECT count(*) FROM vault_tenants", is_all=True)).rows[0][0]  # type: ignore[no-any-return]
+    return (yield Query("SELECT count(*) FROM vault_tenants", is_alone=True)).rows[0][0]  # type: ignore[no-any-return]
 
 
 def test_work_is_one_transaction(postgres_url: str) -> None:

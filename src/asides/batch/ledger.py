@@ -87,7 +87,7 @@ class Ledger:
 
     def find(self) -> Queries[BatchRecord | None]:
         """The batch; None if there is none."""
-        row = (yield Query(_SELECT, (0.0, self.name), is_all=True)).first
+        row = (yield Query(_SELECT, (0.0, self.name), is_alone=True)).first
         return None if row is None else read_record(row[:-1])
 
     def _lock(self) -> Queries[tuple[BatchRecord, float]]:
@@ -178,7 +178,7 @@ class Ledger:
     def find_failure(self) -> Queries[bytes | None]:
         """The result of the first request that failed; None if none did."""
         query = "SELECT result FROM batch_requests WHERE batch = ? AND state = 'failed' ORDER BY number LIMIT 1"
-        row = (yield Query(query, (self.name,), is_all=True)).first
+        row = (yield Query(query, (self.name,), is_alone=True)).first
         return None if row is None else bytes(row[0] or b"{}")
 
     def count_sent(self) -> Queries[int]:
@@ -238,7 +238,7 @@ class Ledger:
 
     def join(self, first: int, count: int) -> Queries[list[JoinedRow]]:
         """`count` rows from a place on, each with the result of its request."""
-        rows = (yield Query(_JOIN, (self.name, first, count), is_all=True)).rows
+        rows = (yield Query(_JOIN, (self.name, first, count), is_alone=True)).rows
         return [
             JoinedRow(place, hash_, decode_id(id_), read_object(rest), state, read_object(result))
             for place, hash_, id_, rest, state, result in rows
@@ -379,7 +379,7 @@ class Ledger:
 def list_records() -> Queries[list[BatchRecord]]:
     """All batches of a ledger, the one that changed last at the end."""
     query = f"SELECT {', '.join(_COLUMNS)} FROM batches ORDER BY updated, name"
-    return [BatchRecord(*row) for row in (yield Query(query, is_all=True)).rows]
+    return [BatchRecord(*row) for row in (yield Query(query, is_alone=True)).rows]
 
 
 def split_hashes(hashes: Sequence[str], size: int = 500) -> list[Sequence[str]]:

@@ -181,13 +181,13 @@ def insert_rows(rows: Sequence[Row]) -> Queries[None]:
 
 def delete_old(before: float, most: int) -> Queries[int]:
     """Delete rows of requests before a time, the oldest first, at most `most` of them. Returns how many."""
-    result = yield Query(_DELETE, (before, most), _DELETE_UNLOCKED, is_all=True)
+    result = yield Query(_DELETE, (before, most), _DELETE_UNLOCKED, is_alone=True)
     return result.changed
 
 
 def list_rows(tenant: str, limit: int) -> Queries[list[dict[str, Any]]]:
     """The last requests of a tenant, the newest first, as dicts by column."""
-    result = yield Query(_LIST, (tenant, limit), is_all=True)
+    result = yield Query(_LIST, (tenant, limit), is_alone=True)
     return [dict(zip(COLUMNS, row, strict=True)) for row in result.rows]
 
 
@@ -219,7 +219,7 @@ def sum_usage(since: float, by: Group) -> Queries[list[UsageSum]]:
     """The sums of the requests since a time, by group: days in order, others by cost, then by tokens."""
     order = "1" if by == "day" else "8 DESC, 6 DESC, 2 DESC, 1"
     sql = f"SELECT {by}, {_SUMS} FROM gateway_requests WHERE at >= ? GROUP BY {by} ORDER BY {order}"  # noqa: S608
-    result = yield Query(sql, (since,), is_all=True)
+    result = yield Query(sql, (since,), is_alone=True)
     sums: list[UsageSum] = []
     for group, *counts in result.rows:
         # In PostgreSQL a sum of bigint is a Decimal.
@@ -231,5 +231,5 @@ def sum_usage(since: float, by: Group) -> Queries[list[UsageSum]]:
 
 def list_key_names() -> Queries[Mapping[str, str]]:
     """The names of keys, by their ids."""
-    result = yield Query("SELECT id, name FROM gateway_keys", is_all=True)
+    result = yield Query("SELECT id, name FROM gateway_keys", is_alone=True)
     return {str(key): str(name) for key, name in result.rows}

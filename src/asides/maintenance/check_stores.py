@@ -101,7 +101,7 @@ def _check_area(check: AreaCheck, area: str, database: Database) -> None:
 
 def _count(database: Database, statement: str, *values: object) -> int:
     def work() -> Queries[int]:
-        result = yield Query(statement, values, is_all=True)
+        result = yield Query(statement, values, is_alone=True)
         return int(result.rows[0][0] or 0)
 
     return database.run(work, writes=False)
@@ -109,7 +109,7 @@ def _count(database: Database, statement: str, *values: object) -> int:
 
 def _select(database: Database, statement: str, *values: object, postgres: str | None = None) -> list[tuple[Any, ...]]:
     def work() -> Queries[list[tuple[Any, ...]]]:
-        result = yield Query(statement, values, postgres, is_all=True)
+        result = yield Query(statement, values, postgres, is_alone=True)
         return result.rows
 
     return database.run(work, writes=False)

@@ -274,7 +274,7 @@ def is_sound_clock(ticks: object) -> TypeGuard[int]:
 
 def _raise_clock(source: Database, target: Database) -> None:
     """Let the versions of the target go on above those of the source: no version is used twice."""
-    read = Query("SELECT ticks FROM clock", postgres="SELECT last_value FROM versions", is_all=True)
+    read = Query("SELECT ticks FROM clock", postgres="SELECT last_value FROM versions", is_alone=True)
 
     def read_ticks() -> Queries[object]:
         result = yield read
@@ -308,7 +308,7 @@ def _list_heads(after: int, has_pages: bool) -> Queries[list[Head]]:
     result = yield Query(
         f"SELECT {_columns(has_pages)} WHERE stored.id > ? ORDER BY stored.id LIMIT {_BATCH}",
         (after,),
-        is_all=True,
+        is_alone=True,
     )
     return [_read_head(row) for row in result.rows]
 
@@ -358,5 +358,5 @@ def _read_bytes(value: object, what: str) -> bytes:
 
 
 def _select(statement: str, *values: object) -> Queries[list[tuple[Any, ...]]]:
-    result = yield Query(statement, values, is_all=True)
+    result = yield Query(statement, values, is_alone=True)
     return result.rows

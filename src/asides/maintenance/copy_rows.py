@@ -170,7 +170,7 @@ def _list_batch(
     statement = f"SELECT {', '.join(columns)} FROM {table.name} {start} ORDER BY {keys} LIMIT {_BATCH}"  # noqa: S608
 
     def work() -> Queries[list[Row]]:
-        result = yield Query(statement, after or (), is_all=True)
+        result = yield Query(statement, after or (), is_alone=True)
         return [_read_row(columns, row) for row in result.rows]
 
     return database.run(work, writes=False)
@@ -187,7 +187,7 @@ def _find(
     values = tuple(value for row in rows for value in _read_key(table, row))
 
     def work() -> Queries[list[Row]]:
-        result = yield Query(statement, values, is_all=True)
+        result = yield Query(statement, values, is_alone=True)
         return [_read_row(columns, row) for row in result.rows]
 
     return {_read_key(table, row): row for row in database.run(work, writes=False)}

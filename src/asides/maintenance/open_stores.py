@@ -136,7 +136,7 @@ def _find_area(path: Path) -> str:
 
 def list_file_tables() -> Queries[frozenset[str]]:
     """The names of the tables of a SQLite file."""
-    result = yield Query("SELECT name FROM sqlite_master WHERE type = 'table'", is_all=True)
+    result = yield Query("SELECT name FROM sqlite_master WHERE type = 'table'", is_alone=True)
     return frozenset(row[0] for row in result.rows)
 
 

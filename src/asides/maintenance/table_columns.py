@@ -65,7 +65,7 @@ def read_columns(database: Database, table: str) -> dict[str, Column]:
             'SELECT name, type, "notnull" OR pk FROM pragma_table_info(?) ORDER BY cid',
             (table,),
             postgres=_POSTGRES,
-            is_all=True,
+            is_alone=True,
         )
         return {
             name: Column(str(kind).lower(), bool(required), database.is_shared) for name, kind, required in result.rows
@@ -78,7 +78,7 @@ def hides_rows(database: Database, table: str) -> bool:
     """Whether policies of PostgreSQL show this user only some rows of a table."""
 
     def work() -> Queries[bool]:
-        result = yield Query(f"SELECT row_security_active('{SCHEMA}.{table}')", is_all=True)
+        result = yield Query(f"SELECT row_security_active('{SCHEMA}.{table}')", is_alone=True)
         return bool(result.rows[0][0])
 
     return database.is_shared and database.run(work, writes=False)
@@ -98,7 +98,7 @@ def count_rows(database: Database, table: str, condition: str = "") -> int:
     """How many rows a table has, or those of them for which a condition holds; none if there is no such table."""
 
     def work() -> Queries[int]:
-        result = yield Query(f"SELECT count(*) FROM {table} {condition}", is_all=True)  # noqa: S608
+        result = yield Query(f"SELECT count(*) FROM {table} {condition}", is_alone=True)  # noqa: S608
         return int(result.rows[0][0])
 
     return database.run(work, writes=False) if read_columns(database, table) else 0

@@ -126,7 +126,7 @@ DELETE FROM vault_records WHERE number IN (
 
 def read_on_server(tenant: str, keys: Sequence[str], since: float) -> Queries[list[FoundRecord]]:
     """The records of a tenant that have one of these keys and were used since then, each once, in one round trip."""
-    found = yield Query(_SERVER_READ, (_join_keys(keys), digest_name(tenant), since), is_all=True)
+    found = yield Query(_SERVER_READ, (_join_keys(keys), digest_name(tenant), since), is_alone=True)
     return _read_rows(found.rows)
 
 
@@ -145,17 +145,17 @@ def add_on_server(records: Sequence[tuple[str, StoredRecord]], now: float) -> Qu
         rows = [(*row, *span) for row, span in zip(rows, spans, strict=True)]
     if len(rows) == 1:
         # A list costs more to write than what is in it.
-        found = yield Query(one, (*rows[0], now), is_all=True)
+        found = yield Query(one, (*rows[0], now), is_alone=True)
     else:
         columns = [list(column) for column in zip(*rows, strict=True)]
-        found = yield Query(many, (*columns, now), is_all=True)
+        found = yield Query(many, (*columns, now), is_alone=True)
     return [bytes(name) for (name,) in found.rows]
 
 
 def confirm_on_server(records: Sequence[UnconfirmedRecord]) -> Queries[None]:
     """Confirm records in one round trip."""
     rows = sorted({(digest_name(record.tenant), record.id) for record in records})
-    yield Query(_SERVER_CONFIRM, tuple(list(column) for column in zip(*rows, strict=True)), is_all=True)
+    yield Query(_SERVER_CONFIRM, tuple(list(column) for column in zip(*rows, strict=True)), is_alone=True)
 
 
 def add_tenants(names: Sequence[bytes]) -> Queries[None]:
@@ -163,13 +163,13 @@ def add_tenants(names: Sequence[bytes]) -> Queries[None]:
     yield Query(
         "INSERT INTO vault_tenants (name) SELECT unnest(?::bytea[]) ON CONFLICT DO NOTHING",
         (sorted(names),),
-        is_all=True,
+        is_alone=True,
     )
 
 
 def touch_on_server(numbers: Sequence[int], now: float) -> Queries[None]:
     """Prolong the life of records. One that somebody else has in hand is prolonged by that one."""
-    yield Query(_SERVER_TOUCH, (now, list(numbers)), is_all=True)
+    yield Query(_SERVER_TOUCH, (now, list(numbers)), is_alone=True)
 
 
 def drop_excess(tenant: str, limits: VaultLimits) -> Queries[int]:
@@ -199,7 +199,7 @@ def sweep_on_server(before: float) -> Queries[bool]:
 
 def delete_on_server(tenant: str, keys: Sequence[str]) -> Queries[int]:
     """Delete the records of a tenant that have one of these keys; returns how many there were."""
-    return (yield Query(_SERVER_DELETE, (_join_keys(keys), digest_name(tenant)), is_all=True)).changed
+    return (yield Query(_SERVER_DELETE, (_join_keys(keys), digest_name(tenant)), is_alone=True)).changed
 
 
 def delete_tenant_on_server(tenant: str) -> Queries[int]:
