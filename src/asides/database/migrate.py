@@ -63,7 +63,7 @@ def write_label(number: int, name: str) -> str:
 
 
 class TablesState(msgspec.Struct, frozen=True):
-    """Which steps a database has."""
+    """Which steps a database lacks, and which it has from a newer version."""
 
     missing: tuple[Migration, ...]
     """The steps that this version knows and the database lacks."""
@@ -90,8 +90,8 @@ def list_migrations() -> tuple[Migration, ...]:
 
 
 def check(url: str) -> TablesState:
-    """Which steps a database has. Raises StoreUnavailable if it does not answer, and StoreError if its tables are of a
-    newer asides that this one cannot work with, or of another program. Changes nothing.
+    """Read which steps a database has. Raises StoreUnavailable if it does not answer, and StoreError if its tables are
+    of a newer asides that this one cannot work with, or of another program. Changes nothing.
     """
     with _connect(url) as connection:
         return _read_state(connection, url)
@@ -124,7 +124,7 @@ def migrate(url: str, *, patience: float = PATIENCE) -> list[Migration]:
 
 
 class MigratedPostgres(PostgresDatabase):
-    """A database that is migrated when it is first needed. One that was down then is migrated when it is back."""
+    """A database that is migrated before its first work, or, if the server is down then, as soon as it answers."""
 
     _is_ready = False
 

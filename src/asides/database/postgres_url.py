@@ -1,4 +1,4 @@
-"""The URL of a PostgreSQL database: what libpq gets of it, and what errors show of it.
+"""The URL of a PostgreSQL database: read it for libpq, and describe it without user and password.
 
 `pgbouncer=true` in its query says that a pooler in transaction mode stands before the server. libpq does not know this
 parameter, so it is taken out. Not here: connections (postgres_pools).
@@ -37,7 +37,7 @@ def is_postgres_url(location: object) -> bool:
 
 
 def read_url(url: str) -> PostgresUrl:
-    """Read a URL. Raises ConfigError, without a password, for one that cannot be one."""
+    """Read a URL. Raises ConfigError for a wrong one; the error shows no password."""
     try:
         parts = urlsplit(url)
         name = describe_url(url)
@@ -49,15 +49,15 @@ def read_url(url: str) -> PostgresUrl:
         ) from None
     if not is_postgres_url(url):
         raise ConfigError(f"the store {name} is no PostgreSQL database. To do: write postgresql://user@host/name.")
-    said = [value.lower() for key, value in pairs if key == _POOLER]
-    if any(value not in _TRUE + _FALSE for value in said):
+    given = [value.lower() for key, value in pairs if key == _POOLER]
+    if any(value not in _TRUE + _FALSE for value in given):
         raise ConfigError(f"{_POOLER}= of the store {name} is neither true nor false. To do: write one of them.")
     # libpq knows schemes in small letters only.
     url = f"{parts.scheme}://{url.partition('://')[2]}"
-    if said:
+    if given:
         rest = urlencode([(key, value) for key, value in pairs if key != _POOLER], safe="/:,")
         url = url.partition("?")[0] + (f"?{rest}" if rest else "")
-    return PostgresUrl(url, bool(said) and said[-1] in _TRUE, name)
+    return PostgresUrl(url, bool(given) and given[-1] in _TRUE, name)
 
 
 def describe_url(url: str) -> str:
