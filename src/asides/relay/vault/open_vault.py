@@ -1,8 +1,8 @@
 """Set up the state of a relay: `open_vault(mode)` gives its store and its keys.
 
 The master key is the one that is given, else that of the variable ASIDES_RELAY_KEY, else that of a file beside the
-SQLite file, which is made once, else a random one, which ends with the process. A store in PostgreSQL is read by many
-machines, so theirs has to be given. Not here: what keys are for (relay_keys).
+SQLite file, which is made once, else a random one, which ends with the process. A vault in PostgreSQL needs one that is
+given or in the variable, since many machines read it. Not here: what keys are for (relay_keys).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The work of a vault on its tables, in SQLite and in PostgreSQL.
 
-A file has one writer at a time, so that it counts what a tenant has with each record. A server has many: each
-statement is one round trip and locks nothing that the next writer needs, and what a tenant has is counted now and then
-(`drop_excess`). Not here: when something is done (database_vault), and the tables (sqlite_vault,
-database/migrations).
+A file has one writer at a time, so the records of a tenant are counted with each write. A server has many: each
+statement is one round trip and locks nothing that the next writer needs, and records are counted now and then
+(`drop_excess`). Not here: when something is done (database_vault), and the tables (sqlite_vault, database/migrations).
 """
 
 from __future__ import annotations
@@ -66,8 +65,8 @@ WITH given AS MATERIALIZED (
 )
 SELECT DISTINCT name FROM given WHERE tenant IS NULL
 """
-# Records of replies that were cut off make way for those of the second attempt. One that is confirmed meanwhile is in
-# other hands, or has no longer this key.
+# Records of replies that were cut off are replaced by those of the second attempt. One that is confirmed meanwhile is
+# locked, or no longer has this key.
 _SERVER_REPLACED = """replaced AS (
     DELETE FROM vault_records WHERE number = ANY (ARRAY(
         SELECT old.number FROM given AS g CROSS JOIN LATERAL (
@@ -144,7 +143,7 @@ def add_on_server(records: Sequence[tuple[str, StoredRecord]], now: float) -> Qu
         spans = [(record.pending, *find_replaced_span(record, now)) for _, record in records]
         rows = [(*row, *span) for row, span in zip(rows, spans, strict=True)]
     if len(rows) == 1:
-        # A list costs more to write than what is in it.
+        # An array takes longer to encode than its one value.
         found = yield Query(one, (*rows[0], now), is_alone=True)
     else:
         columns = [list(column) for column in zip(*rows, strict=True)]
@@ -168,12 +167,12 @@ def add_tenants(names: Sequence[bytes]) -> Queries[None]:
 
 
 def touch_on_server(numbers: Sequence[int], now: float) -> Queries[None]:
-    """Prolong the life of records. One that somebody else has in hand is prolonged by that one."""
+    """Prolong the life of records. One that another process has locked is left to that process."""
     yield Query(_SERVER_TOUCH, (now, list(numbers)), is_alone=True)
 
 
 def drop_excess(tenant: str, limits: VaultLimits) -> Queries[int]:
-    """Delete what a tenant has too much of, the least used first; returns how many records that were."""
+    """Delete the records of a tenant above its limits, the least recently used first; returns how many."""
     # Writers of the tenant go on meanwhile.
     found = yield Query("SELECT id FROM vault_tenants WHERE name = ? FOR NO KEY UPDATE", (digest_name(tenant),))
     if found.first is None:
@@ -339,7 +338,7 @@ def _remove(numbers: Sequence[tuple[Any, ...]]) -> Queries[None]:
 
 
 def _join_keys(keys: Sequence[str]) -> str:
-    """Keys as one value. They are words, which a separator is no part of."""
+    """Keys as one value. They are words, so the separator is in none of them."""
     return "\x1f".join(keys)
 
 
