@@ -47,7 +47,7 @@ class WaitingRecord:
 
 
 class ThreadWriter:
-    """Writes records of threads and event loops. `write_group` writes some, and sets the `problem` of those that fail."""
+    """Writes records of threads and event loops. `write_group` sets the `problem` of each record that fails."""
 
     def __init__(self, write_group: Callable[[Sequence[WaitingRecord]], None]) -> None:
         self._write_group = write_group
