@@ -27,7 +27,7 @@ from asides.values.usage import Usage
 
 _BATCH = 500
 _MESSAGES = 50
-"""How many are read at once: some hold pictures."""
+"""How many messages are read at once: some hold pictures."""
 _MOST_NAMED = 10
 _RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _TABLES: dict[str, tuple[str, ...]] = {
@@ -49,9 +49,9 @@ class AreaCheck(msgspec.Struct):
     oldest: float | None = None
     """The seconds since the oldest record was last used."""
     problems: list[str] = []
-    """What is damaged, lost or closed."""
+    """What is damaged or missing, or what this user may not use."""
     notes: list[str] = []
-    """What is worth knowing, and no fault."""
+    """What is worth knowing, and is no problem."""
 
     def add_problems(self, found: list[str], what: str) -> None:
         """Add what was found, the first of them by name."""
@@ -146,7 +146,7 @@ def _check_file(check: AreaCheck, path: Path, database: Database) -> None:
 
 
 def _check_types(check: AreaCheck, database: Database, table: str) -> None:
-    """SQLite takes any value for any column: find those that do not belong there."""
+    """Find values of a wrong type: SQLite takes any value for any column."""
     for name, column in read_columns(database, table).items():
         if not column.sqlite_types:
             continue
@@ -255,7 +255,7 @@ def _check_vault(check: AreaCheck, database: Database) -> None:
     unfound = f"SELECT count(*) FROM {names.records} WHERE number NOT IN (SELECT record FROM {names.keys})"  # noqa: S608
     if orphans := _count(database, unfound):
         check.problems.append(f"records without a key, which nobody can find: {orphans}")
-    # On a server the counts are those of the last look, so that writers do not wait for each other.
+    # On a server they are counted only now and then, so that writers do not wait for each other.
     if not database.is_shared and "records" in read_columns(database, names.tenants):
         miscounted = _count(
             database,

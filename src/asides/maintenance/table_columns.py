@@ -1,5 +1,5 @@
-"""The columns and the tables of a database, as it tells them: `read_columns`, `count_rows`, `hides_rows`; and whether
-values belong there: `can_hold`.
+"""What a database says about its tables: `read_columns`, `count_rows`, `hides_rows`; and whether columns can hold given
+values: `can_hold`.
 
 SQLite takes any value for any column. A file that is damaged, or that another program wrote to, may hold anything.
 """
@@ -29,7 +29,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], tuple[str, ...]]] = {
 }
 """What the columns of our tables hold: in Python, and as SQLite calls it."""
 BEFORE_ALL = -(1 << 63)
-"""Where a look at all rows by their numbers begins: a number that is below those of all rows, also of odd ones."""
+"""A number below those of all rows, also of rows with odd numbers: reading all rows in order begins here."""
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class Column(msgspec.Struct, frozen=True):
     """As it was declared, in small letters."""
     is_required: bool
     is_shared: bool
-    """Whether it is one of PostgreSQL, which has no NUL in its texts."""
+    """Whether it is a column of PostgreSQL, whose texts cannot hold a NUL."""
 
     @property
     def sqlite_types(self) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ class Column(msgspec.Struct, frozen=True):
         return (*_KINDS[self.kind][1], *(() if self.is_required else ("null",)))
 
     def fits(self, value: object) -> bool:
-        """Whether a value belongs there."""
+        """Whether the column can hold a value."""
         if value is None:
             return not self.is_required
         if self.is_shared and isinstance(value, str) and "\0" in value:
@@ -75,7 +75,7 @@ def read_columns(database: Database, table: str) -> dict[str, Column]:
 
 
 def hides_rows(database: Database, table: str) -> bool:
-    """Whether policies of PostgreSQL show this user only some rows of a table."""
+    """Whether row-level security of PostgreSQL hides rows of a table from this user."""
 
     def work() -> Queries[bool]:
         result = yield Query(f"SELECT row_security_active('{SCHEMA}.{table}')", is_alone=True)
@@ -90,7 +90,7 @@ def read_value(value: Any) -> Any:
 
 
 def can_hold(columns: Mapping[str, Column], values: Mapping[str, Any]) -> bool:
-    """Whether values belong into their columns."""
+    """Whether the columns can hold these values."""
     return all(columns[name].fits(value) for name, value in values.items() if name in columns)
 
 
