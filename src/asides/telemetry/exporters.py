@@ -199,19 +199,19 @@ class _Setup:
         """Note an outage of the collector when it begins and when it ends, not for each attempt."""
         export = exporter.export
         where = self._find_collector(signal)
-        is_out = False
+        is_down = False
 
         def watch(*arguments: Any, **options: Any) -> Any:
-            nonlocal is_out
+            nonlocal is_down
             result = export(*arguments, **options)
             failed = getattr(result, "name", "") != "SUCCESS"
-            if failed and not is_out:
+            if failed and not is_down:
                 self._on_note(
                     f"{signal} could not be sent to {where} and are dropped until it answers; requests go on."
                 )
-            elif is_out and not failed:
+            elif is_down and not failed:
                 self._on_note(f"{signal} are sent to {where} again.")
-            is_out = failed
+            is_down = failed
             return result
 
         exporter.export = watch
