@@ -51,7 +51,7 @@ _SEND = (
     "UPDATE batch_requests SET state = 'sent', vendor_batch = ?, owner = NULL, lease = NULL "
     "WHERE batch = ? AND hash = ?"
 )
-_RETURN = (
+_RELEASE = (
     "UPDATE batch_requests SET state = 'waiting', result = ?, owner = NULL, lease = NULL, reserved = 0, "
     "vendor_batch = NULL WHERE batch = ? AND hash = ?"
 )
@@ -139,7 +139,7 @@ class VendorLedger(Ledger):
             query = f"UPDATE {table} SET lease = ? WHERE batch = ? AND owner = ? AND lease IS NOT NULL"
             yield Query(query, (now + LEASE_SECONDS, self.name, owner))
 
-    def let_go(self, owner: str) -> Queries[None]:
+    def release_batches(self, owner: str) -> Queries[None]:
         """Let anybody go on with the batches that this owner has not finished creating."""
         yield from self._lock()
         yield Query("UPDATE vendor_batches SET lease = 0 WHERE batch = ? AND owner = ?", (self.name, owner))
@@ -197,7 +197,7 @@ class VendorLedger(Ledger):
             yield from self._settle(record, marker, kept, limits)
         if back := [outcome for outcome in returned if outcome.hash in sent]:
             record.reserved -= sum(sent[outcome.hash] for outcome in back)
-            yield QueryMany(_RETURN, [(outcome.result, self.name, outcome.hash) for outcome in back])
+            yield QueryMany(_RELEASE, [(outcome.result, self.name, outcome.hash) for outcome in back])
         yield from self._save(record, now)
         return record
 
@@ -208,7 +208,7 @@ class VendorLedger(Ledger):
         left = (yield Query(query, (self.name, marker))).rows
         record.reserved -= sum(reserved for _, reserved in left)
         if left:
-            again = _RETURN.replace(" SET ", " SET attempts = attempts - 1, ") if state == "dropped" else _RETURN
+            again = _RELEASE.replace(" SET ", " SET attempts = attempts - 1, ") if state == "dropped" else _RELEASE
             yield QueryMany(again, [(result, self.name, hash_) for hash_, _ in left])
         yield Query(
             "UPDATE vendor_batches SET state = ?, owner = NULL, lease = NULL WHERE batch = ? AND marker = ?",
