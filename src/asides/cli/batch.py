@@ -107,7 +107,7 @@ def _open(arguments: Namespace, terminal: Terminal, view: _View) -> AsyncBatch:
         ray_address=arguments.ray_address,
         keep_thinking=False if arguments.show_thinking is False else settings.show_reasoning_thinking or None,
         settings=settings,
-        on_progress=view.update,
+        on_progress=view.take,
         on_note=lambda text: terminal.print_note(f"note: {text}"),
         replace=arguments.replace,
         fill_prompt=getattr(arguments, "fill_prompt", None),
@@ -210,7 +210,7 @@ class _View:
         self._began = time.monotonic()
         self.status: BatchStatus | None = None
 
-    def update(self, status: BatchStatus) -> None:
+    def take(self, status: BatchStatus) -> None:
         self.status = status
 
     def status_line(self) -> str:

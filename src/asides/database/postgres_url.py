@@ -49,15 +49,15 @@ def read_url(url: str) -> PostgresUrl:
         ) from None
     if not is_postgres_url(url):
         raise ConfigError(f"the store {name} is no PostgreSQL database. To do: write postgresql://user@host/name.")
-    given = [value.lower() for key, value in pairs if key == _POOLER]
-    if any(value not in _TRUE + _FALSE for value in given):
+    said = [value.lower() for key, value in pairs if key == _POOLER]
+    if any(value not in _TRUE + _FALSE for value in said):
         raise ConfigError(f"{_POOLER}= of the store {name} is neither true nor false. To do: write one of them.")
     # libpq knows schemes in small letters only.
     url = f"{parts.scheme}://{url.partition('://')[2]}"
-    if given:
+    if said:
         rest = urlencode([(key, value) for key, value in pairs if key != _POOLER], safe="/:,")
         url = url.partition("?")[0] + (f"?{rest}" if rest else "")
-    return PostgresUrl(url, bool(given) and given[-1] in _TRUE, name)
+    return PostgresUrl(url, bool(said) and said[-1] in _TRUE, name)
 
 
 def describe_url(url: str) -> str:

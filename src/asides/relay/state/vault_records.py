@@ -36,7 +36,7 @@ from asides.values.thinking import Thought
 
 _PLAIN, _ENCRYPTED = b"\0", b"\1"
 _KEY_ID_BYTES = 8
-# A shorter text may be in many conversations.
+# A shorter text alone says nothing about the conversation that it is from.
 _SHORTEST_ALONE = 24
 
 
