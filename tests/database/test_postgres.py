@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from asides.database import Queries, Query, QueryMany
-from asides.database.postgres import PostgresDatabase, describe_url
+from asides.database.postgres import PostgresDatabase
+from asides.database.postgres_url import describe_url
 
 
 def insert(*names: bytes) -> Queries[int]:

@@ -42,13 +42,13 @@ def test_whoever_was_turned_away_tries_again_for_a_while(kind: type[psycopg.Erro
 
 @pytest.mark.parametrize("kind", [psycopg.OperationalError, errors.AdminShutdown, psycopg.InterfaceError])
 def test_a_connection_that_ends_is_worth_another_unless_nobody_knows_what_counts(kind: type[psycopg.Error]) -> None:
-    for writes, repeatable, is_committing in ((True, False, False), (False, False, True), (True, True, True)):
+    for writes, repeatable, is_ending in ((True, False, False), (False, False, True), (True, True, True)):
         attempts, outage = begin(writes=writes, repeatable=repeatable)
-        attempts.is_committing = is_committing
+        attempts.is_ending = is_ending
         attempts.raise_final(kind())
         assert outage.problem is None
     attempts, outage = begin()
-    attempts.is_committing = True
+    attempts.is_ending = True
     with pytest.raises(StoreUnavailable, match="may or may not"):
         attempts.raise_final(kind())
     assert outage.problem == "does not answer"

@@ -68,7 +68,7 @@ class PostgresDatabase:
         self._process = os.getpid()
 
     def _begin(self, patience: float | None, *, writes: bool, durable: bool, repeatable: bool) -> tuple[Attempts, Any]:
-        """The attempts to run work, and, behind a pooler, the settings that each transaction begins with."""
+        """The attempts to run work, and the settings that a transaction begins with where a pooler keeps no session."""
         from asides.database.postgres_attempts import Attempts
         from asides.database.postgres_pools import write_settings
 

@@ -31,7 +31,7 @@ class Attempts:
         self.writes = writes
         self._repeatable = repeatable or not writes
         self._count = 0
-        self.is_committing = False
+        self.is_ending = False
         """Whether COMMIT was sent. If the connection is lost then, nobody knows whether the change was stored."""
 
     @property
@@ -80,8 +80,8 @@ class Attempts:
         ) from None
 
     def _raise_lost(self, has_time: bool) -> None:
-        """Do the same for a connection that ended during the work, or was cut at its deadline."""
-        is_unknown = self.is_committing and not self._repeatable
+        """The same for a connection that ended during the work, or was cut at its deadline."""
+        is_unknown = self.is_ending and not self._repeatable
         if has_time and not is_unknown:
             return
         self._outage.note_down()

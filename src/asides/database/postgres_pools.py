@@ -95,7 +95,7 @@ def make_thread_pool(url: PostgresUrl, outage: Outage, patience: float, most: in
         kwargs={**build_parameters(url, patience), "outage": outage},
         connection_class=StoreConnection,
         configure=configure,
-        **_build_pool_options(patience, most),
+        **_choose_sizes(patience, most),
     )
 
 
@@ -112,11 +112,11 @@ def make_async_pool(url: PostgresUrl, outage: Outage, patience: float, most: int
         kwargs={**build_parameters(url, patience), "outage": outage},
         connection_class=AsyncStoreConnection,
         configure=configure,
-        **_build_pool_options(patience, most),
+        **_choose_sizes(patience, most),
     )
 
 
-def _build_pool_options(patience: float, most: int) -> dict[str, Any]:
+def _choose_sizes(patience: float, most: int) -> dict[str, Any]:
     return {
         "min_size": 0,
         "max_size": most,
@@ -129,7 +129,7 @@ def _build_pool_options(patience: float, most: int) -> dict[str, Any]:
 
 
 def write_settings(patience: float, durable: bool, *, is_local: bool) -> Any:
-    """The statement that sets what our work relies on: for one transaction if it is local, else for a connection."""
+    """The statement that sets what our work relies on, for a connection or, if it is local, for one transaction."""
     settings = {"search_path": SCHEMA, "statement_timeout": str(int(patience * 1000))}
     if not durable:
         settings["synchronous_commit"] = "off"

@@ -23,11 +23,11 @@ def carry_out(
     connection: Connection[Any], work: Queries[_Result], attempts: Attempts, settings: LiteralString | None
 ) -> _Result:
     """Carry out work in a thread. `settings`: a statement that holds for its transaction."""
-    attempts.is_committing = False
+    attempts.is_ending = False
     try:
         query = next(work)
         if isinstance(query, Query) and query.is_alone:
-            attempts.is_committing = True
+            attempts.is_ending = True
             work.send(_execute_alone(connection, query, settings))
             raise RuntimeError("a query with is_alone is the only one of its work.")
         with connection.pipeline():
@@ -42,7 +42,7 @@ def carry_out(
             result = _execute(connection, query)
     except StopIteration as end:
         if connection.info.transaction_status:
-            attempts.is_committing = True
+            attempts.is_ending = True
             connection.execute("COMMIT")
         value: _Result = end.value
         return value
@@ -56,11 +56,11 @@ async def carry_out_async(
     connection: AsyncConnection[Any], work: Queries[_Result], attempts: Attempts, settings: LiteralString | None
 ) -> _Result:
     """The same in an event loop."""
-    attempts.is_committing = False
+    attempts.is_ending = False
     try:
         query = next(work)
         if isinstance(query, Query) and query.is_alone:
-            attempts.is_committing = True
+            attempts.is_ending = True
             work.send(await _execute_alone_async(connection, query, settings))
             raise RuntimeError("a query with is_alone is the only one of its work.")
         async with connection.pipeline():
@@ -74,7 +74,7 @@ async def carry_out_async(
             result = await _execute_async(connection, query)
     except StopIteration as end:
         if connection.info.transaction_status:
-            attempts.is_committing = True
+            attempts.is_ending = True
             await connection.execute("COMMIT")
         value: _Result = end.value
         return value

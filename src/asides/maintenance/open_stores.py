@@ -17,7 +17,7 @@ import msgspec
 
 from asides.conversations.store.conversation_names import STORE_FILE
 from asides.database import Database, Queries, Query, StoreError
-from asides.database.postgres_url import is_postgres_url
+from asides.database.postgres_url import describe_url, is_postgres_url
 from asides.database.sqlite_database import SqliteDatabase, carry_out
 from asides.gateway.gateway_database import GATEWAY_FILE
 from asides.relay.vault import VAULT_FILE
@@ -99,7 +99,7 @@ def open_target(place: str, ledger: Path | None = None) -> Stores:
 
 
 def _open_server(url: str) -> Stores:
-    from asides.database.postgres import PostgresDatabase, describe_url
+    from asides.database.postgres import PostgresDatabase
 
     database = PostgresDatabase(url, patience=_PATIENCE)
     return Stores(describe_url(url), dict.fromkeys((*FILES, LEDGER), database), {}, url)

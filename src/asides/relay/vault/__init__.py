@@ -27,6 +27,11 @@ class VaultLimits(msgspec.Struct, frozen=True):
     """How many bytes the records of a tenant may have."""
 
 
+def measure_record(record: StoredRecord) -> int:
+    """The size of a record in bytes, as limits count it."""
+    return len(record.payload) + len(record.id) + sum(map(len, record.keys))
+
+
 _SHORTEST_AGE, _LONGEST_AGE = 0.05, 60 * 60.0
 """The age in seconds of a record that can be replaced. The reply of a younger one may have been delivered: confirming
 it may take so long. A client that was cut off asks again within the longest age."""

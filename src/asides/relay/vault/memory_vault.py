@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from asides.flows.steps import StoredRecord, UnconfirmedRecord
-from asides.relay.vault import VaultLimits, find_replaced_span
+from asides.relay.vault import VaultLimits, find_replaced_span, measure_record
 
 
 class _Tenant:
@@ -178,8 +178,3 @@ class MemoryVault:
             holder.drop_old(now - self._limits.seconds)
             if not holder.records:
                 del self._tenants[name]
-
-
-def measure_record(record: StoredRecord) -> int:
-    """The size of a record in bytes, as limits count it."""
-    return len(record.payload) + len(record.id) + sum(map(len, record.keys))

@@ -15,10 +15,9 @@ from functools import partial
 
 from asides.database import Database, Queries, StoreError, StoreUnavailable
 from asides.flows.steps import StoredRecord, UnconfirmedRecord
-from asides.relay.vault import VaultLimits
+from asides.relay.vault import VaultLimits, measure_record
 from asides.relay.vault import vault_queries as queries
 from asides.relay.vault.database_vault import DatabaseVault, VaultFlow, VaultWork
-from asides.relay.vault.memory_vault import measure_record
 from asides.relay.vault.vault_queries import FoundRecord
 from asides.relay.vault.waiting_records import LoopWriter, ThreadWriter, WaitingRecord
 

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 from asides.database import Queries, Query, QueryMany
 from asides.flows.steps import PENDING, StoredRecord, UnconfirmedRecord
-from asides.relay.vault import VaultLimits, find_replaced_span
-from asides.relay.vault.memory_vault import measure_record
+from asides.relay.vault import VaultLimits, find_replaced_span, measure_record
 
 # Older versions of SQLite take at most 999 values in one statement.
 _MOST_KEYS = 500
