@@ -13,7 +13,7 @@ from asides.batch.ledger import Ledger
 from asides.batch.ledger_tables import open_ledger_database
 from asides.batch.ledger_values import (
     BatchRecord,
-    Exchange,
+    ExchangeResult,
     LoadedRow,
     Outcome,
     RequestEstimate,
@@ -58,11 +58,11 @@ def claim(
     limits: RunLimits = NO_LIMITS,
     version: int = 0,
     pause: float = 0.0,
-) -> Exchange:
+) -> ExchangeResult:
     return database.run(lambda: ledger.exchange(owner, outcomes, want, limits, version=version, pause=pause))
 
 
-def names(exchange: Exchange) -> list[str]:
+def names(exchange: ExchangeResult) -> list[str]:
     return [claimed.hash for claimed in exchange.claims]
 
 
@@ -114,7 +114,7 @@ def test_who_lost_a_lease_pays_but_does_not_count_twice(database: Database) -> N
     ledger = begin(database, "a")
     claim(database, ledger)
     if database.is_shared:  # The clock is the server's.
-        database.run(lambda: late.return_ended(lambda owner: owner == "me"))
+        database.run(lambda: late.release_ended(lambda owner: owner == "me"))
     assert names(claim(database, late, owner="you")) == ["a"]
     assert claim(database, ledger, 0, done("a", 7)).record.done == 1
     record = claim(database, ledger, 0, done("a"), owner="you").record
@@ -128,10 +128,10 @@ def test_an_owner_that_ended_gives_its_claims_and_its_money_back(database: Datab
     assert names(first) == ["a", "b"]
     assert (first.has_reached_max_cost, first.record.reserved) == (True, 80)
     assert names(claim(database, ledger, owner="you", limits=limits)) == []
-    assert database.run(lambda: ledger.return_ended(lambda owner: owner == "me")) == 0
+    assert database.run(lambda: ledger.release_ended(lambda owner: owner == "me")) == 0
     again = claim(database, ledger, owner="you", limits=limits)
     assert (names(again), again.record.reserved) == (["a", "b"], 80)
-    database.run(lambda: ledger.give_back("you", {"b"}))
+    database.run(lambda: ledger.release("you", {"b"}))
     record = claim(database, ledger, 0, done("b", 3)).record
     assert (record.reserved, record.cost) == (0, 3)
 
@@ -236,7 +236,7 @@ def test_a_process_that_ended_or_lost_its_lease_asks_nothing(database: Database)
 
 
 def end_leases() -> Queries[None]:
-    yield Query("UPDATE batch_requests SET lease = 1", is_all=True)
+    yield Query("UPDATE batch_requests SET lease = 1", is_alone=True)
 
 
 def test_a_batch_that_is_not_there(database: Database) -> None:

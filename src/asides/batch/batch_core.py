@@ -34,7 +34,7 @@ from asides.database.postgres_url import is_postgres_url
 from asides.flows.build_call import CallBuilder
 from asides.flows.many import check_call
 from asides.options import ModelLike, Options
-from asides.providers.batch_facts import demand_batch_facts
+from asides.providers.batch_facts import require_batch_facts
 from asides.providers.provider import Provider
 from asides.settings import Settings, load_settings
 from asides.values.errors import ConfigError
@@ -178,14 +178,14 @@ class BatchCore:
         plan, own = self.read_plan()
         self.given_run.check_via(self.via)
         if self.via == "ray":
-            from asides.batch.ray_cluster import demand_ray  # Most batches are live.
+            from asides.batch.ray_cluster import require_ray  # Most batches are live.
 
-            demand_ray()
+            require_ray()
         if plan.models:
             # Raises errors that concern every request, before anything is written.
             check_call(self.builder, list(plan.models), Options(**{**plan.options, **own}))  # type: ignore[typeddict-item]
             if self.via == "vendor":
-                demand_batch_facts(self.builder.find_known(plan.models[0]).found)
+                require_batch_facts(self.builder.find_known(plan.models[0]).found)
         if plan.models and self.given_run.max_cost is not None:
             RequestEstimator(plan, self.builder, needs_price=True).estimate(b'{"prompt":"?"}')
         has_ledger = self.has_ledger

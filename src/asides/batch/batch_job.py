@@ -16,7 +16,7 @@ from asides.batch.batch_plan import BatchPlan, decode_request
 from asides.batch.batch_rows import Question
 from asides.batch.leases import create_owner, has_ended
 from asides.batch.ledger import Ledger
-from asides.batch.ledger_values import BatchRecord, Claim, Exchange, Outcome, RunLimits, Via
+from asides.batch.ledger_values import BatchRecord, Claim, ExchangeResult, Outcome, RunLimits, Via
 from asides.database import Database, StoreUnavailable
 from asides.flows.reply_fields import ThinkingVisibility, encode_answer, encode_failed, is_answered
 from asides.options import Options
@@ -73,7 +73,7 @@ class BatchJob:
         self.limits = limits
         self.concurrency = concurrency
         self.retries = retries
-        """Attempts after the first, for what may pass."""
+        """How often a request is tried again after an error that may pass."""
         self.owner = create_owner()
         self.stop = asyncio.Event()
         self.error: AsidesError | None = None
@@ -95,20 +95,20 @@ class BatchJob:
         want: int,
         *,
         held: Collection[str] = (),
-        returned: Sequence[str] = (),
+        released: Sequence[str] = (),
         pause: float = 0.0,
         renew: bool = False,
-    ) -> Exchange:
+    ) -> ExchangeResult:
         """Write outcomes, and claim requests. When this returns, the outcomes are stored. `held`: the hashes of the
         requests that are being asked, in case the answer of the database is lost. Waits while the database restarts.
         """
         is_lost = False
 
-        async def try_once() -> Exchange:
+        async def try_once() -> ExchangeResult:
             nonlocal is_lost
             if is_lost:
                 await self.database.run_async(
-                    lambda: self.ledger.give_back(self.owner, {*held, *(outcome.hash for outcome in outcomes)})
+                    lambda: self.ledger.release(self.owner, {*held, *(outcome.hash for outcome in outcomes)})
                 )
             is_lost = True
             return await self.database.run_async(
@@ -118,7 +118,7 @@ class BatchJob:
                     want,
                     self.limits,
                     version=self._version,
-                    returned=returned,
+                    released=released,
                     pause=pause,
                     renew=renew,
                 )
@@ -128,13 +128,13 @@ class BatchJob:
         self._note(exchange.record)
         return exchange
 
-    async def give_back(self) -> None:
+    async def release(self) -> None:
         """Release the requests that this run has claimed and not answered."""
-        await wait_for_store(lambda: self.database.run_async(lambda: self.ledger.give_back(self.owner)))
+        await wait_for_store(lambda: self.database.run_async(lambda: self.ledger.release(self.owner)))
 
-    async def return_ended(self) -> int:
+    async def release_ended(self) -> int:
         """Release the requests of owners that have ended. Returns how many are still claimed."""
-        return await wait_for_store(lambda: self.database.run_async(lambda: self.ledger.return_ended(has_ended)))
+        return await wait_for_store(lambda: self.database.run_async(lambda: self.ledger.release_ended(has_ended)))
 
     async def refresh(self) -> BatchRecord:
         """Read the batch from the ledger again."""

@@ -22,7 +22,7 @@ from asides.batch.load_rows import RowSource
 from asides.database import Database
 from asides.history.check import check_request
 from asides.options import Options
-from asides.providers.batch_facts import BATCH_PRICE, demand_batch_facts
+from asides.providers.batch_facts import BATCH_PRICE, require_batch_facts
 from asides.values.errors import AsidesError, ConfigError
 from asides.values.money import to_dollars
 
@@ -108,7 +108,7 @@ def _load(
             try:
                 call = plan.build(core.builder, question, own, needs_key=False)
                 if core.via == "vendor":
-                    demand_batch_facts(call.target)
+                    require_batch_facts(call.target)
                 check_request(call.prompt, call.target, call.policy.on_conflict, [])
             except AsidesError as problem:
                 sums.note(ConfigError(f"{source.name}, line {question.line}: {problem}"))

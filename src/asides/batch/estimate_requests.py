@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from asides.flows.build_call import CallBuilder
 
 _ROUND = 256
-"""Prices are looked up for so many tokens at a time, rounded up."""
+"""Prices are looked up for numbers of tokens that are rounded up to this, so that few lookups differ."""
 
 
 class RequestEstimator:
     """Estimates the requests of a plan."""
 
     def __init__(self, plan: BatchPlan, builder: CallBuilder, *, needs_price: bool) -> None:
-        """`needs_price`: a limit of cost is set, so that a model without a known price is an error."""
+        """`needs_price`: whether a model without a known price is an error, since a limit of cost is set."""
         self._plan = plan
         self._builder = builder
         self._needs_price = needs_price

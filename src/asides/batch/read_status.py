@@ -1,4 +1,4 @@
-"""Reads how far a batch is from its ledger, and lists all batches of a ledger.
+"""Read from a ledger how far a batch is, and list all batches of a ledger.
 
 Not here: the status itself (batch_status), and the queries on one batch (ledger).
 """

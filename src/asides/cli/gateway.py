@@ -44,8 +44,8 @@ _LONGEST_NAME = 100
 _MOST_PATTERNS = 100
 _LONGEST_PATTERN = 200
 _MOST_COUNT = 10**9
-_OF_USAGE = ("since", "by", "csv")
-_OF_CREATE = ("name", "tenant", "model", "rpm", "tpm", "budget_day", "budget_month", "expires")
+_USAGE_OPTIONS = ("since", "by", "csv")
+_CREATE_OPTIONS = ("name", "tenant", "model", "rpm", "tpm", "budget_day", "budget_month", "expires")
 _ACTIONS = ("create", "list", "revoke")
 
 
@@ -53,13 +53,13 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     """Run the action."""
     if arguments.action == "usage":
         return _show_usage(arguments, terminal)
-    _refuse_options(arguments, _OF_USAGE, "usage")
+    _refuse_options(arguments, _USAGE_OPTIONS, "usage")
     action, *words = arguments.words or ["list"]
     if action not in _ACTIONS:
         # It may be a key that someone pasted, so it is not repeated.
         raise ConfigError("`asides gateway key` is followed by an unknown word. To do: write create, list or revoke.")
     if action != "create":
-        _refuse_options(arguments, _OF_CREATE, "key create")
+        _refuse_options(arguments, _CREATE_OPTIONS, "key create")
     if words and action != "revoke":
         raise ConfigError(
             f"`asides gateway key {action}` takes no name or id. To do: leave it out; --name gives a new key its name."
@@ -78,7 +78,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
 def _show_usage(arguments: Namespace, terminal: Terminal) -> int:
     from asides.cli.gateway_usage import check_usage, show_usage
 
-    _refuse_options(arguments, _OF_CREATE, "key create")
+    _refuse_options(arguments, _CREATE_OPTIONS, "key create")
     since, by = check_usage(arguments)
     settings = read_settings(terminal, gateway={} if arguments.folder is None else {"folder": arguments.folder})
     with _open(settings, creates=False) as database:
@@ -160,7 +160,7 @@ def _read_record(arguments: Namespace) -> KeyRecord:
 def _read_text(option: str, given: str | None) -> str:
     text = (given or "").strip()
     if given and not text and option != "name":
-        # A key that should share what another one made would have a place of its own, and nobody would be told.
+        # Otherwise the key would silently get a tenant of its own, instead of the one that it should share.
         raise ConfigError(f"--{option} is empty. To do: leave it out, or give a text.")
     if len(text) > _LONGEST_NAME or not text.isprintable() or text.startswith(PREFIX):
         raise ConfigError(
@@ -298,7 +298,7 @@ def _revoke(
             return Exit.DONE
     database.run(lambda: revoke_key(record.id, time.time()))
     if settings.gateway.redis is not None:
-        _tell_instances(settings.gateway.redis, record.id, terminal)
+        _publish_revocation(settings.gateway.redis, record.id, terminal)
     if arguments.json:
         print_json(terminal, {"revoked": record.id})
     else:
@@ -323,8 +323,8 @@ def _confirm() -> bool:
     return False
 
 
-def _tell_instances(redis_url: str, key_id: str, terminal: Terminal) -> None:
-    """Tell running gateways at once. Otherwise they find out within three seconds."""
+def _publish_revocation(redis_url: str, key_id: str, terminal: Terminal) -> None:
+    """Publish the revocation to running gateways. Without it they find out within three seconds."""
     from asides.gateway.access.revocations import publish_revocation
 
     try:

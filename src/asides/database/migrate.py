@@ -51,9 +51,19 @@ class Migration(msgspec.Struct, frozen=True):
     oldest: int = 0
     """Versions that do not know the step with this number do not work after this one."""
 
+    @property
+    def label(self) -> str:
+        """The number and the name, as in `0003_gateway_keys`."""
+        return write_label(self.number, self.name)
+
+
+def write_label(number: int, name: str) -> str:
+    """The number and the name of a step, as people read them."""
+    return f"{number:04}_{name}"
+
 
 class TablesState(msgspec.Struct, frozen=True):
-    """Which steps a database has."""
+    """Which steps a database lacks, and which it has from a newer version."""
 
     missing: tuple[Migration, ...]
     """The steps that this version knows and the database lacks."""
@@ -80,8 +90,8 @@ def list_migrations() -> tuple[Migration, ...]:
 
 
 def check(url: str) -> TablesState:
-    """Which steps a database has. Raises StoreUnavailable if it does not answer, and StoreError if its tables are of a
-    newer asides that this one cannot work with, or of another program. Changes nothing.
+    """Read which steps a database has. Raises StoreUnavailable if it does not answer, and StoreError if its tables are
+    of a newer asides that this one cannot work with, or of another program. Changes nothing.
     """
     with _connect(url) as connection:
         return _read_state(connection, url)
@@ -114,7 +124,7 @@ def migrate(url: str, *, patience: float = PATIENCE) -> list[Migration]:
 
 
 class MigratedPostgres(PostgresDatabase):
-    """A database that is migrated when it is first needed. One that was down then is migrated when it is back."""
+    """A database that is migrated before its first work, or, if the server is down then, as soon as it answers."""
 
     _is_ready = False
 
@@ -179,12 +189,12 @@ def _read_state(connection: Connection, url: str) -> TablesState:
     for number, (name, oldest) in newer.items():
         if oldest > max(known):
             raise StoreError(
-                f"the tables of {describe_url(url)} are of a newer asides: its step {number:04}_{name} needs a version "
-                f"that knows step {oldest:04}, and this one knows up to {max(known):04}. To do: upgrade asides, or use "
-                "another database."
+                f"the tables of {describe_url(url)} are of a newer asides: its step {write_label(number, name)} needs "
+                f"a version that knows step {oldest:04}, and this one knows up to {max(known):04}. To do: upgrade "
+                "asides, or use another database."
             )
     missing = tuple(migration for migration in list_migrations() if migration.number not in done)
-    return TablesState(missing, tuple(f"{number:04}_{name}" for number, (name, _) in newer.items()))
+    return TablesState(missing, tuple(write_label(number, name) for number, (name, _) in newer.items()))
 
 
 def _lock(connection: Connection, url: str, patience: float) -> None:

@@ -1,7 +1,7 @@
-"""What is known about a PostgreSQL server that does not work: `Outage`. Nobody waits for it while it is out.
+"""`Outage`: whether a PostgreSQL server is down, and why. While it is, callers get an error at once and do not wait.
 
-An outage is logged once, and a thread probes the server until it answers again, or its database is closed or gone. Not
-here: which errors mean that (postgres_attempts).
+An outage is logged once, and a thread probes the server until it answers again, or its database object is closed or
+garbage-collected. Not here: which errors mean an outage (postgres_attempts).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _TO_DO = {
 
 
 class Outage:
-    """Whether a server is out, since when and why. For any number of threads."""
+    """Whether a server is down, since when and why. For any number of threads."""
 
     def __init__(self, url: PostgresUrl) -> None:
         self._url = url
@@ -77,12 +77,12 @@ class Outage:
         """Connections that were opened before this time are not used: they may lead to a read-only server."""
 
     def check(self, *, writes: bool) -> None:
-        """Raise StoreUnavailable while the server is out, or takes no changes and some are to be made."""
+        """Raise StoreUnavailable while the server is down, or, for work that writes, while it is read-only."""
         if self.problem is not None and (writes or self.problem != READ_ONLY):
             raise self.build_error()
 
     def build_error(self) -> StoreUnavailable:
-        """The error of a server that is out."""
+        """The error of a server that is down."""
         return _build_error(self._url.name, self.problem or SILENT)
 
     def note_failed_connection(self, problem: Exception) -> None:
@@ -108,12 +108,12 @@ class Outage:
             self.problem, self._since = problem, time.monotonic()
             _log.warning("%s", self.build_error())
             self._is_closed = threading.Event()
-            # Nobody waits for a server whose database object is gone: the thread does not keep it, and ends soon after.
+            # The thread keeps no reference to the database object, and ends soon after that is gone.
             arguments = (weakref.ref(self), self._url, self._is_closed)
             threading.Thread(target=_probe_until_back, args=arguments, name="asides-store-probe", daemon=True).start()
 
     def note_probe(self, problem: str | None, is_closed: threading.Event) -> bool:
-        """Note what the server does not do now; None: it works again. Returns whether it need not be asked again."""
+        """Note the result of a probe: a problem, or None if the server works again. Returns whether to stop probing."""
         with self._lock:
             if is_closed.is_set():
                 if is_closed is self._is_closed:
@@ -128,7 +128,7 @@ class Outage:
 
 
 def _probe_until_back(outage: weakref.ReferenceType[Outage], url: PostgresUrl, is_closed: threading.Event) -> None:
-    """Ask the server until it works, its database is closed, or nobody has that any more."""
+    """Probe the server until it works, or its database object is closed or garbage-collected."""
     seconds = 0.0
     count = 0
     is_over = False
@@ -137,16 +137,16 @@ def _probe_until_back(outage: weakref.ReferenceType[Outage], url: PostgresUrl, i
         count += 1
         seconds = _SECONDS_BETWEEN_PROBES[count > _FEW_PROBES]
         problem = None if is_closed.is_set() or outage() is None else _probe(url)
-        # No variable holds it, so that it can go while this thread waits.
-        is_over = _tell(outage(), problem, is_closed)
+        # No variable here holds the outage, so that it can be garbage-collected while this thread waits.
+        is_over = _report_probe(outage(), problem, is_closed)
 
 
-def _tell(outage: Outage | None, problem: str | None, is_closed: threading.Event) -> bool:
+def _report_probe(outage: Outage | None, problem: str | None, is_closed: threading.Event) -> bool:
     return outage is None or outage.note_probe(problem, is_closed)
 
 
 def _probe(url: PostgresUrl) -> str | None:
-    """What the server does not do; None if it works."""
+    """What is wrong with the server; None if it works."""
     import psycopg
 
     deadlines = Deadlines()

@@ -1,4 +1,4 @@
-"""Connections to a PostgreSQL server: how they are opened, which ones are still good, and the pools that hold them.
+"""Connections to a PostgreSQL server: how they are opened, which ones can still be used, and the pools that hold them.
 
 Not here: when a pool is opened and closed (postgres), and the work on a connection (postgres_work).
 """
@@ -20,11 +20,11 @@ from asides.database.postgres_url import SCHEMA, PostgresUrl, build_parameters
 
 POOL_NAME = "asides-store"
 _SLICE_SECONDS = 0.1
-"""While a caller waits for a connection, it checks this often whether the server is out."""
+"""While a caller waits for a connection, it checks this often whether the server is down."""
 
 
 class StoreConnection(Connection[Any]):
-    """A connection of a thread. It knows when it was opened, and notes why it could not be."""
+    """A connection for threads. It knows when it was opened, and reports to `outage` why it could not be."""
 
     opened_at = 0.0
 
@@ -179,9 +179,9 @@ def _check_wait(outage: Outage, began: float, deadline: float) -> None:
 
 
 def _is_stale(connection: StoreConnection | AsyncStoreConnection, outage: Outage) -> bool:
-    """Whether a connection has ended since it was last used, as after a restart of the server.
+    """Whether a connection must not be used: it has ended, as after a restart, or may lead to a read-only server.
 
-    An idle connection has nothing to read, except its end or a message of the server before it.
+    An idle connection has nothing to read, unless the server has closed it or says why it will.
     """
     if connection.closed or connection.opened_at < outage.stale_before:
         return True

@@ -1,4 +1,4 @@
-"""The URL of a PostgreSQL database: what libpq gets of it, and what errors show of it.
+"""The URL of a PostgreSQL database: read it for libpq, and describe it without user and password.
 
 `pgbouncer=true` in its query says that a pooler in transaction mode stands before the server. libpq does not know this
 parameter, so it is taken out. Not here: connections (postgres_pools).
@@ -37,7 +37,7 @@ def is_postgres_url(location: object) -> bool:
 
 
 def read_url(url: str) -> PostgresUrl:
-    """Read a URL. Raises ConfigError, without a password, for one that cannot be one."""
+    """Read a URL. Raises ConfigError for a wrong one; the error shows no password."""
     try:
         parts = urlsplit(url)
         name = describe_url(url)

@@ -26,10 +26,10 @@ def carry_out(
     attempts.is_ending = False
     try:
         query = next(work)
-        if isinstance(query, Query) and query.is_all:
+        if isinstance(query, Query) and query.is_alone:
             attempts.is_ending = True
             work.send(_execute_alone(connection, query, settings))
-            raise RuntimeError("a query with is_all is the only one of its work.")
+            raise RuntimeError("a query with is_alone is the only one of its work.")
         with connection.pipeline():
             connection.execute(_choose_begin(attempts.writes))
             if settings is not None:
@@ -59,10 +59,10 @@ async def carry_out_async(
     attempts.is_ending = False
     try:
         query = next(work)
-        if isinstance(query, Query) and query.is_all:
+        if isinstance(query, Query) and query.is_alone:
             attempts.is_ending = True
             work.send(await _execute_alone_async(connection, query, settings))
-            raise RuntimeError("a query with is_all is the only one of its work.")
+            raise RuntimeError("a query with is_alone is the only one of its work.")
         async with connection.pipeline():
             await connection.execute(_choose_begin(attempts.writes))
             if settings is not None:

@@ -31,12 +31,13 @@ _log = logging.getLogger("asides")
 MOST_OUTPUT = 32_768
 """The tokens that a reply may have for its budget, if neither its request nor its model says how many."""
 _USUAL_OUTPUT, _LIKELY_OUTPUT = 1_000, 4_096
-"""The tokens of a reply for the limit by the minute: without a word of the request, and at most. It is corrected."""
+"""The output tokens that the limit by the minute expects: if the request sets no limit, and at most. The count is
+corrected later."""
 _BYTES_PER_TOKEN = 3
-"""Fewer than most texts have, so that an estimate is rather too high."""
+"""Fewer than most texts have, so that an estimate is too high rather than too low."""
 _OVERHEAD = 64
 _TOKENS_PER_SECOND = 150
-"""What a model may write in a second that nobody sees: providers hide thinking, and are paid for it."""
+"""How many tokens a model may write in a second unseen: providers hide thinking, and charge for it."""
 _USUAL_TIERS = frozenset({"auto", "default", "standard", "standard_only", "flex", "scale", "on_demand"})
 """Tiers of service at the list price, or below it."""
 
@@ -80,11 +81,11 @@ class MeteredUse:
         self._is_reserved = True
 
     def note_asked(self) -> None:
-        """A request has left for the provider."""
+        """Note that a request was sent to the provider."""
         self._is_asked = True
 
     def note_problem(self, problem: AsidesError) -> None:
-        """A target has failed. One that took the request and was not waited for may work on, and is paid for that."""
+        """Note that a target has failed. One that timed out after it took the request may go on, and charge for it."""
         self._is_lost = isinstance(problem, IdleTimeout)
 
     def price_as(self, call: Call | None) -> None:

@@ -39,7 +39,7 @@ DOLLAR = 10**9
 
 
 def count_rows() -> Queries[int]:
-    return int((yield Query("SELECT count(*) FROM gateway_reservations", is_all=True)).rows[0][0])
+    return int((yield Query("SELECT count(*) FROM gateway_reservations", is_alone=True)).rows[0][0])
 
 
 def test_days_and_months_are_those_of_utc() -> None:

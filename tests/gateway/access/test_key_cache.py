@@ -235,7 +235,7 @@ async def test_the_last_use_is_written_with_the_next_look_and_at_the_end(watched
 async def test_it_looks_by_itself_and_at_once_when_told(
     watched: Watched, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(key_cache, "_SECONDS", 30.0)
+    monkeypatch.setattr(key_cache, "_REFRESH_SECONDS", 30.0)
     cache = KeyCache(watched, clock=clock)
     cache.load()
     task = asyncio.create_task(cache.run())

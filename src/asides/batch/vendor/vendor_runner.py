@@ -1,4 +1,4 @@
-"""Answers a batch with batches of the vendors: they take up to a day and cost half.
+"""`run(job)`: answers a batch with batches of the vendors, which take up to a day and cost half.
 
 `run` creates batches of what waits, watches them, and writes their results. It may be ended at any point and run again,
 here or elsewhere: the ledger knows every batch. Not here: creating (create_vendor_batch), results
@@ -60,12 +60,12 @@ async def run(job: BatchJob) -> None:
 
 async def _end(channel: VendorChannel) -> None:
     """Let others go on with what this run has claimed, and with batches that it has not finished creating."""
-    await channel.store(lambda ledger: ledger.let_go(channel.job.owner))
-    await channel.job.give_back()
+    await channel.store(lambda ledger: ledger.release_batches(channel.job.owner))
+    await channel.job.release()
 
 
 def _fit_limits(limits: RunLimits) -> RunLimits:
-    """The limits a minute are of live requests. The cost of a request is bound by the price of a batch."""
+    """The limits of a vendor run: none by the minute, and costs at the price of a batch."""
     estimate = None if limits.estimate is None or limits.max_cost is None else partial(_discount, limits.estimate)
     return msgspec.structs.replace(limits, rpm=None, tpm=None, estimate=estimate)
 
@@ -100,7 +100,7 @@ class VendorRun:
             created = False
             if not self._is_blocked:
                 created = await self._creator.create_all()
-            claimed = await self._job.return_ended()
+            claimed = await self._job.release_ended()
             batches = await self._channel.store(lambda ledger: ledger.list_open())
             await self._job.exchange([], 0)  # Has somebody cancelled it?
             if not batches and not created and not claimed and not self._is_blocked:

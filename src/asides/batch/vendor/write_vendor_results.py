@@ -1,4 +1,4 @@
-"""Writes the results of a vendor's batch that has ended: each row is decoded as a live reply and written once.
+"""Write the results of a vendor's batch that has ended: each row is decoded as a live reply, and written once.
 
 Results are read line by line and written in groups, so that a process that ends in between loses nothing and repeats
 nothing. Not here: waiting for the batch (vendor_runner).
@@ -14,7 +14,7 @@ import msgspec
 from asides.batch.ledger_values import Outcome
 from asides.batch.vendor.forms import RowKind, RowOutcome, VendorStatus
 from asides.batch.vendor.vendor_channel import VendorChannel
-from asides.batch.vendor.vendor_requests import VendorTarget, decode_row, may_pass, read_lines, send
+from asides.batch.vendor.vendor_requests import VendorTarget, can_retry, decode_row, read_lines, send
 from asides.values.errors import AsidesError, ProtocolError, ProviderError
 from asides.values.reply import Reply
 
@@ -111,7 +111,7 @@ async def _write_group(
             continue
         written = _decode(channel, claim, target, one)
         is_last = attempts.get(one.custom_id, 0) > channel.job.retries
-        waits = (may_pass(one) and not is_last) or (one.kind == "cancelled" and is_cancelled)
+        waits = (can_retry(one) and not is_last) or (one.kind == "cancelled" and is_cancelled)
         (returned if waits else settled).append(written)
     await channel.write(lambda ledger: ledger.settle(marker, settled, returned, channel.job.limits))
 

@@ -40,12 +40,14 @@ from asides.values.money import format_billionths, to_billionths
 _log = logging.getLogger("asides.gateway")
 
 _RETRY_SECONDS = 2.0
-"""The pause before another attempt to settle what could not be settled."""
+"""The longest pause between two attempts to settle what could not be settled."""
 _MOST_UNSETTLED = 100_000
 _END_SECONDS = 5.0
-_DOWN_SECONDS = 5
+_OUTAGE_RETRY_AFTER = 5
+"""The seconds in `retry-after` of a request that is refused because the database does not answer."""
 _MOST_AT_ONCE = 2
-"""The transactions of one key at once: its row serialises them anyway, and others need connections too."""
+"""How many requests of one key reserve at once: the lock on its row makes the others wait anyway, and other keys need
+connections too."""
 _WAIT_SECONDS = 5.0
 """How long a request waits for earlier requests of its key to reserve."""
 
@@ -78,7 +80,7 @@ class Meters:
         """Whether the database did not answer when it was last asked."""
 
     def open(self, record: KeyRecord | None) -> KeyMeter | None:
-        """The meter of one request; None if nothing of its key is counted."""
+        """The meter of one request; None if its key has no rate limit and no budget."""
         if record is None or not (record.limits.has_rate or record.limits.has_budget):
             return None
         return KeyMeter(self, record)
@@ -160,7 +162,7 @@ class Meters:
             await self._settle_late()
 
     def note_failure(self, problem: StoreError) -> None:
-        """Note that the database did not answer. It is logged once for each outage."""
+        """Note that the database did not answer. Each outage is logged once."""
         if not self.is_down:
             self.is_down = True
             _log.warning(
@@ -326,7 +328,7 @@ def _refuse_outage() -> RelayRefusal:
         "in a moment.",
         status=503,
         code="budget_unavailable",
-        headers={"retry-after": str(_DOWN_SECONDS)},
+        headers={"retry-after": str(_OUTAGE_RETRY_AFTER)},
     )
 
 

@@ -91,31 +91,31 @@ def insert_key(record: KeyRecord) -> Queries[None]:
 def list_keys(*, valid_at: float | None = None) -> Queries[list[KeyRecord]]:
     """All keys, the oldest first. `valid_at`: those that are neither revoked nor expired then."""
     if valid_at is None:
-        found = yield Query(f"{_SELECT} ORDER BY created, id", is_all=True)
+        found = yield Query(f"{_SELECT} ORDER BY created, id", is_alone=True)
     else:
         found = yield Query(
             f"{_SELECT} WHERE revoked IS NULL AND (expires IS NULL OR expires > ?)",
             (valid_at,),
-            is_all=True,
+            is_alone=True,
         )
     return [_read_record(row) for row in found.rows]
 
 
 def find_key(digest: bytes) -> Queries[KeyRecord | None]:
     """The key with this digest, whatever its state; None if there is none."""
-    found = yield Query(f"{_SELECT} WHERE digest = ?", (digest,), is_all=True)
+    found = yield Query(f"{_SELECT} WHERE digest = ?", (digest,), is_alone=True)
     return None if found.first is None else _read_record(found.first)
 
 
 def has_keys() -> Queries[bool]:
     """Whether a key was ever made. Revoked ones count: a gateway whose last key is revoked is not open to all."""
-    found = yield Query("SELECT 1 FROM gateway_keys LIMIT 1", is_all=True)
+    found = yield Query("SELECT 1 FROM gateway_keys LIMIT 1", is_alone=True)
     return found.first is not None
 
 
 def list_revoked_since(when: float) -> Queries[list[str]]:
     """The ids of the keys that were revoked at this time or later."""
-    found = yield Query("SELECT id FROM gateway_keys WHERE revoked >= ?", (when,), is_all=True)
+    found = yield Query("SELECT id FROM gateway_keys WHERE revoked >= ?", (when,), is_alone=True)
     return [key_id for (key_id,) in found.rows]
 
 
@@ -125,7 +125,7 @@ def find_named(word: str) -> Queries[list[KeyRecord]]:
         f"{_SELECT} WHERE id = ? OR name = ? ORDER BY CASE WHEN id = ? THEN 0 ELSE 1 END, "
         "CASE WHEN revoked IS NULL THEN 0 ELSE 1 END, created DESC",
         (word, word, word),
-        is_all=True,
+        is_alone=True,
     )
     return [_read_record(row) for row in found.rows]
 

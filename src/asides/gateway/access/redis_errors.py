@@ -1,4 +1,4 @@
-"""What an error of Redis means: `describe_problem` says why, `is_outage` whether the server is out.
+"""What an error of Redis means: `describe_problem` says why a command failed, `is_outage` whether the server is down.
 
 Not here: who asks the server (redis_link, revocations).
 """

@@ -34,7 +34,7 @@ _log = logging.getLogger("asides.gateway")
 CHANNEL = f"{PREFIX}revoked"
 REVOKED_KEY = f"{PREFIX}{{revoked}}"
 KEEP_SECONDS = 86_400
-"""How long a revocation is kept: longer than an instance trusts keys while its database is away."""
+"""How long a revocation is kept: longer than an instance trusts keys while its database is down."""
 _LOOK_SECONDS = 5.0
 """The pause between two reads of the set, and between two pings."""
 _ANSWER_SECONDS = 1.0

@@ -56,9 +56,11 @@ class Turn(msgspec.Struct, frozen=True):
     calls: tuple[bytes, ...]
     """The digests of its calls."""
     chained: bytes
+    """The digest of the whole history up to the end of this turn."""
     near: bytes
+    """The digest of this turn and of what was said just before it."""
     alone: bytes
-    """b"" if it says too little."""
+    """The digest of this turn by itself; b"" if it is too short to tell conversations apart."""
 
     @property
     def call_ids(self) -> tuple[str, ...]:
@@ -75,7 +77,7 @@ _NO_TEXT = digest_text(())
 
 
 class HistoryChain:
-    """Follows a history: what was said so far, by whom."""
+    """The digests of a history as it grows: of all that was said so far, and of what was said last."""
 
     def __init__(self) -> None:
         self._chain = b""
@@ -122,7 +124,7 @@ def _follow(messages: Sequence[Message], chain: HistoryChain) -> Iterator[Turn]:
 def list_levels(turn: Turn, keys: TenantKeys, reference: str = "") -> tuple[frozenset[str], ...]:
     """The keys under which the record of a turn may be, the surest first. Keys of one level are equally sure.
 
-    A turn whose calls have ids unlike any other is found by them, or by its whole history. If neither finds it, its
+    A turn whose calls have unique ids is found by them, or by its whole history. If neither finds it, its
     record is missing, and one with the same words is that of another conversation.
     """
     has_own_ids = _are_own_ids(turn.call_ids)
@@ -139,7 +141,7 @@ def list_levels(turn: Turn, keys: TenantKeys, reference: str = "") -> tuple[froz
 
 
 def _are_own_ids(call_ids: Sequence[str]) -> bool:
-    """Whether these are ids of calls, each unlike any other."""
+    """Whether there are ids of calls, and each is unique."""
     return bool(call_ids) and all(map(can_pass, call_ids))
 
 
@@ -258,7 +260,7 @@ class FoundStates:
                     self._pending[id(state)] = record
 
     def list_unconfirmed(self, state: TurnState, turn: Turn) -> list[UnconfirmedRecord]:
-        """The record of a state, if the turn shows that it was delivered and nobody knew."""
+        """The record of a state, if it is still unconfirmed and the turn shows that its reply was delivered."""
         record = self._pending.get(id(state))
         if record is None or record.pending not in _list_pending_keys(turn, self._keys):
             return []

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.batch.vendor.forms import Answered, VendorRow
+from asides.batch.vendor.forms import FormResponse, VendorRow
 from asides.batch.vendor.forms.content_form import FORM
 from asides.dialects.dialect import HttpRequest
 
@@ -43,7 +43,7 @@ def test_a_larger_batch_has_a_file(rows: int, most: int) -> None:
     upload = FORM.upload(make_row(), "marker", lines, most)
     begun = next(upload)
     assert begun.headers["X-Goog-Upload-Command"] == "start"
-    sent = upload.send(Answered({"x-goog-upload-url": "https://host.example/upload/v1beta/files?upload_id=1"}, b""))
+    sent = upload.send(FormResponse({"x-goog-upload-url": "https://host.example/upload/v1beta/files?upload_id=1"}, b""))
     assert begun.headers["X-Goog-Upload-Header-Content-Length"] == str(len(sent.body))
     assert sent.body.count(b"\n") == rows
     request = FORM.create(make_row(), "marker", lines, "files/x")

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.batch.vendor.forms import Answered, ListedBatch, RowOutcome, VendorRow
+from asides.batch.vendor.forms import FormResponse, ListedBatch, RowOutcome, VendorRow
 from asides.batch.vendor.forms.file_form import FORM
 from asides.dialects.dialect import HttpRequest
 from asides.values.errors import ProtocolError
@@ -48,7 +48,7 @@ def test_the_upload_is_a_form_with_the_purpose() -> None:
     assert b'filename="asides-1.jsonl"' in request.body
     assert b"\r\n\r\n{}\n{}\n\r\n--" in request.body
     with pytest.raises(StopIteration) as end:
-        upload.send(Answered({}, b'{"id": "file-1"}'))
+        upload.send(FormResponse({}, b'{"id": "file-1"}'))
     created = msgspec.json.decode(FORM.create(make_row(), "asides-1", [], end.value.value).body)
     assert created["input_file_id"] == "file-1"
     assert created["metadata"] == {"asides_batch": "asides-1"}

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
-from asides.batch.vendor.forms import Answered, BatchForm, VendorRow, VendorStatus, find_form, parse_time, take_id
+from asides.batch.vendor.forms import BatchForm, FormResponse, VendorRow, VendorStatus, find_form, parse_time, take_id
 from asides.dialects.dialect import HttpRequest
 from asides.providers.batch_facts import VendorForm
 from asides.values.errors import ProtocolError
@@ -103,11 +103,11 @@ def test_the_upload_goes_to_the_known_host_whatever_the_vendor_names() -> None:
     first = next(upload)
     assert urlsplit(first.url).path == "/upload/v1beta/files"
     second = upload.send(
-        Answered({"x-goog-upload-url": "https://evil.example/upload/v1beta/files?upload_id=a%2Fb"}, b"")
+        FormResponse({"x-goog-upload-url": "https://evil.example/upload/v1beta/files?upload_id=a%2Fb"}, b"")
     )
     assert second.url == "https://host.example/upload/v1beta/files?upload_id=a%2Fb"
     with pytest.raises(StopIteration) as end:
-        upload.send(Answered({}, b'{"file": {"name": "files/abc"}}'))
+        upload.send(FormResponse({}, b'{"file": {"name": "files/abc"}}'))
     assert end.value.value == "files/abc"
 
 

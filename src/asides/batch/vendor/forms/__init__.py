@@ -86,15 +86,15 @@ class ListPage(msgspec.Struct, frozen=True):
     """What asks for the next page; None at the last."""
 
 
-class Answered(msgspec.Struct, frozen=True):
+class FormResponse(msgspec.Struct, frozen=True):
     """A response to a request of a form."""
 
     headers: Mapping[str, str]
     body: bytes
 
 
-Upload: TypeAlias = Generator[HttpRequest, Answered, str | None]
-"""The requests that bring a batch to the vendor before it is created. Returns the id of the file. Costs nothing."""
+Upload: TypeAlias = Generator[HttpRequest, FormResponse, str | None]
+"""The requests that upload a batch before it is created, which costs nothing. Returns the id of the file."""
 
 
 class BatchForm(Protocol):
