@@ -40,6 +40,10 @@ PACE = Pace()
 """The times of every run."""
 # A vendor that does not answer for so long is not waited for any more.
 _MOST_FAILURES = 60
+# So often in a row, what is said about a batch may be no description of it: a proxy may answer in the vendor's place.
+_MOST_UNREADABLE = 10
+# A batch that is older than its time by this much has surely ended. Clocks differ.
+_GRACE_SECONDS = 3600.0
 
 
 async def run(job: BatchJob) -> None:
@@ -75,11 +79,6 @@ def _discount(estimate: Callable[[bytes], RequestEstimate], request: bytes) -> R
     return msgspec.structs.replace(live, most_cost=math.ceil(live.most_cost * BATCH_PRICE))
 
 
-def _log_unreadable(problem: ProtocolError) -> None:
-    """Log a line of results that cannot be read, of a batch that is only searched for our rows."""
-    _log.info("a batch that may be ours: %s", problem)
-
-
 class VendorRun:
     """One run: the batches that it watches, and when it looks at each again."""
 
@@ -91,6 +90,10 @@ class VendorRun:
         self._waits: dict[str, float] = {}
         self._cancelled: set[str] = set()
         self._failures = 0
+        self._unreadable: dict[str, int] = {}
+        """How often in a row each batch could not be read."""
+        self._ended: set[str] = set()
+        """The batches of which the vendor has said that they have ended."""
         self._is_blocked = False
         self._is_idle = False
 
@@ -153,8 +156,36 @@ class VendorRun:
                 raise
             _log.warning("%s does not answer now: %s", target.call.target.provider.name, type(error).__name__)
             return False
+        except ProtocolError as problem:
+            return await self._note_unreadable(batch, target, problem)
         self._failures = 0
+        self._unreadable.pop(batch.marker, None)
         return ended
+
+    async def _note_unreadable(self, batch: VendorBatch, target: VendorTarget, problem: ProtocolError) -> bool:
+        """A batch, or its results, cannot be read. Look again some times. Then its rows fail if waiting is of no use;
+        otherwise the run ends with the error, and a later one may have more luck. Returns whether the batch has ended.
+        """
+        name = target.call.target.provider.name
+        looks = self._unreadable[batch.marker] = self._unreadable.get(batch.marker, 0) + 1
+        if looks < _MOST_UNREADABLE:
+            _log.warning("%s: a batch cannot be read now: %s", name, problem)
+            return False
+        what = f"{name}: the batch {batch.vendor_id or 'that may be ours'} cannot be read, {looks} times in a row: "
+        now = await self._channel.store(lambda ledger: ledger.read_now())
+        is_over = (
+            batch.marker in self._ended
+            or batch.requests <= target.form.most_inline_rows
+            or self._job.record.state == "cancelled"
+            or now > (batch.sent or now) + target.facts.hours * 3600 + _GRACE_SECONDS
+        )
+        if not is_over:
+            raise ProtocolError(
+                f"{what}{problem} To do: resume later, which looks again; or cancel the batch, which gives it up."
+            ) from problem
+        lost = ProtocolError(f"{what}{problem} To do: resume the batch, which asks again.")
+        await fail_all(self._channel, batch.marker, lost)
+        return True
 
     async def _watch(self, batch: VendorBatch, target: VendorTarget) -> bool:
         form, vendor_id = target.form, batch.vendor_id or ""
@@ -176,6 +207,7 @@ class VendorRun:
             await self._channel.store(lambda ledger: ledger.note(batch.marker, status.state, status.done))
         if not status.is_ended:
             return False
+        self._ended.add(batch.marker)
         self._is_blocked |= status.is_limit
         await write_results(self._channel, batch.marker, target, status)
         return not status.is_limit
@@ -184,10 +216,11 @@ class VendorRun:
         """Cancel a batch at the vendor. One that has ended meanwhile cannot be, and need not."""
         request = target.form.cancel(target.row, batch.vendor_id or "")
         try:
-            await self._channel.send(target, send(target, request, lambda _: True, "cancellation"))
-        except (TransportError, RateLimited, Overloaded):
-            raise
-        except ProviderError as error:
+            await self._channel.send(target, send(target, request, lambda _: True, "cancellation", once=True))
+        except (TransportError, ProviderError) as error:
+            # Status 409 is no passing conflict here: the batch has ended.
+            if isinstance(error, (TransportError, RateLimited, Overloaded)) and getattr(error, "status", None) != 409:
+                raise
             _log.info("the batch is not cancelled: %s", error)
         self._cancelled.add(batch.marker)
 
@@ -217,6 +250,9 @@ class VendorRun:
 
     async def _is_ours(self, batch: VendorBatch, target: VendorTarget, status: VendorStatus) -> bool:
         sent = await self._channel.store(lambda ledger: ledger.list_sent(batch.marker))
-        async for group in read_outcomes(self._channel, target, status, _log_unreadable):
+        problems: list[ProtocolError] = []
+        async for group in read_outcomes(self._channel, target, status, problems.append):
             return any(outcome.custom_id in sent for outcome in group)
+        if problems:
+            raise problems[0]  # It may be ours.
         return False
