@@ -22,8 +22,8 @@ def database(tmp_path: Path) -> Database:
     database, ledger = open_ledger_database(str(tmp_path / "ledger")), Ledger("b")
     database.run(lambda: ledger.begin(create_record("b"), lambda _: False))
     rows = [LoadedRow(place, hash_, None, None, b"{}") for place, hash_ in enumerate("abacd")]
-    database.run(lambda: ledger.load(rows))
-    database.run(lambda: ledger.finish_loading(5))
+    database.run(lambda: ledger.load(rows, 0))
+    database.run(lambda: ledger.finish_loading(5, 0))
     outcomes = [Outcome("a", True, b'{"text": "yes", "outcome": "answered"}'), Outcome("c", False, b'{"text": ""}')]
     database.run(lambda: ledger.exchange("me", outcomes, 0, RunLimits(), version=0))
     return database

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from asides.batch.batch_job import BatchJob, find_runner
+from asides.batch.batch_job import BatchJob, build_changed_error, find_runner
 from asides.batch.batch_plan import BatchPlan, RunSettings, decode_plan, encode_plan, read_plan
 from asides.batch.batch_status import BatchStatus, build_status
 from asides.batch.estimate_requests import RequestEstimator
@@ -86,6 +86,8 @@ class BatchCore:
         self.job: BatchJob | None = None
         """The run of this process, while there is one."""
         self._database: Database | None = None
+        self._is_dropped = False
+        """Whether nobody waits for the rows to be loaded any more."""
         find_runner(self.via)
 
     def _choose_place(self, given: str | None) -> str:
@@ -116,12 +118,23 @@ class BatchCore:
 
     async def run(self, *, resumes: bool = False) -> BatchStatus:
         """Load the rows, answer what waits, and write the output, also if the run is stopped or fails halfway."""
-        record, own = await asyncio.to_thread(self._resume if resumes else self._begin)
+        record, own = await self._prepare(self._resume if resumes else self._begin)
+        if not record.is_loaded:  # Somebody has cancelled it meanwhile.
+            return await asyncio.to_thread(self.read_status)
         job = await self._answer(record, own, record.via if resumes else self.via)
         if job.error is not None:
             raise job.error
         status = await asyncio.to_thread(self.read_status)
         return msgspec.structs.replace(status, has_reached_max_cost=job.has_reached_max_cost)
+
+    async def _prepare(self, work: Callable[[], tuple[BatchRecord, Options]]) -> tuple[BatchRecord, Options]:
+        """Begin in a thread, which ends soon when this task is cancelled."""
+        self._is_dropped = False
+        try:
+            return await asyncio.to_thread(work)
+        except asyncio.CancelledError:
+            self._is_dropped = True
+            raise
 
     async def _answer(self, record: BatchRecord, own: Options, via: Via) -> BatchJob:
         run = decode_plan(record.plan).run
@@ -137,7 +150,9 @@ class BatchCore:
         return job
 
     async def _end(self) -> None:
-        await asyncio.to_thread(write_output, self.database, self.ledger, self.output)
+        found = await self.database.run_async(self.ledger.find, writes=False)
+        if found is None or found.is_loaded:  # Otherwise another process loads other rows, and the ledger has a mixture.
+            await asyncio.to_thread(write_output, self.database, self.ledger, self.output)
         await self.database.close_async()
 
     def _report(self, record: BatchRecord) -> None:
@@ -208,8 +223,13 @@ class BatchCore:
             )
             record = self.database.run(lambda: self.ledger.begin(wanted, has_ended))
             if record.state == "loading":
-                record = load_rows(source, plan, self.database, self.ledger, record.row_count)
-                if before is not None and before.state != "loading" and self.on_note is not None:
+                version = record.version
+                record = load_rows(
+                    source, plan, self.database, self.ledger, record, is_stopped=lambda: self._is_dropped
+                )
+                if record.version != version and record.state != "cancelled":
+                    raise build_changed_error()
+                if record.is_loaded and before is not None and before.state != "loading" and self.on_note is not None:
                     self.on_note(
                         f"the rows or the options are not those of the last run: {record.done} of {record.requests} "
                         "requests have an answer already"
@@ -218,9 +238,10 @@ class BatchCore:
 
     def _resume(self) -> tuple[BatchRecord, Options]:
         found = self._find()
-        if found.state == "loading":
+        if not found.is_loaded:
             raise ConfigError(
-                f"the rows of {self.output} were not all loaded. To do: run the batch again with the file of its rows."
+                f"the rows of {self.output} were not all loaded, and the ledger has no others. To do: run "
+                "`asides batch run` again with the same arguments, which goes on."
             )
         if self.given_via not in (None, found.via):
             raise ConfigError(

@@ -56,14 +56,14 @@ def load_questions(database: Database, plan: BatchPlan, rows: Sequence[Any]) -> 
     """Put questions into a ledger."""
     ledger = Ledger(NAME)
     wanted = create_record(NAME, via="vendor", plan_digest=plan.digest, source_digest=str(len(rows)))
-    database.run(lambda: ledger.begin(wanted, has_ended))
+    version = database.run(lambda: ledger.begin(wanted, has_ended)).version
     loaded: list[LoadedRow] = []
     for place, row in enumerate(rows):
         question = read_row(row, place, f"row {place}")
         loaded.append(LoadedRow(place, plan.compute_hash(question), None, None, encode_request(question)))
     for start in range(0, len(loaded), 5000):
-        database.run(lambda: ledger.load(loaded[start : start + 5000]))  # noqa: B023 - run here
-    return database.run(lambda: ledger.finish_loading(len(loaded)))
+        database.run(lambda: ledger.load(loaded[start : start + 5000], version))  # noqa: B023 - run here
+    return database.run(lambda: ledger.finish_loading(len(loaded), version))
 
 
 def resume(database: Database) -> BatchRecord:
