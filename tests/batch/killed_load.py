@@ -35,7 +35,7 @@ def die_at(method: str, good: int, where: str) -> None:
 
 if __name__ == "__main__":
     point, rows, output, ledger, url = sys.argv[1:]
-    load_rows._ROWS = 100  # noqa: SLF001
+    load_rows._ROWS = 100
     if point != "never":
         name, number, place = point.split(".")
         die_at(name, int(number), place)

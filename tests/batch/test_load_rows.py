@@ -145,7 +145,7 @@ def test_rows_of_two_files_that_are_loaded_at_once_are_not_mixed(tmp_path: Path,
 
     class Source(RowSource, frozen=True):
         @contextmanager
-        def read(self, on_problem: Any = None) -> Generator[Iterator[Any]]:  # noqa: ARG002
+        def read(self, on_problem: Any = None) -> Generator[Iterator[Any]]:
             yield (read_row(text, place, "row") for place, text in enumerate(interrupt()))
 
     ended = load_rows(Source(tmp_path, "rows"), PLAN, database, ledger, record)

@@ -151,13 +151,15 @@ class BatchCore:
 
     async def _end(self) -> None:
         found = await self.database.run_async(self.ledger.find, writes=False)
-        if found is None or found.is_loaded:  # Otherwise another process loads other rows, and the ledger has a mixture.
+        # While another process loads other rows, the ledger has a mixture.
+        if found is None or found.is_loaded:
             await asyncio.to_thread(write_output, self.database, self.ledger, self.output)
         await self.database.close_async()
 
     def _report(self, record: BatchRecord) -> None:
         if self.on_progress is not None:
-            self.on_progress(build_status(record, time.time()))
+            batches = () if self.job is None else self.job.vendor_batches
+            self.on_progress(msgspec.structs.replace(build_status(record, time.time()), vendor_batches=batches))
 
     def _show_thinking(self, run: RunSettings) -> Settings:
         """The settings that decide whether the output has the thinking."""

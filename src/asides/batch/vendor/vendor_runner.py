@@ -17,6 +17,7 @@ from functools import partial
 import msgspec
 
 from asides.batch.batch_job import BatchJob
+from asides.batch.batch_status import VendorBatchStatus
 from asides.batch.ledger_values import RequestEstimate, RunLimits
 from asides.batch.vendor.create_vendor_batch import BatchCreator
 from asides.batch.vendor.forms import VendorStatus
@@ -104,7 +105,7 @@ class VendorRun:
             if not self._is_blocked:
                 created = await self._creator.create_all()
             claimed = await self._job.return_ended()
-            batches = await self._channel.store(lambda ledger: ledger.list_open())
+            batches = await self._list_batches()
             await self._job.exchange([], 0)  # Has somebody cancelled it?
             if not batches and not created and not claimed and not self._is_blocked:
                 is_over = (
@@ -130,6 +131,16 @@ class VendorRun:
                 self._is_blocked = False
             elif not self._job.stop.is_set():
                 await self._channel.sleep(self._find_wait(batches))
+
+    async def _list_batches(self) -> list[VendorBatch]:
+        """The batches that have not ended. They are reported too."""
+        batches = await self._channel.store(lambda ledger: ledger.list_open())
+        shown: list[VendorBatchStatus] = []
+        for batch in batches:
+            target = await self._channel.find_target(batch.marker)
+            shown.append(batch.describe("" if target is None else target.call.target.provider.name))
+        self._job.show_vendor_batches(tuple(shown))
+        return batches
 
     def _find_wait(self, batches: list[VendorBatch]) -> float:
         """The wait until the first of these is looked at again: longer each time, and never at the same moment."""
@@ -205,6 +216,7 @@ class VendorRun:
             return True
         if (status.state, status.done) != (batch.vendor_state, batch.done):
             await self._channel.store(lambda ledger: ledger.note(batch.marker, status.state, status.done))
+            await self._list_batches()
         if not status.is_ended:
             return False
         self._ended.add(batch.marker)
