@@ -66,7 +66,7 @@ def test_the_old_file_stays_when_the_new_one_cannot_be_written(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(join_results, "encode_joined", fail)
-    with pytest.raises(asides.ConfigError, match=r"No space left on device\. Every answer is in the ledger"):
+    with pytest.raises(asides.ConfigError, match=r"No space left on device\. The ledger has what was answered"):
         write_output(database, Ledger("b"), out)
     assert out.read_text(encoding="utf-8") == "old"
     assert not list(tmp_path.glob("out.jsonl.new*"))

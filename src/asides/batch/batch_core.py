@@ -29,7 +29,7 @@ from asides.batch.load_rows import FillPrompt, RowSource, load_rows, spool
 from asides.batch.open_job import JobSetup, open_job
 from asides.batch.parquet_rows import clean_row
 from asides.batch.read_status import read_status
-from asides.database import Database
+from asides.database import Database, StoreError
 from asides.database.postgres_url import is_postgres_url
 from asides.flows.build_call import CallBuilder
 from asides.flows.many import check_call
@@ -144,17 +144,30 @@ class BatchCore:
             self.job = job
             try:
                 await find_runner(via).run(job)
+            except StoreError as error:
+                job.error = job.error or error
             finally:
                 self.job = None
-                await asyncio.shield(self._end())
+                await asyncio.shield(self._end(job))
         return job
 
-    async def _end(self) -> None:
+    async def _end(self, job: BatchJob) -> None:
+        """Write the output. The error that ended the run is told before one of the output."""
+        try:
+            await self._write_output()
+        except ConfigError as problem:
+            if job.error is None:
+                raise
+            if self.on_note is not None:
+                self.on_note(str(problem))
+        finally:
+            await self.database.close_async()
+
+    async def _write_output(self) -> None:
         found = await self.database.run_async(self.ledger.find, writes=False)
         # While another process loads other rows, the ledger has a mixture.
         if found is None or found.is_loaded:
             await asyncio.to_thread(write_output, self.database, self.ledger, self.output)
-        await self.database.close_async()
 
     def _report(self, record: BatchRecord) -> None:
         if self.on_progress is not None:

@@ -16,7 +16,7 @@ from asides.batch.ledger import Ledger
 from asides.batch.ledger_tables import open_ledger_database
 from asides.batch.vendor import vendor_runner, write_vendor_results
 from asides.batch.vendor.forms import RowOutcome
-from asides.database import Database, Query
+from asides.database import Database, Queries, Query
 from asides.dialects.dialect import ServedRequest
 from asides.testing import BatchScript, Fail, Hang, OpenStage, Say, Scene
 from asides.values.errors import ProtocolError
@@ -243,6 +243,11 @@ def test_results_that_cannot_be_read_for_a_while_are_read_later(
     assert_answered(read_rows(ledger), ["one", "two"])
 
 
+def make_older() -> Queries[None]:
+    """The batches were sent more than a day ago."""
+    yield Query("UPDATE vendor_batches SET sent = sent - 90000")
+
+
 @pytest.mark.parametrize("kind", ["chat", "messages"])
 def test_a_batch_whose_description_cannot_be_read_is_not_given_up_while_it_may_run(
     stage: OpenStage, ledger: Database, kind: str
@@ -255,8 +260,7 @@ def test_a_batch_whose_description_cannot_be_read_is_not_given_up_while_it_may_r
     assert "To do: resume later, which looks again; or cancel the batch" in str(job.error)
     assert [state for state, _ in read_rows(ledger)] == ["sent", "sent"]
     # Its time is over.
-    aged = "UPDATE vendor_batches SET sent = sent - 90000"
-    ledger.run(lambda: (yield Query(aged)))
+    ledger.run(make_older)
     job = run_batch(ledger, resume(ledger), plan, own, transport=transport)
     assert (job.error, job.record.failed) == (None, 2)
     run_batch(ledger, resume(ledger), plan, own)

@@ -99,13 +99,9 @@ async def write_results(channel: VendorChannel, marker: str, target: VendorTarge
         raise problems[0] if problems else ProtocolError(f"the batch is {state} and has no results.")
     words = f"the batch {status.id} is {state} and has no result for this request"
     if problems:
-        entries = "1 entry" if len(problems) == 1 else f"{len(problems)} entries"
-        kind, words = (
-            "unreadable",
-            (
-                f"{entries} of the results of the batch {status.id} cannot be read, and the result of this request is not "
-                "among the others"
-            ),
+        kind, entries = "unreadable", "1 entry" if len(problems) == 1 else f"{len(problems)} entries"
+        words = (
+            f"{entries} of the results of the batch {status.id} cannot be read, and the others are of other requests"
         )
     left = [RowOutcome(hash_, kind, 0, message=words) for hash_ in sent]
     for start in range(0, len(left), _GROUP):
