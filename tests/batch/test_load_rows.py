@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from asides.batch.load_rows import RowSource, load_rows, spool
 from asides.dialects.dialect import ServedRequest
 from asides.testing.stage import OpenStage, Say, Scene
 from asides.values.errors import ConfigError
+from tests.cli.children import MODEL, command, environment
 
 PLAN = BatchPlan(("groq:m",))
 
@@ -129,6 +131,38 @@ def test_two_processes_load_the_same_rows_and_one_of_them_is_killed(
     check_answers(tmp_path)
     assert len(parrot.asked) == 900
     assert set(parrot.asked.values()) == {1}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_loading_soon_and_the_next_run_goes_on(
+    stage: OpenStage, tmp_path: Path, number: signal.Signals
+) -> None:
+    many = 300_000
+    (tmp_path / "in.jsonl").write_text("".join(f'"{n}"\n' for n in range(many)), encoding="utf-8")
+    output = ["-o", str(tmp_path / "out"), "-m", MODEL, "--base-url", stage().url]
+    run = command(["batch", "run", str(tmp_path / "in.jsonl"), *output])
+    child = subprocess.Popen(run, env=environment(), stderr=subprocess.PIPE)
+    batch = asides.Batch(output=tmp_path / "out")
+    while not (tmp_path / "out.ledger").exists():
+        time.sleep(0.01)
+    while (status := find_status(batch)) is None or not status.rows:
+        time.sleep(0.01)
+    child.send_signal(number)
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 128 + number
+    assert b"To do: run `asides batch run` again with the same arguments to go on." in err
+    status = batch.status
+    assert (status.state, 0 < status.rows < many, status.has_rows) == ("loading", True, False)
+    with pytest.raises(asides.ConfigError, match="were not all loaded"):
+        batch.resume()
+    batch.close()
+
+
+def find_status(batch: asides.Batch) -> asides.BatchStatus | None:
+    try:
+        return batch.status
+    except asides.ConfigError:
+        return None
 
 
 def test_rows_of_two_files_that_are_loaded_at_once_are_not_mixed(tmp_path: Path, place: str) -> None:

@@ -166,7 +166,7 @@ class BatchCore:
     async def _write_output(self) -> None:
         found = await self.database.run_async(self.ledger.find, writes=False)
         # While another process loads other rows, the ledger has a mixture.
-        if found is None or found.is_loaded:
+        if found is not None and found.is_loaded:
             await asyncio.to_thread(write_output, self.database, self.ledger, self.output)
 
     def _report(self, record: BatchRecord) -> None:

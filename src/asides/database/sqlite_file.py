@@ -297,8 +297,8 @@ def _to_store_error(problem: sqlite3.Error, path: str, patience: float) -> Store
             )
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
             text = (
-                f"the store {path} cannot be written to. To do: allow writing to the file and to its folder, or name "
-                "another place"
+                f"the store {path} cannot be written to. To do: allow writing to the file, to its folder, and to the "
+                "files beside it that end with -wal and -shm; or name another place"
             )
         case sqlite3.SQLITE_NOTADB:
             text = f"{path} is not a database. To do: use another file, or move this one away"

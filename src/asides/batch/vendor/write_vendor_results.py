@@ -100,9 +100,7 @@ async def write_results(channel: VendorChannel, marker: str, target: VendorTarge
     words = f"the batch {status.id} is {state} and has no result for this request"
     if problems:
         kind, entries = "unreadable", "1 entry" if len(problems) == 1 else f"{len(problems)} entries"
-        words = (
-            f"{entries} of the results of the batch {status.id} cannot be read, and the others are of other requests"
-        )
+        words = f"{entries} of the results of the batch {status.id} cannot be read, and the others are not of this one"
     left = [RowOutcome(hash_, kind, 0, message=words) for hash_ in sent]
     for start in range(0, len(left), _GROUP):
         await _write_group(channel, marker, target, left[start : start + _GROUP], sent)
