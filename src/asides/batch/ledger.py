@@ -27,6 +27,7 @@ from asides.batch.ledger_values import (
     encode_id,
     read_object,
     read_record,
+    split_hashes,
 )
 from asides.database import Queries, Query, QueryMany
 from asides.values.errors import ConfigError
@@ -395,8 +396,3 @@ def list_records() -> Queries[list[BatchRecord]]:
     """All batches of a ledger, the one that changed last at the end."""
     query = f"SELECT {', '.join(_COLUMNS)} FROM batches ORDER BY updated, name"
     return [BatchRecord(*row) for row in (yield Query(query, is_all=True)).rows]
-
-
-def split_hashes(hashes: Sequence[str], size: int = 500) -> list[Sequence[str]]:
-    """Hashes in groups, since a statement takes a limited number of values."""
-    return [hashes[place : place + size] for place in range(0, len(hashes), size)]

@@ -229,3 +229,8 @@ def read_object(stored: object) -> bytes | None:
     if stored is None or (isinstance(stored, bytes) and stored[:1] == b"{" and stored[-1:] == b"}"):
         return stored
     raise build_damage_error("a result")
+
+
+def split_hashes(hashes: Sequence[str], size: int = 500) -> list[Sequence[str]]:
+    """Hashes in groups, since a statement takes a limited number of values."""
+    return [hashes[place : place + size] for place in range(0, len(hashes), size)]

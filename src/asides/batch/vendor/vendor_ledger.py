@@ -15,8 +15,8 @@ import msgspec
 
 from asides.batch.batch_status import VendorBatchStatus
 from asides.batch.leases import LEASE_SECONDS
-from asides.batch.ledger import Ledger, split_hashes
-from asides.batch.ledger_values import BatchRecord, Claim, Outcome, RunLimits
+from asides.batch.ledger import Ledger
+from asides.batch.ledger_values import BatchRecord, Claim, Outcome, RunLimits, split_hashes
 from asides.database import Queries, Query, QueryMany
 
 VendorState: TypeAlias = Literal["intended", "creating", "searching", "created", "ended", "dropped"]
