@@ -133,24 +133,29 @@ def test_a_full_disk_ends_the_run_and_a_later_one_goes_on(stage: OpenStage, tmp_
     assert len((tmp_path / "out.jsonl").read_bytes().splitlines()) == 400
 
 
-def test_the_error_that_ended_the_run_is_told_before_one_of_the_output(stage: OpenStage, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("cause", "error"), [("key", AuthError), ("ledger", StoreError)])
+def test_the_error_that_ended_the_run_is_told_before_one_of_the_output(
+    stage: OpenStage, tmp_path: Path, cause: str, error: type[Exception]
+) -> None:
     folder = tmp_path / "gone"
     folder.mkdir()
     notes: list[str] = []
 
-    def refuse(_: ServedRequest) -> Scene:
+    def spoil(_: ServedRequest) -> Scene:
         folder.rmdir()
-        return Fail(status=401)
+        if cause == "key":
+            return Fail(status=401)
+        (tmp_path / "ledger").unlink()
+        return Say(text="fine")
 
-    server = stage(refuse)
     batch = Batch(
         ["one"],
         output=folder / "out.jsonl",
         ledger=tmp_path / "ledger",
         model=MODEL,
-        base_url=server.url,
+        base_url=stage(spoil).url,
         on_note=notes.append,
     )
-    with pytest.raises(AuthError):
+    with pytest.raises(error):
         batch.run()
-    assert [note.partition(" cannot be written")[0] for note in notes] == [f"the output {folder / 'out.jsonl'}"]
+    assert notes[-1].startswith(f"the output {folder / 'out.jsonl'} cannot be written")
