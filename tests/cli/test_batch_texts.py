@@ -13,9 +13,9 @@ from asides.batch.ledger_values import create_record
 from asides.cli.batch_texts import advise, describe, describe_progress, describe_seconds, summarise
 
 
-def make_status(**fields: Any) -> BatchStatus:
-    given = {"state": "open", "model": "m", "output": "out.jsonl", "row_count": 9, "requests": 8, **fields}
-    return build_status(create_record("b", **given), 0.0, 0)
+def make_status(name: str = "out.jsonl", **fields: Any) -> BatchStatus:
+    given = {"state": "open", "model": "m", "output": "/a/out.jsonl", "row_count": 9, "requests": 8, **fields}
+    return build_status(create_record(name, **given), 0.0, 0)
 
 
 def make_arguments(**fields: Any) -> Namespace:
@@ -42,7 +42,14 @@ def test_counts_tokens_and_cost() -> None:
     status = make_status(**figures, cost=1_250_000_000, unpriced=1)
     rest = "3 tokens in, 4 out (2 thinking), $1.25 (and 1 replies without a known price)"
     assert summarise(status) == f"5 of 8 requests answered, for 9 rows, 1 failed, 2 not answered yet, {rest}."
-    assert describe(status) == [f"out.jsonl: stopped, {summarise(status)}", "  m, via live"]
+    assert describe(status) == [f"/a/out.jsonl: stopped, {summarise(status)}", "  m, via live"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [("out.jsonl", ""), ("/a/out.jsonl", ""), ("my batch", ", --name 'my batch'")]
+)
+def test_a_name_that_has_to_be_given_is_shown(name: str, shown: str) -> None:
+    assert describe(make_status(name))[1] == f"  m, via live{shown}"
 
 
 def test_batches_at_a_vendor_are_named() -> None:

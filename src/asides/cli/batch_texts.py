@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from argparse import Namespace
 from decimal import Decimal
+from pathlib import Path
 
 from asides.batch.batch_status import BatchStatus, VendorBatchStatus
 from asides.cli.render import name_options
@@ -47,7 +48,9 @@ def summarise(status: BatchStatus) -> str:
 def describe(status: BatchStatus) -> list[str]:
     """How far a batch is, as lines."""
     lines = [f"{status.output}: {status.state}, {summarise(status)}"]
-    lines.append(f"  {status.model or 'each row its own model'}, via {status.via}")
+    # Without --name, a batch is known by its output.
+    named = "" if status.name in (status.output, Path(status.output).name) else f", --name {shlex.quote(status.name)}"
+    lines.append(f"  {status.model or 'each row its own model'}, via {status.via}{named}")
     if not status.has_rows:
         lines.append("  its rows are not all loaded. To do: run `asides batch run` again, unless a process loads them")
     if status.state == "running":
