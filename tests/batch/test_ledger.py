@@ -44,8 +44,8 @@ def begin(database: Database, hashes: str = "abc", plan: str = "p", source: str 
     record = database.run(lambda: ledger.begin(describe(plan, source), NOBODY_ENDED))
     if record.state == "loading":
         rows = [LoadedRow(place, hash_, place, None, hash_.encode()) for place, hash_ in enumerate(hashes)]
-        database.run(lambda: ledger.load(rows))
-        database.run(lambda: ledger.finish_loading(len(rows)))
+        database.run(lambda: ledger.load(rows, record.version))
+        database.run(lambda: ledger.finish_loading(len(rows), record.version))
     return ledger
 
 
@@ -206,12 +206,42 @@ def test_two_rows_with_one_id_are_refused(database: Database) -> None:
     ledger = Ledger("b")
     database.run(lambda: ledger.begin(describe(), NOBODY_ENDED))
     rows = [LoadedRow(place, hash_, "x" if place else None, None, b"") for place, hash_ in enumerate("abc")]
-    database.run(lambda: ledger.load(rows))
+    database.run(lambda: ledger.load(rows, 0))
     with pytest.raises(ConfigError, match="rows 2 and 3 have the same id"):
-        database.run(lambda: ledger.finish_loading(3))
+        database.run(lambda: ledger.finish_loading(3, 0))
     record = database.run(ledger.find, writes=False)
     assert record is not None
     assert record.state == "loading"
+
+
+def test_who_loads_rows_of_an_older_version_adds_nothing(database: Database) -> None:
+    ledger = Ledger("b")
+    old = database.run(lambda: ledger.begin(describe(), NOBODY_ENDED))
+    database.run(lambda: ledger.load([LoadedRow(0, "a", None, None, b"")], old.version))
+    new = database.run(lambda: ledger.begin(describe(source="other"), NOBODY_ENDED))
+    assert (new.version, new.row_count) == (old.version + 1, 0)
+    database.run(lambda: ledger.load([LoadedRow(0, "x", None, None, b"")], new.version))
+    for found in (
+        database.run(lambda: ledger.load([LoadedRow(0, "b", None, None, b"")], old.version)),
+        database.run(lambda: ledger.finish_loading(1, old.version)),
+    ):
+        assert (found.state, found.version, found.row_count) == ("loading", new.version, 1)
+    assert database.run(lambda: ledger.finish_loading(1, new.version)).is_loaded
+    assert [row.hash for row in database.run(lambda: ledger.join(0, 9), writes=False)] == ["x"]
+
+
+def test_a_batch_that_was_cancelled_while_its_rows_were_loaded_has_none(database: Database) -> None:
+    ledger = Ledger("b")
+    first = database.run(lambda: ledger.begin(describe(), NOBODY_ENDED))
+    database.run(lambda: ledger.load([LoadedRow(0, "a", None, None, b"")], first.version))
+    database.run(ledger.cancel)
+    found = database.run(lambda: ledger.load([LoadedRow(1, "b", None, None, b"")], first.version))
+    assert (found.state, found.row_count, found.is_loaded) == ("cancelled", 0, False)
+    found = database.run(lambda: ledger.finish_loading(2, first.version))
+    assert (found.state, found.is_loaded) == ("cancelled", False)
+    assert not database.run(lambda: ledger.resume(NOBODY_ENDED)).is_loaded
+    again = database.run(lambda: ledger.begin(describe(), NOBODY_ENDED))
+    assert (again.state, again.row_count) == ("loading", 0)
 
 
 def test_a_cancelled_batch_claims_nothing_until_it_goes_on(database: Database) -> None:

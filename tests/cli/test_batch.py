@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from asides.batch.vendor import vendor_runner
 from asides.dialects.dialect import ServedRequest
+from asides.testing import BatchScript
 from asides.testing.stage import Fail, OpenStage, Say, Scene, Stage
+from tests.batch.vendor.vendor_jobs import QUICK
 from tests.cli.children import at, at_terminal, here, piped
 
 
@@ -204,6 +207,51 @@ def test_a_password_is_not_in_the_advice(capsys: pytest.CaptureFixture[str], row
     assert code != 0
     assert "does not answer" in err
     assert "hunter2" not in out + err
+
+
+@pytest.mark.usefixtures("rows")
+def test_a_run_via_a_vendor_tells_a_log_what_happens(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stage: OpenStage, parrot: Parrot
+) -> None:
+    monkeypatch.setattr(vendor_runner, "PACE", QUICK)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
+    server = stage(parrot, batches=BatchScript(seconds=0.3))
+    options = ["-m", "openai:gpt-4.1", "--via", "vendor", "--base-url", server.url]
+    code, out, err = here(capsys, "batch", "run", "in.jsonl", "-o", "out.jsonl", *options)
+    assert (code, out) == (0, "")
+    (batch,) = server.batches
+    first, *changes, last = err.splitlines()
+    assert first == (
+        "3 rows, 2 requests, openai:gpt-4.1 via vendor. To look: `asides batch status out.jsonl`. "
+        "To go on after this process has ended: `asides batch resume out.jsonl`."
+    )
+    assert changes[0] == f"openai: {batch.id}, created, 2 requests"
+    assert f"openai: {batch.id}, completed, 2 of 2 requests" in changes
+    assert changes[-1].startswith(f"{batch.id} has ended; 2/2 requests, ")
+    assert len(changes) == len({line.split(", ")[1] for line in changes[:-1]}) + 1, "each state is told once"
+    assert last.startswith("2 of 2 requests answered, for 3 rows")
+    assert "canary" not in err
+    assert here(capsys, "batch", "run", "in.jsonl", "-o", "more.jsonl", *options, "-q") == (0, "", "")
+
+
+@pytest.mark.usefixtures("rows")
+def test_a_batch_whose_rows_are_not_all_loaded_says_what_to_do(
+    capsys: pytest.CaptureFixture[str], server: Stage, parrot: Parrot
+) -> None:
+    run = ["batch", "run", "in.jsonl", "-o", "out.jsonl", *at(server)]
+    with Path("in.jsonl").open("a", encoding="utf-8") as file:
+        file.write("nonsense\n")
+    assert here(capsys, *run).code == 2
+    code, out, _ = here(capsys, "batch", "status", "out.jsonl")
+    assert (code, "out.jsonl: loading, " in out, "run `asides batch run` again" in out) == (0, True, True)
+    code, _, err = here(capsys, "batch", "cancel", "out.jsonl")
+    assert (code, "To do: run `asides batch run` again with the same arguments to go on." in err) == (0, True)
+    code, _, err = here(capsys, "batch", "resume", "out.jsonl")
+    assert (code, "were not all loaded" in err) == (2, True)
+    assert parrot.asked == []
+    Path("in.jsonl").write_text('"a"\n"b"\n', encoding="utf-8")
+    assert here(capsys, *run).code == 0
+    assert [row["text"] for row in read()] == ["re a", "re b"]
 
 
 def test_a_terminal_shows_counts_and_no_content(server: Stage, rows: Path) -> None:

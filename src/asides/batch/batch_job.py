@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
 from asides.batch.batch_plan import BatchPlan, decode_request
 from asides.batch.batch_rows import Question
+from asides.batch.batch_status import VendorBatchStatus
 from asides.batch.leases import create_owner, has_ended
 from asides.batch.ledger import Ledger
 from asides.batch.ledger_values import BatchRecord, Claim, ExchangeResult, Outcome, RunLimits, Via
@@ -79,6 +80,8 @@ class BatchJob:
         self.error: AsidesError | None = None
         """The error that concerns every request, and ended the run."""
         self.has_reached_max_cost = False
+        self.vendor_batches: tuple[VendorBatchStatus, ...] = ()
+        """The batches at a vendor that have not ended."""
         self.setup = setup
         """What another process needs to take part in the batch."""
         self.on_note = on_note
@@ -151,6 +154,12 @@ class BatchJob:
         self.record = record
         if self._on_record is not None:
             self._on_record(record)
+
+    def show_vendor_batches(self, batches: tuple[VendorBatchStatus, ...]) -> None:
+        """Report the batches at a vendor."""
+        if batches != self.vendor_batches:
+            self.vendor_batches = batches
+            self._note(self.record)
 
     @property
     def is_changed(self) -> bool:

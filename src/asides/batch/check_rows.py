@@ -82,7 +82,7 @@ def check_rows(core: BatchCore) -> BatchCheck:
         database.run(lambda: ledger.begin(create_record("check"), lambda _: False))
         try:
             _load(source, plan, own, core, database, ledger, sums)
-            requests = database.run(partial(ledger.finish_loading, sums.rows)).requests
+            requests = database.run(partial(ledger.finish_loading, sums.rows, 0)).requests
         except ConfigError as problem:
             sums.note(problem)
             requests = 0
@@ -117,9 +117,9 @@ def _load(
             group.append(LoadedRow(sums.rows, hash_, question.id, None, encode_request(question)))
             sums.rows += 1
             if len(group) >= _ROWS:
-                database.run(partial(ledger.load, group))
+                database.run(partial(ledger.load, group, 0))
                 group = []
-    database.run(partial(ledger.load, group))
+    database.run(partial(ledger.load, group, 0))
 
 
 def _add_up(estimator: RequestEstimator, database: Database, ledger: Ledger, sums: _Sums) -> None:

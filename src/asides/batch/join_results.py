@@ -115,8 +115,8 @@ def write_output(database: Database, ledger: Ledger, path: Path) -> int:
         if not isinstance(problem, OSError):
             raise
         raise ConfigError(
-            f"the output {path} cannot be written: {problem.strerror or problem}. Every answer is in the ledger. To "
-            "do: make room or allow writing, and resume the batch."
+            f"the output {path} cannot be written: {problem.strerror or problem}. The ledger has what was answered. "
+            "To do: make room or allow writing, and resume the batch."
         ) from None
     return count
 

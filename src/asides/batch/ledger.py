@@ -27,6 +27,7 @@ from asides.batch.ledger_values import (
     encode_id,
     read_object,
     read_record,
+    split_hashes,
 )
 from asides.database import Queries, Query, QueryMany
 from asides.values.errors import ConfigError
@@ -113,7 +114,7 @@ class Ledger:
         yield from self._release_ended(record, now, has_ended)
         is_busy = yield from self._count("claimed")
         is_same = (record.plan_digest, record.source_digest) == (wanted.plan_digest, wanted.source_digest)
-        if not is_same or record.state == "loading":
+        if not is_same or not record.is_loaded:
             if is_busy and not is_same:
                 raise ConfigError(
                     f"another process works on the batch {self.name!r} with other rows, another model or other "
@@ -151,8 +152,13 @@ class Ledger:
         return record
 
     def cancel(self) -> Queries[BatchRecord]:
-        """Cancel the batch: nobody can claim a request any more. Replies under way are still written."""
+        """Cancel the batch: nobody can claim a request any more. Replies under way are still written.
+
+        Whoever loads its rows stops, and the next run loads them from the beginning.
+        """
         record, now = yield from self._lock()
+        if record.state == "loading":
+            record.version, record.row_count = record.version + 1, 0
         record.state = "cancelled"
         yield from self._save(record, now)
         return record
@@ -187,25 +193,35 @@ class Ledger:
 
     # --- the rows -----------------------------------------------------------------------------------------------------
 
-    def load(self, rows: Sequence[LoadedRow]) -> Queries[None]:
-        """Add rows. They replace rows of an earlier load at the same places. A load that broke off can go on."""
+    def load(self, rows: Sequence[LoadedRow], version: int) -> Queries[BatchRecord]:
+        """Add rows, in order and without gaps. They replace rows of an earlier load at the same places.
+
+        A load that broke off can go on after the `row_count` of the record that this returns. So can one that another
+        process does too: the rows of a version are the same for both. Nothing is added when all rows are loaded, when
+        the batch was cancelled, or when there is another version.
+        """
         record, now = yield from self._lock()
+        if record.state != "loading" or record.version != version:
+            return record
         yield QueryMany(_ADD_REQUEST, [(self.name, row.hash, row.place, row.request) for row in rows])
         yield QueryMany(
             _ADD_ROW,
             [(self.name, row.place, row.hash, encode_id(row.id), row.rest) for row in rows],
         )
-        if record.state == "loading" and rows:
+        if rows:
             record.row_count = max(record.row_count, rows[-1].place + 1)
-            yield from self._save(record, now)
+        yield from self._save(record, now)
+        return record
 
-    def finish_loading(self, row_count: int) -> Queries[BatchRecord]:
+    def finish_loading(self, row_count: int, version: int) -> Queries[BatchRecord]:
         """All rows are loaded: forget those of an earlier load that are gone, and open the batch.
 
         Answers to questions that are gone are kept, in case they come back. Raises a ConfigError for an id that two
-        rows have.
+        rows have. Changes nothing where `load` adds nothing.
         """
         record, now = yield from self._lock()
+        if record.state != "loading" or record.version != version:
+            return record
         yield Query("DELETE FROM batch_rows WHERE batch = ? AND place >= ?", (self.name, row_count))
         twice = (
             yield Query(
@@ -382,8 +398,3 @@ def list_records() -> Queries[list[BatchRecord]]:
     """All batches of a ledger, the one that changed last at the end."""
     query = f"SELECT {', '.join(_COLUMNS)} FROM batches ORDER BY updated, name"
     return [BatchRecord(*row) for row in (yield Query(query, is_alone=True)).rows]
-
-
-def split_hashes(hashes: Sequence[str], size: int = 500) -> list[Sequence[str]]:
-    """Hashes in groups, since a statement takes a limited number of values."""
-    return [hashes[place : place + size] for place in range(0, len(hashes), size)]

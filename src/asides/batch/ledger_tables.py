@@ -102,7 +102,7 @@ def open_ledger_database(location: str) -> Database:
         kind = location.partition(":")[0]
         raise ConfigError(f"a ledger is a file or a postgresql:// URL, not {kind}://. To do: name one of these.")
     if not is_postgres_url(location):
-        return SqliteDatabase(location, _has_tables, _create_tables, patience=_PATIENCE)
+        return SqliteDatabase(location, _has_tables, _create_tables, patience=_PATIENCE, is_watched=True)
     from asides.database.postgres import PostgresDatabase  # psycopg loads only for it.
 
     database = PostgresDatabase(location, patience=_PATIENCE, most_connections=4)

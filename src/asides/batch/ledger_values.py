@@ -24,7 +24,7 @@ class BatchRecord(msgspec.Struct):
 
     name: str
     version: int
-    """Raised whenever its rows or its plan are loaded anew."""
+    """Raised whenever its rows or its plan are loaded anew: who loads an older version, or asks for it, stops."""
     state: BatchState
     via: Via
     model: str
@@ -67,6 +67,11 @@ class BatchRecord(msgspec.Struct):
     def left(self) -> int:
         """The requests that are neither done nor failed."""
         return self.requests - self.done - self.failed
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the ledger has all rows. A batch that was cancelled before has none."""
+        return self.state != "loading" and self.row_count > 0
 
 
 _FIELDS = BatchRecord.__struct_fields__
@@ -224,3 +229,8 @@ def read_object(stored: object) -> bytes | None:
     if stored is None or (isinstance(stored, bytes) and stored[:1] == b"{" and stored[-1:] == b"}"):
         return stored
     raise build_damage_error("a result")
+
+
+def split_hashes(hashes: Sequence[str], size: int = 500) -> list[Sequence[str]]:
+    """Hashes in groups, since a statement takes a limited number of values."""
+    return [hashes[place : place + size] for place in range(0, len(hashes), size)]

@@ -18,6 +18,7 @@ from asides.batch.batch_rows import Question
 from asides.batch.leases import RENEW_SECONDS
 from asides.batch.ledger_values import Claim, Outcome
 from asides.batch.throttle import Throttle, is_limit
+from asides.database import StoreError
 from asides.flows.call import Policy
 from asides.flows.retry import GiveUp, decide_retry
 from asides.options import Options
@@ -288,8 +289,14 @@ class _LiveRun:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         while self._finished:
-            group, self._finished = self._finished[: 5 * _GROUP], self._finished[5 * _GROUP :]
-            await self._job.exchange(group, 0)
+            group = self._finished[: 5 * _GROUP]
+            try:
+                await self._job.exchange(group, 0)
+            except StoreError:
+                if self._job.on_note is not None:
+                    self._job.on_note(f"{len(self._finished)} answers are not in the ledger, and are asked for again")
+                raise
+            del self._finished[: len(group)]
         await self._job.release()
 
 

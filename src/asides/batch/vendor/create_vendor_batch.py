@@ -91,7 +91,7 @@ class BatchCreator:
             call = self._channel.build(claim)
             target = find_target(call, claim.hash)
         except (Unsupported, ConfigError) as error:
-            if is_fatal(error):
+            if is_fatal(error) and self._job.read(claim).model is None:
                 raise
             return self._job.encode(claim, error)
         except AsidesError as error:

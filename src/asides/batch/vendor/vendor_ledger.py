@@ -13,9 +13,10 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from asides.batch.batch_status import VendorBatchStatus
 from asides.batch.leases import LEASE_SECONDS
-from asides.batch.ledger import Ledger, split_hashes
-from asides.batch.ledger_values import BatchRecord, Claim, Outcome, RunLimits
+from asides.batch.ledger import Ledger
+from asides.batch.ledger_values import BatchRecord, Claim, Outcome, RunLimits, split_hashes
 from asides.database import Queries, Query, QueryMany
 
 VendorState: TypeAlias = Literal["intended", "creating", "searching", "created", "ended", "dropped"]
@@ -41,6 +42,12 @@ class VendorBatch(msgspec.Struct, frozen=True):
     """How far it is, in the vendor's word; "" before that is known."""
     done: int | None
     created: float
+
+    def describe(self, provider: str = "") -> VendorBatchStatus:
+        """How far it is."""
+        return VendorBatchStatus(
+            self.vendor_id, self.vendor_state or self.state, self.requests, self.done or None, provider
+        )
 
 
 _SELECT = (
