@@ -38,7 +38,7 @@ def test_a_batch_without_all_its_rows_is_run_again_and_not_resumed(fields: dict[
 
 
 def test_counts_tokens_and_cost() -> None:
-    figures = {"done": 5, "failed": 1, "input_tokens": 3, "output_tokens": 4, "thinking_tokens": 2}
+    figures: dict[str, Any] = {"done": 5, "failed": 1, "input_tokens": 3, "output_tokens": 4, "thinking_tokens": 2}
     status = make_status(**figures, cost=1_250_000_000, unpriced=1)
     rest = "3 tokens in, 4 out (2 thinking), $1.25 (and 1 replies without a known price)"
     assert summarise(status) == f"5 of 8 requests answered, for 9 rows, 1 failed, 2 not answered yet, {rest}."
