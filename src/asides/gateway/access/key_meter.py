@@ -68,6 +68,7 @@ class Meters:
         self.on_revoked = on_revoked
         self.lease = lease_seconds
         self.clock = clock
+        """The time of day. Spans are measured by another clock, which nobody sets."""
         self.reserved: dict[str, Reservation] = {}
         """What requests under way have reserved."""
         self._unsettled: dict[str, tuple[Reservation, int]] = {}
@@ -99,26 +100,32 @@ class Meters:
 
     async def run(self) -> None:
         """Renew reservations, and settle those that could not be settled, until the task is cancelled."""
-        renewed = self.clock()
+        renewed = time.monotonic()
         while True:
             await asyncio.sleep(min(_RETRY_SECONDS, self.lease / 8))
-            if self._unsettled:
-                await self._settle_late()
-            if self.clock() - renewed >= self.lease / 4:
-                renewed = self.clock()
-                forget_prices()
-                await self.renew()
+            try:
+                began = time.monotonic()
+                # What could not be renewed is renewed as soon as the database answers.
+                if began - renewed >= self.lease / 4 and await self.renew():
+                    renewed = began
+                if self._unsettled:
+                    await self._settle_late()
+            except Exception as problem:  # noqa: BLE001 - without this task every lease would end
+                _log.error("reservations could not be renewed or settled: %s", type(problem).__name__)
 
-    async def renew(self) -> None:
-        """Renew the reservations of requests under way."""
+    async def renew(self) -> bool:
+        """Renew the reservations of requests under way. False if that has to be done again."""
+        forget_prices()
         # Also those that wait to be settled: others must not spend that money.
         names = [*self.reserved, *self._unsettled]
         if not names:
-            return
+            return True
         try:
             await self.database.run_async(lambda: renew(names, lease=self.lease), durable=False, repeatable=True)
         except StoreError as problem:
             self.note_failure(problem)
+            return False
+        return True
 
     async def settle(self, reservation: Reservation, spent: int) -> None:
         """Replace a reservation with what was spent. If the database does not answer, that is done later."""
@@ -135,8 +142,13 @@ class Meters:
             raise
 
     async def _settle_late(self) -> None:
-        """Settle what could not be settled. If the database refuses one, the others are settled all the same."""
+        """Settle what could not be settled. If the database refuses one, the others are settled all the same. It takes
+        a part of a lease at most: others have to be renewed.
+        """
+        until = time.monotonic() + self.lease / 8
         for name, late in list(self._unsettled.items()):
+            if time.monotonic() > until:
+                break
             try:
                 await self.database.run_async(partial(settle, *late), repeatable=True)
             except StoreUnavailable:
@@ -193,7 +205,7 @@ class KeyMeter:
     async def reserve(self, step: ReserveUse) -> AsidesError | None:
         """Count the request, once, and reserve its money. Returns the refusal if that is not possible."""
         meters, limits = self._meters, self._record.limits
-        self._find_used, self._since = step.find_used, meters.clock()
+        self._find_used, self._since = step.find_used, time.monotonic()
         if self._counted is None and limits.has_rate:
             counted = await meters.windows.take(self._record.id, limits, step.tokens)
             if not isinstance(counted, CountedRequest):
@@ -266,7 +278,7 @@ class KeyMeter:
     def leave(self) -> None:
         """Settle what is still reserved, after the request has ended."""
         if self._reservation is not None or self._counted is not None:
-            self._meters.spawn(self.settle(self._find_used(max(0.0, self._meters.clock() - self._since))))
+            self._meters.spawn(self.settle(self._find_used(time.monotonic() - self._since)))
 
 
 def build_caller_limits(record: KeyRecord | None) -> CallerLimits | None:
