@@ -158,3 +158,19 @@ def test_a_request_that_cannot_be_read_is_not_forwarded_for_a_key_with_limits(
     body = {**message(), "model": CLAUDE, "messages": "no list"}
     assert gateway.ask(added, "/v1/messages", body).status == 400
     assert stage.count == before
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"tools": [{"type": "advisor_20260301", "name": "advisor", "model": "claude-opus-4-6"}]},
+        {"tools": [{"name": "look_up", "input_schema": {"type": "object"}}, {"type": "a_2", "advisor_model": "x"}]},
+        {"plugins": [{"id": "router", "allowed_models": ["claude-opus-4-6"]}]},
+    ],
+)
+def test_a_tool_of_the_host_leads_to_no_other_model(stage: PlayedStage, gateway: Limited, more: dict[str, Any]) -> None:
+    added = gateway.add_key(f"tools {more}", models=(CLAUDE,))
+    before = stage.count
+    answer = gateway.ask(added, "/v1/messages", {**message(), "model": CLAUDE, **more})
+    assert (answer.status, stage.count) == (403, before)
+    assert "it may not ask every model" in answer.body.decode()

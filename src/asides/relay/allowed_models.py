@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # Fields of a body with which a host asks other models than the one that is named.
 _NAME_MORE = ("models", "fallbacks", "fallback_models", "preset")
+# Lists of what a host does by itself. An entry may name a model that does it, such as an advisor or a painter.
+_OF_HOST = ("tools", "plugins")
 
 
 class AllowedModels:
@@ -81,7 +83,7 @@ class AllowedModels:
 
     def check_fields(self, extra: Mapping[str, Any]) -> None:
         """Raise RelayRefusal for a field of a request that would let its host ask other models."""
-        found = next((name for name in _NAME_MORE if extra.get(name)), None)
+        found = find_more_models(extra)
         if self._patterns and found is not None:
             raise RelayRefusal(
                 f"{found} is not for this key: it may not ask every model. To do: leave it out.",
@@ -89,6 +91,19 @@ class AllowedModels:
                 code="model_not_found",
                 param=found,
             )
+
+
+def find_more_models(extra: Mapping[str, Any]) -> str | None:
+    """The field of a request with which its host asks other models than the one that is named; None: there is none."""
+    found = next((name for name in _NAME_MORE if extra.get(name)), None)
+    return found or next((name for name in _OF_HOST if _names_model(extra.get(name))), None)
+
+
+def _names_model(entries: Any) -> bool:
+    if not isinstance(entries, list):
+        return False
+    named = (name for each in entries if isinstance(each, dict) for name, value in each.items() if value)
+    return any(isinstance(name, str) and name.lower().endswith(("model", "models")) for name in named)
 
 
 def refuse_model(name: str) -> RelayRefusal:

@@ -224,6 +224,23 @@ def test_counts_that_nobody_could_owe_cost_no_reply_and_lock_the_key(
             assert gateway.ask(added, path, body).status == 429
 
 
+def test_a_stream_whose_client_wants_no_counts_is_paid_for_with_its_hidden_thinking(
+    stage: PlayedStage, tmp_path: Path
+) -> None:
+    # Without tags, thinking never stands in the answer, so that requests could be forwarded.
+    body = {**chat(), "model": "openai:gpt-5", "stream": True, "asides": {"tags": []}}
+    stage.play(*[Say(text="42", usage=Usage(100, 10_000, 9_990))] * 3)
+    with limited(stage, str(tmp_path), toml='[visibility]\ngateway = ["raw", "summary"]\n') as gateway:
+        added = gateway.add_key(budget_day="10")
+        answer = gateway.ask(added, "/v1/chat/completions", body)
+        assert answer.status == 200, answer.body
+        assert b'"usage":{' not in answer.body
+        assert to_dollars(gateway.spending(added).day) == Decimal("0.100125")
+        free = gateway.add_key("by the minute", rpm=9)
+        gateway.ask(free, "/v1/chat/completions", body)
+        assert "stream_options" not in stage.stage.requests[-1].body.decode()
+
+
 def test_a_model_without_a_price_is_not_for_keys_with_a_budget(stage: PlayedStage, tmp_path: Path) -> None:
     stage.play(Say(text="42"))
     with limited(stage, str(tmp_path)) as gateway:

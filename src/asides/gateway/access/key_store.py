@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from asides.database import Queries, Query, QueryMany
-from asides.gateway.access import KeyLimits, KeyRecord
+from asides.gateway.access import KeyRecord
 from asides.values.errors import ConfigError
 from asides.values.money import to_billionths, to_dollars
 from asides.values.notices import escape_controls
