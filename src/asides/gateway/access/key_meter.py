@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
+from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -31,6 +32,7 @@ from asides.gateway.access.budget_store import (
     reserve,
     settle,
 )
+from asides.gateway.access.unsettled_files import UnsettledFiles, UnsettledUse
 from asides.relay.error_response import RelayRefusal
 from asides.relay.metered_use import forget_prices, load_prices
 from asides.relay.relay_request import CallerLimits
@@ -58,11 +60,14 @@ class Meters:
         database: Database,
         windows: RateWindows,
         *,
+        folder: Path | None = None,
         on_revoked: Callable[[str], None] = lambda _: None,
         lease_seconds: float = LEASE_SECONDS,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`on_revoked` gets the id of a key that turns out to be revoked."""
+        """`folder`: where to keep what could not be settled; None: only in memory. `on_revoked` gets the id of a key
+        that turns out to be revoked.
+        """
         self.database = database
         self.windows = windows
         self.on_revoked = on_revoked
@@ -71,7 +76,8 @@ class Meters:
         """The time of day. Spans are measured by another clock, which nobody sets."""
         self.reserved: dict[str, Reservation] = {}
         """What requests under way have reserved."""
-        self._unsettled: dict[str, tuple[Reservation, int]] = {}
+        self._unsettled: dict[str, UnsettledUse] = {}
+        self._files = UnsettledFiles(folder)
         self._tasks: set[asyncio.Task[None]] = set()
         self._has_prices = False
         self._semaphores: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
@@ -101,6 +107,7 @@ class Meters:
     async def run(self) -> None:
         """Renew reservations, and settle those that could not be settled, until the task is cancelled."""
         renewed = time.monotonic()
+        self._unsettled |= {use.reservation.id: use for use in self._files.take_over()}
         while True:
             await asyncio.sleep(min(_RETRY_SECONDS, self.lease / 8))
             try:
@@ -134,12 +141,16 @@ class Meters:
             await self.database.run_async(lambda: settle(reservation, spent), repeatable=True)
         except StoreError as problem:
             self.note_failure(problem)
-            if len(self._unsettled) < _MOST_UNSETTLED:
-                self._unsettled[reservation.id] = (reservation, spent)
+            self._settle_later(UnsettledUse(reservation, spent))
         except asyncio.CancelledError:
             # Doing it twice changes nothing.
-            self._unsettled[reservation.id] = (reservation, spent)
+            self._settle_later(UnsettledUse(reservation, spent))
             raise
+
+    def _settle_later(self, use: UnsettledUse) -> None:
+        if len(self._unsettled) < _MOST_UNSETTLED:
+            self._unsettled[use.reservation.id] = use
+            self._files.add([use])
 
     async def _settle_late(self) -> None:
         """Settle what could not be settled. If the database refuses one, the others are settled all the same. It takes
@@ -150,12 +161,16 @@ class Meters:
             if time.monotonic() > until:
                 break
             try:
-                await self.database.run_async(partial(settle, *late), repeatable=True)
+                await self.database.run_async(partial(settle, late.reservation, late.spent), repeatable=True)
             except StoreUnavailable:
                 return
             except StoreError as problem:
-                _log.error("a reservation of the key %s cannot be settled: %s", late[0].key, type(problem).__name__)
+                _log.error(
+                    "a reservation of the key %s cannot be settled: %s", late.reservation.key, type(problem).__name__
+                )
             self._unsettled.pop(name, None)
+        if not self._unsettled:
+            self._files.clear()
         self.note_success()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -165,7 +180,7 @@ class Meters:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Settle what is left."""
+        """Settle what is left. What the database does not take is on the disk, for the next start."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_END_SECONDS)
         if self._unsettled:
