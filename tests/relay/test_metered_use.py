@@ -277,8 +277,8 @@ def test_the_usual_tiers_are_for_all(extra: dict[str, Any]) -> None:
 def test_every_reply_that_is_asked_for_is_bounded() -> None:
     one = reserve(MeteredUse(BUDGET), build_call(max_tokens=1000)).cost
     assert one is not None
-    texts: tuple[dict[str, Any], ...] = ({"n": "500"}, {"generationConfig": {"candidateCount": "500"}})
-    for more in ({"n": 500}, {"n": 500.0}, {"generationConfig": {"candidateCount": 500}}, *texts):
+    ways: list[dict[str, Any]] = [{"n": count} for count in (500, 500.0, "500")]
+    for more in (*ways, *({"generationConfig": {"candidateCount": count}} for count in (500, "500"))):
         many = reserve(MeteredUse(BUDGET), build_call(max_tokens=1000), more).cost
         assert many is not None
         assert many > one * 400

@@ -18,6 +18,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from psycopg import sql
 
 from asides.database import Database, Queries, Query
 from asides.gateway.access.budget_store import (
@@ -300,7 +301,8 @@ def test_a_server_with_another_isolation_reserves_no_more_than_the_budget(postgr
     """The second one waits for the first, and has to see what that one has reserved."""
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         name = connection.info.dbname
-        connection.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = '{isolation}'")  # type: ignore[arg-type]
+        change = sql.SQL("ALTER DATABASE {} SET default_transaction_isolation = {}")
+        connection.execute(change.format(sql.Identifier(name), sql.Literal(isolation)))
     database = open_place(postgres_url)
     key = add_key(database, budget_day="1").record.id
     has_first, is_second_waiting = threading.Event(), threading.Event()

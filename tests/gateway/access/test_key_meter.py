@@ -472,7 +472,12 @@ async def test_a_clock_that_is_set_back_ends_no_lease(tmp_path: Path) -> None:
 async def test_whoever_leaves_after_the_clock_was_set_back_pays_for_all_of_the_time(tmp_path: Path) -> None:
     _, meters, meter, _, _ = await open_meter(str(tmp_path), budget_day="1")
     asked: list[float] = []
-    await meter.reserve(ReserveUse(CLAUDE, 10, Decimal("0.5"), lambda seconds: asked.append(seconds) or Use()))
+
+    def find_used(seconds: float) -> Use:
+        asked.append(seconds)
+        return Use()
+
+    await meter.reserve(ReserveUse(CLAUDE, 10, Decimal("0.5"), find_used))
     meters.clock = lambda: time.time() - 3600
     await asyncio.sleep(0.2)
     meter.leave()

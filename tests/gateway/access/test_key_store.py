@@ -122,7 +122,7 @@ def test_a_damaged_row_is_no_key_and_keeps_nobody_from_the_others(
     database = open_place(str(tmp_path))
     damaged, sound = add_key(database, "damaged", models=("a",)), add_key(database, "sound")
     with closing(sqlite3.connect(tmp_path / GATEWAY_FILE)) as connection, connection:
-        connection.execute(f"UPDATE gateway_keys SET {damage} WHERE name = 'damaged'")  # noqa: S608
+        connection.execute(f"UPDATE gateway_keys SET {damage} WHERE name = 'damaged'")
     assert database.run(list_keys, writes=False) == [sound.record]
     assert database.run(lambda: list_keys(valid_at=1.0), writes=False) == [sound.record]
     assert database.run(lambda: find_key(damaged.record.digest), writes=False) is None
