@@ -231,6 +231,8 @@ def _connect(url: str) -> Generator[Connection, None, None]:
     try:
         read = read_url(url)
         with psycopg.connect(read.conninfo, **build_parameters(read, _CONNECT_SECONDS)) as connection:
+            # Whoever has waited for the lock has to see what the one before has done.
+            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             yield connection
     except psycopg.Error as problem:
         raise _to_store_error(problem, url) from None

@@ -133,6 +133,9 @@ def write_settings(patience: float, durable: bool, *, is_local: bool) -> Any:
     settings = {"search_path": SCHEMA, "statement_timeout": str(int(patience * 1000))}
     if not durable:
         settings["synchronous_commit"] = "off"
+    if not is_local:
+        # Of a transaction that has begun, it cannot be changed.
+        settings["default_transaction_isolation"] = "read committed"
     local = "true" if is_local else "false"
     calls = ", ".join(f"set_config('{name}', '{value}', {local})" for name, value in settings.items())
     return f"SELECT {calls}"

@@ -85,7 +85,10 @@ async def carry_out_async(
 
 
 def _choose_begin(writes: bool) -> LiteralString:
-    return "BEGIN" if writes else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    """Both name their isolation, since a server may have another default: what waited for a lock has to read what was
+    written meanwhile.
+    """
+    return f"BEGIN ISOLATION LEVEL {'READ COMMITTED' if writes else 'REPEATABLE READ READ ONLY'}"
 
 
 def _execute_alone(connection: Connection[Any], query: Query, settings: LiteralString | None) -> QueryResult:

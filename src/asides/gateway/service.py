@@ -63,7 +63,7 @@ class Service:
         self.redis = None if settings.redis is None else RedisLink(settings.redis)
         self.windows = open_windows(self.redis)
         """The requests and tokens of keys over the last minute."""
-        self.meters = Meters(self.database, self.windows, on_revoked=self.keys.on_revoked)
+        self.meters = Meters(self.database, self.windows, folder=settings.folder, on_revoked=self.keys.on_revoked)
         """What requests of keys with limits use."""
         self.authenticator = Authenticator(settings, self.keys)
         self.open_requests = 0

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from asides.database import Database, Queries, Query, StoreError
+from asides.gateway.access.key_store import list_damaged_keys
 from asides.history.document import read_message
 from asides.maintenance.copy_conversations import is_sound_clock
 from asides.maintenance.open_stores import LEDGER, Stores, name_vault_tables
@@ -97,6 +98,9 @@ def _check_area(check: AreaCheck, area: str, database: Database) -> None:
         _check_conversations(check, database, has_pages="page_notes" in there)
     elif area == "vault":
         _check_vault(check, database)
+    elif "gateway_keys" in there:
+        damaged = database.run(list_damaged_keys, writes=False)
+        check.add_problems([_show(name) for name in damaged], "keys of the gateway that cannot be read")
 
 
 def _count(database: Database, statement: str, *values: object) -> int:

@@ -147,7 +147,10 @@ class KeyCache:
             except TimeoutError:
                 pass
             self._wake.clear()
-            await self.refresh()
+            try:
+                await self.refresh()
+            except Exception as problem:  # noqa: BLE001 - without this task no revocation would be read
+                self._note_failure(problem)
 
     async def refresh(self) -> None:
         """Read revocations, and once a minute all keys. Write which keys were used."""
