@@ -151,8 +151,12 @@ class Ledger:
         return record
 
     def cancel(self) -> Queries[BatchRecord]:
-        """Cancel the batch: nobody can claim a request any more. Replies under way are still written."""
+        """Cancel the batch: nobody can claim a request any more. Replies under way are still written. One in which
+        every request has an answer stays as it is.
+        """
         record, now = yield from self._lock()
+        if record.state == "open" and record.done == record.requests:
+            return record
         record.state = "cancelled"
         yield from self._save(record, now)
         return record

@@ -31,6 +31,7 @@ from asides.cli.trust import read_settings
 from asides.database.postgres_url import is_postgres_url
 from asides.values.errors import AsidesError, ConfigError
 from asides.values.json_form import to_json_value
+from asides.values.notices import escape_controls
 
 _STDIN = "-"
 _LEDGER = ".ledger"
@@ -49,7 +50,8 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
             return _show(asyncio.run(batch.status()), arguments, terminal)
         case "cancel":
             status = asyncio.run(batch.cancel())
-            terminal.print_note(f"cancelled; what is under way is finished. {_advise(arguments, 'to go on')}")
+            done = f"cancelled; what is under way is finished. {_advise(arguments, 'to go on')}"
+            terminal.print_note("nothing to cancel: every request has an answer." if status.is_finished else done)
             return _show(status, arguments, terminal) if arguments.json else Exit.DONE
         case "run" if arguments.dry_run:
             return _show_check(asyncio.run(batch.check()), arguments, terminal)
@@ -275,7 +277,9 @@ def _show(status: BatchStatus, arguments: Namespace, terminal: Terminal) -> int:
 
 
 def _describe(status: BatchStatus) -> list[str]:
-    lines = [f"{status.output}: {status.state}, {_summarise(status)}"]
+    is_named = status.name not in (status.output, Path(status.output).name)
+    named = f" (--name {escape_controls(status.name)})" if is_named else ""
+    lines = [f"{status.output}{named}: {status.state}, {_summarise(status)}"]
     lines.append(f"  {status.model or 'each row its own model'}, via {status.via}")
     if status.state == "running":
         left = "" if status.seconds_left is None else f", {_describe_seconds(status.seconds_left)} left"
@@ -304,6 +308,10 @@ def _show_all(arguments: Namespace, terminal: Terminal) -> int:
             if len(places) == 1:
                 raise
             terminal.print_note(f"warning: {describe_error(error)}")
+    if arguments.name is not None:
+        found = [status for status in found if status.name == arguments.name]
+        if not found:
+            raise ConfigError(f"no batch has the name {arguments.name!r}. To do: leave out --name to see all.")
     if arguments.json:
         print_json(terminal, [_encode(status) for status in found])
     elif found:
