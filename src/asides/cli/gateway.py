@@ -115,9 +115,7 @@ def _open(settings: Settings, *, creates: bool) -> Generator[Database, None, Non
 # --- create -----------------------------------------------------------------------------------------------------------
 
 
-def _create(
-    record: KeyRecord, database: Database, settings: Settings, arguments: Namespace, terminal: Terminal
-) -> int:
+def _create(record: KeyRecord, database: Database, settings: Settings, arguments: Namespace, terminal: Terminal) -> int:
     made = make_key()
     record = KeyRecord(
         id=made.id,

@@ -54,8 +54,8 @@ _TO_DO = {
     "wants a password": "write it into the URL, or set PGPASSWORD or ~/.pgpass",
     "does not let this machine in": "add a line for it to pg_hba.conf of the server, which may demand TLS: "
     "sslmode=require or verify-full in the URL",
-    "shows a certificate, and there is no file of authorities to check it": "name one with sslrootcert in the URL, such as "
-    "sslrootcert=/etc/ssl/certs/ca-certificates.crt",
+    "shows a certificate, and there is no file of authorities to check it": "name one with sslrootcert in the URL, "
+    "such as sslrootcert=/etc/ssl/certs/ca-certificates.crt",
     "has no database of this name": "create it, or name another one",
     "speaks no TLS": "turn it on there, or take sslmode out of the URL",
     "shows a certificate that is not trusted": "check the host and sslmode in the URL, and name the file of the "
