@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,12 @@ import yaml  # type: ignore[import-untyped]
 
 from asides.cli.arguments import COMMANDS
 from asides.cli.parse_arguments import parse_arguments
+from asides.gateway.gateway_keys import check_keys
 from asides.gateway.gateway_settings import DEFAULT_PORT
 from asides.gateway.health import HEALTH_PATHS
+from asides.relay.state.relay_keys import RelayKeys
 from asides.settings import Settings, load_settings
+from asides.values.errors import ConfigError
 
 _ROOT = Path(__file__).resolve().parent.parent
 _DEPLOY = _ROOT / "deploy"
@@ -105,6 +109,25 @@ def test_the_example_names_every_secret_that_is_asked_for() -> None:
     asked = set(re.findall(r"\$\{(\w+):\?", (_DEPLOY / "compose.yaml").read_text(encoding="utf-8")))
     assert asked <= set(example)
     assert set(example.values()) == {""}, "an example with a secret is used as it is"
+
+
+def test_secrets_that_were_not_filled_in_are_refused() -> None:
+    secrets = _OBJECTS["Secret"]["stringData"]
+    with pytest.raises(ConfigError):
+        RelayKeys.parse(secrets["ASIDES_RELAY_KEY"])
+    with pytest.raises(ConfigError, match="easy to guess"):
+        check_keys((secrets["ASIDES_GATEWAY_KEY"],))
+
+
+def test_nginx_finds_the_gateways_by_addresses_that_stay() -> None:
+    """It looks them up once. A network that it shares with them and that gives them new addresses would mislead it."""
+    services, networks = _COMPOSE["services"], _COMPOSE["networks"]
+    (config,) = networks["inside"]["ipam"]["config"]
+    for service in _GATEWAYS:
+        assert set(service["networks"]) & set(services["nginx"]["networks"]) == {"inside"}
+        address = ip_address(service["networks"]["inside"]["ipv4_address"])
+        assert address in ip_network(config["subnet"])
+        assert address not in ip_network(config["ip_range"])
 
 
 def test_no_secret_is_in_the_files() -> None:
