@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator, Mapping
+from configparser import ConfigParser
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,10 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from asides.cli.arguments import COMMANDS
+from asides.cli.exit_codes import Exit
 from asides.cli.parse_arguments import parse_arguments
 from asides.gateway.gateway_keys import check_keys
-from asides.gateway.gateway_settings import DEFAULT_PORT
+from asides.gateway.gateway_settings import DEFAULT_PORT, GatewaySettings
 from asides.gateway.health import HEALTH_PATHS
 from asides.relay.state.relay_keys import RelayKeys
 from asides.settings import Settings, load_settings
@@ -133,6 +135,19 @@ def test_nginx_finds_the_gateways_by_addresses_that_stay() -> None:
 def test_no_secret_is_in_the_files() -> None:
     for path in _DEPLOY.iterdir():
         assert not re.search(r"sk-[A-Za-z0-9]{8}|[0-9a-f]{32}", path.read_text(encoding="utf-8")), path
+
+
+def test_the_unit_of_systemd_runs_a_command_that_exists() -> None:
+    unit = ConfigParser(interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read_string((_DEPLOY / "asides.service").read_text(encoding="utf-8"))
+    service = unit["Service"]
+    program, command, *words = service["ExecStart"].split()
+    assert (Path(program).name, command) == ("asides", "serve")
+    parse_arguments(command, COMMANDS[command], words)
+    assert int(service["TimeoutStopSec"]) > GatewaySettings().drain_seconds
+    assert int(service["RestartPreventExitStatus"]) == Exit.USAGE
+    assert service["Environment"].split()[0] == f"HOME=/var/lib/{service['StateDirectory']}"
 
 
 # --- ports, paths and times -------------------------------------------------------------------------------------------
