@@ -50,7 +50,7 @@ _LIBRARY_REASONS = (
 _TO_DO = {
     SILENT: "start it, or check its address, name, user and password",
     READ_ONLY: "make it the primary, or name the primary in the URL",
-    "refuses the user or the password": "check both in the URL",
+    "refuses the user or the password": "check the user and the password in the URL",
     "wants a password": "write it into the URL, or set PGPASSWORD or ~/.pgpass",
     "does not let this machine in": "add a line for it to pg_hba.conf of the server, which may demand TLS: "
     "sslmode=require or verify-full in the URL",
