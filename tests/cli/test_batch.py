@@ -157,6 +157,7 @@ def test_standard_input_options_and_thinking(
 
 @pytest.mark.usefixtures("rows")
 def test_cancel_and_changed_rows_are_told(capsys: pytest.CaptureFixture[str], server: Stage, parrot: Parrot) -> None:
+    parrot.fails = True
     run = ["batch", "run", "in.jsonl", "-o", "out.jsonl", *at(server)]
     here(capsys, *run)
     code, out, err = here(capsys, "batch", "cancel", "out.jsonl")
@@ -171,6 +172,32 @@ def test_cancel_and_changed_rows_are_told(capsys: pytest.CaptureFixture[str], se
     assert (code, "with other settings (system)" in err) == (2, True)
     code, _, err = here(capsys, *run, "-s", "Other.", "--replace")
     assert (code, len(parrot.asked)) == (0, 5)
+
+
+@pytest.mark.usefixtures("rows")
+def test_a_finished_batch_is_not_cancelled(capsys: pytest.CaptureFixture[str], server: Stage) -> None:
+    Path("in.jsonl").write_text('"a"\n', encoding="utf-8")
+    here(capsys, "batch", "run", "in.jsonl", "-o", "out.jsonl", *at(server))
+    code, _, err = here(capsys, "batch", "cancel", "out.jsonl")
+    assert (code, err) == (0, "nothing to cancel: every request has an answer.\n")
+    assert "out.jsonl: finished, 1 of 1" in here(capsys, "batch", "status", "out.jsonl").out
+
+
+@pytest.mark.usefixtures("rows")
+def test_a_batch_with_a_name_is_found_by_it(capsys: pytest.CaptureFixture[str], server: Stage) -> None:
+    here(capsys, "batch", "run", "in.jsonl", "-o", "out.jsonl", "--name", "mine", *at(server))
+    here(capsys, "batch", "run", "in.jsonl", "-o", "more.jsonl", "--ledger", "out.jsonl.ledger", *at(server))
+    all_lines = here(capsys, "batch", "status", "--ledger", "out.jsonl.ledger").out
+    assert "out.jsonl (--name mine): finished, 2 of 2" in all_lines
+    assert "more.jsonl: finished" in all_lines
+    one = here(capsys, "batch", "status", "--ledger", "out.jsonl.ledger", "--name", "mine").out
+    assert ("out.jsonl (--name mine): " in one, "more.jsonl" in one) == (True, False)
+    code, _, err = here(capsys, "batch", "status", "--name", "another")
+    assert (code, "no batch has the name 'another'" in err) == (2, True)
+    code, _, err = here(capsys, "batch", "resume", "out.jsonl", *at(server))
+    assert code == 2
+    assert "there is no batch for out.jsonl in the ledger out.jsonl.ledger. To do: name it: --name" in err
+    assert "'mine'" in err
 
 
 @pytest.mark.usefixtures("rows")

@@ -182,6 +182,9 @@ def test_one_who_is_turned_away_hears_why_and_at_once(server: PostgresServer, ca
         ("SSL error: certificate verify failed sesame", "a certificate that is not trusted. .*sslrootcert"),
         ('connection is bad: invalid integer value "sesame" for "port"', "cannot be reached with this URL"),
         ("connection timeout expired", "does not answer"),
+        ("fe_sendauth: no password supplied", "wants a password. To do: .*PGPASSWORD"),
+        ('root certificate file "/sesame.pem" does not exist', "no file of authorities .*sslrootcert=/"),
+        ('FATAL:  no pg_hba.conf entry for host "sesame", no encryption', "not let this machine in. .*pg_hba.conf"),
     ],
 )
 def test_the_words_of_the_library_are_understood_and_not_repeated(words: str, expected: str) -> None:

@@ -22,7 +22,7 @@ from asides.batch.batch_status import BatchStatus, build_status
 from asides.batch.estimate_requests import RequestEstimator
 from asides.batch.join_results import check_output, write_output
 from asides.batch.leases import has_ended
-from asides.batch.ledger import Ledger
+from asides.batch.ledger import Ledger, list_records
 from asides.batch.ledger_tables import open_ledger_database
 from asides.batch.ledger_values import BatchRecord, Via, create_record
 from asides.batch.load_rows import FillPrompt, RowSource, load_rows, spool
@@ -30,7 +30,7 @@ from asides.batch.open_job import JobSetup, open_job
 from asides.batch.parquet_rows import clean_row
 from asides.batch.read_status import read_status
 from asides.database import Database, StoreError
-from asides.database.postgres_url import is_postgres_url
+from asides.database.postgres_url import describe_url, is_postgres_url
 from asides.flows.build_call import CallBuilder
 from asides.flows.many import check_call
 from asides.options import ModelLike, Options
@@ -276,8 +276,18 @@ class BatchCore:
     def _find(self) -> BatchRecord:
         found = self.database.run(self.ledger.find, writes=False) if self.has_ledger else None
         if found is None:
-            raise ConfigError(f"there is no batch for {self.output}. To do: check the name, or run one first.")
+            raise self._explain_missing()
         return found
+
+    def _explain_missing(self) -> ConfigError:
+        place = describe_url(self.place) if is_postgres_url(self.place) else self.place
+        output = str(self.output.absolute())
+        records = self.database.run(list_records, writes=False) if self.has_ledger else []
+        others = [record.name for record in records if record.output == output]
+        advice = "check the name, or run one first"
+        if others:
+            advice = f"name it: --name (name=) {' or '.join(map(repr, others))}"
+        return ConfigError(f"there is no batch for {self.output} in the ledger {place}. To do: {advice}.")
 
     def read_status(self) -> BatchStatus:
         """How far the batch is, whoever runs it. Raises a ConfigError if there is none."""

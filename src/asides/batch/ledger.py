@@ -152,11 +152,14 @@ class Ledger:
         return record
 
     def cancel(self) -> Queries[BatchRecord]:
-        """Cancel the batch: nobody can claim a request any more. Replies under way are still written.
+        """Cancel the batch: nobody can claim a request any more. Replies under way are still written. One in which
+        every request has an answer stays as it is.
 
         Whoever loads its rows stops, and the next run loads them from the beginning.
         """
         record, now = yield from self._lock()
+        if record.state == "open" and record.done == record.requests:
+            return record
         if record.state == "loading":
             record.version, record.row_count = record.version + 1, 0
         record.state = "cancelled"

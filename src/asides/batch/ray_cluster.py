@@ -33,7 +33,7 @@ _LOCAL_ENVIRONMENT = {
 def require_ray() -> None:
     """Raise a ConfigError if Ray is not installed."""
     if find_spec("ray") is None:
-        raise ConfigError("Ray is not installed. To do: install asides[ray], here and on every node of the cluster.")
+        raise ConfigError("Ray is not installed. To do: pip install 'asides[ray]', here and on every node.")
 
 
 @contextmanager
@@ -64,7 +64,8 @@ def _load(name: str) -> Any:
         return import_module(name)
     except ImportError as problem:
         raise ConfigError(
-            f"Ray cannot be loaded: {problem}. To do: install asides[ray], which has Ray Data, here and on every node."
+            f"Ray cannot be loaded: {problem}. To do: pip install 'asides[ray]', which has Ray Data, here and on "
+            "every node."
         ) from None
 
 

@@ -49,8 +49,8 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
             return _show(asyncio.run(batch.status()), arguments, terminal)
         case "cancel":
             status = asyncio.run(batch.cancel())
-            advice = advise(arguments, "to go on", status)
-            terminal.print_note(f"cancelled; what is under way is finished. {advice}")
+            done = f"cancelled; what is under way is finished. {advise(arguments, 'to go on', status)}"
+            terminal.print_note("nothing to cancel: every request has an answer." if status.is_finished else done)
             return _show(status, arguments, terminal) if arguments.json else Exit.DONE
         case "run" if arguments.dry_run:
             return _show_check(asyncio.run(batch.check()), arguments, terminal)
@@ -230,6 +230,10 @@ def _show_all(arguments: Namespace, terminal: Terminal) -> int:
             if len(places) == 1:
                 raise
             terminal.print_note(f"warning: {describe_error(error)}")
+    if arguments.name is not None:
+        found = [status for status in found if status.name == arguments.name]
+        if not found:
+            raise ConfigError(f"no batch has the name {arguments.name!r}. To do: leave out --name to see all.")
     if arguments.json:
         print_json(terminal, [_encode(status) for status in found])
     elif found:

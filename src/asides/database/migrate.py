@@ -22,7 +22,7 @@ import msgspec
 
 from asides.database import Queries, StoreError, StoreUnavailable
 from asides.database.postgres import SCHEMA, PostgresDatabase, check_package, describe_url
-from asides.database.postgres_outage import explain_failure
+from asides.database.postgres_outage import advise, explain_failure
 from asides.database.postgres_url import build_parameters, read_url
 
 if TYPE_CHECKING:
@@ -263,8 +263,7 @@ def _to_store_error(problem: psycopg.Error, url: str) -> StoreError:
             if reason is None:
                 return explain_failure(name, problem)
             return StoreUnavailable(
-                f"the database {name} refuses the connection: {reason[1].strip()}. To do: check its name, the user and "
-                "the password."
+                f"the database {name} refuses the connection: {reason[1].strip()}. To do: {advise(problem)}."
             )
         case psycopg.ProgrammingError() if problem.sqlstate is None:
             text = (

@@ -34,11 +34,13 @@ _REASONS = (
     ("authentication", "refuses the user or the password"),
     ('role "', "refuses the user or the password"),
     ("no password supplied", "refuses the user or the password"),
-    ("pg_hba.conf", "refuses the user or the password"),
+    ("pg_hba.conf", "does not let this machine in"),
     ('database "', "has no database of this name"),
 )
 _LIBRARY_REASONS = (
     ("not support SSL", "speaks no TLS"),
+    ("no password supplied", "wants a password"),
+    ("certificate file", "shows a certificate, and there is no file of authorities to check it"),
     ("certificate", "shows a certificate that is not trusted"),
     ("resolve host", "is at a host that is not found"),
     ("sslmode", "cannot be reached with this URL"),
@@ -48,7 +50,12 @@ _LIBRARY_REASONS = (
 _TO_DO = {
     SILENT: "start it, or check its address, name, user and password",
     READ_ONLY: "make it the primary, or name the primary in the URL",
-    "refuses the user or the password": "check them in the URL",
+    "refuses the user or the password": "check the user and the password in the URL",
+    "wants a password": "write it into the URL, or set PGPASSWORD or ~/.pgpass",
+    "does not let this machine in": "add a line for it to pg_hba.conf of the server, which may demand TLS: "
+    "sslmode=require or verify-full in the URL",
+    "shows a certificate, and there is no file of authorities to check it": "name one with sslrootcert in the URL, "
+    "such as sslrootcert=/etc/ssl/certs/ca-certificates.crt",
     "has no database of this name": "create it, or name another one",
     "speaks no TLS": "turn it on there, or take sslmode out of the URL",
     "shows a certificate that is not trusted": "check the host and sslmode in the URL, and name the file of the "
@@ -164,8 +171,17 @@ def explain_failure(name: str, problem: Exception) -> StoreUnavailable:
     return _build_error(name, _find_reason(problem))
 
 
+def advise(problem: Exception) -> str:
+    """What to do about a connection that could not be opened."""
+    return _advise(_find_reason(problem))
+
+
 def _build_error(name: str, reason: str) -> StoreUnavailable:
-    return StoreUnavailable(f"the database {name} {reason}. To do: {_TO_DO.get(reason, 'wait, or look into its log')}.")
+    return StoreUnavailable(f"the database {name} {reason}. To do: {_advise(reason)}.")
+
+
+def _advise(reason: str) -> str:
+    return _TO_DO.get(reason, "wait, or look into its log")
 
 
 def _find_reason(problem: Exception) -> str:

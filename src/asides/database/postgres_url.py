@@ -48,7 +48,12 @@ def read_url(url: str) -> PostgresUrl:
             "characters in a password as percent codes, such as %40 for @."
         ) from None
     if not is_postgres_url(url):
-        raise ConfigError(f"the store {name} is no PostgreSQL database. To do: write postgresql://user@host/name.")
+        scheme, has_scheme, _ = url.partition("://")
+        what = f"begins with {scheme[:20]}://" if has_scheme else "has no ://"
+        raise ConfigError(
+            f"the setting store (ASIDES_STORE) {what}, and is no PostgreSQL database. To do: write "
+            "postgresql://user@host/name."
+        )
     said = [value.lower() for key, value in pairs if key == _POOLER]
     if any(value not in _TRUE + _FALSE for value in said):
         raise ConfigError(f"{_POOLER}= of the store {name} is neither true nor false. To do: write one of them.")

@@ -21,6 +21,7 @@ from asides.gateway.access.revocations import listen
 from asides.gateway.authenticate import Authenticator
 from asides.gateway.gateway_database import open_database, prepare_database
 from asides.gateway.gateway_settings import GatewaySettings, check_address
+from asides.gateway.relay_key_watch import watch_relay_key
 from asides.gateway.watcher import RequestWatcher
 from asides.options import Options
 from asides.relay.observer import RelayObserver
@@ -135,6 +136,8 @@ class Service:
             preparing = await prepare_database(self.settings.store)
             self._tasks += [] if preparing is None else [preparing]
             await self.keys.refresh()
+            if self.vault.mode == "store":
+                self._tasks.append(asyncio.create_task(watch_relay_key(self.database, self.vault.keys)))
         self._tasks += [asyncio.create_task(self.keys.run()), asyncio.create_task(self.meters.run())]
         for record in self.keys.list_records():
             if record.limits.has_budget:

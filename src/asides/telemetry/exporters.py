@@ -185,9 +185,10 @@ class _Setup:
             make = getattr(module, f"OTLP{'Span' if signal == 'traces' else 'Metric'}Exporter")
             return [self._watch(make(**self._limits), signal)]
         if protocol != _HTTP:
+            more = "pip install opentelemetry-exporter-otlp-proto-grpc, or " if protocol == "grpc" else ""
             self._on_note(
-                f"{names[1]} is {protocol}, which is not installed here: {_HTTP} is used. To do: point it at the "
-                "collector's port for HTTP, often 4318."
+                f"{names[1]} is {protocol}, which is not installed here: {signal} go by {_HTTP}. To do: {more}point it "
+                "at the collector's port for HTTP, often 4318."
             )
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter

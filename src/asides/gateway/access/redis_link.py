@@ -278,8 +278,9 @@ def open_redis(url: str, seconds: float) -> Redis:
 
 def check_redis(url: str, seconds: float) -> None:
     """Ask a server once for what a gateway needs, a script that writes. Raises RedisDown if it does not do it, and
-    ConfigError for a URL that cannot be one.
+    ConfigError for a URL that cannot be one, or without the package redis.
     """
+    check_redis_url(url)
     from redis.exceptions import RedisError
 
     client = open_redis(url, seconds)

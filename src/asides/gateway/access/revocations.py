@@ -21,6 +21,7 @@ from asides.gateway.access.redis_link import (
     PREFIX,
     RedisLink,
     Script,
+    check_redis_url,
     describe_redis,
     open_async_redis,
     open_redis,
@@ -54,8 +55,9 @@ return redis.call('PUBLISH', ARGV[3], ARGV[1])
 def publish_revocation(redis_url: str, key_id: str) -> int:
     """Publish that a key is revoked. Returns how many instances got it at once; others find out when they connect.
 
-    Raises StoreUnavailable if Redis does not take it, and ConfigError for a wrong URL.
+    Raises StoreUnavailable if Redis does not take it, and ConfigError for a wrong URL, or without the package redis.
     """
+    check_redis_url(redis_url)
     from redis.exceptions import RedisError
 
     client = open_redis(redis_url, _PATIENCE)

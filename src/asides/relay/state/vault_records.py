@@ -37,6 +37,8 @@ from asides.values.thinking import Thought
 
 _PLAIN, _ENCRYPTED = b"\0", b"\1"
 _KEY_ID_BYTES = 8
+HEAD_BYTES = 1 + _KEY_ID_BYTES
+"""The bytes of a payload that say which key encrypted it."""
 # A shorter text alone says nothing about the conversation that it is from.
 _SHORTEST_ALONE = 24
 
@@ -290,5 +292,10 @@ def read_payload(record: StoredRecord, keys: TenantKeys) -> bytes | None:
         return None if can_encrypt() else rest
     if kind != _ENCRYPTED or not can_encrypt():
         return None
-    key_id, data = rest[:_KEY_ID_BYTES].decode("ascii", "replace"), rest[_KEY_ID_BYTES:]
-    return keys.decrypt(data, key_id, "record", record.id.encode("utf-8", "replace"))
+    data = rest[_KEY_ID_BYTES:]
+    return keys.decrypt(data, read_key_id(record.payload), "record", record.id.encode("utf-8", "replace"))
+
+
+def read_key_id(payload: bytes) -> str:
+    """The id of the key that encrypted a payload, from its first bytes; "" if it is not encrypted."""
+    return payload[1:HEAD_BYTES].decode("ascii", "replace") if payload[:1] == _ENCRYPTED else ""

@@ -109,7 +109,8 @@ def open_shared_vault(
 def _check_encryption() -> None:
     if not can_encrypt():
         raise ConfigError(
-            "the mode 'store' encrypts what it stores, with the package cryptography. To do: install asides[relay]."
+            "the mode 'store' encrypts what it stores, with the package cryptography. To do: pip install "
+            "'asides[relay]'."
         )
 
 

@@ -19,6 +19,8 @@ from asides.relay.vault import VaultLimits, find_replaced_span, measure_record
 _MOST_KEYS = 500
 _MOST_DELETED = 200
 """How many old records are deleted at once, so that nobody waits long for it."""
+_NEWEST = 100
+"""How many records show which keys gateways write with."""
 _SWEEP_LOCK = 0x61736476
 """The number of the advisory lock of those who delete old records: "asdv"."""
 
@@ -49,6 +51,11 @@ _SERVER_NUMBERS = """number = ANY (ARRAY(
 _SERVER_READ = f"""
 SELECT number, used, id, keys, payload FROM vault_records WHERE {_SERVER_NUMBERS} AND used >= ? ORDER BY number
 """  # noqa: S608 - ours
+_SERVER_HEADS = """
+SELECT DISTINCT substring(payload FROM 1 FOR ?) FROM (
+    SELECT payload FROM vault_records ORDER BY number DESC LIMIT ?
+) AS newest
+"""
 # Rows are locked in one order, so that nobody waits for another in a circle.
 _SERVER_ADD = """
 WITH given AS MATERIALIZED (
@@ -126,6 +133,12 @@ def read_on_server(tenant: str, keys: Sequence[str], since: float) -> Queries[li
     """The records of a tenant that have one of these keys and were used since then, each once, in one round trip."""
     found = yield Query(_SERVER_READ, (_join_keys(keys), digest_name(tenant), since), is_alone=True)
     return _read_rows(found.rows)
+
+
+def list_newest_heads(length: int) -> Queries[list[bytes]]:
+    """The first bytes of the payloads of the newest records, each once."""
+    found = yield Query(_SERVER_HEADS, (length, _NEWEST), is_alone=True)
+    return [bytes(head) for (head,) in found.rows]
 
 
 def add_on_server(records: Sequence[tuple[str, StoredRecord]], now: float) -> Queries[list[bytes]]:
