@@ -73,7 +73,7 @@ def test_values_become_those_of_json() -> None:
 def test_without_pyarrow_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.delitem(sys.modules, "pyarrow.parquet", raising=False)
-    with pytest.raises(asides.ConfigError, match=r"install asides\[ray\]"):
+    with pytest.raises(asides.ConfigError, match=r"install 'asides\[ray\]'"):
         load_parquet()
     assert is_parquet(tmp_path / "IN.PARQUET")
     assert not is_parquet(tmp_path / "in.jsonl")

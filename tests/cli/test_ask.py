@@ -56,6 +56,7 @@ def test_json_has_separate_fields(stage: OpenStage, capsys: pytest.CaptureFixtur
             "total": 12,
             "origin": "reported",
             "cache_written": None,
+            "cache_written_hour": None,
             "cost": 0.0042,
         },
         "cost": {"amount": 0.0042, "currency": "USD", "thinking": None, "origin": "reported"},

@@ -188,10 +188,10 @@ def test_a_batch_with_a_name_is_found_by_it(capsys: pytest.CaptureFixture[str], 
     here(capsys, "batch", "run", "in.jsonl", "-o", "out.jsonl", "--name", "mine", *at(server))
     here(capsys, "batch", "run", "in.jsonl", "-o", "more.jsonl", "--ledger", "out.jsonl.ledger", *at(server))
     all_lines = here(capsys, "batch", "status", "--ledger", "out.jsonl.ledger").out
-    assert "out.jsonl (--name mine): finished, 2 of 2" in all_lines
+    assert all(line in all_lines for line in ("out.jsonl: finished, 2 of 2", ", via live, --name mine\n"))
     assert "more.jsonl: finished" in all_lines
     one = here(capsys, "batch", "status", "--ledger", "out.jsonl.ledger", "--name", "mine").out
-    assert ("out.jsonl (--name mine): " in one, "more.jsonl" in one) == (True, False)
+    assert ("--name mine" in one, "more.jsonl" in one) == (True, False)
     code, _, err = here(capsys, "batch", "status", "--name", "another")
     assert (code, "no batch has the name 'another'" in err) == (2, True)
     code, _, err = here(capsys, "batch", "resume", "out.jsonl", *at(server))

@@ -3,7 +3,6 @@
 Every method is a generator of queries, one transaction, for `Database.run`. All of them lock the batch's own row first,
 so that several processes may share a ledger. Not here: the values (ledger_values), and who asks (live_runner).
 """
-
 # ruff: noqa: S608 - the parts of statements are names of columns and question marks
 
 from __future__ import annotations
@@ -152,10 +151,8 @@ class Ledger:
         return record
 
     def cancel(self) -> Queries[BatchRecord]:
-        """Cancel the batch: nobody can claim a request any more. Replies under way are still written. One in which
-        every request has an answer stays as it is.
-
-        Whoever loads its rows stops, and the next run loads them from the beginning.
+        """Cancel the batch, unless all is answered: nobody can claim a request any more. Replies under way are still
+        written. Whoever loads its rows stops, and the next run loads them from the beginning.
         """
         record, now = yield from self._lock()
         if record.state == "open" and record.done == record.requests:
