@@ -13,6 +13,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
@@ -34,7 +35,7 @@ def find_free_port() -> int:
 class PostgresServer:
     """A PostgreSQL server with one superuser `asides`, no password, and no durability unless asked for."""
 
-    def __init__(self, *, durable: bool = False) -> None:
+    def __init__(self, *, durable: bool = False, settings: Mapping[str, str] | None = None) -> None:
         # Not below pytest's folder: only root may enter that.
         self.folder = folder = Path(tempfile.mkdtemp(prefix="asides-postgres-"))
         self.port = find_free_port()
@@ -42,6 +43,7 @@ class PostgresServer:
         # PostgreSQL refuses to run as root.
         self._user = "nobody" if os.geteuid() == 0 else None
         self._durable = durable
+        self._settings = dict(settings or {})
         self._process: subprocess.Popen[bytes] | None = None
         self.version = 0
         if self._user is not None:
@@ -64,6 +66,7 @@ class PostgresServer:
         settings["max_connections"] = "200"
         if not self._durable:
             settings |= {"fsync": "off", "full_page_writes": "off"}
+        settings |= self._settings
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
