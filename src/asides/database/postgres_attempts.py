@@ -100,8 +100,8 @@ def explain_missing_right(name: str) -> str:
     """What to do for a user who may not create or use our tables in this database."""
     return (
         f"the user may not create or use the tables of {name}. To do: let a user who may create a schema there run "
-        "`asides store migrate`, and grant this user USAGE on the schema asides, SELECT, INSERT, UPDATE and DELETE on all "
-        "tables in it, and SELECT, USAGE and UPDATE on all sequences in it."
+        "`asides store migrate`, and grant this user USAGE on the schema asides, SELECT, INSERT, UPDATE and DELETE on "
+        "all tables in it, and SELECT, USAGE and UPDATE on all sequences in it."
     )
 
 

@@ -28,13 +28,14 @@ _SECONDS_BETWEEN_PROBES = (0.2, 1.0)
 SILENT = "does not answer"
 HUNG = "takes connections and does not answer on them"
 READ_ONLY = "takes no changes: it is read-only"
+FULL = "has no connection left"
 NO_TRANSACTIONS = "is behind a pooler that allows no transactions"
 _REASONS = (
     ("starting up", "is starting"),
     ("recovery mode", "is starting"),
     ("shutting down", "is ending"),
-    ("too many", "has no connection left"),
-    ("connection slots", "has no connection left"),
+    ("too many", FULL),
+    ("connection slots", FULL),
     ("pg_hba.conf", "does not let this user in from here"),
     ("SSL required", "wants TLS"),
     ("authentication", "refuses the user or the password"),
@@ -42,8 +43,8 @@ _REASONS = (
     ('database "', "has no database of this name"),
     # Of PgBouncer:
     ("statement pooling", NO_TRANSACTIONS),
-    ("no more connections allowed", "has no connection left"),
-    ("query_wait_timeout", "has no connection left"),
+    ("no more connections allowed", FULL),
+    ("query_wait_timeout", FULL),
     ("cannot connect to server", "is behind a pooler that does not reach it"),
     ("server login", "is behind a pooler that does not reach it"),
     ("no such user", "refuses the user or the password"),
@@ -62,7 +63,8 @@ _LIBRARY_REASONS = (
 _TO_DO = {
     SILENT: "start it, or check its address, name, user and password",
     HUNG: "look for what keeps it busy; a pooler before it may have no connection left, and needs a larger pool",
-    READ_ONLY: "make it the primary, or name the primary in the URL, or all servers with target_session_attrs=read-write",
+    READ_ONLY: "make it the primary, or name the primary in the URL, or all servers with "
+    "target_session_attrs=read-write",
     "refuses the user or the password": "check both in the URL",
     "has no database of this name": "create it, or name another one",
     "speaks no TLS": "turn it on there, or take sslmode out of the URL",
@@ -71,8 +73,7 @@ _TO_DO = {
     "is at a host that is not found": "check the host in the URL, and write special characters in a password as "
     "percent codes, such as %40 for @",
     "cannot be reached with this URL": "check the port, and what follows the ? in the URL",
-    "has no connection left": "raise its max_connections, or the limits of the pooler before it, or run fewer "
-    "processes",
+    FULL: "raise its max_connections, or the limits of the pooler before it, or run fewer processes",
     "does not let this user in from here": "look into its pg_hba.conf, and add sslmode=require to the URL if it wants "
     "TLS",
     "wants TLS": "add sslmode=require to the URL, or better verify-full",
@@ -93,6 +94,7 @@ class Outage:
         self._since = 0.0
         self.failed_at = 0.0
         """When opening a connection last failed."""
+        self._opened_at = 0.0
         self._reason = SILENT
         self.stale_before = 0.0
         """Connections that were opened before this time are not used: they may lead to a read-only server."""
@@ -113,6 +115,18 @@ class Outage:
     def note_down(self, began: float | None = None) -> None:
         """Note that the server does not answer. `began`: when it was first asked; a failure since then says why."""
         self._note(self._reason if began is not None and self.failed_at >= began else SILENT)
+
+    def is_full(self, began: float) -> bool:
+        """Whether the server works, and has refused a connection since then because it has none left."""
+        return self.problem is None and self.failed_at >= began and self._reason == FULL
+
+    def build_full_error(self) -> StoreUnavailable:
+        """The error of one who got no connection, while others have some."""
+        return _build_error(self._url.name, FULL)
+
+    def note_opened(self) -> None:
+        """Note that a connection was opened and has answered."""
+        self._opened_at = time.monotonic()
 
     def note_lost(self, problem: Exception) -> None:
         """Note that the server has ended a connection, and perhaps why."""
@@ -144,6 +158,9 @@ class Outage:
                 if is_closed is self._is_closed:
                     self.problem = None
                 return True
+            if problem in (HUNG, FULL) and self._opened_at >= self._since:
+                # A connection of ours was opened meanwhile: it has the place that the probe did not get.
+                problem = None
             if problem is None:
                 self.stale_before = time.monotonic() if self.problem == READ_ONLY else self.stale_before
                 took = time.monotonic() - self._since

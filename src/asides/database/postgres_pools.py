@@ -1,7 +1,8 @@
 """Connections to a PostgreSQL server: how they are opened, which ones are still good, and the pools that hold them.
 
 Each connection finds out whether a pooler such as PgBouncer stands before the server. If one does, the next transaction
-may be on another connection of the server: nothing is set or prepared for longer than a transaction then. Not here: when a pool is opened and closed (postgres), and the work on a connection (postgres_work).
+may be on another connection of the server: nothing is set or prepared for longer than a transaction then. Not here:
+when a pool is opened and closed (postgres), and the work on a connection (postgres_work).
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ class StoreConnection(Connection[Any]):
         except psycopg.Error as problem:
             outage.note_failed_connection(problem)
             raise
+        outage.note_opened()
         return connection
 
 
@@ -95,6 +97,7 @@ class AsyncStoreConnection(AsyncConnection[Any]):
         except psycopg.Error as problem:
             outage.note_failed_connection(problem)
             raise
+        outage.note_opened()
         return connection
 
 
@@ -190,7 +193,7 @@ def take_connection(pool: ThreadPool, outage: Outage, deadline: float) -> StoreC
         try:
             connection = pool.getconn(timeout=min(_SLICE_SECONDS, max(deadline - time.monotonic(), 0.001)))
         except psycopg_pool.PoolTimeout:
-            _check_wait(outage, began, deadline)
+            _check_wait(pool, outage, began, deadline)
             continue
         if not _is_stale(connection, outage):
             return connection
@@ -205,7 +208,7 @@ async def take_connection_async(pool: AsyncPool, outage: Outage, deadline: float
         try:
             connection = await pool.getconn(timeout=min(_SLICE_SECONDS, max(deadline - time.monotonic(), 0.001)))
         except psycopg_pool.PoolTimeout:
-            _check_wait(outage, began, deadline)
+            _check_wait(pool, outage, began, deadline)
             continue
         if not _is_stale(connection, outage):
             return connection
@@ -213,8 +216,13 @@ async def take_connection_async(pool: AsyncPool, outage: Outage, deadline: float
         await pool.putconn(connection)
 
 
-def _check_wait(outage: Outage, began: float, deadline: float) -> None:
+def _check_wait(pool: ThreadPool | AsyncPool, outage: Outage, began: float, deadline: float) -> None:
     """Raise StoreUnavailable if waiting longer for a connection is useless."""
+    if outage.is_full(began) and pool.get_stats()["pool_size"]:
+        # Those that are in use come back.
+        if time.monotonic() >= deadline:
+            raise outage.build_full_error()
+        return
     if time.monotonic() >= deadline or outage.failed_at >= began:
         outage.note_down(began)
     outage.check(writes=False)

@@ -1,7 +1,7 @@
 """The URL of a PostgreSQL database: what libpq gets of it, and what errors show of it.
 
-`pgbouncer=true` in its query says that a pooler in transaction mode stands before the server, and `pgbouncer=false` that
-none does. Without it each connection finds out (postgres_pools). libpq does not know this parameter, so it is taken out.
+`pgbouncer=true` in its query says that a pooler in transaction mode stands before the server, `pgbouncer=false` that
+none does. Without it each connection finds out (postgres_pools). libpq does not know it, so it is taken out.
 """
 
 from __future__ import annotations
