@@ -1,7 +1,6 @@
-"""What an error of Redis means: `describe_problem` says why, `is_outage` whether the server is out, and
-`is_refusal` whether its user lacks a right.
+"""What an error of Redis means: `describe_problem` says why a command failed, `is_outage` whether the server is down.
 
-Not here: who asks the server (redis_link, revocations).
+`is_refusal` says whether the user of the URL lacks a right. Not here: who asks the server (redis_link, revocations).
 """
 
 from __future__ import annotations
