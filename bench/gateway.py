@@ -47,6 +47,7 @@ from bench.gateway_processes import (
     GATEWAYS,
     QUICK_TICKS,
     SMALL,
+    STORED,
     TICKS,
     Gateway,
 )
@@ -70,12 +71,15 @@ class Entry:
 
     gateway: Gateway
     dialect: str = "chat"
+    is_stored: bool = False
+    """Whether its turns are stored, since the host wants thinking back."""
     figures: dict[str, list[float]] = field(default_factory=dict)
     problem: str = ""
 
     @property
     def name(self) -> str:
-        how = f", {self.dialect} ({CALLERS[self.dialect]})" if self.is_ours else ""
+        stored = ", stored" if self.is_stored else ""
+        how = f", {self.dialect} ({CALLERS[self.dialect]}{stored})" if self.is_ours else ""
         return f"{self.gateway.name}{how}"
 
     @property
@@ -89,6 +93,10 @@ class Entry:
     def path(self, profile: str) -> str:
         """Where a profile is asked for. Only the upstream itself has it in the path."""
         return f"/{profile}{PATHS[self.dialect]}" if self.gateway.name == "direct" else PATHS[self.dialect]
+
+    def write_body(self, profile: str, *, stream: bool) -> bytes:
+        """The request of its client."""
+        return write_body(self.dialect, f"{STORED}{profile}" if self.is_stored else profile, stream=stream)
 
     def note(self, figure: str, value: float) -> None:
         self.figures.setdefault(figure, []).append(value)
@@ -115,7 +123,7 @@ class Load:
     async def _ask_once(self, entry: Entry, profile: str, *, stream: bool) -> bytes:
         connection = await connect(entry.gateway.port)
         pieces: list[bytes] = []
-        body = write_body(entry.dialect, profile, stream=stream)
+        body = entry.write_body(profile, stream=stream)
         await connection.ask(entry.path(profile), body, pieces.append)
         connection.close()
         return b"".join(pieces)
@@ -152,7 +160,7 @@ class Load:
 
     async def _ask_small(self, entry: Entry, connection: Connection) -> float:
         pieces: list[bytes] = []
-        body = write_body(entry.dialect, SMALL, stream=False)
+        body = entry.write_body(SMALL, stream=False)
         began = time.perf_counter()
         await connection.ask(entry.path(SMALL), body, pieces.append)
         took = time.perf_counter() - began
@@ -197,7 +205,7 @@ class Load:
         half; CPU per event is that of the time in which all are open."""
         profile = QUICK_TICKS if self.quick or entry.is_slow else TICKS
         events = read_profile(profile)[1]
-        body = write_body(entry.dialect, profile, stream=True)
+        body = entry.write_body(profile, stream=True)
         readers = [TickReader(entry.dialect) for _ in range(count)]
         gateway = entry.gateway
         idle_kb, cpu_before = gateway.memory_kb(), gateway.cpu_seconds()
@@ -261,7 +269,7 @@ def measure(upstream: str, names: list[str], *, rounds: int, quick: bool) -> lis
             except Failed as problem:
                 entries.append(Entry(Gateway(name, 0, 0), problem=str(problem)))
                 continue
-            entries += [Entry(gateway, dialect) for dialect in _choose_callers(name)]
+            entries += [Entry(gateway, dialect, is_stored) for dialect, is_stored in _choose_callers(name)]
         load = Load(entries, quick)
         asyncio.run(load.learn(direct))
         for entry in entries[1:]:
@@ -273,9 +281,11 @@ def measure(upstream: str, names: list[str], *, rounds: int, quick: bool) -> lis
     return entries
 
 
-def _choose_callers(name: str) -> tuple[str, ...]:
-    """The dialects of the clients of a gateway: one of them is as good as the other to compare stores."""
-    return {ASIDES: tuple(CALLERS), ASIDES_ON_POSTGRES: ("chat", "messages")}.get(name, ("chat",))
+def _choose_callers(name: str) -> list[tuple[str, bool]]:
+    """The dialects of the clients of a gateway, and whether their turns are stored."""
+    if name == ASIDES:
+        return [*((dialect, False) for dialect in CALLERS), ("messages", True)]
+    return [("chat", False), ("messages", True)] if name == ASIDES_ON_POSTGRES else [("chat", False)]
 
 
 def _measure_round(load: Load, entries: list[Entry], number: int, rounds: int) -> None:
@@ -298,7 +308,7 @@ def _measure_round(load: Load, entries: list[Entry], number: int, rounds: int) -
 
 def _measure_endurance(load: Load, entries: list[Entry]) -> None:
     for entry in entries[1:]:
-        if not entry.is_slow and entry.dialect in ("chat", "messages"):
+        if not entry.is_slow and (entry.dialect == "chat" or entry.is_stored):
             progress(f"  many requests: {entry.name}")
             _attempt(entry, load.measure_endurance(entry, 5_000 if load.quick else 100_000))
 
@@ -358,11 +368,12 @@ def build_tables(entries: list[Entry], *, rounds: int, quick: bool) -> list[Tabl
 
 
 def _store_table(entries: list[Entry], rounds: int) -> Table:
-    """What PostgreSQL costs beside a file. The turns of clients whose requests are translated are kept in the store."""
+    """What PostgreSQL costs beside a file, where a turn has to be stored before its reply ends and where it has not."""
     direct = entries[0]
     rows: list[Row] = []
     for entry in entries:
-        floor = next((each for each in entries if each.gateway.name == ASIDES and each.dialect == entry.dialect), None)
+        same = (ASIDES, entry.dialect, entry.is_stored)
+        floor = next((each for each in entries if (each.gateway.name, each.dialect, each.is_stored) == same), None)
         if entry.gateway.name == ASIDES_ON_POSTGRES and not entry.problem:
             row: Row = {"name": entry.name, "added_times": _ratio_of_added(entry, floor, direct)}
             for figure in ("rps", "request_us", *(f"event_us_{count}" for count in STREAMS)):

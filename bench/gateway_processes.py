@@ -99,7 +99,7 @@ def start_asides(
 ) -> Iterator[Gateway]:
     """`asides serve` as it is by default, with the replay server as a provider for each profile."""
     settings = folder / "asides.toml"
-    settings.write_text("".join(_write_provider(profile, upstream) for profile in PROFILES))
+    settings.write_text("".join(_write_providers(profile, upstream) for profile in PROFILES))
     environ = build_environ("asides") | {
         "ASIDES_CONFIG": str(settings),
         "ASIDES_STATE": str(folder),
@@ -138,12 +138,19 @@ SMALL, BURST, TICKS, QUICK_TICKS = "body-300", "burst-1000", "ticks-160", "ticks
 PROFILES = (SMALL, BURST, TICKS, QUICK_TICKS)
 
 
-def _write_provider(profile: str, upstream: str) -> str:
-    """A host that takes plain chat completions, so that chat is forwarded, and a route with the profile's name."""
-    return (
-        f'[providers.up-{profile}]\ndialect = "openai_chat"\nbase_url = "{upstream}/{profile}/v1"\nkey = "optional"\n'
-        f"quirks = {{ tags = [], output_with_tools = false }}\nreplay = [{{ models = '*', when = 'never' }}]\n"
-        f"[routes.{profile}]\ntargets = ['up-{profile}:any']\n"
+STORED = "stored-"
+"""How the route to a host begins that wants thinking back, so that every turn is stored."""
+
+
+def _write_providers(profile: str, upstream: str) -> str:
+    """A host that takes plain chat completions, so that chat is forwarded and nothing is stored, with a route of the
+    profile's name; and one that wants thinking back.
+    """
+    return "".join(
+        f'[providers.up-{route}]\ndialect = "openai_chat"\nbase_url = "{upstream}/{profile}/v1"\nkey = "optional"\n'
+        f"quirks = {{ tags = [], output_with_tools = false }}\nreplay = [{{ models = '*', when = '{when}' }}]\n"
+        f"[routes.{route}]\ntargets = ['up-{route}:any']\n"
+        for route, when in ((profile, "never"), (STORED + profile, "all"))
     )
 
 

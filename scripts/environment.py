@@ -69,7 +69,7 @@ def list_install_inputs() -> list[Path]:
 
 
 def list_sources(folder: Path) -> list[Path]:
-    """The files below a folder, without what Python compiled, whole or left half written by a process that was killed."""
+    """The files below a folder, without what Python compiled or a killed process left half written."""
     below = ((path, path.relative_to(folder).parts) for path in folder.rglob("*"))
     return [path for path, parts in below if "__pycache__" not in parts and path.suffix != ".pyc" and path.is_file()]
 

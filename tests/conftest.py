@@ -18,10 +18,11 @@ import pytest
 
 from tests.servers import NotInstalled, PostgresServer, RedisServer
 
-# A shell starts what runs in the background with Ctrl-C ignored, and children would inherit that.
-if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-    with suppress(ValueError):  # not in the main thread
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell starts what runs in the background with Ctrl-C ignored, and nohup with SIGHUP; children would inherit that.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (getattr(signal, "SIGHUP", None), signal.SIG_DFL)):
+    if number is not None and signal.getsignal(number) == signal.SIG_IGN:
+        with suppress(ValueError):  # not in the main thread
+            signal.signal(number, handler)
 
 # The `stage` fixture. An installed asides brings it as a plugin; a bare checkout has to name it.
 if not any(point.name == "asides" for point in importlib.metadata.entry_points(group="pytest11")):

@@ -11,6 +11,8 @@ import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator, Mapping
+from configparser import ConfigParser
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +20,14 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from asides.cli.arguments import COMMANDS
+from asides.cli.exit_codes import Exit
 from asides.cli.parse_arguments import parse_arguments
-from asides.gateway.gateway_settings import DEFAULT_PORT
+from asides.gateway.gateway_keys import check_keys
+from asides.gateway.gateway_settings import DEFAULT_PORT, GatewaySettings
 from asides.gateway.health import HEALTH_PATHS
+from asides.relay.state.relay_keys import RelayKeys
 from asides.settings import Settings, load_settings
+from asides.values.errors import ConfigError
 
 _ROOT = Path(__file__).resolve().parent.parent
 _DEPLOY = _ROOT / "deploy"
@@ -107,9 +113,41 @@ def test_the_example_names_every_secret_that_is_asked_for() -> None:
     assert set(example.values()) == {""}, "an example with a secret is used as it is"
 
 
+def test_secrets_that_were_not_filled_in_are_refused() -> None:
+    secrets = _OBJECTS["Secret"]["stringData"]
+    with pytest.raises(ConfigError):
+        RelayKeys.parse(secrets["ASIDES_RELAY_KEY"])
+    with pytest.raises(ConfigError, match="easy to guess"):
+        check_keys((secrets["ASIDES_GATEWAY_KEY"],))
+
+
+def test_nginx_finds_the_gateways_by_addresses_that_stay() -> None:
+    """It looks them up once. A network that it shares with them and that gives them new addresses would mislead it."""
+    services, networks = _COMPOSE["services"], _COMPOSE["networks"]
+    (config,) = networks["inside"]["ipam"]["config"]
+    for service in _GATEWAYS:
+        assert set(service["networks"]) & set(services["nginx"]["networks"]) == {"inside"}
+        address = ip_address(service["networks"]["inside"]["ipv4_address"])
+        assert address in ip_network(config["subnet"])
+        assert address not in ip_network(config["ip_range"])
+
+
 def test_no_secret_is_in_the_files() -> None:
     for path in _DEPLOY.iterdir():
         assert not re.search(r"sk-[A-Za-z0-9]{8}|[0-9a-f]{32}", path.read_text(encoding="utf-8")), path
+
+
+def test_the_unit_of_systemd_runs_a_command_that_exists() -> None:
+    unit = ConfigParser(interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read_string((_DEPLOY / "asides.service").read_text(encoding="utf-8"))
+    service = unit["Service"]
+    program, command, *words = service["ExecStart"].split()
+    assert (Path(program).name, command) == ("asides", "serve")
+    parse_arguments(command, COMMANDS[command], words)
+    assert int(service["TimeoutStopSec"]) > GatewaySettings().drain_seconds
+    assert int(service["RestartPreventExitStatus"]) == Exit.USAGE
+    assert service["Environment"].split()[0] == f"HOME=/var/lib/{service['StateDirectory']}"
 
 
 # --- ports, paths and times -------------------------------------------------------------------------------------------

@@ -45,8 +45,8 @@ def open_job(database: Database, shaky: Any, settings: Settings | None = None) -
     ledger = Ledger("b")
     database.run(lambda: ledger.begin(create_record("b"), lambda _: False))
     rows = [LoadedRow(place, f"h{place}", None, None, b'{"prompt":"?"}') for place in range(4)]
-    database.run(lambda: ledger.load(rows))
-    record = database.run(lambda: ledger.finish_loading(4))
+    database.run(lambda: ledger.load(rows, 0))
+    record = database.run(lambda: ledger.finish_loading(4, 0))
     return BatchJob(
         shaky,
         ledger,

@@ -22,8 +22,8 @@ def database(tmp_path: Path) -> Database:
     database, ledger = open_ledger_database(str(tmp_path / "ledger")), Ledger("b")
     database.run(lambda: ledger.begin(create_record("b"), lambda _: False))
     rows = [LoadedRow(place, hash_, None, None, b"{}") for place, hash_ in enumerate("abacd")]
-    database.run(lambda: ledger.load(rows))
-    database.run(lambda: ledger.finish_loading(5))
+    database.run(lambda: ledger.load(rows, 0))
+    database.run(lambda: ledger.finish_loading(5, 0))
     outcomes = [Outcome("a", True, b'{"text": "yes", "outcome": "answered"}'), Outcome("c", False, b'{"text": ""}')]
     database.run(lambda: ledger.exchange("me", outcomes, 0, RunLimits(), version=0))
     return database
@@ -66,7 +66,7 @@ def test_the_old_file_stays_when_the_new_one_cannot_be_written(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(join_results, "encode_joined", fail)
-    with pytest.raises(asides.ConfigError, match=r"No space left on device\. Every answer is in the ledger"):
+    with pytest.raises(asides.ConfigError, match=r"No space left on device\. The ledger has what was answered"):
         write_output(database, Ledger("b"), out)
     assert out.read_text(encoding="utf-8") == "old"
     assert not list(tmp_path.glob("out.jsonl.new*"))

@@ -13,7 +13,7 @@ from asides.batch.ledger import Ledger
 from asides.batch.ledger_tables import open_ledger_database
 from asides.batch.ledger_values import (
     BatchRecord,
-    Exchange,
+    ExchangeResult,
     LoadedRow,
     Outcome,
     RequestEstimate,
@@ -44,8 +44,8 @@ def begin(database: Database, hashes: str = "abc", plan: str = "p", source: str 
     record = database.run(lambda: ledger.begin(describe(plan, source), NOBODY_ENDED))
     if record.state == "loading":
         rows = [LoadedRow(place, hash_, place, None, hash_.encode()) for place, hash_ in enumerate(hashes)]
-        database.run(lambda: ledger.load(rows))
-        database.run(lambda: ledger.finish_loading(len(rows)))
+        database.run(lambda: ledger.load(rows, record.version))
+        database.run(lambda: ledger.finish_loading(len(rows), record.version))
     return ledger
 
 
@@ -58,11 +58,11 @@ def claim(
     limits: RunLimits = NO_LIMITS,
     version: int = 0,
     pause: float = 0.0,
-) -> Exchange:
+) -> ExchangeResult:
     return database.run(lambda: ledger.exchange(owner, outcomes, want, limits, version=version, pause=pause))
 
 
-def names(exchange: Exchange) -> list[str]:
+def names(exchange: ExchangeResult) -> list[str]:
     return [claimed.hash for claimed in exchange.claims]
 
 
@@ -114,7 +114,7 @@ def test_who_lost_a_lease_pays_but_does_not_count_twice(database: Database) -> N
     ledger = begin(database, "a")
     claim(database, ledger)
     if database.is_shared:  # The clock is the server's.
-        database.run(lambda: late.return_ended(lambda owner: owner == "me"))
+        database.run(lambda: late.release_ended(lambda owner: owner == "me"))
     assert names(claim(database, late, owner="you")) == ["a"]
     assert claim(database, ledger, 0, done("a", 7)).record.done == 1
     record = claim(database, ledger, 0, done("a"), owner="you").record
@@ -128,10 +128,10 @@ def test_an_owner_that_ended_gives_its_claims_and_its_money_back(database: Datab
     assert names(first) == ["a", "b"]
     assert (first.has_reached_max_cost, first.record.reserved) == (True, 80)
     assert names(claim(database, ledger, owner="you", limits=limits)) == []
-    assert database.run(lambda: ledger.return_ended(lambda owner: owner == "me")) == 0
+    assert database.run(lambda: ledger.release_ended(lambda owner: owner == "me")) == 0
     again = claim(database, ledger, owner="you", limits=limits)
     assert (names(again), again.record.reserved) == (["a", "b"], 80)
-    database.run(lambda: ledger.give_back("you", {"b"}))
+    database.run(lambda: ledger.release("you", {"b"}))
     record = claim(database, ledger, 0, done("b", 3)).record
     assert (record.reserved, record.cost) == (0, 3)
 
@@ -206,12 +206,42 @@ def test_two_rows_with_one_id_are_refused(database: Database) -> None:
     ledger = Ledger("b")
     database.run(lambda: ledger.begin(describe(), NOBODY_ENDED))
     rows = [LoadedRow(place, hash_, "x" if place else None, None, b"") for place, hash_ in enumerate("abc")]
-    database.run(lambda: ledger.load(rows))
+    database.run(lambda: ledger.load(rows, 0))
     with pytest.raises(ConfigError, match="rows 2 and 3 have the same id"):
-        database.run(lambda: ledger.finish_loading(3))
+        database.run(lambda: ledger.finish_loading(3, 0))
     record = database.run(ledger.find, writes=False)
     assert record is not None
     assert record.state == "loading"
+
+
+def test_who_loads_rows_of_an_older_version_adds_nothing(database: Database) -> None:
+    ledger = Ledger("b")
+    old = database.run(lambda: ledger.begin(describe(), NOBODY_ENDED))
+    database.run(lambda: ledger.load([LoadedRow(0, "a", None, None, b"")], old.version))
+    new = database.run(lambda: ledger.begin(describe(source="other"), NOBODY_ENDED))
+    assert (new.version, new.row_count) == (old.version + 1, 0)
+    database.run(lambda: ledger.load([LoadedRow(0, "x", None, None, b"")], new.version))
+    for found in (
+        database.run(lambda: ledger.load([LoadedRow(0, "b", None, None, b"")], old.version)),
+        database.run(lambda: ledger.finish_loading(1, old.version)),
+    ):
+        assert (found.state, found.version, found.row_count) == ("loading", new.version, 1)
+    assert database.run(lambda: ledger.finish_loading(1, new.version)).is_loaded
+    assert [row.hash for row in database.run(lambda: ledger.join(0, 9), writes=False)] == ["x"]
+
+
+def test_a_batch_that_was_cancelled_while_its_rows_were_loaded_has_none(database: Database) -> None:
+    ledger = Ledger("b")
+    first = database.run(lambda: ledger.begin(describe(), NOBODY_ENDED))
+    database.run(lambda: ledger.load([LoadedRow(0, "a", None, None, b"")], first.version))
+    database.run(ledger.cancel)
+    found = database.run(lambda: ledger.load([LoadedRow(1, "b", None, None, b"")], first.version))
+    assert (found.state, found.row_count, found.is_loaded) == ("cancelled", 0, False)
+    found = database.run(lambda: ledger.finish_loading(2, first.version))
+    assert (found.state, found.is_loaded) == ("cancelled", False)
+    assert not database.run(lambda: ledger.resume(NOBODY_ENDED)).is_loaded
+    again = database.run(lambda: ledger.begin(describe(), NOBODY_ENDED))
+    assert (again.state, again.row_count) == ("loading", 0)
 
 
 def test_a_cancelled_batch_claims_nothing_until_it_goes_on(database: Database) -> None:
@@ -236,7 +266,7 @@ def test_a_process_that_ended_or_lost_its_lease_asks_nothing(database: Database)
 
 
 def end_leases() -> Queries[None]:
-    yield Query("UPDATE batch_requests SET lease = 1", is_all=True)
+    yield Query("UPDATE batch_requests SET lease = 1", is_alone=True)
 
 
 def test_a_batch_that_is_not_there(database: Database) -> None:

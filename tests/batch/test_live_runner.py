@@ -20,7 +20,7 @@ import pytest
 
 import asides
 from asides.batch.batch_job import BatchJob
-from asides.batch.ledger_values import Exchange, Outcome
+from asides.batch.ledger_values import ExchangeResult, Outcome
 from asides.dialects.dialect import ServedRequest
 from asides.testing.stage import Fail, OpenStage, Say, Scene, Stage
 from asides.values.usage import Usage
@@ -236,7 +236,7 @@ def test_a_slow_ledger_slows_the_batch_so_that_a_kill_costs_little(
     open_answers: list[int] = []
     exchange = BatchJob.exchange
 
-    async def exchange_slowly(job: BatchJob, outcomes: Sequence[Outcome], want: int, **more: Any) -> Exchange:
+    async def exchange_slowly(job: BatchJob, outcomes: Sequence[Outcome], want: int, **more: Any) -> ExchangeResult:
         await asyncio.sleep(0.05)
         exchanged = await exchange(job, outcomes, want, **more)
         open_answers.append(sum(counting.asked.values()) - job.record.done)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asides.batch.parquet_output import find_shape, is_batch_output, merge, write_parquet
+from asides.batch.parquet_output import find_shape, is_batch_output, merge_shapes, write_parquet
 
 
 def rewrite(folder: Path, rows: list[dict[str, Any]]) -> Any:
@@ -75,8 +75,8 @@ def test_no_rows_are_a_file_too(tmp_path: Path) -> None:
     ],
 )
 def test_types_are_merged(left: Any, right: Any, merged: Any) -> None:
-    assert merge(find_shape(left), find_shape(right)) == merged
-    assert merge(find_shape(right), find_shape(left)) == merged
+    assert merge_shapes(find_shape(left), find_shape(right)) == merged
+    assert merge_shapes(find_shape(right), find_shape(left)) == merged
 
 
 def test_what_is_deep_is_json() -> None:

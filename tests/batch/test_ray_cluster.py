@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import asides
-from asides.batch.ray_cluster import _connect, check_ledger, count_cpus, demand_ray, describe_problem
+from asides.batch.ray_cluster import _connect, check_ledger, count_cpus, describe_problem, require_ray
 from asides.testing.stage import OpenStage
 from tests.batch.test_live_runner import Counting
 from tests.cli.children import MODEL
@@ -20,7 +20,7 @@ from tests.servers import find_free_port
 def test_without_ray_nothing_is_loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(asides.ConfigError, match=r"install asides\[ray\]"):
-        demand_ray()
+        require_ray()
     batch = asides.Batch(["?"], output=tmp_path / "out.jsonl", model=MODEL, base_url="http://127.0.0.1:1", via="ray")
     with pytest.raises(asides.ConfigError, match=r"install asides\[ray\]"):
         batch.run()

@@ -25,8 +25,8 @@ def test_all_batches_of_a_ledger_are_listed_the_latest_last(place: str) -> None:
     database = open_ledger_database(place)
     for ledger in (Ledger("b"), Ledger("a")):
         database.run(partial(ledger.begin, create_record(ledger.name), NOBODY_ENDED))
-        database.run(partial(ledger.load, [LoadedRow(0, "h", None, None, b"{}")]))
-        database.run(partial(ledger.finish_loading, 1))
+        database.run(partial(ledger.load, [LoadedRow(0, "h", None, None, b"{}")], 0))
+        database.run(partial(ledger.finish_loading, 1, 0))
     database.run(lambda: Ledger("a").exchange("me", [], 1, RunLimits(), version=0))
     database.close()
     found = [(status.name, status.state, status.running, status.requests) for status in list_statuses(place)]

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from asides.batch.vendor import vendor_runner
 from asides.dialects.dialect import ServedRequest
+from asides.testing import BatchScript
 from asides.testing.stage import Fail, OpenStage, Say, Scene, Stage
+from tests.batch.vendor.vendor_jobs import QUICK
 from tests.cli.children import at, at_terminal, here, piped
 
 
@@ -154,6 +157,7 @@ def test_standard_input_options_and_thinking(
 
 @pytest.mark.usefixtures("rows")
 def test_cancel_and_changed_rows_are_told(capsys: pytest.CaptureFixture[str], server: Stage, parrot: Parrot) -> None:
+    parrot.fails = True
     run = ["batch", "run", "in.jsonl", "-o", "out.jsonl", *at(server)]
     here(capsys, *run)
     code, out, err = here(capsys, "batch", "cancel", "out.jsonl")
@@ -168,6 +172,32 @@ def test_cancel_and_changed_rows_are_told(capsys: pytest.CaptureFixture[str], se
     assert (code, "with other settings (system)" in err) == (2, True)
     code, _, err = here(capsys, *run, "-s", "Other.", "--replace")
     assert (code, len(parrot.asked)) == (0, 5)
+
+
+@pytest.mark.usefixtures("rows")
+def test_a_finished_batch_is_not_cancelled(capsys: pytest.CaptureFixture[str], server: Stage) -> None:
+    Path("in.jsonl").write_text('"a"\n', encoding="utf-8")
+    here(capsys, "batch", "run", "in.jsonl", "-o", "out.jsonl", *at(server))
+    code, _, err = here(capsys, "batch", "cancel", "out.jsonl")
+    assert (code, err) == (0, "nothing to cancel: every request has an answer.\n")
+    assert "out.jsonl: finished, 1 of 1" in here(capsys, "batch", "status", "out.jsonl").out
+
+
+@pytest.mark.usefixtures("rows")
+def test_a_batch_with_a_name_is_found_by_it(capsys: pytest.CaptureFixture[str], server: Stage) -> None:
+    here(capsys, "batch", "run", "in.jsonl", "-o", "out.jsonl", "--name", "mine", *at(server))
+    here(capsys, "batch", "run", "in.jsonl", "-o", "more.jsonl", "--ledger", "out.jsonl.ledger", *at(server))
+    all_lines = here(capsys, "batch", "status", "--ledger", "out.jsonl.ledger").out
+    assert "out.jsonl (--name mine): finished, 2 of 2" in all_lines
+    assert "more.jsonl: finished" in all_lines
+    one = here(capsys, "batch", "status", "--ledger", "out.jsonl.ledger", "--name", "mine").out
+    assert ("out.jsonl (--name mine): " in one, "more.jsonl" in one) == (True, False)
+    code, _, err = here(capsys, "batch", "status", "--name", "another")
+    assert (code, "no batch has the name 'another'" in err) == (2, True)
+    code, _, err = here(capsys, "batch", "resume", "out.jsonl", *at(server))
+    assert code == 2
+    assert "there is no batch for out.jsonl in the ledger out.jsonl.ledger. To do: name it: --name" in err
+    assert "'mine'" in err
 
 
 @pytest.mark.usefixtures("rows")
@@ -204,6 +234,51 @@ def test_a_password_is_not_in_the_advice(capsys: pytest.CaptureFixture[str], row
     assert code != 0
     assert "does not answer" in err
     assert "hunter2" not in out + err
+
+
+@pytest.mark.usefixtures("rows")
+def test_a_run_via_a_vendor_tells_a_log_what_happens(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stage: OpenStage, parrot: Parrot
+) -> None:
+    monkeypatch.setattr(vendor_runner, "PACE", QUICK)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
+    server = stage(parrot, batches=BatchScript(seconds=0.3))
+    options = ["-m", "openai:gpt-4.1", "--via", "vendor", "--base-url", server.url]
+    code, out, err = here(capsys, "batch", "run", "in.jsonl", "-o", "out.jsonl", *options)
+    assert (code, out) == (0, "")
+    (batch,) = server.batches
+    first, *changes, last = err.splitlines()
+    assert first == (
+        "3 rows, 2 requests, openai:gpt-4.1 via vendor. To look: `asides batch status out.jsonl`. "
+        "To go on after this process has ended: `asides batch resume out.jsonl`."
+    )
+    assert changes[0] == f"openai: {batch.id}, created, 2 requests"
+    assert f"openai: {batch.id}, completed, 2 of 2 requests" in changes
+    assert changes[-1].startswith(f"{batch.id} has ended; 2/2 requests, ")
+    assert len(changes) == len({line.split(", ")[1] for line in changes[:-1]}) + 1, "each state is told once"
+    assert last.startswith("2 of 2 requests answered, for 3 rows")
+    assert "canary" not in err
+    assert here(capsys, "batch", "run", "in.jsonl", "-o", "more.jsonl", *options, "-q") == (0, "", "")
+
+
+@pytest.mark.usefixtures("rows")
+def test_a_batch_whose_rows_are_not_all_loaded_says_what_to_do(
+    capsys: pytest.CaptureFixture[str], server: Stage, parrot: Parrot
+) -> None:
+    run = ["batch", "run", "in.jsonl", "-o", "out.jsonl", *at(server)]
+    with Path("in.jsonl").open("a", encoding="utf-8") as file:
+        file.write("nonsense\n")
+    assert here(capsys, *run).code == 2
+    code, out, _ = here(capsys, "batch", "status", "out.jsonl")
+    assert (code, "out.jsonl: loading, " in out, "run `asides batch run` again" in out) == (0, True, True)
+    code, _, err = here(capsys, "batch", "cancel", "out.jsonl")
+    assert (code, "To do: run `asides batch run` again with the same arguments to go on." in err) == (0, True)
+    code, _, err = here(capsys, "batch", "resume", "out.jsonl")
+    assert (code, "were not all loaded" in err) == (2, True)
+    assert parrot.asked == []
+    Path("in.jsonl").write_text('"a"\n"b"\n', encoding="utf-8")
+    assert here(capsys, *run).code == 0
+    assert [row["text"] for row in read()] == ["re a", "re b"]
 
 
 def test_a_terminal_shows_counts_and_no_content(server: Stage, rows: Path) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from asides.database.postgres_url import describe_url
 from asides.gateway.access.budget_store import make_reservation, reserve, settle
 from asides.gateway.access.key_store import KEY_FORM, digest_key, find_key
 from asides.gateway.gateway_database import GATEWAY_FILE, open_database
@@ -42,6 +45,9 @@ def test_a_key_is_shown_once_and_listed_with_what_it_may_and_did(settings: Gatew
     assert KEY_FORM.fullmatch(key)
     assert key not in made.err
     assert "shown only now" in made.err
+    place = str(settings.folder / GATEWAY_FILE) if settings.folder is not None else describe_url(str(settings.store))
+    assert f"with the name build server in {place}: 60 requests/min" in made.err
+    assert "note: " not in made.err
     database = open_database(settings)
     record = database.run(lambda: find_key(digest_key(key)), writes=False)
     assert record is not None
@@ -60,6 +66,39 @@ def test_a_key_is_shown_once_and_listed_with_what_it_may_and_did(settings: Gatew
     assert "key" not in found
     assert "digest" not in found
     database.close()
+
+
+def test_a_key_says_when_it_expires(folder: Path, capsys: Captured) -> None:
+    made = here(capsys, "gateway", "key", "create", "--name", "guest", "--expires", "2099-01-31")
+    listed = here(capsys, "gateway", "key", "list")
+    for shown in (made.err, listed.out):
+        assert re.search(r"no limits, expires 2099-01-3\d \d\d:\d\d", shown)
+
+
+def test_what_may_be_a_mistake_is_noted(folder: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    patterns = ("antropic:*", "a*:x", "claude-*", "anthropic:*", "gemini:*", "nobody-knows:x")
+    words = [word for pattern in patterns for word in ("-m", pattern)]
+    made = here(capsys, "gateway", "key", "create", "--name", "guest", *words, "--budget-day", "5")
+    notes = [line for line in made.err.splitlines() if line.startswith("note: ")]
+    assert made.code == 0
+    assert len(notes) == 3
+    assert notes[0].endswith("no provider is called 'antropic' here; did you mean anthropic?")
+    assert notes[1].endswith("no provider is called 'nobody-knows' here; `asides providers` lists those that are.")
+    assert "pip install 'asides[prices]' where the gateway runs" in notes[2]
+
+
+def test_a_key_is_revoked_where_redis_is_not_installed(
+    folder: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here(capsys, "gateway", "key", "create", "--name", "guest")
+    monkeypatch.setenv("ASIDES_GATEWAY_REDIS", "redis://127.0.0.1:1/0")
+    for name in ("redis", "redis.exceptions"):
+        monkeypatch.setitem(sys.modules, name, None)
+    done = here(capsys, "gateway", "key", "revoke", "guest", "--yes")
+    assert done.code == 0
+    assert "warning: Redis needs the package redis, which is not installed. To do: pip install 'asides" in done.err
+    assert "revoked the key" in done.err
 
 
 def test_a_revoked_key_stays_in_the_list_and_its_name_is_free(settings: GatewaySettings, capsys: Captured) -> None:

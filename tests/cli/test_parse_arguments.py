@@ -25,6 +25,8 @@ from tests.cli.children import MODEL, asides, here, only_body
         ("ask --xyzzy hi", "`asides ask` has no option --xyzzy"),
         ("ask -z hi", "`asides ask` has no option -z; words that begin with - come after --"),
         ("stage --prot 1", "`asides stage` has no option --prot; did you mean --port?"),
+        ("gateway", "`asides gateway` is followed by what to do: key or usage"),
+        ("store", "`asides store` is followed by what to do: migrate, check or copy"),
         ("providers a b", "unexpected arguments: b"),
         ("chat vllm:qwen3", "unexpected arguments: vllm:qwen3; for a model, write -m vllm:qwen3"),
     ],

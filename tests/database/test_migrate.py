@@ -130,7 +130,7 @@ def test_newer_tables_are_fine_as_long_as_they_say_so(postgres_url: str) -> None
 
 def use_database(url: str) -> int:
     def count() -> Queries[int]:
-        found = yield Query("SELECT count(*) FROM conversations", is_all=True)
+        found = yield Query("SELECT count(*) FROM conversations", is_alone=True)
         return int(found.rows[0][0])
 
     database = MigratedPostgres(url)
@@ -234,7 +234,7 @@ async def test_a_server_that_comes_back_is_migrated_then(own_postgres: PostgresS
     database = MigratedPostgres(own_postgres_url)
 
     def count() -> Queries[int]:
-        found = yield Query("SELECT count(*) FROM conversations", is_all=True)
+        found = yield Query("SELECT count(*) FROM conversations", is_alone=True)
         return int(found.rows[0][0])
 
     with pytest.raises(StoreUnavailable):

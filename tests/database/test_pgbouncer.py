@@ -49,7 +49,7 @@ def insert(name: bytes) -> Queries[tuple[str, int]]:
 
 
 def count() -> Queries[int]:
-    return (yield Query("SELECT count(*) FROM vault_tenants", is_all=True)).rows[0][0]  # type: ignore[no-any-return]
+    return (yield Query("SELECT count(*) FROM vault_tenants", is_alone=True)).rows[0][0]  # type: ignore[no-any-return]
 
 
 def read_rest(url: str) -> set[tuple[str, str, int]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from asides.database import Queries, Query, QueryMany
-from asides.database.postgres import PostgresDatabase, describe_url
+from asides.database.postgres import PostgresDatabase
+from asides.database.postgres_url import describe_url
 
 
 def insert(*names: bytes) -> Queries[int]:
@@ -21,7 +22,7 @@ def fail() -> Queries[None]:
 
 
 def count() -> Queries[int]:
-    return (yield Query("SELECT count(*) FROM vault_tenants", is_all=True)).rows[0][0]  # type: ignore[no-any-return]
+    return (yield Query("SELECT count(*) FROM vault_tenants", is_alone=True)).rows[0][0]  # type: ignore[no-any-return]
 
 
 def test_work_is_one_transaction(postgres_url: str) -> None:

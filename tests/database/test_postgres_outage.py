@@ -26,7 +26,7 @@ from tests.servers import PostgresServer, find_free_port
 
 def insert(name: bytes) -> Queries[int]:
     return (
-        yield Query("INSERT INTO vault_tenants (name) VALUES (?) ON CONFLICT DO NOTHING", (name,), is_all=True)
+        yield Query("INSERT INTO vault_tenants (name) VALUES (?) ON CONFLICT DO NOTHING", (name,), is_alone=True)
     ).changed
 
 
@@ -36,7 +36,7 @@ def insert_in_steps(name: bytes) -> Queries[int]:
 
 
 def count() -> Queries[int]:
-    return (yield Query("SELECT count(*) FROM vault_tenants", is_all=True)).rows[0][0]  # type: ignore[no-any-return]
+    return (yield Query("SELECT count(*) FROM vault_tenants", is_alone=True)).rows[0][0]  # type: ignore[no-any-return]
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_a_change_whose_end_nobody_knows_is_told_unless_it_may_be_made_twice(ser
             "WITH slept AS (SELECT pg_sleep(?)) INSERT INTO vault_tenants (name) SELECT ? FROM slept "
             "ON CONFLICT DO NOTHING"
         )
-        return (yield Query(query, (sleep if len(tries) == 1 else 0.0, name), is_all=True)).changed
+        return (yield Query(query, (sleep if len(tries) == 1 else 0.0, name), is_alone=True)).changed
 
     def end_session() -> None:
         until = time.monotonic() + 10
@@ -182,6 +182,9 @@ def test_one_who_is_turned_away_hears_why_and_at_once(server: PostgresServer, ca
         ("SSL error: certificate verify failed sesame", "a certificate that is not trusted. .*sslrootcert"),
         ('connection is bad: invalid integer value "sesame" for "port"', "cannot be reached with this URL"),
         ("connection timeout expired", "does not answer"),
+        ("fe_sendauth: no password supplied", "wants a password. To do: .*PGPASSWORD"),
+        ('root certificate file "/sesame.pem" does not exist', "no file of authorities .*sslrootcert=/"),
+        ('FATAL:  no pg_hba.conf entry for host "sesame", no encryption', "not let this machine in. .*pg_hba.conf"),
     ],
 )
 def test_the_words_of_the_library_are_understood_and_not_repeated(words: str, expected: str) -> None:
@@ -267,7 +270,7 @@ def test_statements_that_take_too_long_end_here_and_in_the_server(server: Postgr
     database = PostgresDatabase(server.make_url("own"), patience=0.5)
 
     def sleep() -> Queries[None]:
-        yield Query("SELECT pg_sleep(30)", is_all=True)
+        yield Query("SELECT pg_sleep(30)", is_alone=True)
 
     assert measure(lambda: database.run(sleep, writes=False)) < 15
     wait_until_well(database)
@@ -319,7 +322,7 @@ async def test_whoever_leaves_leaves_the_connection_to_others(server: PostgresSe
     database = PostgresDatabase(server.make_url("own"), most_connections=2)
 
     def sleep() -> Queries[None]:
-        yield Query("SELECT pg_sleep(30)", is_all=True)
+        yield Query("SELECT pg_sleep(30)", is_alone=True)
 
     for _ in range(3):
         task = asyncio.create_task(database.run_async(sleep, writes=False))

@@ -82,7 +82,7 @@ def setup() -> Iterator[Setup]:
 
 def insert() -> Queries[int]:
     query = "INSERT INTO vault_tenants (name) VALUES (?) ON CONFLICT (name) DO UPDATE SET name = excluded.name"
-    return (yield Query(query, (b"a",), is_all=True)).changed
+    return (yield Query(query, (b"a",), is_alone=True)).changed
 
 
 def use(url: str) -> int:
@@ -124,10 +124,10 @@ def test_ways_to_a_server(setup: Setup, url: str) -> None:
     ("url", "told"),
     [
         ("postgresql://{user}x@127.0.0.1:{port}/own", "refuses the user or the password|authentication failed"),
-        ("postgresql://owner@127.0.0.1:{port}/own", "refuses the user or the password"),
-        ("postgresql://over_{tls}@127.0.0.1:{port}/own?sslmode=disable", "add sslmode=require to the URL"),
+        ("postgresql://owner@127.0.0.1:{port}/own", "wants a password"),
+        ("postgresql://over_{tls}@127.0.0.1:{port}/own?sslmode=disable", "sslmode=require or verify-full in the URL"),
         ("postgresql://{user}@127.0.0.1:{port}/own?sslmode=verify-full&sslrootcert={folder}/pem", "not trusted"),
-        ("postgresql://{user}@localhost:{port}/own?sslmode=verify-full", "not trusted"),
+        ("postgresql://{user}@localhost:{port}/own?sslmode=verify-full", "not trusted|no file of authorities"),
     ],
 )
 def test_refusals_say_why_and_show_no_password(

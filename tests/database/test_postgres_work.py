@@ -23,7 +23,7 @@ def read_settings() -> Queries[tuple[Any, ...] | None]:
         "SELECT current_setting('search_path'), current_setting('synchronous_commit'), "
         "(SELECT count(*) FROM pg_prepared_statements), ?"
     )
-    return (yield Query(query, ("a%b",), is_all=True)).first
+    return (yield Query(query, ("a%b",), is_alone=True)).first
 
 
 @pytest.mark.parametrize("pooler", ["", "?pgbouncer=true"])
@@ -80,9 +80,9 @@ async def test_work_that_fails_leaves_nothing(postgres_url: str, fails_at: int) 
     await database.close_async()
 
 
-def test_a_query_that_is_all_is_followed_by_none(postgres_url: str) -> None:
+def test_a_query_that_is_alone_is_followed_by_none(postgres_url: str) -> None:
     def work() -> Queries[None]:
-        yield Query("SELECT 1", is_all=True)
+        yield Query("SELECT 1", is_alone=True)
         yield Query("SELECT 2")
 
     database = PostgresDatabase(postgres_url)

@@ -36,7 +36,7 @@ def fail() -> Queries[None]:
 
 
 def read() -> Queries[list[str]]:
-    found = yield Query("SELECT name FROM names ORDER BY name", is_all=True)
+    found = yield Query("SELECT name FROM names ORDER BY name", is_alone=True)
     return [name for (name,) in found.rows]
 
 

@@ -103,6 +103,24 @@ def test_a_file_of_another_kind_is_refused_before_anything_is_written(tmp_path: 
     assert tables.created == 0
 
 
+@pytest.mark.parametrize("act", ["delete", "replace"])
+def test_a_file_that_is_watched_and_gone_takes_no_more(tmp_path: Path, act: str) -> None:
+    tables, path = Tables(), tmp_path / "file"
+    file = SqliteFile(path, tables.has_tables, tables.create, patience=0.1, is_watched=True)
+    file.transact(WRITE, lambda connection: insert(connection, 1))
+    if act == "replace":
+        path.with_name("other").write_bytes(path.read_bytes())
+        path.with_name("other").replace(path)
+    else:
+        path.unlink()
+    with pytest.raises(StoreError, match="was deleted, moved or replaced while it was in use"):
+        file.transact(WRITE, lambda connection: insert(connection, 2))
+    assert file.transact(READ, list_numbers) == [1], "what it has can still be read"
+    file.close()
+    file.transact(WRITE, lambda connection: insert(connection, 3))
+    file.close()
+
+
 def test_the_log_is_emptied(tmp_path: Path) -> None:
     file = Tables().open(tmp_path / "a.db")
     file.transact(WRITE, lambda connection: insert(connection, 1))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -62,6 +64,13 @@ def ask(gateway: Gateway, body: dict[str, Any]) -> Any:
     )
     with urlopen(asked) as response:
         return msgspec.json.decode(response.read())
+
+
+def test_without_its_packages_the_error_names_the_extra() -> None:
+    words = "import sys; sys.modules['prometheus_client'] = None; import asides.gateway.embedded"
+    ran = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 1
+    assert ran.stderr.rstrip().endswith("not installed. To do: pip install 'asides[gateway]'.")
 
 
 def test_a_gateway_is_started_once_and_has_no_address_before() -> None:

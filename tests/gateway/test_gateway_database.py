@@ -26,7 +26,7 @@ SECOND = Migration(4, "gateway_two", "CREATE TABLE two (number bigint);")
 
 
 def count(table: str) -> Queries[int]:
-    return (yield Query(f"SELECT count(*) FROM {table}", is_all=True)).rows[0][0]  # type: ignore[no-any-return]
+    return (yield Query(f"SELECT count(*) FROM {table}", is_alone=True)).rows[0][0]  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("is_file", [True, False])

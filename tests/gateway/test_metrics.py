@@ -10,6 +10,7 @@ from urllib.request import Request, urlopen
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.parser import text_string_to_metric_families
+from yarl import URL
 
 from asides import __version__
 from asides.gateway.access import KeyLimits, KeyRecord
@@ -31,6 +32,7 @@ from asides.values.events import ReplyStarted, TextDelta, ThinkingDelta
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 from asides.values.usage import Usage
+from tests.gateway.access.key_records import add_key
 
 KEY = "sk-gateway-0123456789"
 
@@ -198,6 +200,22 @@ async def test_the_figures_need_a_key_where_there_are_keys(is_open: bool, status
         assert "asides_build_info" in await response.text()
         head = await client.head("/metrics", headers={"authorization": f"Bearer {KEY}"})
         assert (head.status, await head.read()) == (200, b"")
+
+
+@pytest.mark.parametrize(("is_open", "status"), [(False, 403), (True, 200)])
+async def test_the_key_of_one_tenant_does_not_read_the_figures_of_all(
+    tmp_path: Path, is_open: bool, status: int
+) -> None:
+    settings = GatewaySettings(keys=(KEY,), folder=tmp_path, open_metrics=is_open)
+    service = Service(settings, load_settings({}, files=[]))
+    added = add_key(service.database)
+    app = make_app(service)
+    add_metrics(app, Metrics(service))
+    async with TestClient(TestServer(app)) as client:
+        for path in ("/metrics", "/%6detrics", f"/metrics?key={added.key}"):
+            response = await client.get(URL(path, encoded=True), headers={"authorization": f"Bearer {added.key}"})
+            assert response.status == status
+            assert ("asides_build_info" in await response.text()) is is_open
 
 
 def test_a_real_request_is_counted_with_its_thinking() -> None:

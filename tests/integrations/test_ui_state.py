@@ -308,4 +308,4 @@ def test_without_the_package_the_error_says_what_to_install() -> None:
         "except asides.ConfigError as error:\n    print(error)\n"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "StateKeys needs the package cryptography. To do: install asides[relay]."
+    assert ran.stdout.strip() == "StateKeys needs the package cryptography. To do: pip install 'asides[relay]'."

@@ -27,9 +27,6 @@ import os, signal, sys, time
 import asides
 from asides.local import server_pool
 
-if hasattr(signal, "SIGHUP"):
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup, over the tests, ignores it
-
 def ask():
     return asides.ask("local:tiny", "What is 2 + 3?", max_tokens=200).text
 

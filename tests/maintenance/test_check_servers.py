@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import socket
+import sys
 import time
+
+import pytest
 
 from asides.maintenance.check_servers import check_servers
 from tests.servers import PostgresServer
@@ -42,9 +45,16 @@ def test_servers_that_are_away() -> None:
     assert "hunter2" not in repr(checks)
 
 
+def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("redis", "redis.exceptions"):
+        monkeypatch.setitem(sys.modules, name, None)
+    (redis,) = check_servers(None, AWAY[1])
+    assert (redis.is_sound, "pip install 'asides[redis]'" in redis.text) == (False, True)
+
+
 def test_addresses_that_are_none() -> None:
     store, redis = checks = check_servers("mysql://me:hunter2@db/x", "redis://:hunter2@host:port/0")
-    assert "is no PostgreSQL database. To do: " in store.text
+    assert "store (ASIDES_STORE) begins with mysql://, and is no PostgreSQL database. To do: " in store.text
     assert "gateway.redis is no URL of a Redis server. To do: " in redis.text
     assert "hunter2" not in repr(checks)
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from asides.providers.batch_facts import demand_batch_facts, find_batch_facts
+from asides.providers.batch_facts import find_batch_facts, require_batch_facts
 from asides.providers.find import find_target
 from asides.values.errors import Unsupported
 
@@ -26,4 +26,4 @@ def test_every_fact_has_its_date_and_source(model: str) -> None:
 
 def test_another_dialect_of_the_same_provider_has_none() -> None:
     with pytest.raises(Unsupported, match="google-openai has no batches"):
-        demand_batch_facts(find_target("google-openai:gemini-3-flash-preview"))
+        require_batch_facts(find_target("google-openai:gemini-3-flash-preview"))

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from asides.flows.build_call import CallBuilder
 from asides.relay.allowed_models import AllowedModels, refuse_model
+from asides.settings import load_settings
 from asides.testing import Fail, Say
 from tests.gateway.access.limited_gateway import CLAUDE, Limited, PlayedStage, limited
 from tests.gateway.http_client import chat, message
@@ -44,9 +46,10 @@ def test_patterns_fit_names_as_they_are_and_as_clients_write_them() -> None:
     assert allowed.allows("anthropic:claude-opus-4")
     assert allowed.allows("ANTHROPIC:x")
     assert allowed.allows(" fast ")
-    assert allowed.allows("models/fast", "gemini")
-    assert allowed.allows("claude/fast[1m]", "anthropic")
-    assert allowed.allows("fast:latest", "ollama")
+    routes = {"fast": {"targets": ["openai:gpt-4o-mini"]}}
+    builder = CallBuilder(settings=load_settings(environ={}, files=[], routes=routes))
+    for name, dialect in (("models/fast", "gemini"), ("claude/fast[1m]", "anthropic"), ("fast:latest", "ollama")):
+        assert allowed.can_ask(name, builder, dialect)
     for other in ("openai:gpt-5", "faster", "", "xanthropic:a", "fast:latest"):
         assert not allowed.allows(other)
     assert AllowedModels(()).allows("anything")
@@ -158,3 +161,33 @@ def test_a_request_that_cannot_be_read_is_not_forwarded_for_a_key_with_limits(
     body = {**message(), "model": CLAUDE, "messages": "no list"}
     assert gateway.ask(added, "/v1/messages", body).status == 400
     assert stage.count == before
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"tools": [{"type": "advisor_20260301", "name": "advisor", "model": "claude-opus-4-6"}]},
+        {"tools": [{"name": "look_up", "input_schema": {"type": "object"}}, {"type": "a_2", "advisor_model": "x"}]},
+        {"plugins": [{"id": "router", "allowed_models": ["claude-opus-4-6"]}]},
+    ],
+)
+def test_a_tool_of_the_host_leads_to_no_other_model(stage: PlayedStage, gateway: Limited, more: dict[str, Any]) -> None:
+    added = gateway.add_key(f"tools {more}", models=(CLAUDE,))
+    before = stage.count
+    answer = gateway.ask(added, "/v1/messages", {**message(), "model": CLAUDE, **more})
+    assert (answer.status, stage.count) == (403, before)
+    assert "it may not ask every model" in answer.body.decode()
+
+
+@pytest.mark.parametrize("name", [f"claude/{OTHER}", f"claude/{OTHER}[1m]", "claude/openai/gpt-5", "claude/other"])
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/count_tokens"])
+def test_what_clients_write_before_a_name_fits_no_pattern(
+    stage: PlayedStage, gateway: Limited, name: str, path: str
+) -> None:
+    """Claude Code shows names only with this prefix: what follows it is the model."""
+    added = gateway.add_key(f"prefix {name} {path}", models=("claude*",))
+    before = stage.count
+    answer = gateway.ask(added, path, {**message(), "model": name})
+    assert (answer.status, stage.count) == (403, before)
+    stage.play(Say(text="42"))
+    assert gateway.ask(added, "/v1/messages", {**message(), "model": "claude/claude-sonnet-4-5"}).status == 200

@@ -26,8 +26,8 @@ from asides.relay.metered_use import (
 )
 from asides.relay.relay_request import CallerLimits
 from asides.values.errors import ConnectionLost, IdleTimeout
-from asides.values.messages import Prompt, user
-from asides.values.parts import Text, ToolCall
+from asides.values.messages import Message, Prompt, user
+from asides.values.parts import File, Image, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.usage import Usage, find_cost
@@ -35,6 +35,16 @@ from asides.values.usage import Usage, find_cost
 CLAUDE = find_target("anthropic:claude-sonnet-4-5")
 UNPRICED = find_target("ollama:somebodys")
 BUDGET = CallerLimits(has_budget=True)
+
+FILES: list[tuple[File | Image, int, int]] = [
+    (File(data=b"%PDF-1.7\n" + b"x" * 900_000), 199_000, 220_000),
+    (File(data=b"%PDF-1.7\n" + b"x" * 90_000), 29_000, 40_000),
+    (File(data=b"x" * 90_000), 29_000, 40_000),
+    (File(url="https://a.example/a.pdf"), 199_000, 220_000),
+    (File(id="file_1"), 199_000, 220_000),
+    (Image(url="https://a.example/a.png"), 4_900, 8_000),
+]
+"""Files, and the tokens that they may have."""
 
 
 def build_call(text: str = "hello", target: Any = CLAUDE, **fields: Any) -> Call:
@@ -78,7 +88,7 @@ def test_the_bound_is_the_input_and_the_most_output_at_the_price_of_the_target()
     many = reserve(MeteredUse(BUDGET), build_call(max_tokens=1000), {"n": 5})
     assert many.cost is not None
     assert Decimal("0.075") < many.cost < Decimal("0.077")
-    assert reserve(MeteredUse(BUDGET), build_call(max_tokens=1000), {"n": "5"}).cost == step.cost
+    assert reserve(MeteredUse(BUDGET), build_call(max_tokens=1000), {"n": "five"}).cost == step.cost
 
 
 @pytest.mark.parametrize(
@@ -248,6 +258,7 @@ def test_a_limit_that_is_none_bounds_nothing(limit: int) -> None:
         {"serviceTier": {"type": "priority"}},
         {"speed": "fast"},
         {"performanceConfig": {"latency": "optimized"}},
+        {"inference_geo": "us"},
     ],
 )
 def test_what_costs_more_than_the_list_price_is_not_for_callers_with_a_budget(extra: dict[str, Any]) -> None:
@@ -266,11 +277,12 @@ def test_the_usual_tiers_are_for_all(extra: dict[str, Any]) -> None:
 def test_every_reply_that_is_asked_for_is_bounded() -> None:
     one = reserve(MeteredUse(BUDGET), build_call(max_tokens=1000)).cost
     assert one is not None
-    for more in ({"n": 500}, {"n": 500.0}, {"generationConfig": {"candidateCount": 500}}):
+    ways: list[dict[str, Any]] = [{"n": count} for count in (500, 500.0, "500")]
+    for more in (*ways, *({"generationConfig": {"candidateCount": count}} for count in (500, "500"))):
         many = reserve(MeteredUse(BUDGET), build_call(max_tokens=1000), more).cost
         assert many is not None
         assert many > one * 400
-    for odd in (-3, 0, "9", True, None, float("inf"), float("nan"), [2]):
+    for odd in (-3, 0, "nine", "-9", "nan", "inf", True, None, float("inf"), float("nan"), [2]):
         assert reserve(MeteredUse(BUDGET), build_call(max_tokens=1000), {"n": odd}).cost == one
 
 
@@ -311,3 +323,50 @@ def test_a_target_that_was_not_waited_for_is_paid_and_one_that_refused_is_not() 
     use.note_problem(ConnectionLost("it was refused."))
     assert reserve(use, build_call()).lost == 0
     assert settle(use, None, has_failed=True) == Use()
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"tools": [{"type": "advisor_20260301", "name": "advisor", "model": "claude-opus-4-6"}]},
+        {"tools": [{"type": "image_generation", "model": "gpt-image-1"}]},
+        {"plugins": [{"id": "router", "allowed_models": ["openai/gpt-5-pro"]}]},
+        {"models": ["openai/gpt-5-pro"]},
+        {"preset": "mine"},
+    ],
+)
+def test_models_that_a_host_asks_by_itself_are_not_for_callers_with_a_budget(extra: dict[str, Any]) -> None:
+    with pytest.raises(RelayRefusal, match="a model that its host chooses"):
+        reserve(MeteredUse(BUDGET), build_call(), extra)
+    assert reserve(MeteredUse(CallerLimits(has_rate=True)), build_call(), extra).cost is None
+
+
+def test_tools_of_a_provider_that_name_no_model_are_for_all() -> None:
+    tools = [{"type": "web_search_20250305", "name": "web_search"}, {"name": "model", "input_schema": {"model": {}}}]
+    assert reserve(MeteredUse(BUDGET), build_call(), {"tools": tools}).cost
+
+
+@pytest.mark.parametrize(("file", "least", "most"), FILES)
+def test_a_file_is_bounded_by_its_size_or_by_what_a_model_reads(file: File | Image, least: int, most: int) -> None:
+    asked = user("?")
+    call = Message("assistant", (ToolCall("call_1", "read", {}),))
+    without = estimate_input(Prompt((asked, call, Message("user", (ToolResult("call_1", "-"),)))), CLAUDE, b"")
+    for message in (Message("user", (file,)), Message("user", (ToolResult("call_1", (file,)),))):
+        more = estimate_input(Prompt((asked, call, message)), CLAUDE, b"") - without
+        assert least <= more <= most
+
+
+def test_what_a_cache_keeps_for_an_hour_costs_more() -> None:
+    most = find_most(CLAUDE, 1_000, 0, writes_for_hour=True)
+    usual = find_most(CLAUDE, 1_000, 0)
+    assert most is not None
+    assert usual is not None
+    assert most == usual * 2 / Decimal("1.25")
+    for body, is_hour in ((b"{}", False), (b'{"ttl": "1h"}', True), (b'{"ttl": "\\u0031h"}', True)):
+        [step] = carry_out(MeteredUse(BUDGET).reserve(build_call("hello" * 999), body, {}, lambda: None))
+        [plain] = carry_out(MeteredUse(BUDGET).reserve(build_call("hello" * 999), b"", {}, lambda: None))
+        assert (step.cost > plain.cost) is is_hour
+    use = MeteredUse(BUDGET)
+    reserve(use, build_call())
+    used = settle(use, build_reply(usage=Usage(1000, 0, cache_written=1000, cache_written_hour=1000)))
+    assert used.cost == Decimal("0.006")

@@ -16,25 +16,25 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from asides.batch.batch_job import BatchJob, find_runner
+from asides.batch.batch_job import BatchJob, build_changed_error, find_runner
 from asides.batch.batch_plan import BatchPlan, RunSettings, decode_plan, encode_plan, read_plan
 from asides.batch.batch_status import BatchStatus, build_status
 from asides.batch.estimate_requests import RequestEstimator
 from asides.batch.join_results import check_output, write_output
 from asides.batch.leases import has_ended
-from asides.batch.ledger import Ledger
+from asides.batch.ledger import Ledger, list_records
 from asides.batch.ledger_tables import open_ledger_database
 from asides.batch.ledger_values import BatchRecord, Via, create_record
 from asides.batch.load_rows import FillPrompt, RowSource, load_rows, spool
 from asides.batch.open_job import JobSetup, open_job
 from asides.batch.parquet_rows import clean_row
 from asides.batch.read_status import read_status
-from asides.database import Database
-from asides.database.postgres_url import is_postgres_url
+from asides.database import Database, StoreError
+from asides.database.postgres_url import describe_url, is_postgres_url
 from asides.flows.build_call import CallBuilder
 from asides.flows.many import check_call
 from asides.options import ModelLike, Options
-from asides.providers.batch_facts import demand_batch_facts
+from asides.providers.batch_facts import require_batch_facts
 from asides.providers.provider import Provider
 from asides.settings import Settings, load_settings
 from asides.values.errors import ConfigError
@@ -86,6 +86,8 @@ class BatchCore:
         self.job: BatchJob | None = None
         """The run of this process, while there is one."""
         self._database: Database | None = None
+        self._is_dropped = False
+        """Whether nobody waits for the rows to be loaded any more."""
         find_runner(self.via)
 
     def _choose_place(self, given: str | None) -> str:
@@ -116,12 +118,23 @@ class BatchCore:
 
     async def run(self, *, resumes: bool = False) -> BatchStatus:
         """Load the rows, answer what waits, and write the output, also if the run is stopped or fails halfway."""
-        record, own = await asyncio.to_thread(self._resume if resumes else self._begin)
+        record, own = await self._prepare(self._resume if resumes else self._begin)
+        if not record.is_loaded:  # Somebody has cancelled it meanwhile.
+            return await asyncio.to_thread(self.read_status)
         job = await self._answer(record, own, record.via if resumes else self.via)
         if job.error is not None:
             raise job.error
         status = await asyncio.to_thread(self.read_status)
         return msgspec.structs.replace(status, has_reached_max_cost=job.has_reached_max_cost)
+
+    async def _prepare(self, work: Callable[[], tuple[BatchRecord, Options]]) -> tuple[BatchRecord, Options]:
+        """Begin in a thread, which ends soon when this task is cancelled."""
+        self._is_dropped = False
+        try:
+            return await asyncio.to_thread(work)
+        except asyncio.CancelledError:
+            self._is_dropped = True
+            raise
 
     async def _answer(self, record: BatchRecord, own: Options, via: Via) -> BatchJob:
         run = decode_plan(record.plan).run
@@ -131,18 +144,35 @@ class BatchCore:
             self.job = job
             try:
                 await find_runner(via).run(job)
+            except StoreError as error:
+                job.error = job.error or error
             finally:
                 self.job = None
-                await asyncio.shield(self._end())
+                await asyncio.shield(self._end(job))
         return job
 
-    async def _end(self) -> None:
-        await asyncio.to_thread(write_output, self.database, self.ledger, self.output)
-        await self.database.close_async()
+    async def _end(self, job: BatchJob) -> None:
+        """Write the output. The error that ended the run is told before one of the output."""
+        try:
+            await self._write_output()
+        except ConfigError as problem:
+            if job.error is None:
+                raise
+            if self.on_note is not None:
+                self.on_note(str(problem))
+        finally:
+            await self.database.close_async()
+
+    async def _write_output(self) -> None:
+        found = await self.database.run_async(self.ledger.find, writes=False)
+        # While another process loads other rows, the ledger has a mixture.
+        if found is not None and found.is_loaded:
+            await asyncio.to_thread(write_output, self.database, self.ledger, self.output)
 
     def _report(self, record: BatchRecord) -> None:
         if self.on_progress is not None:
-            self.on_progress(build_status(record, time.time()))
+            batches = () if self.job is None else self.job.vendor_batches
+            self.on_progress(msgspec.structs.replace(build_status(record, time.time()), vendor_batches=batches))
 
     def _show_thinking(self, run: RunSettings) -> Settings:
         """The settings that decide whether the output has the thinking."""
@@ -178,14 +208,14 @@ class BatchCore:
         plan, own = self.read_plan()
         self.given_run.check_via(self.via)
         if self.via == "ray":
-            from asides.batch.ray_cluster import demand_ray  # Most batches are live.
+            from asides.batch.ray_cluster import require_ray  # Most batches are live.
 
-            demand_ray()
+            require_ray()
         if plan.models:
             # Raises errors that concern every request, before anything is written.
             check_call(self.builder, list(plan.models), Options(**{**plan.options, **own}))  # type: ignore[typeddict-item]
             if self.via == "vendor":
-                demand_batch_facts(self.builder.find_known(plan.models[0]).found)
+                require_batch_facts(self.builder.find_known(plan.models[0]).found)
         if plan.models and self.given_run.max_cost is not None:
             RequestEstimator(plan, self.builder, needs_price=True).estimate(b'{"prompt":"?"}')
         has_ledger = self.has_ledger
@@ -208,8 +238,13 @@ class BatchCore:
             )
             record = self.database.run(lambda: self.ledger.begin(wanted, has_ended))
             if record.state == "loading":
-                record = load_rows(source, plan, self.database, self.ledger, record.row_count)
-                if before is not None and before.state != "loading" and self.on_note is not None:
+                version = record.version
+                record = load_rows(
+                    source, plan, self.database, self.ledger, record, is_stopped=lambda: self._is_dropped
+                )
+                if record.version != version and record.state != "cancelled":
+                    raise build_changed_error()
+                if record.is_loaded and before is not None and before.state != "loading" and self.on_note is not None:
                     self.on_note(
                         f"the rows or the options are not those of the last run: {record.done} of {record.requests} "
                         "requests have an answer already"
@@ -218,9 +253,10 @@ class BatchCore:
 
     def _resume(self) -> tuple[BatchRecord, Options]:
         found = self._find()
-        if found.state == "loading":
+        if not found.is_loaded:
             raise ConfigError(
-                f"the rows of {self.output} were not all loaded. To do: run the batch again with the file of its rows."
+                f"the rows of {self.output} were not all loaded, and the ledger has no others. To do: run "
+                "`asides batch run` again with the same arguments, which goes on."
             )
         if self.given_via not in (None, found.via):
             raise ConfigError(
@@ -240,8 +276,18 @@ class BatchCore:
     def _find(self) -> BatchRecord:
         found = self.database.run(self.ledger.find, writes=False) if self.has_ledger else None
         if found is None:
-            raise ConfigError(f"there is no batch for {self.output}. To do: check the name, or run one first.")
+            raise self._explain_missing()
         return found
+
+    def _explain_missing(self) -> ConfigError:
+        place = describe_url(self.place) if is_postgres_url(self.place) else self.place
+        output = str(self.output.absolute())
+        records = self.database.run(list_records, writes=False) if self.has_ledger else []
+        others = [record.name for record in records if record.output == output]
+        advice = "check the name, or run one first"
+        if others:
+            advice = f"name it: --name (name=) {' or '.join(map(repr, others))}"
+        return ConfigError(f"there is no batch for {self.output} in the ledger {place}. To do: {advice}.")
 
     def read_status(self) -> BatchStatus:
         """How far the batch is, whoever runs it. Raises a ConfigError if there is none."""

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
 from asides.batch.batch_plan import BatchPlan, decode_request
 from asides.batch.batch_rows import Question
+from asides.batch.batch_status import VendorBatchStatus
 from asides.batch.leases import create_owner, has_ended
 from asides.batch.ledger import Ledger
-from asides.batch.ledger_values import BatchRecord, Claim, Exchange, Outcome, RunLimits, Via
+from asides.batch.ledger_values import BatchRecord, Claim, ExchangeResult, Outcome, RunLimits, Via
 from asides.database import Database, StoreUnavailable
 from asides.flows.reply_fields import ThinkingVisibility, encode_answer, encode_failed, is_answered
 from asides.options import Options
@@ -73,12 +74,14 @@ class BatchJob:
         self.limits = limits
         self.concurrency = concurrency
         self.retries = retries
-        """Attempts after the first, for what may pass."""
+        """How often a request is tried again after an error that may pass."""
         self.owner = create_owner()
         self.stop = asyncio.Event()
         self.error: AsidesError | None = None
         """The error that concerns every request, and ended the run."""
         self.has_reached_max_cost = False
+        self.vendor_batches: tuple[VendorBatchStatus, ...] = ()
+        """The batches at a vendor that have not ended."""
         self.setup = setup
         """What another process needs to take part in the batch."""
         self.on_note = on_note
@@ -95,20 +98,20 @@ class BatchJob:
         want: int,
         *,
         held: Collection[str] = (),
-        returned: Sequence[str] = (),
+        released: Sequence[str] = (),
         pause: float = 0.0,
         renew: bool = False,
-    ) -> Exchange:
+    ) -> ExchangeResult:
         """Write outcomes, and claim requests. When this returns, the outcomes are stored. `held`: the hashes of the
         requests that are being asked, in case the answer of the database is lost. Waits while the database restarts.
         """
         is_lost = False
 
-        async def try_once() -> Exchange:
+        async def try_once() -> ExchangeResult:
             nonlocal is_lost
             if is_lost:
                 await self.database.run_async(
-                    lambda: self.ledger.give_back(self.owner, {*held, *(outcome.hash for outcome in outcomes)})
+                    lambda: self.ledger.release(self.owner, {*held, *(outcome.hash for outcome in outcomes)})
                 )
             is_lost = True
             return await self.database.run_async(
@@ -118,7 +121,7 @@ class BatchJob:
                     want,
                     self.limits,
                     version=self._version,
-                    returned=returned,
+                    released=released,
                     pause=pause,
                     renew=renew,
                 )
@@ -128,13 +131,13 @@ class BatchJob:
         self._note(exchange.record)
         return exchange
 
-    async def give_back(self) -> None:
+    async def release(self) -> None:
         """Release the requests that this run has claimed and not answered."""
-        await wait_for_store(lambda: self.database.run_async(lambda: self.ledger.give_back(self.owner)))
+        await wait_for_store(lambda: self.database.run_async(lambda: self.ledger.release(self.owner)))
 
-    async def return_ended(self) -> int:
+    async def release_ended(self) -> int:
         """Release the requests of owners that have ended. Returns how many are still claimed."""
-        return await wait_for_store(lambda: self.database.run_async(lambda: self.ledger.return_ended(has_ended)))
+        return await wait_for_store(lambda: self.database.run_async(lambda: self.ledger.release_ended(has_ended)))
 
     async def refresh(self) -> BatchRecord:
         """Read the batch from the ledger again."""
@@ -151,6 +154,12 @@ class BatchJob:
         self.record = record
         if self._on_record is not None:
             self._on_record(record)
+
+    def show_vendor_batches(self, batches: tuple[VendorBatchStatus, ...]) -> None:
+        """Report the batches at a vendor."""
+        if batches != self.vendor_batches:
+            self.vendor_batches = batches
+            self._note(self.record)
 
     @property
     def is_changed(self) -> bool:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # They do not change what is asked; each process has its own.
 _NOT_KEPT = ("api_key", "timeout", "retries", "max_wait", "keep_raw", "reply_limits", "stream")
-# They hold for the provider that they were given for, and for no other.
+# They are given for one provider, and are not used for rows that name another.
 _OF_ONE_PROVIDER = ("base_url", "api_key", "family", "endpoint")
 
 
@@ -51,7 +51,7 @@ class BatchPlan(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def digest(self) -> str:
-        """The same for plans that ask the same."""
+        """Equal for plans that ask the same."""
         return hashlib.sha256(encode_canonical(msgspec.to_builtins(self))).hexdigest()[:32]
 
     def find_models(self, question: Question) -> tuple[str, ...]:
@@ -160,7 +160,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     ray_address: str | None = None
 
     def check(self) -> None:
-        """Raise a ConfigError for a value that cannot be."""
+        """Raise a ConfigError for a wrong value."""
         for name in ("concurrency", "rpm", "tpm", "actors"):
             value: Any = getattr(self, name)
             if value is not None and not (isinstance(value, (int, float)) and 0 < value < math.inf):
@@ -188,7 +188,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, **given)
 
 
-class KeptPlan(msgspec.Struct, frozen=True):
+class StoredPlan(msgspec.Struct, frozen=True):
     """What a ledger keeps of a batch."""
 
     plan: BatchPlan
@@ -197,13 +197,13 @@ class KeptPlan(msgspec.Struct, frozen=True):
 
 def encode_plan(plan: BatchPlan, run: RunSettings) -> bytes:
     """A plan for the ledger."""
-    return msgspec.json.encode(KeptPlan(plan, run))
+    return msgspec.json.encode(StoredPlan(plan, run))
 
 
-def decode_plan(stored: bytes) -> KeptPlan:
+def decode_plan(stored: bytes) -> StoredPlan:
     """A plan of a ledger."""
     try:
-        return msgspec.json.decode(stored, type=KeptPlan)
+        return msgspec.json.decode(stored, type=StoredPlan)
     except msgspec.DecodeError:
         raise build_damage_error("its plan") from None
 

@@ -109,7 +109,7 @@ def _parse(text: str, where: str) -> Any:
 
 
 class _NoNumber(ValueError):
-    """What Python reads as a number, and no other program: the answer would be a line that nobody can read."""
+    """A number that Python reads and JSON does not have, such as NaN: other programs could not read the output."""
 
 
 def _refuse_constant(name: str) -> Any:

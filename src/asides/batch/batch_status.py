@@ -24,6 +24,8 @@ class VendorBatchStatus(msgspec.Struct, frozen=True):
     requests: int
     done: int | None
     """None where the vendor does not tell before the end."""
+    provider: str = ""
+    """Who runs it; "" where only the ledger was read, which does not know."""
 
 
 class BatchStatus(msgspec.Struct, frozen=True):
@@ -60,6 +62,11 @@ class BatchStatus(msgspec.Struct, frozen=True):
     """Whether the run ended because the next request might have cost more than `max_cost` leaves."""
     vendor_batches: tuple[VendorBatchStatus, ...] = ()
     """The batches at a vendor that have not ended, with `via="vendor"`."""
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether all rows are loaded. Otherwise `resume` is of no use, and `run` goes on."""
+        return self.state != "loading" and self.rows > 0
 
     @property
     def is_finished(self) -> bool:

@@ -22,7 +22,7 @@ from asides.batch.load_rows import RowSource
 from asides.database import Database
 from asides.history.check import check_request
 from asides.options import Options
-from asides.providers.batch_facts import BATCH_PRICE, demand_batch_facts
+from asides.providers.batch_facts import BATCH_PRICE, require_batch_facts
 from asides.values.errors import AsidesError, ConfigError
 from asides.values.money import to_dollars
 
@@ -82,7 +82,7 @@ def check_rows(core: BatchCore) -> BatchCheck:
         database.run(lambda: ledger.begin(create_record("check"), lambda _: False))
         try:
             _load(source, plan, own, core, database, ledger, sums)
-            requests = database.run(partial(ledger.finish_loading, sums.rows)).requests
+            requests = database.run(partial(ledger.finish_loading, sums.rows, 0)).requests
         except ConfigError as problem:
             sums.note(problem)
             requests = 0
@@ -108,7 +108,7 @@ def _load(
             try:
                 call = plan.build(core.builder, question, own, needs_key=False)
                 if core.via == "vendor":
-                    demand_batch_facts(call.target)
+                    require_batch_facts(call.target)
                 check_request(call.prompt, call.target, call.policy.on_conflict, [])
             except AsidesError as problem:
                 sums.note(ConfigError(f"{source.name}, line {question.line}: {problem}"))
@@ -117,9 +117,9 @@ def _load(
             group.append(LoadedRow(sums.rows, hash_, question.id, None, encode_request(question)))
             sums.rows += 1
             if len(group) >= _ROWS:
-                database.run(partial(ledger.load, group))
+                database.run(partial(ledger.load, group, 0))
                 group = []
-    database.run(partial(ledger.load, group))
+    database.run(partial(ledger.load, group, 0))
 
 
 def _add_up(estimator: RequestEstimator, database: Database, ledger: Ledger, sums: _Sums) -> None:

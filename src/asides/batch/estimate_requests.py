@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from asides.flows.build_call import CallBuilder
 
 _ROUND = 256
-"""Prices are looked up for so many tokens at a time, rounded up."""
+"""Prices are looked up for numbers of tokens that are rounded up to this, so that few lookups differ."""
 
 
 class RequestEstimator:
     """Estimates the requests of a plan."""
 
     def __init__(self, plan: BatchPlan, builder: CallBuilder, *, needs_price: bool) -> None:
-        """`needs_price`: a limit of cost is set, so that a model without a known price is an error."""
+        """`needs_price`: whether a model without a known price is an error, since a limit of cost is set."""
         self._plan = plan
         self._builder = builder
         self._needs_price = needs_price
@@ -86,7 +86,7 @@ class RequestEstimator:
     def _build_price_error(self, model: str, most: int | None) -> ConfigError:
         if most is None:
             return ConfigError(
-                f"a limit of cost needs a limit of output, and none is known for {model}. To do: set max_tokens."
+                f"a limit of cost needs a limit of output, and none is known for {model}. To do: set max_tokens=…"
             )
         return ConfigError(
             f"a limit of cost needs a price, and none is known for {model}. To do: pip install 'asides[prices]', or "

@@ -115,15 +115,15 @@ def write_output(database: Database, ledger: Ledger, path: Path) -> int:
         if not isinstance(problem, OSError):
             raise
         raise ConfigError(
-            f"the output {path} cannot be written: {problem.strerror or problem}. Every answer is in the ledger. To "
-            "do: make room or allow writing, and resume the batch."
+            f"the output {path} cannot be written: {problem.strerror or problem}. The ledger has what was answered. "
+            "To do: make room or allow writing, and resume the batch."
         ) from None
     return count
 
 
 def _name_fresh(target: Path) -> Path:
-    """A name that nobody else has: another process may write the same output, and somebody may have put a link in the
-    way of a name that can be guessed.
+    """A name that nobody can guess: another process may write the same output, or may have put a link at a name that is
+    easy to guess.
     """
     return target.with_name(f"{target.name}.new-{secrets.token_hex(4)}")
 

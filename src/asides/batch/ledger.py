@@ -1,4 +1,4 @@
-"""`Ledger`: the queries on the tables of a batch. What it has returned is on the disk.
+"""`Ledger`: the queries on the tables of a batch. A change is on the disk when `Database.run` has returned.
 
 Every method is a generator of queries, one transaction, for `Database.run`. All of them lock the batch's own row first,
 so that several processes may share a ledger. Not here: the values (ledger_values), and who asks (live_runner).
@@ -16,7 +16,7 @@ from asides.batch.leases import LEASE_SECONDS
 from asides.batch.ledger_values import (
     BatchRecord,
     Claim,
-    Exchange,
+    ExchangeResult,
     JoinedRow,
     LoadedRow,
     Outcome,
@@ -27,6 +27,7 @@ from asides.batch.ledger_values import (
     encode_id,
     read_object,
     read_record,
+    split_hashes,
 )
 from asides.database import Queries, Query, QueryMany
 from asides.values.errors import ConfigError
@@ -59,7 +60,7 @@ _CLAIM = (
     "UPDATE batch_requests SET state = 'claimed', owner = ?, lease = ?, reserved = ?, attempts = attempts + 1 "
     "WHERE batch = ? AND hash = ?"
 )
-_RETURN = (
+_RELEASE = (
     "UPDATE batch_requests SET state = 'waiting', owner = NULL, lease = NULL, reserved = 0 WHERE batch = ? AND hash = ?"
 )
 _JOIN = (
@@ -87,7 +88,7 @@ class Ledger:
 
     def find(self) -> Queries[BatchRecord | None]:
         """The batch; None if there is none."""
-        row = (yield Query(_SELECT, (0.0, self.name), is_all=True)).first
+        row = (yield Query(_SELECT, (0.0, self.name), is_alone=True)).first
         return None if row is None else read_record(row[:-1])
 
     def _lock(self) -> Queries[tuple[BatchRecord, float]]:
@@ -110,10 +111,10 @@ class Ledger:
         wanted.created = wanted.updated = self._clock()
         yield Query(_INSERT, tuple(getattr(wanted, name) for name in _COLUMNS))
         record, now = yield from self._lock()
-        yield from self._return_ended(record, now, has_ended)
+        yield from self._release_ended(record, now, has_ended)
         is_busy = yield from self._count("claimed")
         is_same = (record.plan_digest, record.source_digest) == (wanted.plan_digest, wanted.source_digest)
-        if not is_same or record.state == "loading":
+        if not is_same or not record.is_loaded:
             if is_busy and not is_same:
                 raise ConfigError(
                     f"another process works on the batch {self.name!r} with other rows, another model or other "
@@ -137,7 +138,7 @@ class Ledger:
         other settings of the run.
         """
         record, now = yield from self._lock()
-        yield from self._return_ended(record, now, has_ended)
+        yield from self._release_ended(record, now, has_ended)
         is_busy = yield from self._count("claimed")
         if record.state == "cancelled":
             record.state = "open"
@@ -151,8 +152,16 @@ class Ledger:
         return record
 
     def cancel(self) -> Queries[BatchRecord]:
-        """Cancel the batch: nobody can claim a request any more. Replies under way are still written."""
+        """Cancel the batch: nobody can claim a request any more. Replies under way are still written. One in which
+        every request has an answer stays as it is.
+
+        Whoever loads its rows stops, and the next run loads them from the beginning.
+        """
         record, now = yield from self._lock()
+        if record.state == "open" and record.done == record.requests:
+            return record
+        if record.state == "loading":
+            record.version, record.row_count = record.version + 1, 0
         record.state = "cancelled"
         yield from self._save(record, now)
         return record
@@ -178,7 +187,7 @@ class Ledger:
     def find_failure(self) -> Queries[bytes | None]:
         """The result of the first request that failed; None if none did."""
         query = "SELECT result FROM batch_requests WHERE batch = ? AND state = 'failed' ORDER BY number LIMIT 1"
-        row = (yield Query(query, (self.name,), is_all=True)).first
+        row = (yield Query(query, (self.name,), is_alone=True)).first
         return None if row is None else bytes(row[0] or b"{}")
 
     def count_sent(self) -> Queries[int]:
@@ -187,25 +196,35 @@ class Ledger:
 
     # --- the rows -----------------------------------------------------------------------------------------------------
 
-    def load(self, rows: Sequence[LoadedRow]) -> Queries[None]:
-        """Add rows. They replace rows of an earlier load at the same places. A load that broke off can go on."""
+    def load(self, rows: Sequence[LoadedRow], version: int) -> Queries[BatchRecord]:
+        """Add rows, in order and without gaps. They replace rows of an earlier load at the same places.
+
+        A load that broke off can go on after the `row_count` of the record that this returns. So can one that another
+        process does too: the rows of a version are the same for both. Nothing is added when all rows are loaded, when
+        the batch was cancelled, or when there is another version.
+        """
         record, now = yield from self._lock()
+        if record.state != "loading" or record.version != version:
+            return record
         yield QueryMany(_ADD_REQUEST, [(self.name, row.hash, row.place, row.request) for row in rows])
         yield QueryMany(
             _ADD_ROW,
             [(self.name, row.place, row.hash, encode_id(row.id), row.rest) for row in rows],
         )
-        if record.state == "loading" and rows:
+        if rows:
             record.row_count = max(record.row_count, rows[-1].place + 1)
-            yield from self._save(record, now)
+        yield from self._save(record, now)
+        return record
 
-    def finish_loading(self, row_count: int) -> Queries[BatchRecord]:
+    def finish_loading(self, row_count: int, version: int) -> Queries[BatchRecord]:
         """All rows are loaded: forget those of an earlier load that are gone, and open the batch.
 
         Answers to questions that are gone are kept, in case they come back. Raises a ConfigError for an id that two
-        rows have.
+        rows have. Changes nothing where `load` adds nothing.
         """
         record, now = yield from self._lock()
+        if record.state != "loading" or record.version != version:
+            return record
         yield Query("DELETE FROM batch_rows WHERE batch = ? AND place >= ?", (self.name, row_count))
         twice = (
             yield Query(
@@ -238,7 +257,7 @@ class Ledger:
 
     def join(self, first: int, count: int) -> Queries[list[JoinedRow]]:
         """`count` rows from a place on, each with the result of its request."""
-        rows = (yield Query(_JOIN, (self.name, first, count), is_all=True)).rows
+        rows = (yield Query(_JOIN, (self.name, first, count), is_alone=True)).rows
         return [
             JoinedRow(place, hash_, decode_id(id_), read_object(rest), state, read_object(result))
             for place, hash_, id_, rest, state, result in rows
@@ -254,20 +273,20 @@ class Ledger:
         limits: RunLimits,
         *,
         version: int,
-        returned: Sequence[str] = (),
+        released: Sequence[str] = (),
         pause: float = 0.0,
         renew: bool = False,
-    ) -> Queries[Exchange]:
+    ) -> Queries[ExchangeResult]:
         """Write outcomes, and claim as many requests as are wanted and allowed.
 
-        `returned`: claimed requests that were not asked. `pause`: seconds for which nobody should send. `renew`:
+        `released`: claimed requests that were not asked. `pause`: seconds for which nobody should send. `renew`:
         lengthen the leases of this owner. Nothing is claimed from a batch that was loaded anew or cancelled.
         """
         record, now = yield from self._lock()
         if outcomes:
             yield from self._settle(record, owner, outcomes, limits)
-        if returned:
-            yield from self._return(record, returned)
+        if released:
+            yield from self._release(record, released)
         if pause:
             record.paused_until = max(record.paused_until, now + pause)
         if renew:
@@ -275,7 +294,7 @@ class Ledger:
                 "UPDATE batch_requests SET lease = ? WHERE batch = ? AND state = 'claimed' AND owner = ?",
                 (now + LEASE_SECONDS, self.name, owner),
             )
-        exchange = Exchange(record, [], now)
+        exchange = ExchangeResult(record, [], now)
         if want and record.state == "open" and record.version == version and record.left:
             exchange = yield from self._claim(record, now, owner, want, limits)
         yield from self._save(record, now)
@@ -314,13 +333,15 @@ class Ledger:
         rows = (yield Query(query, (self.name, *hashes))).rows
         return {hash_: (state, owner, reserved) for hash_, state, owner, reserved in rows}
 
-    def _return(self, record: BatchRecord, hashes: Sequence[str]) -> Queries[None]:
+    def _release(self, record: BatchRecord, hashes: Sequence[str]) -> Queries[None]:
         known = yield from self._read_states(hashes)
         held = [(hash_, reserved) for hash_, (state, _, reserved) in known.items() if state == "claimed"]
         record.reserved -= sum(reserved for _, reserved in held)
-        yield QueryMany(_RETURN, [(self.name, hash_) for hash_, _ in held])
+        yield QueryMany(_RELEASE, [(self.name, hash_) for hash_, _ in held])
 
-    def _claim(self, record: BatchRecord, now: float, owner: str, want: int, limits: RunLimits) -> Queries[Exchange]:
+    def _claim(
+        self, record: BatchRecord, now: float, owner: str, want: int, limits: RunLimits
+    ) -> Queries[ExchangeResult]:
         query = (
             "SELECT hash, number, request, reserved FROM batch_requests WHERE batch = ? AND state = ? "
             "AND (lease IS NULL OR lease < ?) ORDER BY number LIMIT ?"
@@ -350,38 +371,33 @@ class Ledger:
             changes.append((owner, now + LEASE_SECONDS, bound, self.name, hash_))
         if changes:
             yield QueryMany(_CLAIM, changes)
-        return Exchange(record, claims, now, has_reached_max_cost, wait)
+        return ExchangeResult(record, claims, now, has_reached_max_cost, wait)
 
-    def give_back(self, owner: str, kept: Collection[str] = ()) -> Queries[None]:
+    def release(self, owner: str, kept: Collection[str] = ()) -> Queries[None]:
         """Release the requests that this owner has claimed, except those in `kept`."""
         record, now = yield from self._lock()
         query = "SELECT hash FROM batch_requests WHERE batch = ? AND state = 'claimed' AND owner = ?"
         rows = (yield Query(query, (self.name, owner))).rows
         for group in split_hashes([hash_ for (hash_,) in rows if hash_ not in kept]):
-            yield from self._return(record, group)
+            yield from self._release(record, group)
         yield from self._save(record, now)
 
-    def return_ended(self, has_ended: Callable[[str], bool]) -> Queries[int]:
+    def release_ended(self, has_ended: Callable[[str], bool]) -> Queries[int]:
         """Release the requests of owners that are known to have ended. Returns how many are still claimed."""
         record, now = yield from self._lock()
-        yield from self._return_ended(record, now, has_ended)
+        yield from self._release_ended(record, now, has_ended)
         yield from self._save(record, now)
         return (yield from self._count("claimed"))
 
-    def _return_ended(self, record: BatchRecord, now: float, has_ended: Callable[[str], bool]) -> Queries[None]:
+    def _release_ended(self, record: BatchRecord, now: float, has_ended: Callable[[str], bool]) -> Queries[None]:
         query = "SELECT hash, owner, lease FROM batch_requests WHERE batch = ? AND state = 'claimed'"
         rows = (yield Query(query, (self.name,))).rows
         ended = {owner for owner in {owner for _, owner, _ in rows} if has_ended(owner or "")}
         for group in split_hashes([hash_ for hash_, owner, lease in rows if owner in ended or (lease or 0) < now]):
-            yield from self._return(record, group)
+            yield from self._release(record, group)
 
 
 def list_records() -> Queries[list[BatchRecord]]:
     """All batches of a ledger, the one that changed last at the end."""
     query = f"SELECT {', '.join(_COLUMNS)} FROM batches ORDER BY updated, name"
-    return [BatchRecord(*row) for row in (yield Query(query, is_all=True)).rows]
-
-
-def split_hashes(hashes: Sequence[str], size: int = 500) -> list[Sequence[str]]:
-    """Hashes in groups, since a statement takes a limited number of values."""
-    return [hashes[place : place + size] for place in range(0, len(hashes), size)]
+    return [BatchRecord(*row) for row in (yield Query(query, is_alone=True)).rows]

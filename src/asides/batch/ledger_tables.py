@@ -5,9 +5,7 @@ Not here: the tables in PostgreSQL (database/migrations), and the SQL (ledger).
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from asides.database import Database, StoreError
@@ -104,7 +102,7 @@ def open_ledger_database(location: str) -> Database:
         kind = location.partition(":")[0]
         raise ConfigError(f"a ledger is a file or a postgresql:// URL, not {kind}://. To do: name one of these.")
     if not is_postgres_url(location):
-        return SqliteDatabase(location, _has_tables, _create_tables, patience=_PATIENCE)
+        return SqliteDatabase(location, _has_tables, _create_tables, patience=_PATIENCE, is_watched=True)
     from asides.database.postgres import PostgresDatabase  # psycopg loads only for it.
 
     database = PostgresDatabase(location, patience=_PATIENCE, most_connections=4)
@@ -112,11 +110,6 @@ def open_ledger_database(location: str) -> Database:
 
     migrate(location)
     return database
-
-
-def list_ledger_files(path: str | os.PathLike[str]) -> list[Path]:
-    """The files of a ledger in SQLite: its own, and those that SQLite keeps beside it."""
-    return [Path(f"{os.fspath(path)}{ending}") for ending in ("", "-wal", "-shm")]
 
 
 def _has_tables(connection: sqlite3.Connection, path: str) -> bool:

@@ -24,7 +24,7 @@ class BatchRecord(msgspec.Struct):
 
     name: str
     version: int
-    """Raised whenever its rows or its plan are loaded anew."""
+    """Raised whenever its rows or its plan are loaded anew: who loads an older version, or asks for it, stops."""
     state: BatchState
     via: Via
     model: str
@@ -68,6 +68,11 @@ class BatchRecord(msgspec.Struct):
         """The requests that are neither done nor failed."""
         return self.requests - self.done - self.failed
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the ledger has all rows. A batch that was cancelled before has none."""
+        return self.state != "loading" and self.row_count > 0
+
 
 _FIELDS = BatchRecord.__struct_fields__
 
@@ -84,7 +89,7 @@ def read_record(row: Sequence[Any]) -> BatchRecord:
 
 
 def build_damage_error(what: str) -> StoreError:
-    """The error for a ledger with something that none writes."""
+    """The error for a ledger that holds something which asides never writes."""
     return StoreError(
         f"the ledger is damaged: {what} cannot be read. To do: restore it from a backup, or run the batch with another "
         "output."
@@ -171,7 +176,7 @@ class RunLimits(msgspec.Struct, frozen=True):
             record.next_token = max(now, record.next_token) + tokens * 60.0 / self.tpm
 
 
-class Exchange(msgspec.Struct, frozen=True):
+class ExchangeResult(msgspec.Struct, frozen=True):
     """What a ledger answered: the batch after the outcomes were written, and new claims."""
 
     record: BatchRecord
@@ -220,7 +225,12 @@ def decode_id(stored: str | None) -> str | int | None:
 
 
 def read_object(stored: object) -> bytes | None:
-    """An object of JSON as bytes. A line of the output is made of it, so it has to begin and end as one."""
+    """A JSON object as bytes. It becomes a part of an output line, so it has to begin and end with braces."""
     if stored is None or (isinstance(stored, bytes) and stored[:1] == b"{" and stored[-1:] == b"}"):
         return stored
     raise build_damage_error("a result")
+
+
+def split_hashes(hashes: Sequence[str], size: int = 500) -> list[Sequence[str]]:
+    """Hashes in groups, since a statement takes a limited number of values."""
+    return [hashes[place : place + size] for place in range(0, len(hashes), size)]

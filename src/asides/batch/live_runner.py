@@ -18,6 +18,7 @@ from asides.batch.batch_rows import Question
 from asides.batch.leases import RENEW_SECONDS
 from asides.batch.ledger_values import Claim, Outcome
 from asides.batch.throttle import Throttle, is_limit
+from asides.database import StoreError
 from asides.flows.call import Policy
 from asides.flows.retry import GiveUp, decide_retry
 from asides.options import Options
@@ -26,8 +27,7 @@ from asides.values.reply import Reply
 
 _GROUP = 200
 _WRITE_SECONDS = 0.02
-"""Outcomes are written when there are _GROUP of them, or after this time. After a kill, what was not written is asked
-again."""
+"""Outcomes are written when there are _GROUP of them, or after this time. Those that a kill loses are asked again."""
 _CLAIM_SECONDS = 0.1
 """How often to look for more requests to claim, at most."""
 _MOST_AHEAD = 2000
@@ -87,11 +87,11 @@ class _LiveRun:
         """Write what is finished, claim what there is room for, and wait. Returns whether there is more to do."""
         now = self._loop.time()
         is_ending = self._is_ending
-        returned = self._take_back() if is_ending else []
+        released = self._take_back() if is_ending else []
         want = 0 if is_ending or now < self._look_at else self._count_wanted()
         renew = now - self._renewed > RENEW_SECONDS
-        if self._finished or returned or want or renew or self._pause:
-            if not await self._exchange(want, returned, renew):
+        if self._finished or released or want or renew or self._pause:
+            if not await self._exchange(want, released, renew):
                 return False
         elif not self._running and not self._ready and is_ending:
             return False
@@ -99,13 +99,13 @@ class _LiveRun:
         await self._wait()
         return True
 
-    async def _exchange(self, want: int, returned: list[str], renew: bool) -> bool:
+    async def _exchange(self, want: int, released: list[str], renew: bool) -> bool:
         finished, self._finished = self._finished, []
         self._writing = len(finished)
         pause, self._pause = self._pause, 0.0
         held = {*self._running, *(claim.hash for _, claim in self._ready)}
         try:
-            exchange = await self._job.exchange(finished, want, held=held, returned=returned, pause=pause, renew=renew)
+            exchange = await self._job.exchange(finished, want, held=held, released=released, pause=pause, renew=renew)
         except BaseException:
             self._finished[:0] = finished
             raise
@@ -134,7 +134,7 @@ class _LiveRun:
         if wait:
             self._look_at = self._loop.time() + min(wait, 5.0)
             return True
-        claimed = await self._job.return_ended()
+        claimed = await self._job.release_ended()
         if has_reached_max_cost and not claimed:
             self._job.has_reached_max_cost = True
             return False
@@ -153,7 +153,7 @@ class _LiveRun:
 
     @property
     def _is_behind(self) -> bool:
-        """Whether so many outcomes wait to be written that nothing more is sent: after a kill, all are paid again."""
+        """Whether too many outcomes wait to be written, so that nothing more is sent: a kill would lose them."""
         return len(self._finished) + self._writing >= self._throttle.limit
 
     @property
@@ -289,9 +289,15 @@ class _LiveRun:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         while self._finished:
-            group, self._finished = self._finished[: 5 * _GROUP], self._finished[5 * _GROUP :]
-            await self._job.exchange(group, 0)
-        await self._job.give_back()
+            group = self._finished[: 5 * _GROUP]
+            try:
+                await self._job.exchange(group, 0)
+            except StoreError:
+                if self._job.on_note is not None:
+                    self._job.on_note(f"{len(self._finished)} answers are not in the ledger, and are asked for again")
+                raise
+            del self._finished[: len(group)]
+        await self._job.release()
 
 
 def _is_server_error(error: AsidesError) -> bool:

@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -107,29 +106,46 @@ def _encode_row(row: Any, number: int) -> bytes:
         ) from None
 
 
-def load_rows(source: RowSource, plan: BatchPlan, database: Database, ledger: Ledger, loaded: int = 0) -> BatchRecord:
-    """Load all rows into the ledger. Nothing can be claimed before. `loaded`: the rows of a load that broke off."""
-    count = 0
-    with source.read() as questions:
-        for question in islice(questions, loaded):
+def load_rows(
+    source: RowSource,
+    plan: BatchPlan,
+    database: Database,
+    ledger: Ledger,
+    record: BatchRecord,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> BatchRecord:
+    """Load all rows into the ledger. Nothing can be claimed before. `record`: the batch as `Ledger.begin` returned it.
+
+    Rows that the ledger has already are left out, whoever loaded them: this process, one that was killed, or one that
+    loads at the same time. Returns the batch as it is then: it may have been cancelled, or given other rows.
+    """
+    version, count = record.version, 0
+
+    def read_missing() -> Iterator[LoadedRow]:
+        nonlocal count
+        for question in questions:
             count = question.index + 1
-        for group in _group(_read_rows(questions, plan, source.name)):
-            database.run(partial(ledger.load, group), durable=False)
-            count += len(group)
+            if question.index >= record.row_count:
+                yield _read_row(question, plan, source.name)
+
+    with source.read() as questions:
+        for group in _group(read_missing()):
+            record = database.run(partial(ledger.load, group, version), durable=False)
+            if record.state != "loading" or record.version != version or is_stopped():
+                return record
     if not count:
         raise ConfigError(f"{source.name} has no questions. To do: write one JSON text or object on each line.")
-    return database.run(partial(ledger.finish_loading, count))
+    return database.run(partial(ledger.finish_loading, count, version))
 
 
-def _read_rows(questions: Iterable[Question], plan: BatchPlan, name: str) -> Iterator[LoadedRow]:
-    for question in questions:
-        request = encode_request(question)
-        try:
-            hash_ = plan.compute_hash(question, request)
-        except ConfigError as problem:
-            raise ConfigError(f"{name}, line {question.line}: {problem}") from None
-        rest = encode_canonical(question.rest) if question.rest else None
-        yield LoadedRow(question.index, hash_, question.id, rest, request)
+def _read_row(question: Question, plan: BatchPlan, name: str) -> LoadedRow:
+    request = encode_request(question)
+    try:
+        hash_ = plan.compute_hash(question, request)
+    except ConfigError as problem:
+        raise ConfigError(f"{name}, line {question.line}: {problem}") from None
+    rest = encode_canonical(question.rest) if question.rest else None
+    return LoadedRow(question.index, hash_, question.id, rest, request)
 
 
 def _group(rows: Iterable[LoadedRow]) -> Iterator[list[LoadedRow]]:

@@ -1,4 +1,4 @@
-"""`open_job`: a batch of a ledger as a `BatchJob`, with a client of its own. `JobSetup` is what a process needs for it.
+"""`open_job`: opens a batch of a ledger as a `BatchJob`, with a client of its own. `JobSetup`: what a process needs.
 
 A run opens one (batch_core), and so does each process that takes part in it (ray_actor). Not here: how it is answered.
 """
@@ -40,7 +40,7 @@ class JobSetup(msgspec.Struct, frozen=True):
     name: str
     """The name of the batch in it."""
     version: int
-    """That of the rows and the plan."""
+    """The version of the rows and the plan."""
     settings: Settings
     providers: tuple[Provider, ...] = ()
     own: Options = {}
@@ -52,7 +52,7 @@ class JobSetup(msgspec.Struct, frozen=True):
         return f"JobSetup(name={self.name!r})"
 
     def prepare_to_send(self) -> JobSetup:
-        """The same for another process, without settings that no request needs. Raises for a key that cannot leave."""
+        """The setup for another process, without settings that no request needs. Raises if a key cannot be sent."""
         settings = msgspec.structs.replace(
             self.settings, gateway=GatewayTable(), mcp=(), templates={}, routes={}, store=None, origins={}
         )

@@ -33,7 +33,7 @@ def write_parquet(lines: Path, target: BinaryIO) -> None:
     with lines.open("rb") as file:
         for line in file:
             for name, value in json.loads(line).items():
-                shapes[name] = merge(shapes.get(name), find_shape(value))
+                shapes[name] = merge_shapes(shapes.get(name), find_shape(value))
     fields = [arrow.field(name, _to_type(arrow, shape)) for name, shape in shapes.items()]
     schema = arrow.schema(fields, metadata={_MARK: b"batch"})
     with lines.open("rb") as file, parquet.ParquetWriter(target, schema) as writer:
@@ -83,21 +83,21 @@ def find_shape(value: Any, depth: int = 0) -> Shape:
     if isinstance(value, list):
         shape: Shape = None
         for item in value:
-            shape = merge(shape, find_shape(item, depth + 1))
+            shape = merge_shapes(shape, find_shape(item, depth + 1))
         return [shape]
     names = cast("dict[str, Any]", value)
     return "json" if len(names) > _MOST_NAMES else {name: find_shape(part, depth + 1) for name, part in names.items()}
 
 
-def merge(left: Shape, right: Shape) -> Shape:
+def merge_shapes(left: Shape, right: Shape) -> Shape:
     """A type for values of both types."""
     if left is None or right is None or left == right:
         return left if right is None else right
     if isinstance(left, dict) and isinstance(right, dict):
-        names = {name: merge(left.get(name), right.get(name)) for name in {**left, **right}}
+        names = {name: merge_shapes(left.get(name), right.get(name)) for name in {**left, **right}}
         return "json" if len(names) > _MOST_NAMES else names
     if isinstance(left, list) and isinstance(right, list):
-        return [merge(left[0], right[0])]
+        return [merge_shapes(left[0], right[0])]
     return "float" if {str(left), str(right)} == {"int", "float"} else "json"
 
 

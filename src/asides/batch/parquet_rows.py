@@ -36,7 +36,7 @@ def load_parquet() -> Any:
         return import_module("pyarrow.parquet")
     except ImportError:
         raise ConfigError(
-            "Parquet files need PyArrow. To do: install asides[ray], or pyarrow; or use JSON lines (.jsonl)."
+            "Parquet files need PyArrow. To do: pip install 'asides[ray]', or pyarrow; or use JSON lines (.jsonl)."
         ) from None
 
 

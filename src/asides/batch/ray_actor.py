@@ -31,7 +31,7 @@ _LOOK_SECONDS = 30.0
 
 
 class Invitation(msgspec.Struct, frozen=True):
-    """What an actor gets when it asks to take part. Its repr shows no key and no password."""
+    """What the coordinator gives an actor that joins. Its repr shows no key and no password."""
 
     setup: JobSetup
     machine: str
@@ -77,7 +77,7 @@ class Coordinator:
         return self._order
 
 
-class ShareEnd(msgspec.Struct, frozen=True):
+class ShareResult(msgspec.Struct, frozen=True):
     """How a share ended."""
 
     error: bytes = b""
@@ -103,18 +103,18 @@ class RowAnswerer:
         return {"share": list(batch["share"]), "error": [end.error], "has_reached_max_cost": [end.has_reached_max_cost]}
 
 
-async def take_share(coordinator: Any) -> ShareEnd:
+async def take_share(coordinator: Any) -> ShareResult:
     """Answer what waits in the ledger, until nothing is left or the coordinator says so."""
     invitation: Invitation | None = await coordinator.join.remote()
     if invitation is None:
-        return ShareEnd()
+        return ShareResult()
     try:
         return await _take_part(coordinator, invitation)
     except AsidesError as error:
-        return ShareEnd(_encode_error(error))
+        return ShareResult(_encode_error(error))
 
 
-async def _take_part(coordinator: Any, invitation: Invitation) -> ShareEnd:
+async def _take_part(coordinator: Any, invitation: Invitation) -> ShareResult:
     setup = invitation.setup
     _check_worker(invitation)
     database = await asyncio.to_thread(open_ledger_database, setup.place)
@@ -125,7 +125,7 @@ async def _take_part(coordinator: Any, invitation: Invitation) -> ShareEnd:
             raise build_changed_error()
         async with open_job(setup, database, record) as job:
             await _answer(coordinator, job)
-            return ShareEnd(b"" if job.error is None else _encode_error(job.error), job.has_reached_max_cost)
+            return ShareResult(b"" if job.error is None else _encode_error(job.error), job.has_reached_max_cost)
     finally:
         await database.close_async()
 

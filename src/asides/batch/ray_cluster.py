@@ -30,10 +30,10 @@ _LOCAL_ENVIRONMENT = {
 }
 
 
-def demand_ray() -> None:
+def require_ray() -> None:
     """Raise a ConfigError if Ray is not installed."""
     if find_spec("ray") is None:
-        raise ConfigError("Ray is not installed. To do: install asides[ray], here and on every node of the cluster.")
+        raise ConfigError("Ray is not installed. To do: pip install 'asides[ray]', here and on every node.")
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def open_cluster(address: str | None, cpus: int) -> Generator[Any]:
 
     `address`: host:port, `auto`, or `local`, which starts a cluster with so many CPUs. None: RAY_ADDRESS, or local.
     """
-    demand_ray()
+    require_ray()
     place = address or os.environ.get("RAY_ADDRESS") or _LOCAL
     if place == _LOCAL:
         for name, value in _LOCAL_ENVIRONMENT.items():
@@ -64,7 +64,8 @@ def _load(name: str) -> Any:
         return import_module(name)
     except ImportError as problem:
         raise ConfigError(
-            f"Ray cannot be loaded: {problem}. To do: install asides[ray], which has Ray Data, here and on every node."
+            f"Ray cannot be loaded: {problem}. To do: pip install 'asides[ray]', which has Ray Data, here and on "
+            "every node."
         ) from None
 
 

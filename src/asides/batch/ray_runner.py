@@ -19,7 +19,7 @@ from asides.batch.batch_job import BatchJob
 from asides.batch.batch_plan import decode_plan
 from asides.batch.leases import name_machine
 from asides.batch.open_job import JobSetup
-from asides.batch.ray_actor import DROP, FINISH, Coordinator, Invitation, RowAnswerer, ShareEnd
+from asides.batch.ray_actor import DROP, FINISH, Coordinator, Invitation, RowAnswerer, ShareResult
 from asides.batch.ray_cluster import check_ledger, count_cpus, describe_problem, open_cluster
 from asides.values.errors import AsidesError, ConfigError
 
@@ -134,7 +134,7 @@ class _Driver:
         watch.start()
         try:
             for row in build_shares(ray, coordinator, actors).iter_rows():
-                self._note(ShareEnd(row["error"], bool(row["has_reached_max_cost"])))
+                self._note(ShareResult(row["error"], bool(row["has_reached_max_cost"])))
         except AsidesError:
             raise
         except Exception as problem:  # noqa: BLE001 - Ray raises errors of many kinds
@@ -147,7 +147,7 @@ class _Driver:
                 self._coordinator = None
             ray.kill(coordinator)
 
-    def _note(self, end: ShareEnd) -> None:
+    def _note(self, end: ShareResult) -> None:
         self.has_reached_max_cost |= end.has_reached_max_cost
         error = end.read_error()
         if error is not None and self.error is None:

@@ -1,4 +1,4 @@
-"""Reads how far a batch is from its ledger, and lists all batches of a ledger.
+"""Read from a ledger how far a batch is, and list all batches of a ledger.
 
 Not here: the status itself (batch_status), and the queries on one batch (ledger).
 """
@@ -9,7 +9,7 @@ import time
 
 import msgspec
 
-from asides.batch.batch_status import BatchStatus, VendorBatchStatus, build_status
+from asides.batch.batch_status import BatchStatus, build_status
 from asides.batch.leases import has_ended
 from asides.batch.ledger import Ledger, list_records
 from asides.batch.ledger_tables import open_ledger_database
@@ -37,7 +37,4 @@ def read_status(database: Database, record: BatchRecord) -> BatchStatus:
     from asides.batch.vendor.vendor_ledger import VendorLedger  # Most batches are live.
 
     found = database.run(VendorLedger(record.name).list_open, writes=False)
-    batches = [
-        VendorBatchStatus(one.vendor_id, one.vendor_state or one.state, one.requests, one.done or None) for one in found
-    ]
-    return msgspec.structs.replace(status, vendor_batches=tuple(batches))
+    return msgspec.structs.replace(status, vendor_batches=tuple(one.describe() for one in found))

@@ -1,7 +1,7 @@
-"""`Throttle`: how many requests may be under way, and when none may be sent. A provider that asks to wait slows all
-down.
+"""`Throttle`: how many requests may be under way, and until when none may be sent.
 
-After each such error half as many may be under way, and after a round of good replies one more. Not here: requests and
+A provider that asks to wait slows down all requests: half as many may be under way after each such error, and one more
+after a round of good replies. Not here: requests and
 tokens a minute, which all processes of a batch share (ledger).
 """
 
@@ -56,7 +56,7 @@ class Throttle:
 
 
 def is_limit(error: AsidesError) -> bool:
-    """Whether an error asks all requests to slow down. A server that merely fails is tried again for this one alone."""
+    """Whether an error asks all requests to slow down. After a mere failure, only this request is tried again."""
     if isinstance(error, Overloaded):
         return error.status in _BUSY or error.retry_after is not None
     return isinstance(error, RateLimited)

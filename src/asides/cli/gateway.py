@@ -9,9 +9,10 @@ import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal, InvalidOperation
+from importlib.util import find_spec
 from typing import Any
 
 from asides.cli.exit_codes import Exit
@@ -22,6 +23,7 @@ from asides.cli.serve_settings import find_folder
 from asides.cli.terminal import Terminal
 from asides.cli.trust import read_settings
 from asides.database import Database
+from asides.database.postgres_url import describe_url
 from asides.gateway.access import KeyLimits, KeyRecord
 from asides.gateway.access.budget_store import Spending, list_spending
 from asides.gateway.access.key_store import (
@@ -33,9 +35,11 @@ from asides.gateway.access.key_store import (
     make_key,
     revoke_key,
 )
-from asides.gateway.gateway_database import open_database
+from asides.gateway.gateway_database import GATEWAY_FILE, open_database
 from asides.gateway.gateway_settings import GatewaySettings
+from asides.providers.find import find_row, list_providers
 from asides.settings import Settings
+from asides.values.error_words import suggest_name
 from asides.values.errors import ConfigError
 from asides.values.money import format_cost, to_dollars
 from asides.values.notices import escape_controls
@@ -44,8 +48,8 @@ _LONGEST_NAME = 100
 _MOST_PATTERNS = 100
 _LONGEST_PATTERN = 200
 _MOST_COUNT = 10**9
-_OF_USAGE = ("since", "by", "csv")
-_OF_CREATE = ("name", "tenant", "model", "rpm", "tpm", "budget_day", "budget_month", "expires")
+_USAGE_OPTIONS = ("since", "by", "csv")
+_CREATE_OPTIONS = ("name", "tenant", "model", "rpm", "tpm", "budget_day", "budget_month", "expires")
 _ACTIONS = ("create", "list", "revoke")
 
 
@@ -53,13 +57,13 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     """Run the action."""
     if arguments.action == "usage":
         return _show_usage(arguments, terminal)
-    _refuse_options(arguments, _OF_USAGE, "usage")
+    _refuse_options(arguments, _USAGE_OPTIONS, "usage")
     action, *words = arguments.words or ["list"]
     if action not in _ACTIONS:
         # It may be a key that someone pasted, so it is not repeated.
         raise ConfigError("`asides gateway key` is followed by an unknown word. To do: write create, list or revoke.")
     if action != "create":
-        _refuse_options(arguments, _OF_CREATE, "key create")
+        _refuse_options(arguments, _CREATE_OPTIONS, "key create")
     if words and action != "revoke":
         raise ConfigError(
             f"`asides gateway key {action}` takes no name or id. To do: leave it out; --name gives a new key its name."
@@ -69,7 +73,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     settings = read_settings(terminal, gateway={} if arguments.folder is None else {"folder": arguments.folder})
     with _open(settings, creates=record is not None) as database:
         if record is not None:
-            return _create(record, database, arguments, terminal)
+            return _create(record, database, settings, arguments, terminal)
         if action == "revoke":
             return _revoke(words, database, settings, arguments, terminal)
         return _list(database, arguments, terminal)
@@ -78,7 +82,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
 def _show_usage(arguments: Namespace, terminal: Terminal) -> int:
     from asides.cli.gateway_usage import check_usage, show_usage
 
-    _refuse_options(arguments, _OF_CREATE, "key create")
+    _refuse_options(arguments, _CREATE_OPTIONS, "key create")
     since, by = check_usage(arguments)
     settings = read_settings(terminal, gateway={} if arguments.folder is None else {"folder": arguments.folder})
     with _open(settings, creates=False) as database:
@@ -111,7 +115,7 @@ def _open(settings: Settings, *, creates: bool) -> Generator[Database, None, Non
 # --- create -----------------------------------------------------------------------------------------------------------
 
 
-def _create(record: KeyRecord, database: Database, arguments: Namespace, terminal: Terminal) -> int:
+def _create(record: KeyRecord, database: Database, settings: Settings, arguments: Namespace, terminal: Terminal) -> int:
     made = make_key()
     record = KeyRecord(
         id=made.id,
@@ -128,10 +132,36 @@ def _create(record: KeyRecord, database: Database, arguments: Namespace, termina
         return Exit.DONE
     print_lines(terminal, [made.key])
     terminal.print_note(
-        f"made the key {made.id} with the name {_show(record.name)}: {_describe_limits(record.limits)}."
+        f"made the key {made.id} with the name {_show(record.name)} in {_name_place(settings)}: {_describe(record)}."
     )
     terminal.print_note("The key is shown only now. Clients send it where they would send a provider's key.")
+    for note in _find_doubts(record.limits, settings):
+        terminal.print_note(f"note: {note}")
     return Exit.DONE
+
+
+def _name_place(settings: Settings) -> str:
+    """Where the keys are, without a password: a gateway with other settings does not know them."""
+    if settings.store is not None:
+        return describe_url(settings.store)
+    return str(find_folder(settings, os.environ) / GATEWAY_FILE)
+
+
+def _find_doubts(limits: KeyLimits, settings: Settings) -> Iterator[str]:
+    """What may be a mistake. The gateway may have other settings and packages than this machine, so it is no error."""
+    rows = settings.providers
+    for pattern in limits.models:
+        name, has_model, _ = pattern.partition(":")
+        is_known = set(name) & set("*?[") or find_row(name, rows) is not None or pattern in settings.routes
+        if has_model and not is_known and pattern not in settings.aliases:
+            known = [row.name for row in list_providers(rows)]
+            advice = suggest_name(name, known, "`asides providers` lists those that are.")
+            yield f"the pattern {_show(pattern)} fits no model: no provider is called {_show(name)!r} here; {advice}"
+    if limits.has_budget and find_spec("genai_prices") is None:
+        yield (
+            "a key with a budget may ask only models whose price is known. To do: pip install 'asides[prices]' where "
+            "the gateway runs."
+        )
 
 
 def _read_record(arguments: Namespace) -> KeyRecord:
@@ -160,7 +190,7 @@ def _read_record(arguments: Namespace) -> KeyRecord:
 def _read_text(option: str, given: str | None) -> str:
     text = (given or "").strip()
     if given and not text and option != "name":
-        # A key that should share what another one made would have a place of its own, and nobody would be told.
+        # Otherwise the key would silently get a tenant of its own, instead of the one that it should share.
         raise ConfigError(f"--{option} is empty. To do: leave it out, or give a text.")
     if len(text) > _LONGEST_NAME or not text.isprintable() or text.startswith(PREFIX):
         raise ConfigError(
@@ -225,7 +255,7 @@ def _list(database: Database, arguments: Namespace, terminal: Terminal) -> int:
                 format_cost(to_dollars(spent.day)),
                 format_cost(to_dollars(spent.month)),
                 "never" if each.used is None else format_time(each.used),
-                _describe_limits(each.limits) + (f", tenant {_show(each.tenant)}" if each.tenant else ""),
+                _describe(each),
             )
         )
     print_lines(terminal, format_columns(rows))
@@ -236,6 +266,13 @@ def _describe_state(record: KeyRecord, now: float) -> str:
     if record.revoked is not None:
         return "revoked"
     return "valid" if record.is_valid(now) else "expired"
+
+
+def _describe(record: KeyRecord) -> str:
+    """What a key may, until when, and whose it is."""
+    expires = "" if record.expires is None else f", expires {format_time(record.expires)}"
+    tenant = f", tenant {_show(record.tenant)}" if record.tenant else ""
+    return f"{_describe_limits(record.limits)}{expires}{tenant}"
 
 
 def _describe_limits(limits: KeyLimits) -> str:
@@ -298,7 +335,7 @@ def _revoke(
             return Exit.DONE
     database.run(lambda: revoke_key(record.id, time.time()))
     if settings.gateway.redis is not None:
-        _tell_instances(settings.gateway.redis, record.id, terminal)
+        _publish_revocation(settings.gateway.redis, record.id, terminal)
     if arguments.json:
         print_json(terminal, {"revoked": record.id})
     else:
@@ -323,8 +360,8 @@ def _confirm() -> bool:
     return False
 
 
-def _tell_instances(redis_url: str, key_id: str, terminal: Terminal) -> None:
-    """Tell running gateways at once. Otherwise they find out within three seconds."""
+def _publish_revocation(redis_url: str, key_id: str, terminal: Terminal) -> None:
+    """Publish the revocation to running gateways. Without it they find out within three seconds."""
     from asides.gateway.access.revocations import publish_revocation
 
     try:

@@ -73,7 +73,7 @@ def _describe_unpriced(count: int) -> str:
 
 def _advise_on_prices(by: Group) -> str:
     if find_spec("genai_prices") is None:
-        return "To do: install asides[prices] where the gateways run; new requests have a cost then."
+        return "To do: pip install 'asides[prices]' where the gateways run; new requests have a cost then."
     if by == "model":
         return "Their models have `-` as their cost."
     return "To do: --by model shows which models these are."

@@ -25,6 +25,7 @@ class Command(NamedTuple):
 
 
 _UNKNOWN = "unrecognized arguments: "
+_NO_ACTION = "the following arguments are required: action"
 # What other programs call our options.
 _SYNONYMS = {
     "--effort": "--thinking",
@@ -67,9 +68,16 @@ class Parser(argparse.ArgumentParser):
             message = self._explain_unknown(message.removeprefix(_UNKNOWN))
         elif (wrong := _WRONG_CHOICE.search(message)) is not None:
             message += _suggest_choice(wrong[1], re.findall(r"[\w-]+", wrong[2]))
+        elif message.startswith(_NO_ACTION):
+            message = f"`{self.prog}` is followed by what to do: {self._list_actions()}"
         from asides.values.errors import redact_keys
 
         self.exit(Exit.USAGE, f"asides: {redact_keys(message)}\nTry `{self.prog} --help`.\n")
+
+    def _list_actions(self) -> str:
+        """What the command can do, as a choice."""
+        words = [str(word) for action in self._actions if action.dest == "action" for word in action.choices or ()]
+        return " or ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
     def _explain_unknown(self, arguments: str) -> str:
         """What is wrong with arguments that argparse does not know; for an option, the one that was meant."""

@@ -15,7 +15,7 @@ _SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 
 def read_time(text: str, now: float, side: Literal["before", "after"]) -> float | None:
-    """The time in seconds since 1970; None if it cannot be read. `side`: where a span lies from now.
+    """The time in seconds since 1970; None if it cannot be read. `side`: whether a span lies before or after now.
 
     A date without a zone is of UTC.
     """

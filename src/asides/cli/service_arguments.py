@@ -145,7 +145,8 @@ def declare_serve(parser: argparse.ArgumentParser) -> None:
     kept.add_argument(
         "--folder",
         metavar="FOLDER",
-        help="where reasoning state and conversations are kept (default: where `asides history` finds them)",
+        help="where reasoning state and conversations are kept (default: where `asides history` finds them); with the "
+        "setting `store` (ASIDES_STORE) they are in PostgreSQL",
     )
     kept.add_argument(
         "--state",

@@ -79,17 +79,17 @@ def _migrate(given: str | None, arguments: Namespace, terminal: Terminal) -> int
             "such as postgresql://user@host/name."
         )
     steps = list(check(url).missing) if arguments.dry_run else migrate(url)
-    names = [f"{step.number:04}_{step.name}" for step in steps]
+    names = [step.label for step in steps]
     if arguments.json:
         print_json(terminal, {"database": describe_url(url), "dry_run": arguments.dry_run, "steps": names})
         return Exit.DONE
     print_lines(terminal, names)
     if arguments.dry_run:
-        said = f"{len(names)} steps are missing" if names else "no step is missing"
+        summary = f"{len(names)} steps are missing" if names else "no step is missing"
     else:
-        said = f"{len(names)} steps were done" if names else "there was nothing to do"
+        summary = f"{len(names)} steps were done" if names else "there was nothing to do"
     terminal.print_info(
-        f"{describe_url(url)}: {said.replace('1 steps are', '1 step is').replace('1 steps', '1 step')}."
+        f"{describe_url(url)}: {summary.replace('1 steps are', '1 step is').replace('1 steps', '1 step')}."
     )
     return Exit.DONE
 
@@ -108,7 +108,7 @@ def _check(given: str | None, arguments: Namespace, terminal: Terminal) -> int:
         state = check(place)
         seconds = time.monotonic() - began
         if state.missing:
-            named = ", ".join(f"{step.number:04}_{step.name}" for step in state.missing)
+            named = ", ".join(step.label for step in state.missing)
             problems.append(f"steps are missing: {named}. To do: run `asides store migrate`")
         if state.newer:
             notes.append(f"a newer asides has done the steps {', '.join(state.newer)}; this version works with them")
@@ -218,7 +218,7 @@ def _describe(report: CopyReport) -> list[str]:
         "left": "changed meanwhile",
         "others": "only at the target",
     }
-    counts = [f"{getattr(report, name)} {said}" for name, said in words.items() if getattr(report, name)]
+    counts = [f"{getattr(report, name)} {text}" for name, text in words.items() if getattr(report, name)]
     lines = [f"{report.area}: {', '.join(counts) or 'nothing to copy'}; {report.checked} compared, all equal"]
     if report.missing:
         lines = [lines[0].replace(", all equal", f" and equal, {report.missing} not")]

@@ -32,7 +32,7 @@ class Query(msgspec.Struct, frozen=True):
     values: tuple[Any, ...] = ()
     postgres: str | None = None
     """The statement for PostgreSQL, with the same values, where it has to differ."""
-    is_all: bool = False
+    is_alone: bool = False
     """Whether it is the only query of its work, so that it needs no transaction."""
 
 

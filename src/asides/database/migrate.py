@@ -23,7 +23,7 @@ import msgspec
 from asides.database import Queries, StoreError, StoreUnavailable
 from asides.database.postgres import SCHEMA, PostgresDatabase, check_package, describe_url
 from asides.database.postgres_deadlines import Deadlines
-from asides.database.postgres_outage import explain_failure
+from asides.database.postgres_outage import quote_failure
 from asides.database.postgres_url import build_parameters, read_url
 
 if TYPE_CHECKING:
@@ -51,9 +51,19 @@ class Migration(msgspec.Struct, frozen=True):
     oldest: int = 0
     """Versions that do not know the step with this number do not work after this one."""
 
+    @property
+    def label(self) -> str:
+        """The number and the name, as in `0003_gateway_keys`."""
+        return write_label(self.number, self.name)
+
+
+def write_label(number: int, name: str) -> str:
+    """The number and the name of a step, as people read them."""
+    return f"{number:04}_{name}"
+
 
 class TablesState(msgspec.Struct, frozen=True):
-    """Which steps a database has."""
+    """Which steps a database lacks, and which it has from a newer version."""
 
     missing: tuple[Migration, ...]
     """The steps that this version knows and the database lacks."""
@@ -82,8 +92,8 @@ def list_migrations() -> tuple[Migration, ...]:
 
 
 def check(url: str) -> TablesState:
-    """Which steps a database has. Raises StoreUnavailable if it does not answer, and StoreError if its tables are of a
-    newer asides that this one cannot work with, or of another program. Changes nothing.
+    """Read which steps a database has. Raises StoreUnavailable if it does not answer, and StoreError if its tables are
+    of a newer asides that this one cannot work with, or of another program. Changes nothing.
     """
     # A transaction, as our work is: a pooler may allow none.
     with _connect(url) as connection, _watch(connection), connection.transaction():
@@ -120,7 +130,7 @@ def migrate(url: str, *, patience: float = PATIENCE) -> list[Migration]:
 
 
 class MigratedPostgres(PostgresDatabase):
-    """A database that is migrated when it is first needed. One that was down then is migrated when it is back."""
+    """A database that is migrated before its first work, or, if the server is down then, as soon as it answers."""
 
     _is_ready = False
 
@@ -185,12 +195,12 @@ def _read_state(connection: Connection, url: str) -> TablesState:
     for number, (name, oldest) in newer.items():
         if oldest > max(known):
             raise StoreError(
-                f"the tables of {describe_url(url)} are of a newer asides: its step {number:04}_{name} needs a version "
-                f"that knows step {oldest:04}, and this one knows up to {max(known):04}. To do: upgrade asides, or use "
-                "another database."
+                f"the tables of {describe_url(url)} are of a newer asides: its step {write_label(number, name)} needs "
+                f"a version that knows step {oldest:04}, and this one knows up to {max(known):04}. To do: upgrade "
+                "asides, or use another database."
             )
     missing = tuple(migration for migration in list_migrations() if migration.number not in done)
-    return TablesState(missing, tuple(f"{number:04}_{name}" for number, (name, _) in newer.items()))
+    return TablesState(missing, tuple(write_label(number, name) for number, (name, _) in newer.items()))
 
 
 def _lock(connection: Connection, url: str, patience: float) -> None:
@@ -229,6 +239,8 @@ def _connect(url: str) -> Generator[Connection, None, None]:
         read = read_url(url)
         with psycopg.connect(read.conninfo, **build_parameters(read, _CONNECT_SECONDS)) as connection:
             was_open = True
+            # Whoever has waited for the lock has to see what the one before has done.
+            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             yield connection
     except psycopg.Error as problem:
         raise _to_store_error(problem, url, was_open) from None
@@ -259,7 +271,7 @@ def _to_store_error(problem: psycopg.Error, url: str, was_open: bool) -> StoreEr
                 "that schema."
             )
         case psycopg.OperationalError() if problem.sqlstate is None or problem.sqlstate.startswith(("08", "57P")):
-            return explain_failure(name, problem, was_open=was_open)
+            return quote_failure(name, problem, was_open=was_open)
         case psycopg.ProgrammingError() if problem.sqlstate is None:
             text = (
                 "the URL of the store is no URL of PostgreSQL. To do: write it as postgresql://user@host:5432/name, "

@@ -34,7 +34,7 @@ _Result = TypeVar("_Result")
 MOST_CONNECTIONS = 10
 """The connections of each event loop, and as many of all threads together. A server allows 100 by default."""
 _FEW_CONNECTIONS = 4
-"""Of them, those for work that need not be durable: it is short."""
+"""How many of them are for work that need not be durable, which is short."""
 _CLOSE_SECONDS = 1.0
 """How long closing waits for a connection that is being opened."""
 
@@ -98,7 +98,7 @@ class PostgresDatabase:
         self._outage.check(writes=False)
 
     def note_down(self) -> None:
-        """Note that the server does not answer: nobody waits for it until it does."""
+        """Note that the server does not answer. Until it does, callers get an error at once."""
         self._outage.note_down()
 
     # --- threads ------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The attempts to run work on PostgreSQL: which errors are worth another one, and what is raised for the others.
 
-Not here: the work (postgres_work), and a server that is out (postgres_outage).
+Not here: the work (postgres_work), and a server that is down (postgres_outage).
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ class Attempts:
     def __init__(self, name: str, outage: Outage, patience: float, *, writes: bool, repeatable: bool) -> None:
         self._name = name
         self._outage = outage
-        self.began = time.monotonic()
-        self.deadline = self.began + patience
+        self.deadline = time.monotonic() + patience
         self.writes = writes
         self._repeatable = repeatable or not writes
         self._count = 0

@@ -1,7 +1,7 @@
-"""What is known about a PostgreSQL server that does not work: `Outage`. Nobody waits for it while it is out.
+"""`Outage`: whether a PostgreSQL server is down, and why. While it is, callers get an error at once and do not wait.
 
-An outage is logged once, and a thread probes the server until it answers again, or its database is closed or gone. Not
-here: which errors mean that (postgres_attempts).
+An outage is logged once, and a thread probes the server until it answers again, or its database object is closed or
+garbage-collected. Not here: which errors mean an outage (postgres_attempts).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _REASONS = (
     ("shutting down", "is ending"),
     ("too many", FULL),
     ("connection slots", FULL),
-    ("pg_hba.conf", "does not let this user in from here"),
+    ("pg_hba.conf", "does not let this machine in"),
     ("SSL required", "wants TLS"),
     ("authentication", "refuses the user or the password"),
     ('role "', "refuses the user or the password"),
@@ -52,8 +52,9 @@ _REASONS = (
     ("startup parameter", "cannot be reached with this URL"),
 )
 _LIBRARY_REASONS = (
-    ("no password supplied", "refuses the user or the password"),
     ("not support SSL", "speaks no TLS"),
+    ("no password supplied", "wants a password"),
+    ("certificate file", "shows a certificate, and there is no file of authorities to check it"),
     ("certificate", "shows a certificate that is not trusted"),
     ("resolve host", "is at a host that is not found"),
     ("sslmode", "cannot be reached with this URL"),
@@ -65,7 +66,12 @@ _TO_DO = {
     HUNG: "look for what keeps it busy; a pooler before it may have no connection left, and needs a larger pool",
     READ_ONLY: "make it the primary, or name the primary in the URL, or all servers with "
     "target_session_attrs=read-write",
-    "refuses the user or the password": "check both in the URL",
+    "refuses the user or the password": "check the user and the password in the URL",
+    "wants a password": "write it into the URL, or set PGPASSWORD or ~/.pgpass",
+    "does not let this machine in": "add a line for it to pg_hba.conf of the server, which may demand TLS: "
+    "sslmode=require or verify-full in the URL",
+    "shows a certificate, and there is no file of authorities to check it": "name one with sslrootcert in the URL, "
+    "such as sslrootcert=/etc/ssl/certs/ca-certificates.crt",
     "has no database of this name": "create it, or name another one",
     "speaks no TLS": "turn it on there, or take sslmode out of the URL",
     "shows a certificate that is not trusted": "check the host and sslmode in the URL, and name the file of the "
@@ -74,8 +80,6 @@ _TO_DO = {
     "percent codes, such as %40 for @",
     "cannot be reached with this URL": "check the port, and what follows the ? in the URL",
     FULL: "raise its max_connections, or the limits of the pooler before it, or run fewer processes",
-    "does not let this user in from here": "look into its pg_hba.conf, and add sslmode=require to the URL if it wants "
-    "TLS",
     "wants TLS": "add sslmode=require to the URL, or better verify-full",
     "is behind a pooler that does not reach it": "start it, or look into the log of the pooler",
     NO_TRANSACTIONS: "set pool_mode of the pooler to transaction, or to session",
@@ -83,7 +87,7 @@ _TO_DO = {
 
 
 class Outage:
-    """Whether a server is out, since when and why. For any number of threads."""
+    """Whether a server is down, since when and why. For any number of threads."""
 
     def __init__(self, url: PostgresUrl) -> None:
         self._url = url
@@ -100,12 +104,12 @@ class Outage:
         """Connections that were opened before this time are not used: they may lead to a read-only server."""
 
     def check(self, *, writes: bool) -> None:
-        """Raise StoreUnavailable while the server is out, or takes no changes and some are to be made."""
+        """Raise StoreUnavailable while the server is down, or, for work that writes, while it is read-only."""
         if self.problem is not None and (writes or self.problem != READ_ONLY):
             raise self.build_error()
 
     def build_error(self) -> StoreUnavailable:
-        """The error of a server that is out."""
+        """The error of a server that is down."""
         return _build_error(self._url.name, self.problem or SILENT)
 
     def note_failed_connection(self, problem: Exception) -> None:
@@ -147,12 +151,12 @@ class Outage:
             self.problem, self._since = problem, time.monotonic()
             _log.warning("%s", self.build_error())
             self._is_closed = threading.Event()
-            # Nobody waits for a server whose database object is gone: the thread does not keep it, and ends soon after.
+            # The thread keeps no reference to the database object, and ends soon after that is gone.
             arguments = (weakref.ref(self), self._url, self._is_closed)
             threading.Thread(target=_probe_until_back, args=arguments, name="asides-store-probe", daemon=True).start()
 
     def note_probe(self, problem: str | None, is_closed: threading.Event) -> bool:
-        """Note what the server does not do now; None: it works again. Returns whether it need not be asked again."""
+        """Note the result of a probe: a problem, or None if the server works again. Returns whether to stop probing."""
         with self._lock:
             if is_closed.is_set():
                 if is_closed is self._is_closed:
@@ -170,7 +174,7 @@ class Outage:
 
 
 def _probe_until_back(outage: weakref.ReferenceType[Outage], url: PostgresUrl, is_closed: threading.Event) -> None:
-    """Ask the server until it works, its database is closed, or nobody has that any more."""
+    """Probe the server until it works, or its database object is closed or garbage-collected."""
     seconds = 0.0
     count = 0
     is_over = False
@@ -179,16 +183,16 @@ def _probe_until_back(outage: weakref.ReferenceType[Outage], url: PostgresUrl, i
         count += 1
         seconds = _SECONDS_BETWEEN_PROBES[count > _FEW_PROBES]
         problem = None if is_closed.is_set() or outage() is None else _probe(url)
-        # No variable holds it, so that it can go while this thread waits.
-        is_over = _tell(outage(), problem, is_closed)
+        # No variable here holds the outage, so that it can be garbage-collected while this thread waits.
+        is_over = _report_probe(outage(), problem, is_closed)
 
 
-def _tell(outage: Outage | None, problem: str | None, is_closed: threading.Event) -> bool:
+def _report_probe(outage: Outage | None, problem: str | None, is_closed: threading.Event) -> bool:
     return outage is None or outage.note_probe(problem, is_closed)
 
 
 def _probe(url: PostgresUrl) -> str | None:
-    """What the server does not do; None if it works."""
+    """What is wrong with the server; None if it works."""
     import psycopg
 
     reason = SILENT
@@ -204,20 +208,25 @@ def _probe(url: PostgresUrl) -> str | None:
 
 
 def explain_failure(name: str, problem: Exception, *, was_open: bool = False) -> StoreUnavailable:
-    """The error of a connection to this database that could not be opened, or, if it was open, that gave no answer.
+    """The error of a connection to this database that could not be opened, or, if it was open, that gave no answer."""
+    return _build_error(name, _find_reason(problem, HUNG if was_open else SILENT))
 
-    It repeats the words of the server, and none of the library.
-    """
+
+def quote_failure(name: str, problem: Exception, *, was_open: bool = False) -> StoreUnavailable:
+    """The same with the words of the server, if it has said some; those of the library are not repeated."""
     words = _find_words(problem)
-    reason = _find_reason(problem, HUNG if was_open and words is None else SILENT)
     if words is None:
-        return _build_error(name, reason)
-    to_do = _TO_DO.get(reason, "wait, or look into its log")
+        return explain_failure(name, problem, was_open=was_open)
+    to_do = _advise(_find_reason(problem))
     return StoreUnavailable(f"the database {name} refuses the connection: {words}. To do: {to_do}.")
 
 
 def _build_error(name: str, reason: str) -> StoreUnavailable:
-    return StoreUnavailable(f"the database {name} {reason}. To do: {_TO_DO.get(reason, 'wait, or look into its log')}.")
+    return StoreUnavailable(f"the database {name} {reason}. To do: {_advise(reason)}.")
+
+
+def _advise(reason: str) -> str:
+    return _TO_DO.get(reason, "wait, or look into its log")
 
 
 def _find_reason(problem: Exception, unknown: str = SILENT) -> str:

@@ -1,4 +1,4 @@
-"""Connections to a PostgreSQL server: how they are opened, which ones are still good, and the pools that hold them.
+"""Connections to a PostgreSQL server: how they are opened, which ones can still be used, and the pools that hold them.
 
 Each connection finds out whether a pooler such as PgBouncer stands before the server. If one does, the next transaction
 may be on another connection of the server: nothing is set or prepared for longer than a transaction then. Not here:
@@ -27,7 +27,7 @@ POOL_NAME = "asides-store"
 _PREPARE_AFTER = 5
 """A statement that runs more often than this on a connection is prepared there."""
 _SLICE_SECONDS = 0.1
-"""While a caller waits for a connection, it checks this often whether the server is out."""
+"""While a caller waits for a connection, it checks this often whether the server is down."""
 
 
 class Greeting(NamedTuple):
@@ -43,11 +43,13 @@ class Greeting(NamedTuple):
         """The statement, for a connection with this number."""
         # A pooler gives its clients numbers of its own, not those of the server's processes.
         is_pooled = f"pg_backend_pid() <> {number}" if self.has_pooler is None else str(self.has_pooler).lower()
-        return f"SELECT {is_pooled}, {_list_settings(self.patience, self.durable, is_pooled)}"
+        # Behind a pooler, the begin of a transaction names it.
+        isolation = f"set_config('default_transaction_isolation', 'read committed', {is_pooled})"
+        return f"SELECT {is_pooled}, {isolation}, {_list_settings(self.patience, self.durable, is_pooled)}"
 
 
 class StoreConnection(Connection[Any]):
-    """A connection of a thread. It knows when it was opened, and notes why it could not be."""
+    """A connection for threads. It knows when it was opened, and reports to `outage` why it could not be."""
 
     opened_at = 0.0
     has_session = False
@@ -229,9 +231,9 @@ def _check_wait(pool: ThreadPool | AsyncPool, outage: Outage, began: float, dead
 
 
 def _is_stale(connection: StoreConnection | AsyncStoreConnection, outage: Outage) -> bool:
-    """Whether a connection has ended since it was last used, as after a restart of the server.
+    """Whether a connection must not be used: it has ended, as after a restart, or may lead to a read-only server.
 
-    An idle connection has nothing to read, except its end or a message of the server before it.
+    An idle connection has nothing to read, unless the server has closed it or says why it will.
     """
     if connection.closed or connection.opened_at < outage.stale_before:
         return True

@@ -1,4 +1,4 @@
-"""The URL of a PostgreSQL database: what libpq gets of it, and what errors show of it.
+"""The URL of a PostgreSQL database: read it for libpq, and describe it without user and password.
 
 `pgbouncer=true` in its query says that a pooler in transaction mode stands before the server, `pgbouncer=false` that
 none does. Without it each connection finds out (postgres_pools). libpq does not know it, so it is taken out.
@@ -37,7 +37,7 @@ def is_postgres_url(location: object) -> bool:
 
 
 def read_url(url: str) -> PostgresUrl:
-    """Read a URL. Raises ConfigError, without a password, for one that cannot be one."""
+    """Read a URL. Raises ConfigError for a wrong one; the error shows no password."""
     try:
         parts = urlsplit(url)
         name = describe_url(url)
@@ -48,7 +48,12 @@ def read_url(url: str) -> PostgresUrl:
             "characters in a password as percent codes, such as %40 for @."
         ) from None
     if not is_postgres_url(url):
-        raise ConfigError(f"the store {name} is no PostgreSQL database. To do: write postgresql://user@host/name.")
+        scheme, has_scheme, _ = url.partition("://")
+        what = f"begins with {scheme[:20]}://" if has_scheme else "has no ://"
+        raise ConfigError(
+            f"the setting store (ASIDES_STORE) {what}, and is no PostgreSQL database. To do: write "
+            "postgresql://user@host/name."
+        )
     said = [value.lower() for key, value in pairs if key == _POOLER]
     if any(value not in _TRUE + _FALSE for value in said):
         raise ConfigError(f"{_POOLER}= of the store {name} is neither true nor false. To do: write one of them.")

@@ -27,10 +27,10 @@ def carry_out(
     attempts.is_ending = False
     try:
         query = next(work)
-        if isinstance(query, Query) and query.is_all and settings is None:
+        if isinstance(query, Query) and query.is_alone and settings is None:
             attempts.is_ending = True
             work.send(_execute(connection, query))
-            raise RuntimeError("a query with is_all is the only one of its work.")
+            raise RuntimeError("a query with is_alone is the only one of its work.")
         with connection.pipeline():
             connection.execute(_choose_begin(attempts.writes))
             if settings is not None:
@@ -60,10 +60,10 @@ async def carry_out_async(
     attempts.is_ending = False
     try:
         query = next(work)
-        if isinstance(query, Query) and query.is_all and settings is None:
+        if isinstance(query, Query) and query.is_alone and settings is None:
             attempts.is_ending = True
             work.send(await _execute_async(connection, query))
-            raise RuntimeError("a query with is_all is the only one of its work.")
+            raise RuntimeError("a query with is_alone is the only one of its work.")
         async with connection.pipeline():
             await connection.execute(_choose_begin(attempts.writes))
             if settings is not None:
@@ -86,7 +86,10 @@ async def carry_out_async(
 
 
 def _choose_begin(writes: bool) -> LiteralString:
-    return "BEGIN" if writes else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    """Both name their isolation, since a server may have another default: what waited for a lock has to read what was
+    written meanwhile.
+    """
+    return f"BEGIN ISOLATION LEVEL {'READ COMMITTED' if writes else 'REPEATABLE READ READ ONLY'}"
 
 
 def _execute(connection: Connection[Any], query: Query | QueryMany) -> QueryResult:

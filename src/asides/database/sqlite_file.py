@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from asides.database import StoreError
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import sqlite3
 
 _Result = TypeVar("_Result")
+_FileId: TypeAlias = tuple[int, int] | None
+"""Tells a file apart from others; None: there is none."""
 
 MEMORY = ":memory:"
 _IDLE_CONNECTIONS = 4
@@ -39,7 +41,8 @@ class SqliteFile:
 
     `has_tables` says whether the tables exist, and raises StoreError for a file of another kind; `create` creates them.
     `patience` is the seconds to wait for other writers. `synchronous`: FULL survives a loss of power, NORMAL the end of
-    the process. ":memory:" is a database of this process alone and ends with it.
+    the process. ":memory:" is a database of this process alone and ends with it. `is_watched`: raise when the file was
+    deleted or replaced while it was open, since nobody would find what is written then.
     """
 
     def __init__(
@@ -50,15 +53,22 @@ class SqliteFile:
         *,
         patience: float,
         synchronous: Literal["FULL", "NORMAL"] = "FULL",
+        is_watched: bool = False,
     ) -> None:
         self.is_memory = os.fspath(path) == MEMORY
         self.path = MEMORY if self.is_memory else _resolve_path(os.fspath(path))
         self._patience = patience
+        opened: list[_FileId] = []
+        """The file that is open, where it is watched."""
 
         def connect() -> sqlite3.Connection:
-            return _open(resolved, has_tables, create, synchronous)
+            connection = _open(resolved, has_tables, create, synchronous)
+            if is_watched and not opened:
+                opened.append(_identify(resolved))
+            return connection
 
         resolved = self.path
+        self._opened = opened
         self._pool = _Pool(connect, single=self.is_memory)
         # A file that is never closed is closed when this is garbage-collected.
         weakref.finalize(self, self._pool.close)
@@ -68,6 +78,11 @@ class SqliteFile:
         import sqlite3
 
         deadline = time.monotonic() + self._patience
+        if begin == WRITE and self._opened and _identify(self.path) != self._opened[0]:
+            raise StoreError(
+                f"the store {self.path} was deleted, moved or replaced while it was in use. To do: put it back, or "
+                "begin again with another one."
+            )
         while True:
             try:
                 with self._pool.connection() as connection, _transaction(connection, begin):
@@ -100,6 +115,15 @@ class SqliteFile:
     def close(self) -> None:
         """Close the file. A later call opens it again; a database in memory is lost."""
         self._pool.close()
+        self._opened.clear()
+
+
+def _identify(path: str) -> _FileId:
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _resolve_path(path: str) -> str:
@@ -273,15 +297,15 @@ def _to_store_error(problem: sqlite3.Error, path: str, patience: float) -> Store
             )
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
             text = (
-                f"the store {path} cannot be written to. To do: allow writing to the file and to its folder, or name "
-                "another place"
+                f"the store {path} cannot be written to. To do: allow writing to the file, to its folder, and to the "
+                "files beside it that end with -wal and -shm; or name another place"
             )
         case sqlite3.SQLITE_NOTADB:
             text = f"{path} is not a database. To do: use another file, or move this one away"
         case sqlite3.SQLITE_CORRUPT:
             return _build_damage_error(path)
         case sqlite3.SQLITE_FULL:
-            text = f"there is no room left on the disk of the store {path}. To do: make some; nothing was lost"
+            text = f"there is no room left on the disk of the store {path}. To do: make some; what it has is safe"
         case _:
             text = f"the store {path} failed: {problem}. To do: check the disk and the file"
     return StoreError(f"{text}.")

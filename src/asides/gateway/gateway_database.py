@@ -30,12 +30,12 @@ _APPLICATION = 0x61736467
 """Marks the file as that of a gateway: "asdg"."""
 _FILE_PATIENCE = 5.0
 _START_SECONDS = 5.0
-"""How long a gateway waits at its start for the tables. Then it answers without them, and goes on in the background."""
+"""How long a gateway waits at its start for the tables. After that it serves without them, and creates them later."""
 _SECONDS_BETWEEN_ATTEMPTS = 1.0
 
 PREFIX = "gateway"
-"""The names of the migrations whose tables are in the SQLite file too begin with this. So SQLite has to understand
-them: no IDENTITY, no sequence, no function that one of the engines lacks, and no semicolon but between statements."""
+"""Migrations whose names begin with this create the tables of the SQLite file too. So SQLite has to understand them: no
+IDENTITY, no sequence, no function that one of the engines lacks, and no semicolon except between statements."""
 
 
 def open_database(settings: GatewaySettings) -> Database:

@@ -16,15 +16,22 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from aiohttp import web
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    disable_created_metrics,
-    generate_latest,
-    multiprocess,
-)
+
+try:
+    from prometheus_client import (
+        CollectorRegistry,
+        Counter,
+        Gauge,
+        Histogram,
+        disable_created_metrics,
+        generate_latest,
+        multiprocess,
+    )
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        "a gateway needs prometheus-client, which is not installed. To do: pip install 'asides[gateway]'.",
+        name=missing.name,
+    ) from None
 
 from asides import __version__
 from asides.dialects import DIALECTS

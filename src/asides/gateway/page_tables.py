@@ -166,7 +166,7 @@ def hold(key: int, holder: str, seconds: float) -> Queries[bool]:
         f"UPDATE page_conversations SET holder = ?, held_until = {_NOW} + ? "  # noqa: S608
         f"WHERE conversation = ? AND (holder IS NULL OR holder = ? OR held_until < {_NOW})"
     )
-    held = yield Query(sql, (holder, seconds, key, holder), postgres=sql.replace(_NOW, _NOW_POSTGRES), is_all=True)
+    held = yield Query(sql, (holder, seconds, key, holder), postgres=sql.replace(_NOW, _NOW_POSTGRES), is_alone=True)
     return held.changed > 0
 
 
@@ -175,7 +175,7 @@ def release(key: int, holder: str) -> Queries[None]:
     yield Query(
         "UPDATE page_conversations SET holder = NULL, held_until = NULL WHERE conversation = ? AND holder = ?",
         (key, holder),
-        is_all=True,
+        is_alone=True,
     )
 
 
@@ -198,7 +198,7 @@ def read_messages(key: int, before: int | None, limit: int) -> Queries[list[tupl
         "ON notes.conversation = messages.conversation AND notes.place = messages.place "
         "WHERE messages.conversation = ? AND messages.place < ? ORDER BY messages.place DESC LIMIT ?",
         (key, NO_LIMIT if before is None else before, limit),
-        is_all=True,
+        is_alone=True,
     )
     read: list[tuple[int, Message, bytes | None]] = []
     for place, document, digest, note in reversed(found.rows):

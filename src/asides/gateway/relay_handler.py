@@ -352,7 +352,7 @@ def end_watching(watchers: Iterable[RequestWatcher], info: RequestInfo, end: Req
     for watcher in watchers:
         try:
             watcher.end(info, end)
-        except Exception as problem:  # noqa: BLE001 - a log that fails costs no answer
+        except Exception as problem:  # noqa: BLE001 - a log that fails must not fail the request
             report_fault(problem)
 
 

@@ -1,8 +1,8 @@
 """Write one row to the database for each request: `RequestSummaries`, a watcher. A row says who asked which model, how
 it ended, and its figures; never its content.
 
-No request waits for its row: rows are collected in memory, and written every second or 500 at once. While the database
-is out, the last 20,000 are kept; older ones are dropped, and counted. Expired rows are deleted in small portions. Not
+No request waits for its row: rows are collected in memory, and written every second, or 500 at once. While the database
+is down, the last 20,000 are kept; older ones are dropped, and counted. Expired rows are deleted in small portions. Not
 here: the SQL (summary_rows), and tables for people (cli/gateway_usage).
 """
 
@@ -29,7 +29,7 @@ _log = logging.getLogger("asides.gateway")
 BATCH_ROWS = 500
 BATCH_SECONDS = 1.0
 MOST_WAITING = 20_000
-"""The rows that are kept while the database is away: some 20 MB."""
+"""The rows that are kept while the database is down: some 20 MB."""
 _LONGEST_PAUSE = 5.0
 _END_SECONDS = 5.0
 _SWEEP_SECONDS = 3600.0
@@ -56,7 +56,7 @@ class RequestSummaries(RequestWatcher):
         """
         self._database = database
         self._find_days = find_days
-        self._is_nobody = is_anonymous
+        self._is_anonymous = is_anonymous
         self._most = most_waiting
         self._instance = f"{socket.gethostname()[:60]}:{os.getpid()}"
         self._seen: dict[str, FirstEvents] = {}
@@ -76,7 +76,7 @@ class RequestSummaries(RequestWatcher):
 
     def end(self, info: RequestInfo, end: RequestEnd) -> None:  # noqa: D102
         seen = self._seen.pop(info.id, None)
-        if self._is_nobody(info.tenant) or not self._find_days():
+        if self._is_anonymous(info.tenant) or not self._find_days():
             return
         waiting = self._waiting
         if len(waiting) >= self._most:
@@ -123,7 +123,7 @@ class RequestSummaries(RequestWatcher):
             self._requeue(batch)
             self._note_down(problem)
             return False
-        except Exception as problem:  # noqa: BLE001 - a fault of ours costs these rows and no others
+        except Exception as problem:  # noqa: BLE001 - a bug of ours loses these rows only
             _log.error("%d summaries of requests are lost: %s", len(batch), type(problem).__name__)
             self.on_dropped(len(batch))
             return True

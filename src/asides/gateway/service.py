@@ -21,6 +21,7 @@ from asides.gateway.access.revocations import listen
 from asides.gateway.authenticate import Authenticator
 from asides.gateway.gateway_database import open_database, prepare_database
 from asides.gateway.gateway_settings import GatewaySettings, check_address
+from asides.gateway.relay_key_watch import watch_relay_key
 from asides.gateway.watcher import RequestWatcher
 from asides.options import Options
 from asides.relay.observer import RelayObserver
@@ -63,7 +64,7 @@ class Service:
         self.redis = None if settings.redis is None else RedisLink(settings.redis)
         self.windows = open_windows(self.redis)
         """The requests and tokens of keys over the last minute."""
-        self.meters = Meters(self.database, self.windows, on_revoked=self.keys.on_revoked)
+        self.meters = Meters(self.database, self.windows, folder=settings.folder, on_revoked=self.keys.on_revoked)
         """What requests of keys with limits use."""
         self.authenticator = Authenticator(settings, self.keys)
         self.open_requests = 0
@@ -135,6 +136,8 @@ class Service:
             preparing = await prepare_database(self.settings.store)
             self._tasks += [] if preparing is None else [preparing]
             await self.keys.refresh()
+            if self.vault.mode == "store":
+                self._tasks.append(asyncio.create_task(watch_relay_key(self.database, self.vault.keys)))
         self._tasks += [asyncio.create_task(self.keys.run()), asyncio.create_task(self.meters.run())]
         for record in self.keys.list_records():
             if record.limits.has_budget:

@@ -6,13 +6,13 @@ Not here: when that is done (request_summaries), and tables for people (cli/gate
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from asides.database import Queries, Query, QueryMany
+from asides.gateway.access.budget_store import MOST_SPENT, format_day
 from asides.gateway.usual_prices import find_usual_cost
 from asides.gateway.watcher import RequestEnd, RequestInfo
 from asides.relay.endpoints import NoEndpoint, find_endpoint
@@ -52,9 +52,8 @@ COLUMNS: tuple[str, ...] = (
     "attempts",
 )
 _LONGEST = 200
-# Small enough that sums fit into the numbers of both engines.
 _MOST_TOKENS = 10**12
-_MOST_BILLIONTHS = 10**15
+"""Small enough that sums fit into the numbers of both engines."""
 _NO_USAGE = Usage()
 
 
@@ -108,7 +107,7 @@ def build_row(ended: EndedRequest, instance: str) -> Row:
     return (
         ended.id,
         ended.at,
-        f"{datetime.fromtimestamp(ended.at, UTC):%Y-%m-%d}",
+        format_day(ended.at),
         instance,
         ended.key,
         ended.tenant,
@@ -155,7 +154,7 @@ def _fit(number: int | None) -> int | None:
 def _fit_cost(cost: Decimal | None) -> int | None:
     if cost is None:
         return None
-    return max(min(to_billionths(cost), _MOST_BILLIONTHS), 0) if cost.is_finite() else 0
+    return max(min(to_billionths(cost), MOST_SPENT), 0) if cost.is_finite() else 0
 
 
 def _to_ms(seconds: float | None) -> float | None:
@@ -182,13 +181,13 @@ def insert_rows(rows: Sequence[Row]) -> Queries[None]:
 
 def delete_old(before: float, most: int) -> Queries[int]:
     """Delete rows of requests before a time, the oldest first, at most `most` of them. Returns how many."""
-    result = yield Query(_DELETE, (before, most), _DELETE_UNLOCKED, is_all=True)
+    result = yield Query(_DELETE, (before, most), _DELETE_UNLOCKED, is_alone=True)
     return result.changed
 
 
 def list_rows(tenant: str, limit: int) -> Queries[list[dict[str, Any]]]:
     """The last requests of a tenant, the newest first, as dicts by column."""
-    result = yield Query(_LIST, (tenant, limit), is_all=True)
+    result = yield Query(_LIST, (tenant, limit), is_alone=True)
     return [dict(zip(COLUMNS, row, strict=True)) for row in result.rows]
 
 
@@ -220,7 +219,7 @@ def sum_usage(since: float, by: Group) -> Queries[list[UsageSum]]:
     """The sums of the requests since a time, by group: days in order, others by cost, then by tokens."""
     order = "1" if by == "day" else "8 DESC, 6 DESC, 2 DESC, 1"
     sql = f"SELECT {by}, {_SUMS} FROM gateway_requests WHERE at >= ? GROUP BY {by} ORDER BY {order}"  # noqa: S608
-    result = yield Query(sql, (since,), is_all=True)
+    result = yield Query(sql, (since,), is_alone=True)
     sums: list[UsageSum] = []
     for group, *counts in result.rows:
         # In PostgreSQL a sum of bigint is a Decimal.
@@ -232,5 +231,5 @@ def sum_usage(since: float, by: Group) -> Queries[list[UsageSum]]:
 
 def list_key_names() -> Queries[Mapping[str, str]]:
     """The names of keys, by their ids."""
-    result = yield Query("SELECT id, name FROM gateway_keys", is_all=True)
+    result = yield Query("SELECT id, name FROM gateway_keys", is_alone=True)
     return {str(key): str(name) for key, name in result.rows}

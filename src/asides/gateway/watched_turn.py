@@ -138,7 +138,7 @@ class WatchedTurn:
     def _show(self, method: Callable[_Arguments, None], *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> None:
         try:
             method(*args, **kwargs)
-        except Exception as problem:  # noqa: BLE001 - an observer that fails costs no answer
+        except Exception as problem:  # noqa: BLE001 - an observer that fails must not fail the turn
             report_fault(problem)
             self._observer = None
 

@@ -28,6 +28,10 @@ SERVICE = web.AppKey("service", Service)
 # The routes that need no key: the files of the page, and the way to it. A route is named as it was added, so that no
 # spelling of a path is taken for another one.
 _OPEN = frozenset({"/ui", "/ui/", "/ui/{name}"})
+_ONLY_OWN = (
+    "the figures are those of all clients, and this key sees its own alone. To do: use a key of the settings, such as "
+    "ASIDES_GATEWAY_KEY, or set gateway.open_metrics."
+)
 # Paths of replies as clients of the three usual dialects write them, with their queries.
 _USUAL_PATHS = frozenset({"/v1/chat/completions", "/v1/messages", "/v1/messages?beta=true", "/v1/responses"})
 
@@ -94,6 +98,8 @@ async def _check_caller(request: web.Request, handler: Handler, service: Service
     )
     if isinstance(found, Refusal):
         return answer_error(found.message, found.code, found.status, found.headers)
+    if route == METRICS_PATH and found.key is not None:
+        return answer_error(_ONLY_OWN, "figures_of_all", 403)
     if not found.allowed_origin:
         return await handler(request)
     if asks_first:

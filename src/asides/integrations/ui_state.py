@@ -67,7 +67,7 @@ class StateKeys:
 
     def __init__(self, key: str | bytes | RelayKeys | None = None, *, tenant: str = "") -> None:
         if not can_encrypt():
-            raise ConfigError("StateKeys needs the package cryptography. To do: install asides[relay].")
+            raise ConfigError("StateKeys needs the package cryptography. To do: pip install 'asides[relay]'.")
         if key is None:
             keys = _get_shared_keys()
         else:

@@ -18,12 +18,12 @@ from asides.gateway.access.redis_link import RedisDown, check_redis, describe_re
 from asides.values.errors import AsidesError
 
 SECONDS = 5.0
-"""How long anyone waits for all servers together."""
+"""How long the check of all servers may take together."""
 _REDIS_SECONDS = 3.0
 
 
 class ServerCheck(msgspec.Struct):
-    """What a server said."""
+    """The result of checking one server."""
 
     name: str
     """The setting that names it: `store`, or `gateway.redis`."""
@@ -35,7 +35,7 @@ class ServerCheck(msgspec.Struct):
 
 
 def check_servers(store: str | None, redis: str | None, *, seconds: float = SECONDS) -> list[ServerCheck]:
-    """Ask the servers that are set, both at once. None: that one is not set, and is not in the list."""
+    """Ask the servers that are set, both at once. A server that is None is left out."""
     checks: list[ServerCheck] = []
     threads: list[threading.Thread] = []
     asked: list[tuple[str, str | None, Callable[[str], str], Callable[[str], str]]] = [
@@ -50,14 +50,14 @@ def check_servers(store: str | None, redis: str | None, *, seconds: float = SECO
             name, place, text=f"{place} did not answer within {seconds:g} seconds. To do: check that server."
         )
         checks.append(found)
-        # A server that accepts a connection and then is silent would hold up whoever waits for it.
+        # In a thread, since a server may accept a connection and then say nothing.
         threads.append(threading.Thread(target=_ask, args=(found, url, ask), name="asides-check", daemon=True))
     for thread in threads:
         thread.start()
     deadline = time.monotonic() + seconds
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
-    # Copies, which a late answer does not change.
+    # Copies, so that a late answer changes nothing.
     return [msgspec.structs.replace(found) for found in checks]
 
 
@@ -65,7 +65,7 @@ def _describe(url: str, describe: Callable[[str], str]) -> str:
     try:
         return describe(url)
     except ValueError:
-        return "the server"  # No URL, which is told when it is asked.
+        return "the server"  # The URL is wrong, which asking the server reports.
 
 
 def _ask(found: ServerCheck, url: str, ask: Callable[[str], str]) -> None:
@@ -82,7 +82,7 @@ def _ask(found: ServerCheck, url: str, ask: Callable[[str], str]) -> None:
 def _ask_postgres(url: str) -> str:
     state = check(url)
     if state.missing:
-        named = ", ".join(f"{step.number:04}_{step.name}" for step in state.missing)
+        named = ", ".join(step.label for step in state.missing)
         raise AsidesError(
             f"{describe_url(url)} answers, and steps of its tables are missing: {named}. To do: run `asides store "
             "migrate`."

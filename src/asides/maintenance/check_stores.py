@@ -15,17 +15,20 @@ from typing import Any
 import msgspec
 
 from asides.database import Database, Queries, Query, StoreError
+from asides.gateway.access.key_store import list_damaged_keys
 from asides.history.document import read_message
 from asides.maintenance.copy_conversations import is_sound_clock
 from asides.maintenance.open_stores import LEDGER, Stores, name_vault_tables
 from asides.maintenance.table_columns import BEFORE_ALL, count_rows, hides_rows, read_columns
+from asides.relay.state.relay_keys import KEY_VARIABLE
 from asides.relay.vault import VaultLimits
+from asides.relay.vault.open_vault import name_key_file
 from asides.values.errors import ConfigError
 from asides.values.usage import Usage
 
 _BATCH = 500
 _MESSAGES = 50
-"""How many are read at once: some hold pictures."""
+"""How many messages are read at once: some hold pictures."""
 _MOST_NAMED = 10
 _RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _TABLES: dict[str, tuple[str, ...]] = {
@@ -47,9 +50,9 @@ class AreaCheck(msgspec.Struct):
     oldest: float | None = None
     """The seconds since the oldest record was last used."""
     problems: list[str] = []
-    """What is damaged, lost or closed."""
+    """What is damaged or missing, or what this user may not use."""
     notes: list[str] = []
-    """What is worth knowing, and no fault."""
+    """What is worth knowing, and is no problem."""
 
     def add_problems(self, found: list[str], what: str) -> None:
         """Add what was found, the first of them by name."""
@@ -95,11 +98,14 @@ def _check_area(check: AreaCheck, area: str, database: Database) -> None:
         _check_conversations(check, database, has_pages="page_notes" in there)
     elif area == "vault":
         _check_vault(check, database)
+    elif "gateway_keys" in there:
+        damaged = database.run(list_damaged_keys, writes=False)
+        check.add_problems([_show(name) for name in damaged], "keys of the gateway that cannot be read")
 
 
 def _count(database: Database, statement: str, *values: object) -> int:
     def work() -> Queries[int]:
-        result = yield Query(statement, values, is_all=True)
+        result = yield Query(statement, values, is_alone=True)
         return int(result.rows[0][0] or 0)
 
     return database.run(work, writes=False)
@@ -107,7 +113,7 @@ def _count(database: Database, statement: str, *values: object) -> int:
 
 def _select(database: Database, statement: str, *values: object, postgres: str | None = None) -> list[tuple[Any, ...]]:
     def work() -> Queries[list[tuple[Any, ...]]]:
-        result = yield Query(statement, values, postgres, is_all=True)
+        result = yield Query(statement, values, postgres, is_alone=True)
         return result.rows
 
     return database.run(work, writes=False)
@@ -122,13 +128,13 @@ def _check_file(check: AreaCheck, path: Path, database: Database) -> None:
             check.size += name.stat().st_size
     private = [path]
     if check.area == "vault":
-        key = path.with_name(f"{path.name}.key")
+        key = name_key_file(path)
         if key.exists():
             private.append(key)
-        elif not os.environ.get("ASIDES_RELAY_KEY"):
+        elif not os.environ.get(KEY_VARIABLE):
             check.problems.append(
-                f"the key of the vault is neither in {key} nor in ASIDES_RELAY_KEY: nobody can read its records. To "
-                "do: set ASIDES_RELAY_KEY, or put the file back"
+                f"the key of the vault is neither in {key} nor in {KEY_VARIABLE}: nobody can read its records. To "
+                f"do: set {KEY_VARIABLE}, or put the file back"
             )
     for file in private:
         if os.name == "posix" and stat.S_IMODE(file.stat().st_mode) & 0o077:
@@ -144,7 +150,7 @@ def _check_file(check: AreaCheck, path: Path, database: Database) -> None:
 
 
 def _check_types(check: AreaCheck, database: Database, table: str) -> None:
-    """SQLite takes any value for any column: find those that do not belong there."""
+    """Find values of a wrong type: SQLite takes any value for any column."""
     for name, column in read_columns(database, table).items():
         if not column.sqlite_types:
             continue
@@ -253,7 +259,7 @@ def _check_vault(check: AreaCheck, database: Database) -> None:
     unfound = f"SELECT count(*) FROM {names.records} WHERE number NOT IN (SELECT record FROM {names.keys})"  # noqa: S608
     if orphans := _count(database, unfound):
         check.problems.append(f"records without a key, which nobody can find: {orphans}")
-    # On a server the counts are those of the last look, so that writers do not wait for each other.
+    # On a server they are counted only now and then, so that writers do not wait for each other.
     if not database.is_shared and "records" in read_columns(database, names.tenants):
         miscounted = _count(
             database,

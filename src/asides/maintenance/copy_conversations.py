@@ -1,8 +1,8 @@
-"""Copy conversations with their messages, their page data and their notes: `copy_conversations`, and compare them:
+"""Copy conversations with their messages, their page data and their notes: `copy_conversations`. Compare the copies:
 `verify_conversations`.
 
-One conversation is one transaction of the target. Its messages pass in pieces, so that memory stays small. Not here: in
-which order areas are copied (copy_stores).
+One conversation is one transaction of the target. Its messages are read in pieces, so that memory stays small. Not
+here: in which order areas are copied (copy_stores).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PIECE_ROWS = 500
 _PIECE_BYTES = 4 * 1024 * 1024
 _MOST_ATTEMPTS = 3
 _MOST_TICKS = 1 << 53
-"""More changes than this nobody made. A clock near its end would leave the target no version for a next one."""
+"""No store has had more changes than this. A clock near its end would leave the target no further version."""
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ class _Changed(Exception):
 
 
 class ConversationReader:
-    """Where conversations come from."""
+    """Reads the conversations of one side."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -61,7 +61,7 @@ class ConversationReader:
         self._page = read_columns(database, "page_conversations")
 
     def can_take(self, head: Head) -> bool:
-        """Whether a conversation from elsewhere has values that belong into the columns of this side."""
+        """Whether the columns of this side can hold the values of a conversation from the other side."""
         values: dict[str, Any] = {"id": head.key, "name": head.name}
         values |= {"version": head.version, "rewritten": head.rewritten}
         values.update(zip(_HEAD.split(", "), head.columns, strict=True))
@@ -69,15 +69,15 @@ class ConversationReader:
         return can_hold(self._head, values) and can_hold(self._page, page)
 
     def list_heads(self, after: int) -> list[Head]:
-        """The next ones, by the numbers of their rows."""
+        """The next conversations after a row number, in order."""
         return self.database.run(lambda: _list_heads(after, self.has_pages), writes=False)
 
     def find(self, key: int) -> Head | None:
-        """One of them, as it is now."""
+        """A conversation as it is now; None if it was deleted."""
         return self.database.run(lambda: _find_by(self.has_pages, "stored.id = ?", key), writes=False)
 
     def read_pieces(self, key: int) -> Iterator[list[tuple[int, bytes]]]:
-        """The messages, in their order, some at a time."""
+        """The messages in order, some at a time."""
         place = BEFORE_ALL
         while piece := self.database.run(partial(_read_piece, key, place), writes=False):
             place = piece[-1][0]
@@ -92,7 +92,7 @@ class ConversationReader:
         return [(_read_place(row[0]), *(_read_bytes(value, f"note {row[0]}") for value in row[1:])) for row in rows]
 
     def digest(self, key: int, lengths: tuple[int, ...] = ()) -> tuple[bytes, dict[int, bytes]]:
-        """The digest of the messages and notes, and those of the first so many messages alone."""
+        """The digest of all messages and notes, and, for each of `lengths`, that of the first so many messages."""
         hasher = hashlib.blake2b(digest_size=32)
         after: dict[int, bytes] = {0: hasher.digest()}
         count = 0
@@ -111,15 +111,15 @@ class ConversationReader:
 
 
 def has_pages(database: Database) -> bool:
-    """Whether a page has kept something there. The command line alone makes a file without its tables."""
+    """Whether there are tables of the page. A file that only the command line has used has none."""
     return database.is_shared or "page_notes" in database.run(list_file_tables, writes=False)
 
 
 def copy_conversations(
     source: Database, target: Database, report: CopyReport, on_progress: OnProgress, *, replace: bool
 ) -> None:
-    """Copy what the target lacks. What is another one there stays as it is, unless `replace`."""
-    _raise_clock(source, target)
+    """Copy what the target lacks. A conversation that differs there stays as it is, unless `replace`."""
+    _advance_clock(source, target)
     from_, to = ConversationReader(source), ConversationReader(target)
     after = BEFORE_ALL
     while heads := from_.list_heads(after):
@@ -137,7 +137,7 @@ def verify_conversations(source: Database, target: Database, report: CopyReport,
         after = heads[-1].key
         for head in heads:
             found = _find_counterpart(to, head) if to.can_take(head) else None
-            if found is not None and _can_compare(from_, to, head, found):
+            if found is not None and _verify_one(from_, to, head, found):
                 report.checked += 1
             else:
                 report.note_missing(head.name)
@@ -162,7 +162,7 @@ def _copy_one(source: ConversationReader, target: ConversationReader, head: Head
         except StoreUnavailable:
             raise
         except StoreError:
-            # One that is damaged, or that the other engine cannot take, costs the others nothing.
+            # It is damaged, or the other engine cannot take it. The others are copied all the same.
             return "failed"
     return "left"
 
@@ -183,7 +183,7 @@ def _try_copy(source: ConversationReader, target: ConversationReader, head: Head
 
 
 def _find_counterpart(target: ConversationReader, head: Head) -> Head | None:
-    """The same conversation there: the one with its id on the page, which outlives a new name, or with its name."""
+    """The same conversation at the target: by its id on the page, which stays when it is renamed, else by its name."""
 
     def work() -> Queries[Head | None]:
         if head.page is not None and target.has_pages:
@@ -201,7 +201,8 @@ def _is_same(source: ConversationReader, target: ConversationReader, head: Head,
     return source.digest(head.key)[0] == target.digest(found.key)[0]
 
 
-def _can_compare(source: ConversationReader, target: ConversationReader, head: Head, found: Head) -> bool:
+def _verify_one(source: ConversationReader, target: ConversationReader, head: Head, found: Head) -> bool:
+    """Whether a conversation is the same on both sides. One that cannot be read is not."""
     try:
         return _is_same(source, target, head, found)
     except StoreUnavailable:
@@ -242,7 +243,7 @@ def _update(source: ConversationReader, target: ConversationReader, head: Head, 
 
 
 def _fill(source: ConversationReader, head: Head, key: int) -> Queries[None]:
-    """Write what belongs to a conversation. It is read meanwhile: nothing counts if it changes."""
+    """Write the messages and notes of a conversation, while they are read. Raises _Changed if it changes meanwhile."""
     count = 0
     for piece in source.read_pieces(head.key):
         count += len(piece)
@@ -268,13 +269,13 @@ def _fill(source: ConversationReader, head: Head, key: int) -> Queries[None]:
 
 
 def is_sound_clock(ticks: object) -> TypeGuard[int]:
-    """Whether this is the number of a change."""
+    """Whether this can be the number of a change."""
     return isinstance(ticks, int) and ticks <= _MOST_TICKS
 
 
-def _raise_clock(source: Database, target: Database) -> None:
-    """Let the versions of the target go on above those of the source: no version is used twice."""
-    read = Query("SELECT ticks FROM clock", postgres="SELECT last_value FROM versions", is_all=True)
+def _advance_clock(source: Database, target: Database) -> None:
+    """Advance the versions of the target past those of the source, so that no version is used twice."""
+    read = Query("SELECT ticks FROM clock", postgres="SELECT last_value FROM versions", is_alone=True)
 
     def read_ticks() -> Queries[object]:
         result = yield read
@@ -308,7 +309,7 @@ def _list_heads(after: int, has_pages: bool) -> Queries[list[Head]]:
     result = yield Query(
         f"SELECT {_columns(has_pages)} WHERE stored.id > ? ORDER BY stored.id LIMIT {_BATCH}",
         (after,),
-        is_all=True,
+        is_alone=True,
     )
     return [_read_head(row) for row in result.rows]
 
@@ -358,5 +359,5 @@ def _read_bytes(value: object, what: str) -> bytes:
 
 
 def _select(statement: str, *values: object) -> Queries[list[tuple[Any, ...]]]:
-    result = yield Query(statement, values, is_all=True)
+    result = yield Query(statement, values, is_alone=True)
     return result.rows

@@ -1,8 +1,8 @@
-"""Copy the records of a vault with their keys: `copy_records`, and compare them: `verify_records`.
+"""Copy the records of a vault with their keys: `copy_records`. Compare the copies: `verify_records`.
 
-What a record holds never changes; it is the same if its tenant and its id are. Copied as they are: their content is
-encrypted, and only whoever has the master key can read it. One that is damaged costs the others nothing. Not here: in
-which order areas are copied (copy_stores).
+A record is known by its tenant and its id, and its content never changes. It is copied as it is, encrypted: reading it
+takes the master key. A damaged record does not stop the others. Not here: in which order areas are copied
+(copy_stores).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BATCH_BYTES = 8 * 1024 * 1024
 _OWN = ("number", "tenant")
 """Columns that each database numbers for itself."""
 Place: TypeAlias = tuple[bytes, str]
-"""A tenant and the id of a record: what they are found by in every database."""
+"""The tenant and the id of a record, which identify it in every database."""
 
 
 class CopiedRecord(msgspec.Struct, frozen=True):
@@ -37,14 +37,14 @@ class CopiedRecord(msgspec.Struct, frozen=True):
     keys: tuple[str, ...]
 
     def digest(self) -> bytes:
-        """A digest of what never changes of it: not of when it was used, or of whether its reply was delivered."""
+        """A digest of what never changes: not of when it was used, nor of whether its reply was delivered."""
         kept = [self.columns[name] for name in sorted(self.columns) if name not in ("used", "keys")]
         keys = sorted(key for key in self.keys if not key.startswith(PENDING))
         return hashlib.blake2b(repr((self.place, kept, keys)).encode(), digest_size=16).digest()
 
 
 class VaultReader:
-    """The tables of one side."""
+    """Reads the records of one side."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -55,7 +55,7 @@ class VaultReader:
         self.columns = {name: column for name, column in columns.items() if name not in _OWN}
 
     def can_take(self, record: CopiedRecord) -> bool:
-        """Whether a record from elsewhere has values that belong into the columns of this side."""
+        """Whether the columns of this side can hold the values of a record from the other side."""
         tenant, id_ = record.place
         keys_fit = all(can_hold(self._key_columns, {"key": key}) for key in record.keys)
         named = can_hold(self._tenant_columns, {"name": tenant}) and can_hold(self.columns, {"id": id_})
@@ -66,14 +66,14 @@ class VaultReader:
         return self.database.run(lambda: _list_batch(self.tables, after, columns), writes=False)
 
     def find(self, places: Sequence[Place], columns: Sequence[str]) -> dict[Place, CopiedRecord]:
-        """Those records that are there."""
+        """The records at these places, as far as they exist."""
         return self.database.run(lambda: _find(self.tables, places, columns), writes=False)
 
 
 def copy_records(
     source: Database, target: Database, report: CopyReport, on_progress: OnProgress, *, replace: bool
 ) -> None:
-    """Copy what the target lacks. What is another one there stays as it is, unless `replace`."""
+    """Copy what the target lacks. A record that differs there stays as it is, unless `replace`."""
     from_, to = VaultReader(source), VaultReader(target)
     columns = [name for name in from_.columns if name in to.columns]
     after = BEFORE_ALL
@@ -84,13 +84,13 @@ def copy_records(
             if not to.can_take(record):
                 report.count("failed", record.place[1])
         found = to.find([record.place for record in sound], columns)
-        wrong = [record for record in sound if record.place in found and not _is_same(record, found[record.place])]
+        different = [record for record in sound if record.place in found and not _is_same(record, found[record.place])]
         new = [record for record in sound if record.place not in found]
-        report.count("same", "", len(sound) - len(new) - len(wrong))
+        report.count("same", "", len(sound) - len(new) - len(different))
         if not replace:
-            for record in wrong:
+            for record in different:
                 report.count("different", record.place[1])
-        _write_each(to, [*new, *(wrong if replace else ())], found, columns, report)
+        _write_each(to, [*new, *(different if replace else ())], found, columns, report)
         on_progress(report)
 
 
@@ -101,7 +101,7 @@ def _write_each(
     columns: Sequence[str],
     report: CopyReport,
 ) -> None:
-    """Write all records at once or, if the target cannot take one of them, each alone. Those that were found go."""
+    """Write all records at once or, if the target cannot take one of them, each alone. They replace those found."""
     if not records:
         return
     removed = [found[record.place].number for record in records if record.place in found]
@@ -249,7 +249,7 @@ def _remove(tables: TableNames, numbers: Sequence[int]) -> Queries[None]:
 
 
 def _count(tables: TableNames, changes: Sequence[tuple[int, int, int]]) -> Queries[None]:
-    """Add to what is known of each tenant: the number of its records, and their size."""
+    """Add to the counts of each tenant: the number of its records, and their size."""
     counts, sizes = Counter[int](), Counter[int]()
     for tenant, count, size in changes:
         counts[tenant] += count

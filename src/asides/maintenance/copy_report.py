@@ -1,4 +1,4 @@
-"""What came of a copy: `CopyReport`, one for each area, and how what differs is named in it."""
+"""`CopyReport`: the result of copying one area: the counts, and the names of what differs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Literal, TypeAlias
 import msgspec
 
 Outcome: TypeAlias = Literal["copied", "updated", "same", "different", "failed", "left"]
-"""What became of one thing: it is new there · it was extended there · it was there · it is another one there, and was
+"""What became of one thing: it is new at the target · it was extended there · it was there · it differs there, and was
 left alone · one of the databases cannot take it · it changed while it was copied, and is left for another run."""
 _MOST_NAMES = 10
 
 
 class CopyReport(msgspec.Struct):
-    """What came of one area."""
+    """The result of copying one area."""
 
     area: str
     copied: int = 0
@@ -28,7 +28,7 @@ class CopyReport(msgspec.Struct):
     missing: int = 0
     """How many of them were not there, or were not equal."""
     others: int = 0
-    """How many the target has besides."""
+    """How many only the target has."""
     names: list[str] = []
     """The first of those that differ."""
 
@@ -55,7 +55,7 @@ class CopyReport(msgspec.Struct):
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything is there."""
+        """Whether the target has everything."""
         return not (self.different or self.failed or self.left or self.missing)
 
 

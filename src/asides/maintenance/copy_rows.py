@@ -1,7 +1,6 @@
-"""Copy the rows of tables that are found by columns of their own: keys, spending, summaries, ledgers. `copy_rows` and
-`verify_rows`.
+"""Copy the rows of tables with natural keys: gateway keys, spending, summaries, ledgers. `copy_rows`, `verify_rows`.
 
-Not here: tables whose rows point at each other by numbers (copy_conversations, copy_records), and which tables
+Not here: tables whose rows refer to each other by row numbers (copy_conversations, copy_records), and which tables
 there are (copy_stores).
 """
 
@@ -21,7 +20,7 @@ Row: TypeAlias = dict[str, Any]
 
 
 class CopiedTable(msgspec.Struct, frozen=True):
-    """A table, and how its rows are known again."""
+    """A table, and how its rows are identified and compared."""
 
     name: str
     key: tuple[str, ...]
@@ -43,8 +42,8 @@ def copy_rows(
     *,
     replace: bool,
 ) -> None:
-    """Copy the rows that the target lacks, and what has grown. A row that is another one there stays, unless
-    `replace`. One that is damaged, or that the target cannot take, costs the others nothing."""
+    """Copy the rows that the target lacks, and what has grown. A row that differs there stays as it is, unless
+    `replace`. A row that is damaged, or that the target cannot take, does not stop the others."""
     columns = _find_columns(source, target, table)
     after: tuple[Any, ...] | None = None
     while columns and (batch := _list_batch(source, table, columns, after)):
@@ -84,7 +83,7 @@ def verify_rows(
             else:
                 report.note_missing(_name(key))
         on_progress(report)
-    # Rows with an odd key are found by no order.
+    # Rows whose key has a wrong type may be missing in the order.
     report.missing += max(count_rows(source, table.name) - count, 0)
     if columns:
         report.others += max(count_rows(target, table.name) - count, 0)
@@ -148,7 +147,7 @@ def _merge(table: CopiedTable, row: Row, other: Row | None) -> Row:
 
 
 def _find_columns(source: Database, target: Database, table: CopiedTable) -> dict[str, Column]:
-    """The columns that both have, with what they hold in the target."""
+    """The columns that both have, as the target declares them."""
     theirs, ours = read_columns(target, table.name), read_columns(source, table.name)
     if ours and (lost := [name for name in table.key if name not in ours]):
         raise StoreError(
@@ -170,7 +169,7 @@ def _list_batch(
     statement = f"SELECT {', '.join(columns)} FROM {table.name} {start} ORDER BY {keys} LIMIT {_BATCH}"  # noqa: S608
 
     def work() -> Queries[list[Row]]:
-        result = yield Query(statement, after or (), is_all=True)
+        result = yield Query(statement, after or (), is_alone=True)
         return [_read_row(columns, row) for row in result.rows]
 
     return database.run(work, writes=False)
@@ -187,7 +186,7 @@ def _find(
     values = tuple(value for row in rows for value in _read_key(table, row))
 
     def work() -> Queries[list[Row]]:
-        result = yield Query(statement, values, is_all=True)
+        result = yield Query(statement, values, is_alone=True)
         return [_read_row(columns, row) for row in result.rows]
 
     return {_read_key(table, row): row for row in database.run(work, writes=False)}
@@ -217,7 +216,7 @@ def _write(table: CopiedTable, columns: Mapping[str, Column], rows: Sequence[Row
 
 
 def _take_greater(table: str, name: str) -> str:
-    """The greater of two values, of which one may be missing, in words that both engines know."""
+    """The greater of two values, of which one may be NULL, in SQL that both engines know."""
     return (
         f"CASE WHEN {table}.{name} IS NULL OR excluded.{name} > {table}.{name} THEN excluded.{name} "
         f"ELSE {table}.{name} END"

@@ -42,13 +42,13 @@ TABLES: dict[str, tuple[CopiedTable, ...]] = {
         ),
     ),
 }
-"""The tables of each area that are copied row by row, those first that others point at."""
+"""The tables of each area that are copied row by row. Those that others refer to come first."""
 
 
 def copy_stores(
     source: Stores, target: Stores, on_progress: Callable[[str, CopyReport], None], *, replace: bool
 ) -> list[CopyReport]:
-    """Copy all areas that the source has, then read both sides again. `on_progress` gets each step and its counts."""
+    """Copy all areas of the source, then compare both sides. `on_progress` gets each step and its counts."""
     if _is_one_place(source, target):
         raise StoreError(f"{source.name} is the source and the target. To do: name two places.")
     _refuse_hidden_rows(source)
@@ -67,7 +67,7 @@ def copy_stores(
 
 
 def _refuse_hidden_rows(source: Stores) -> None:
-    """A copy of what this user may see would be called whole, and be none."""
+    """Raise StoreError if the user may not see all rows: the copy would look complete, and would not be."""
     tables = ["conversations", "messages", "vault_records", *(each.name for area in TABLES.values() for each in area)]
     for table in tables if source.url is not None else ():
         if hides_rows(source.areas["conversations"], table):

@@ -17,7 +17,7 @@ import msgspec
 
 from asides.conversations.store.conversation_names import STORE_FILE
 from asides.database import Database, Queries, Query, StoreError
-from asides.database.postgres_url import is_postgres_url
+from asides.database.postgres_url import describe_url, is_postgres_url
 from asides.database.sqlite_database import SqliteDatabase, carry_out
 from asides.gateway.gateway_database import GATEWAY_FILE
 from asides.relay.vault import VAULT_FILE
@@ -35,7 +35,7 @@ _TABLES = frozenset(
     "vault_keys gateway_keys gateway_spending gateway_reservations gateway_requests batches batch_rows batch_requests "
     "vendor_batches".split()
 )
-"""What is read. Other tables and views that somebody added do not matter."""
+"""The tables that are read. Others that somebody added do not matter."""
 _PATIENCE = 60.0
 """The seconds to wait for a lock, and for an answer of a server."""
 Areas: TypeAlias = dict[str, Database]
@@ -74,7 +74,7 @@ def open_stores(place: str, ledger: Path | None = None) -> Stores:
         named = ", ".join(FILES.values())
         raise StoreError(f"there is no store at {place}: none of {named}. To do: name the folder that has them.")
     for path in files.values():
-        # A pipe would be waited for without end, and a link to nothing would be left out as if there were nothing.
+        # Opening a pipe would block for ever, and a broken link would look like a missing file.
         if not path.is_file():
             raise StoreError(f"{path} is no file, or a link to none. To do: move it away, or restore the store.")
     return Stores(place, {area: ReadOnlyFile(path) for area, path in files.items()}, files)
@@ -99,7 +99,7 @@ def open_target(place: str, ledger: Path | None = None) -> Stores:
 
 
 def _open_server(url: str) -> Stores:
-    from asides.database.postgres import PostgresDatabase, describe_url
+    from asides.database.postgres import PostgresDatabase
 
     database = PostgresDatabase(url, patience=_PATIENCE)
     return Stores(describe_url(url), dict.fromkeys((*FILES, LEDGER), database), {}, url)
@@ -136,7 +136,7 @@ def _find_area(path: Path) -> str:
 
 def list_file_tables() -> Queries[frozenset[str]]:
     """The names of the tables of a SQLite file."""
-    result = yield Query("SELECT name FROM sqlite_master WHERE type = 'table'", is_all=True)
+    result = yield Query("SELECT name FROM sqlite_master WHERE type = 'table'", is_alone=True)
     return frozenset(row[0] for row in result.rows)
 
 
@@ -286,13 +286,13 @@ def _connect(path: Path) -> sqlite3.Connection:
     computed = "SELECT lower(name) FROM sqlite_master WHERE type = 'view' OR sql LIKE 'create virtual table%'"
     if wrong := {name for (name,) in connection.execute(computed)} & _TABLES:
         connection.close()
-        # What it computes may have no end.
+        # A view may compute without end.
         raise StoreError(f"{path} is no store of asides: its {min(wrong)} is no table. To do: name another one.")
     return connection
 
 
 def _read_text(value: bytes) -> str | bytes:
-    """A text of SQLite. One that is none stays bytes: it is found as a value of a wrong type, alone."""
+    """A text of SQLite. One that is not UTF-8 stays bytes, and so is found as a value of a wrong type."""
     try:
         return value.decode()
     except UnicodeDecodeError:

@@ -1,5 +1,5 @@
-"""The columns and the tables of a database, as it tells them: `read_columns`, `count_rows`, `hides_rows`; and whether
-values belong there: `can_hold`.
+"""What a database says about its tables: `read_columns`, `count_rows`, `hides_rows`; and whether columns can hold given
+values: `can_hold`.
 
 SQLite takes any value for any column. A file that is damaged, or that another program wrote to, may hold anything.
 """
@@ -29,7 +29,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], tuple[str, ...]]] = {
 }
 """What the columns of our tables hold: in Python, and as SQLite calls it."""
 BEFORE_ALL = -(1 << 63)
-"""Where a look at all rows by their numbers begins: a number that is below those of all rows, also of odd ones."""
+"""A number below those of all rows, also of rows with odd numbers: reading all rows in order begins here."""
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class Column(msgspec.Struct, frozen=True):
     """As it was declared, in small letters."""
     is_required: bool
     is_shared: bool
-    """Whether it is one of PostgreSQL, which has no NUL in its texts."""
+    """Whether it is a column of PostgreSQL, whose texts cannot hold a NUL."""
 
     @property
     def sqlite_types(self) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ class Column(msgspec.Struct, frozen=True):
         return (*_KINDS[self.kind][1], *(() if self.is_required else ("null",)))
 
     def fits(self, value: object) -> bool:
-        """Whether a value belongs there."""
+        """Whether the column can hold a value."""
         if value is None:
             return not self.is_required
         if self.is_shared and isinstance(value, str) and "\0" in value:
@@ -65,7 +65,7 @@ def read_columns(database: Database, table: str) -> dict[str, Column]:
             'SELECT name, type, "notnull" OR pk FROM pragma_table_info(?) ORDER BY cid',
             (table,),
             postgres=_POSTGRES,
-            is_all=True,
+            is_alone=True,
         )
         return {
             name: Column(str(kind).lower(), bool(required), database.is_shared) for name, kind, required in result.rows
@@ -75,10 +75,10 @@ def read_columns(database: Database, table: str) -> dict[str, Column]:
 
 
 def hides_rows(database: Database, table: str) -> bool:
-    """Whether policies of PostgreSQL show this user only some rows of a table."""
+    """Whether row-level security of PostgreSQL hides rows of a table from this user."""
 
     def work() -> Queries[bool]:
-        result = yield Query(f"SELECT row_security_active('{SCHEMA}.{table}')", is_all=True)
+        result = yield Query(f"SELECT row_security_active('{SCHEMA}.{table}')", is_alone=True)
         return bool(result.rows[0][0])
 
     return database.is_shared and database.run(work, writes=False)
@@ -90,7 +90,7 @@ def read_value(value: Any) -> Any:
 
 
 def can_hold(columns: Mapping[str, Column], values: Mapping[str, Any]) -> bool:
-    """Whether values belong into their columns."""
+    """Whether the columns can hold these values."""
     return all(columns[name].fits(value) for name, value in values.items() if name in columns)
 
 
@@ -98,7 +98,7 @@ def count_rows(database: Database, table: str, condition: str = "") -> int:
     """How many rows a table has, or those of them for which a condition holds; none if there is no such table."""
 
     def work() -> Queries[int]:
-        result = yield Query(f"SELECT count(*) FROM {table} {condition}", is_all=True)  # noqa: S608
+        result = yield Query(f"SELECT count(*) FROM {table} {condition}", is_alone=True)  # noqa: S608
         return int(result.rows[0][0])
 
     return database.run(work, writes=False) if read_columns(database, table) else 0

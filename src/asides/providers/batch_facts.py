@@ -93,7 +93,7 @@ def find_batch_facts(target: Target) -> BatchFacts | None:
     return facts if facts is not None and target.dialect in facts.dialects else None
 
 
-def demand_batch_facts(target: Target) -> BatchFacts:
+def require_batch_facts(target: Target) -> BatchFacts:
     """The facts about the batches of a target. Raises Unsupported if none are known."""
     facts = find_batch_facts(target)
     if facts is None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from asides.relay.client_names import list_meant_names
 from asides.relay.error_response import RelayRefusal
 from asides.relay.routes import find_route
 from asides.values.errors import ConfigError
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 
 # Fields of a body with which a host asks other models than the one that is named.
 _NAME_MORE = ("models", "fallbacks", "fallback_models", "preset")
+# Lists of what a host does by itself. An entry may name a model that does it, such as an advisor or a painter.
+_OF_HOST = ("tools", "plugins")
 
 
 class AllowedModels:
@@ -33,26 +34,26 @@ class AllowedModels:
         """`patterns`: () allows all."""
         self._patterns = tuple(pattern.lower() for pattern in patterns)
 
-    def allows(self, name: str, dialect: str = "") -> bool:
-        """Whether one of the patterns fits a name, as it is or as clients of a dialect may mean it."""
-        if not self._patterns:
-            return True
-        names = {name.strip().lower(), *(each.lower() for each in list_meant_names(name.strip(), dialect))}
-        return any(fnmatchcase(each, pattern) for each in names for pattern in self._patterns)
+    def allows(self, name: str) -> bool:
+        """Whether one of the patterns fits a name. `Route.meant` is that of a request: what clients write before it
+        could fit a pattern while the rest leads elsewhere.
+        """
+        name = name.strip().lower()
+        return not self._patterns or any(fnmatchcase(name, pattern) for pattern in self._patterns)
 
     def can_ask(self, name: str, builder: CallBuilder, dialect: str = "", home: str = "") -> bool:
         """Whether a name of a list may be asked: itself, or one of the targets that it leads to."""
-        if self.allows(name, dialect):
-            return True
         try:
-            targets = find_route(name, builder, home, dialect).targets
+            route = find_route(name, builder, home, dialect)
         except ConfigError:
-            return False
-        return any(self.allows(_complete(target, builder)) for target in targets)
+            return self.allows(name)
+        return self.allows(route.meant) or any(self.allows(_complete(target, builder)) for target in route.targets)
 
-    def keep_allowed(self, asked: str, dialect: str, call: Call) -> Call:
-        """The call with those of its fallbacks that may be asked. Raises RelayRefusal if none may."""
-        if self.allows(asked, dialect):
+    def keep_allowed(self, asked: str, meant: str, call: Call) -> Call:
+        """The call with those of its fallbacks that may be asked. Raises RelayRefusal if none may. `meant`: the name
+        that led to it.
+        """
+        if self.allows(meant):
             return call
         each = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
         kept = [one for one in each if self.allows(one.model)]
@@ -81,7 +82,7 @@ class AllowedModels:
 
     def check_fields(self, extra: Mapping[str, Any]) -> None:
         """Raise RelayRefusal for a field of a request that would let its host ask other models."""
-        found = next((name for name in _NAME_MORE if extra.get(name)), None)
+        found = find_more_models(extra)
         if self._patterns and found is not None:
             raise RelayRefusal(
                 f"{found} is not for this key: it may not ask every model. To do: leave it out.",
@@ -89,6 +90,19 @@ class AllowedModels:
                 code="model_not_found",
                 param=found,
             )
+
+
+def find_more_models(extra: Mapping[str, Any]) -> str | None:
+    """The field of a request with which its host asks other models than the one that is named; None: there is none."""
+    found = next((name for name in _NAME_MORE if extra.get(name)), None)
+    return found or next((name for name in _OF_HOST if _names_model(extra.get(name))), None)
+
+
+def _names_model(entries: Any) -> bool:
+    if not isinstance(entries, list):
+        return False
+    named = (name for each in entries if isinstance(each, dict) for name, value in each.items() if value)
+    return any(isinstance(name, str) and name.lower().endswith(("model", "models")) for name in named)
 
 
 def refuse_model(name: str) -> RelayRefusal:

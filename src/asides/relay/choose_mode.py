@@ -57,12 +57,14 @@ def choose_mode(
     asked: str = "",
     compacts: bool = False,
     has_compaction: bool = False,
+    hides_usage: bool = False,
     known: KnownCalls | None = None,
 ) -> Mode:
     """Decide for one target. `caller`: the caller's dialect. `has_options`: options of ours change the request.
     `has_state`: it holds envelopes of ours, or the vault has state that it lacks. `asked`: the model that the request
     names, where that is another one. `compacts`: it asks for a compaction. `has_compaction`: it holds one that only the
-    provider which made it can read. `known`: remembers what follows from the target alone.
+    provider which made it can read. `hides_usage`: what it uses is counted, and it does not ask for the counts.
+    `known`: remembers what follows from the target alone.
     """
     target = call.target
     if compacts and not takes_compactions(target):
@@ -75,6 +77,8 @@ def choose_mode(
         return _translate("options change the request")
     if has_state:
         return _translate("reasoning state is put back")
+    if hides_usage:
+        return _translate("what it uses has to be reported")
     if has_compaction and not takes_compactions(target):
         return _translate("another provider compacted the conversation")
     if asked and _differs(call, asked):

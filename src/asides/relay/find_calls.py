@@ -46,7 +46,8 @@ def find_calls(caller: Caller, asked: ServedRequest, own: dict[str, Any]) -> Fou
         route = _find_route(caller, asked.model)
         return _build(caller, asked, own, route)
     except (MissingKey, UnknownModel) as problem:
-        if caller.allowed is not None and not caller.allowed.allows(asked.model, caller.dialect):
+        meant = asked.model if route is None else route.meant
+        if caller.allowed is not None and not caller.allowed.allows(meant):
             # What is not there is no business of whoever may not ask it.
             raise refuse_model(asked.model) from None
         names_provider = route is not None and not route.is_bare
@@ -54,7 +55,8 @@ def find_calls(caller: Caller, asked: ServedRequest, own: dict[str, Any]) -> Fou
             raise _explain(problem, asked.model, route, caller) from None
         error = problem
     try:
-        fallback = msgspec.structs.replace(find_route(config.fallback_model, caller.builder, "", ""), renames=True)
+        fallback = find_route(config.fallback_model, caller.builder, "", "")
+        fallback = msgspec.structs.replace(fallback, renames=True, meant=meant)
         found = _build(caller, asked, own, fallback)
     except (MissingKey, UnknownModel):
         raise _explain(error, asked.model, route, caller) from None
@@ -80,7 +82,7 @@ def _build(caller: Caller, asked: ServedRequest, own: dict[str, Any], route: Rou
         caller.allowed.check_fallbacks(options.models[len(route.targets) :], caller.builder)
     call = build_calls(caller, asked, options)
     if caller.allowed is not None:
-        call = caller.allowed.keep_allowed(asked.model, caller.dialect, call)
+        call = caller.allowed.keep_allowed(asked.model, route.meant, call)
     return FoundCalls(call, options, route.renames)
 
 

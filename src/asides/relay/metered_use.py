@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -19,10 +19,13 @@ from asides.flows.call import Call
 from asides.flows.steps import Flow, ReserveUse, SettleUse, Use
 from asides.history.trim import CHARACTERS_PER_TOKEN, RequestCounter
 from asides.providers.provider import Target
+from asides.relay.allowed_models import find_more_models
 from asides.relay.error_response import RelayRefusal
 from asides.relay.relay_request import CallerLimits
 from asides.values.errors import AsidesError, IdleTimeout
-from asides.values.messages import Prompt
+from asides.values.message_facts import HAS_MEDIA
+from asides.values.messages import Prompt, find_traits
+from asides.values.parts import File, Image, Part, ToolResult
 from asides.values.reply import Reply
 from asides.values.usage import Usage, find_cost
 
@@ -31,12 +34,17 @@ _log = logging.getLogger("asides")
 MOST_OUTPUT = 32_768
 """The tokens that a reply may have for its budget, if neither its request nor its model says how many."""
 _USUAL_OUTPUT, _LIKELY_OUTPUT = 1_000, 4_096
-"""The tokens of a reply for the limit by the minute: without a word of the request, and at most. It is corrected."""
+"""The output tokens that the limit by the minute expects: if the request sets no limit, and at most. The count is
+corrected later."""
 _BYTES_PER_TOKEN = 3
-"""Fewer than most texts have, so that an estimate is rather too high."""
+"""Fewer than most texts have, so that an estimate is too high rather than too low."""
 _OVERHEAD = 64
+_PICTURE_TOKENS = 5_000
+"""The tokens of a picture at most, at most hosts."""
+_MOST_INPUT = 200_000
+"""The tokens that a model reads at most, if nobody says how many."""
 _TOKENS_PER_SECOND = 150
-"""What a model may write in a second that nobody sees: providers hide thinking, and are paid for it."""
+"""How many tokens a model may write in a second unseen: providers hide thinking, and charge for it."""
 _USUAL_TIERS = frozenset({"auto", "default", "standard", "standard_only", "flex", "scale", "on_demand"})
 """Tiers of service at the list price, or below it."""
 
@@ -52,6 +60,11 @@ class MeteredUse:
         self._find_partial: Callable[[], Reply | None] = _find_nothing
         self._is_reserved = self._is_lost = self._is_asked = False
 
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether the tokens of the caller count, by the minute or as money."""
+        return self._limits.has_budget or self._limits.has_token_rate
+
     def reserve(
         self, call: Call, body: bytes, extra: Mapping[str, Any], find_partial: Callable[[], Reply | None]
     ) -> Flow[None]:
@@ -66,12 +79,12 @@ class MeteredUse:
         self._call, self._find_partial = call, find_partial
         self._is_reserved = self._is_lost = self._is_asked = False
         prompt, target, replies, likely = call.prompt, call.target, _count_replies(extra), 0
-        if limits.has_budget or limits.has_token_rate:
+        if self.counts_tokens:
             self._input = estimate_input(prompt, target, body)
             likely = min(prompt.max_tokens or _USUAL_OUTPUT, _LIKELY_OUTPUT) * replies
         if limits.has_budget:
             self._most = find_most_output(prompt, target) * replies
-            self._bound = find_most(target, self._input, self._most)
+            self._bound = find_most(target, self._input, self._most, writes_for_hour=_may_write_for_hour(prompt, body))
             if self._bound is None:
                 raise refuse_unpriced(call.model)
         problem = yield ReserveUse(call.model, self._input + likely, self._bound, self.find_used, lost or Decimal())
@@ -80,11 +93,11 @@ class MeteredUse:
         self._is_reserved = True
 
     def note_asked(self) -> None:
-        """A request has left for the provider."""
+        """Note that a request was sent to the provider."""
         self._is_asked = True
 
     def note_problem(self, problem: AsidesError) -> None:
-        """A target has failed. One that took the request and was not waited for may work on, and is paid for that."""
+        """Note that a target has failed. One that timed out after it took the request may go on, and charge for it."""
         self._is_lost = isinstance(problem, IdleTimeout)
 
     def price_as(self, call: Call | None) -> None:
@@ -167,7 +180,32 @@ def estimate_input(prompt: Prompt, target: Target, body: bytes) -> int:
         counted = len(body)
     else:
         counted += sum(_count_wide(message.text) for message in prompt.messages)
-    return counted // _BYTES_PER_TOKEN + _OVERHEAD
+    return counted // _BYTES_PER_TOKEN + _OVERHEAD + _estimate_media(prompt, target)
+
+
+def _estimate_media(prompt: Prompt, target: Target) -> int:
+    """The tokens of pictures and files beyond those that a counter counts: what a model reads at most of one whose size
+    nobody knows here, since only an address or an id is sent.
+    """
+    most, tokens = target.rule.context or _MOST_INPUT, 0
+    if not find_traits(prompt.messages) & HAS_MEDIA:
+        return 0
+    for part in _list_parts(prompt):
+        if isinstance(part, Image):
+            tokens += _PICTURE_TOKENS
+        elif isinstance(part, File) and part.data is None:
+            tokens += most
+        elif isinstance(part, File) and not part.media_type.startswith("text/"):
+            tokens += len(part.data or b"") // _BYTES_PER_TOKEN
+    return min(tokens, most)
+
+
+def _list_parts(prompt: Prompt) -> Iterator[Part]:
+    for message in prompt.messages:
+        for part in message.parts:
+            yield part
+            if isinstance(part, ToolResult) and not isinstance(part.content, str):
+                yield from part.content
 
 
 def _count_wide(text: str) -> int:
@@ -189,18 +227,29 @@ def find_most_output(prompt: Prompt, target: Target) -> int:
     return min(limit for limit in (target.rule.max_output, target.rule.context, MOST_OUTPUT) if limit)
 
 
-def find_most(target: Target, sent: int, received: int) -> Decimal | None:
-    """The most that a request may cost; None if no price is known."""
-    return _find_most(tuple(_list_names(target)), target.provider.prices, _round_up(sent), received)
+def find_most(target: Target, sent: int, received: int, *, writes_for_hour: bool = False) -> Decimal | None:
+    """The most that a request may cost; None if no price is known. `writes_for_hour`: a cache may keep its input for an
+    hour.
+    """
+    return _find_most(tuple(_list_names(target)), target.provider.prices, _round_up(sent), received, writes_for_hour)
 
 
 @lru_cache(maxsize=4096)
-def _find_most(names: tuple[str, ...], prices: str, sent: int, received: int) -> Decimal | None:
+def _find_most(names: tuple[str, ...], prices: str, sent: int, received: int, writes_for_hour: bool) -> Decimal | None:
     """Kept, since looking a price up takes a millisecond."""
     # Writing to a cache may cost more than sending.
-    usages = (Usage(sent, received), Usage(sent, received, cache_written=sent))
+    usages = [Usage(sent, received), Usage(sent, received, cache_written=sent)]
+    if writes_for_hour:
+        usages.append(Usage(sent, received, cache_written=sent, cache_written_hour=sent))
     costs = [cost.amount for usage in usages if (cost := find_cost(usage, names, prices)) is not None]
     return max(costs, default=None)
+
+
+def _may_write_for_hour(prompt: Prompt, body: bytes) -> bool:
+    """Whether a request may ask a cache to keep something for an hour. The word may be escaped, so that it is taken for
+    one where any character is.
+    """
+    return isinstance(prompt.cache, str) or b"1h" in body or b"\\u00" in body
 
 
 def forget_prices() -> None:
@@ -224,15 +273,19 @@ def _refuse_unknown_cost(extra: Mapping[str, Any]) -> None:
     tier = extra.get("service_tier", extra.get("serviceTier"))
     tier = tier.get("type") if isinstance(tier, dict) else tier
     latency = extra.get("performanceConfig")
+    more = find_more_models(extra)
     reasons = {
+        more or "": more is not None,
         "background": bool(extra.get("background")),
         "service_tier": tier is not None and str(tier).lower() not in _USUAL_TIERS,
         "speed": extra.get("speed") not in (None, "standard"),
+        "inference_geo": extra.get("inference_geo") not in (None, "", "global"),
         "performanceConfig": isinstance(latency, dict) and latency.get("latency") not in (None, "standard"),
     }
     found = next((name for name, is_so in reasons.items() if is_so), None)
     if found is not None:
         why = "is known later" if found == "background" else "is more than the list price"
+        why = "depends on a model that its host chooses" if found == more else why
         raise RelayRefusal(
             f"{found} is not for this key, which has a budget: what such a request costs {why}. To do: leave it out.",
             param=found,
@@ -274,9 +327,16 @@ def _count_replies(extra: Mapping[str, Any]) -> int:
     """How many replies a forwarded request asks for."""
     config = extra.get("generationConfig")
     counts = [extra.get("n"), extra.get("best_of"), config.get("candidateCount") if isinstance(config, dict) else None]
-    return max(
-        1, *(math.ceil(count) for count in counts if isinstance(count, (int, float)) and 0 < count < math.inf), 1
-    )
+    return max(1, *map(_read_count, counts))
+
+
+def _read_count(given: Any) -> int:
+    """A count as hosts read it: some take a text with a number for one."""
+    try:
+        count = float(given) if isinstance(given, (int, float, str)) else 0.0
+    except (ValueError, OverflowError):
+        return 0
+    return math.ceil(count) if 0 < count < math.inf else 0
 
 
 def _find_nothing() -> Reply | None:

@@ -26,7 +26,14 @@ from asides.relay.answers.stored_responses import (
 )
 from asides.relay.choose_mode import Mode, choose_mode
 from asides.relay.compacted_exchange import CompactedExchange, Store
-from asides.relay.endpoints import MakeWriter, ReadRequest, find_reply_form, is_load_request, write_load_reply
+from asides.relay.endpoints import (
+    PLAIN_DIALECT,
+    MakeWriter,
+    ReadRequest,
+    find_reply_form,
+    is_load_request,
+    write_load_reply,
+)
 from asides.relay.error_response import (
     ErrorResponse,
     RelayRefusal,
@@ -67,6 +74,8 @@ class RelayedReply:
         """Whether the request asks for a compaction."""
         self._has_compaction = False
         """Whether it holds one that only the provider which made it can read."""
+        self._hides_usage = False
+        """Whether what it uses is counted, and its provider would not report it."""
         self.mode: RelayMode = "own"
         self.reason = ""
         self.model = ""
@@ -129,6 +138,9 @@ class RelayedReply:
         state = asked.prompt.state
         if asked.stream:
             self._pings = Pings(caller, make_writer, asked.model)
+            # Streams of this dialect have counts only if the request wants them. Thinking is hidden, and paid for.
+            is_counted = caller.use is not None and caller.use.counts_tokens
+            self._hides_usage = is_counted and caller.dialect == PLAIN_DIALECT and not asked.include_usage
         self._state.wants_storing = state.store is not False
         if state.previous_response_id is not None:
             asked = yield from self._expand(asked, state.previous_response_id)
@@ -217,6 +229,7 @@ class RelayedReply:
             asked=asked,
             compacts=self._compacts,
             has_compaction=self._has_compaction,
+            hides_usage=self._hides_usage,
             known=caller.known_calls,
         )
 

@@ -39,6 +39,8 @@ class Route(msgspec.Struct, frozen=True):
     """The request named another model than is asked: a route or an alias of the settings stands between."""
     is_bare: bool = False
     """The name says neither a provider nor a route: it was taken for a model of the home, or of the dialect's maker."""
+    meant: str = ""
+    """The name that led here: without what clients of a dialect add to it. Whoever may ask this name may go on."""
 
 
 def find_route(model: str, builder: CallBuilder, home: str, dialect: str) -> Route:
@@ -53,17 +55,18 @@ def find_route(model: str, builder: CallBuilder, home: str, dialect: str) -> Rou
         if (found := _find_named(meant, settings.routes)) is not None:
             return found
         if meant in settings.aliases:
-            return Route((settings.resolve_model(meant),), renames=True)
+            return Route((settings.resolve_model(meant),), renames=True, meant=meant)
         # Models of hosts that serve those of many makers have names with a slash.
         if is_qualified(meant, builder, slashes=home in ("", find_maker(dialect))):
-            return Route((meant,))
+            return Route((meant,), meant=meant)
     name = drop_marks(name, dialect)
     if (matching := _find_matching(name, settings.routes)) is not None:
         return matching
     provider = home or find_maker(dialect)
     if provider is None:
         raise UnknownModel(f"the model {name!r} names no provider. To do: write provider:model.")
-    return Route((f"{provider}:{name}",), is_guess=home in ("", find_maker(dialect)) and ":" in name, is_bare=True)
+    is_guess = home in ("", find_maker(dialect)) and ":" in name
+    return Route((f"{provider}:{name}",), is_guess=is_guess, is_bare=True, meant=name)
 
 
 def refuse_unnamed() -> RelayRefusal:
@@ -106,16 +109,16 @@ def list_own_names(builder: CallBuilder) -> list[str]:
 
 def _find_named(name: str, routes: dict[str, Any]) -> Route | None:
     table = routes.get(name)
-    return None if table is None else _build_route(name, table)
+    return None if table is None else _build_route(name, table, name)
 
 
 def _find_matching(name: str, routes: dict[str, Any]) -> Route | None:
     """The first route whose name is a pattern that fits."""
     for pattern, table in routes.items():
         if GLOB_MARKS.intersection(pattern) and fnmatchcase(name, pattern):
-            return _build_route(pattern, table)
+            return _build_route(pattern, table, name)
     return None
 
 
-def _build_route(name: str, table: Any) -> Route:
-    return Route(table.targets, cast(Options, table.collect_options()), name, renames=True)
+def _build_route(name: str, table: Any, meant: str) -> Route:
+    return Route(table.targets, cast(Options, table.collect_options()), name, renames=True, meant=meant)

@@ -1,5 +1,5 @@
 """OpenTelemetry: spans and metrics of calls, agents, tools and gateways. `instrument()` turns it on.
 
-Nothing of it is loaded before that, and flows pay one comparison. Not here: the figures for Prometheus
+Until then none of it is loaded, and it costs each flow one comparison. Not here: the figures for Prometheus
 (gateway/metrics).
 """

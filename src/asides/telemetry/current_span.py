@@ -28,8 +28,8 @@ _WORDS = ("loopback", "all", "none")
 
 
 class CurrentSpan:
-    """Makes a span the current one for a while, in the running thread or task. A span that was entered inside and is
-    left later stays the current one."""
+    """Makes a span the current one for a while, in the running thread or task. Leaving it does nothing while another
+    span, entered inside it, is still the current one."""
 
     __slots__ = ("_entered", "_token", "context")
 

@@ -30,11 +30,6 @@ END_SECONDS = 3.0
 """How long the end of a gateway waits for a collector."""
 _COMMAND_SECONDS = 1.0
 """The same for a command: someone waits for the prompt of the shell."""
-VARIABLES = (
-    *("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"),
-    *("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER"),
-)
-"""Each of these asks for telemetry."""
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _YES = frozenset({"true", "1", "span_only", "span_and_event"})
 _HTTP = "http/protobuf"
@@ -190,9 +185,10 @@ class _Setup:
             make = getattr(module, f"OTLP{'Span' if signal == 'traces' else 'Metric'}Exporter")
             return [self._watch(make(**self._limits), signal)]
         if protocol != _HTTP:
+            more = "pip install opentelemetry-exporter-otlp-proto-grpc, or " if protocol == "grpc" else ""
             self._on_note(
-                f"{names[1]} is {protocol}, which is not installed here: {_HTTP} is used. To do: point it at the "
-                "collector's port for HTTP, often 4318."
+                f"{names[1]} is {protocol}, which is not installed here: {signal} go by {_HTTP}. To do: {more}point it "
+                "at the collector's port for HTTP, often 4318."
             )
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -204,19 +200,19 @@ class _Setup:
         """Note an outage of the collector when it begins and when it ends, not for each attempt."""
         export = exporter.export
         where = self._find_collector(signal)
-        is_out = False
+        is_down = False
 
         def watch(*arguments: Any, **options: Any) -> Any:
-            nonlocal is_out
+            nonlocal is_down
             result = export(*arguments, **options)
             failed = getattr(result, "name", "") != "SUCCESS"
-            if failed and not is_out:
+            if failed and not is_down:
                 self._on_note(
                     f"{signal} could not be sent to {where} and are dropped until it answers; requests go on."
                 )
-            elif is_out and not failed:
+            elif is_down and not failed:
                 self._on_note(f"{signal} are sent to {where} again.")
-            is_out = failed
+            is_down = failed
             return result
 
         exporter.export = watch

@@ -166,7 +166,7 @@ class FlowSpans:
         span = self._tracer.start_span(f"ask {shorten(call.target.model)}", attributes=attributes)
         asked = 0
 
-        def see(step: Any) -> Any:
+        def note_fallback(step: Any) -> Any:
             nonlocal asked
             if type(step) is UseCall:
                 if asked:
@@ -175,7 +175,7 @@ class FlowSpans:
             return step
 
         current = CurrentSpan(set_span_in_context(span))
-        return (yield from _follow_all(flow, span, current, see, _describe_asked))
+        return (yield from _follow_all(flow, span, current, note_fallback, _describe_asked))
 
     def _trace_run(self, run: Run[Any], flow: Flow[Whole]) -> Flow[Whole]:
         """The flow in a span `invoke_agent`, with one for each step and each tool."""
@@ -192,14 +192,14 @@ class FlowSpans:
             counts = {"asides.run.outcome": so_far.outcome, "asides.run.steps": len(so_far.steps)}
             return describe_usage(so_far.usage) | counts
 
-        return (yield from _follow_all(flow, span, steps.current, steps.see, describe))
+        return (yield from _follow_all(flow, span, steps.current, steps.trace_step, describe))
 
 
 def _follow_all(
     flow: Flow[Whole],
     span: Span,
     current: CurrentSpan,
-    see: Callable[[Any], Any],
+    on_step: Callable[[Any], Any],
     describe: Callable[[Any, BaseException | None], Attributes],
 ) -> Flow[Whole]:
     """Forward each step, with the span as the parent of what begins inside."""
@@ -220,7 +220,7 @@ def _follow_all(
                 return step.result
             value = thrown = None
             try:
-                value = yield see(step)
+                value = yield on_step(step)
             except Exception as problem:  # noqa: BLE001 - it is the flow's
                 thrown = problem
     except GeneratorExit:

@@ -40,8 +40,8 @@ class StepSpans:
         self.current = CurrentSpan(context)
         """The span of the step, or of the run between steps."""
 
-    def see(self, step: Any) -> Any:
-        """Take a step of the flow. Returns it, with its tools in spans."""
+    def trace_step(self, step: Any) -> Any:
+        """Begin or end the span of a step, if a step of the flow says so. Returns that, with its tools in spans."""
         if type(step) is RunTools:
             return self._tools.trace(step, self.current.context)
         if type(step) is Emit and step.events:
@@ -90,7 +90,7 @@ class ToolSpans:
 
         def report(number: int, outcome: JobOutcome) -> list[RunEvent]:
             if number in tools:
-                tools[number].settle(outcome)
+                tools[number].end_with(outcome)
             return step.report(number, outcome)
 
         return RunTools(tuple(jobs), step.most, report)
@@ -152,8 +152,8 @@ class TracedTool:
         )
         return set_span_in_context(self._span, self._parent)
 
-    def settle(self, outcome: JobOutcome) -> None:
-        """Take the outcome of a call that has ended, or that nobody waits for any more."""
+    def end_with(self, outcome: JobOutcome) -> None:
+        """End the span with the outcome of the call, also of one that nobody waits for any more."""
         if isinstance(outcome, TimedOut):
             self.end(None, {ERROR: TIMED_OUT})
         else:
@@ -217,15 +217,15 @@ class _TracedCoroutine(Coroutine[Any, Any, Any]):
         return self._begin().__await__()
 
     def send(self, value: Any, /) -> Any:
-        """As of any coroutine."""
+        """As for any coroutine."""
         return self._begin().send(value)
 
     def throw(self, *error: Any) -> Any:
-        """As of any coroutine."""
+        """As for any coroutine."""
         return self._begin().throw(*error)
 
     def close(self) -> None:
-        """As of any coroutine: what was not awaited will not be."""
+        """As for any coroutine. What was not awaited will not be."""
         if self._waiting is not None:
             self._waiting.close()
         elif isinstance(self._value, Coroutine):

@@ -40,7 +40,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def shorten(text: str) -> str:
-    """A name as it may be in a span: whoever sent it, it is short, forges no line and holds nothing like a key."""
+    """A name for a span: short, without control characters, and without anything like a key, whoever sent it."""
     return escape_controls(redact_keys(text[: 2 * _LONGEST_NAME])[:_LONGEST_NAME])
 
 
@@ -105,7 +105,7 @@ def describe_usage(usage: Usage) -> Attributes:
 
 
 def describe_reply(reply: Reply) -> Attributes:
-    """What is known of a reply, or of the part of it that arrived."""
+    """The tokens, the model and the outcome of a reply, or of the part of it that arrived."""
     attributes = describe_usage(reply.usage)
     if reply.model:
         attributes[RESPONSE_MODEL] = shorten(reply.model)

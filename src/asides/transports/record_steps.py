@@ -1,4 +1,4 @@
-"""Carry out the steps of a flow that need a store of records. A store that fails costs no answer: the flow is told.
+"""Carry out the steps of a flow that need a store of records. If the store fails, the flow goes on without.
 
 Not here: the stores (relay/vault).
 """
@@ -59,7 +59,7 @@ def confirm_delivery(records: Iterable[UnconfirmedRecord], store: RecordStore | 
 
 
 def _fail(step: RecordStep, problem: Exception | None = None) -> Any:
-    # A server that is out is told once, by whoever talks to it, and not for each request.
+    # The part that talks to a server logs its outage once; it is not logged for each request.
     if problem is not None and not isinstance(problem, StoreUnavailable):
         _log.warning("the store of the relay failed: %s", type(problem).__name__)
     return None if isinstance(step, (ReadRecords, DeleteRecords)) else False

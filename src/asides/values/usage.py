@@ -43,6 +43,8 @@ class Usage(msgspec.Struct, JsonForm, frozen=True):
     """Input that was written to the provider's cache."""
     cost: Decimal | None = None
     """The price in US dollars, where the provider reports one. `reply.cost` has it, or an estimate."""
+    cache_written_hour: int | None = None
+    """Of `cache_written`, what the cache keeps for an hour. It costs more."""
 
     @property
     def answer(self) -> int | None:
@@ -62,6 +64,9 @@ class Usage(msgspec.Struct, JsonForm, frozen=True):
             origin=later.origin,
             cache_written=self.cache_written if later.cache_written is None else later.cache_written,
             cost=self.cost if later.cost is None else later.cost,
+            cache_written_hour=(
+                self.cache_written_hour if later.cache_written_hour is None else later.cache_written_hour
+            ),
         )
 
     def __add__(self, other: Usage) -> Usage:
@@ -85,6 +90,7 @@ class Usage(msgspec.Struct, JsonForm, frozen=True):
             origin=max(self.origin, other.origin, key=_RANK.__getitem__),
             cache_written=plus(self.cache_written, other.cache_written),
             cost=cost,
+            cache_written_hour=plus(self.cache_written_hour, other.cache_written_hour),
         )
 
     def __radd__(self, other: Usage | int) -> Usage:
@@ -102,6 +108,7 @@ def normalise_usage(
     excludes_thinking: bool = False,
     cache_written: int | None = None,
     cost: Decimal | None = None,
+    cache_written_hour: int | None = None,
 ) -> Usage:
     """Convert a server's counts to one meaning: `output` includes thinking, `total` is input and output.
 
@@ -120,7 +127,7 @@ def normalise_usage(
     if total is None and input is not None and output is not None:
         total = input + output
         origin = "derived"
-    return Usage(input, output, thinking, cached, total, origin, cache_written, cost)
+    return Usage(input, output, thinking, cached, total, origin, cache_written, cost, cache_written_hour)
 
 
 # 1 dollar in the unit of xAI (docs.x.ai, cost tracking, 2026-11).
@@ -310,6 +317,9 @@ def _estimate(usage: Usage, models: Sequence[str], priced_by: str | None) -> Cos
         "cache_read_tokens": usage.cached,
         "cache_write_tokens": usage.cache_written,
     }
+    if usage.cache_written_hour:
+        # Older tables of prices do not know this one.
+        counts["cache_write_1h_tokens"] = usage.cache_written_hour
 
     def price(model: str, output: int, thinking: int) -> Any:
         # It reads the prices that it was installed with. It fetches others only if the program has told it to.

@@ -81,6 +81,14 @@ def test_a_request_that_no_batch_takes_fails_alone(
     assert "--via live" in result["error"]["message"]
 
 
+@pytest.mark.parametrize("model", ["nowhere:m", "no such model", "groq:qwen/qwen3-32b"])
+def test_a_row_with_a_model_that_has_no_batches_fails_alone(stage: OpenStage, ledger: Database, model: str) -> None:
+    opened = stage(answer, batches=BatchScript(seconds=0.05))
+    plan, own = plan_batch(MODELS["chat"], opened.url)
+    job = run_batch(ledger, load_questions(ledger, plan, ["one", {"prompt": "two", "model": model}]), plan, own)
+    assert (job.error, [state for state, _ in read_rows(ledger)]) == (None, ["done", "failed"])
+
+
 def test_rows_of_several_models_go_into_batches_of_their_own(stage: OpenStage, ledger: Database) -> None:
     opened = stage(answer, batches=BatchScript(seconds=0.05))
     plan, own = plan_batch("openai:gpt-4.1", opened.url)

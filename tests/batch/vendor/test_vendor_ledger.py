@@ -84,7 +84,7 @@ def test_a_batch_is_taken_over_only_when_its_owner_has_ended_or_let_go(database:
     assert found is not None
     assert found.state == "intended"
     assert database.run(lambda: LEDGER.begin_creation("m1", "me")) is None
-    database.run(lambda: LEDGER.let_go("another"))
+    database.run(lambda: LEDGER.release_batches("another"))
     assert database.run(lambda: LEDGER.adopt("m1", "third", lambda _: False)) is not None
 
 

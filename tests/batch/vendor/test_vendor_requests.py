@@ -10,7 +10,7 @@ import pytest
 
 from asides import Settings
 from asides.batch.vendor.forms import RowKind, RowOutcome
-from asides.batch.vendor.vendor_requests import decode_row, find_target, may_pass
+from asides.batch.vendor.vendor_requests import can_retry, decode_row, find_target
 from asides.flows.build_call import CallBuilder
 from asides.flows.call import Call
 from asides.options import Options
@@ -109,4 +109,4 @@ def test_an_empty_reply_is_no_answer() -> None:
 def test_what_may_pass_in_another_batch() -> None:
     passing = [RowOutcome("a", "expired", 0), *(RowOutcome("a", "failed", status) for status in (429, 500, 503, 529))]
     lasting = [RowOutcome("a", "cancelled", 0), *(RowOutcome("a", "failed", status) for status in (400, 401, 404, 413))]
-    assert [may_pass(each) for each in (*passing, *lasting)] == [True] * 5 + [False] * 5
+    assert [can_retry(each) for each in (*passing, *lasting)] == [True] * 5 + [False] * 5

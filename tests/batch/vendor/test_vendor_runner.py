@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -177,6 +178,27 @@ def test_cancelling_cancels_at_the_vendor_and_keeps_what_was_answered(
         run_batch(ledger, resume(ledger), plan, own)
         assert_answered(read_rows(ledger), questions)
         assert_paid_once(opened)
+
+
+@for_each_vendor
+def test_cancelling_a_batch_that_has_ended_meanwhile_keeps_its_answers(
+    stage: OpenStage, ledger: Database, kind: str
+) -> None:
+    opened = stage(answer, batches=BatchScript(seconds=0.1))
+    plan, own = plan_batch(MODELS[kind], opened.url)
+
+    async def stop_soon(job: BatchJob) -> None:
+        while not opened.batches:
+            await asyncio.sleep(0.02)
+        job.stop.set()
+
+    run_batch(ledger, load_questions(ledger, plan, ["one", "two"]), plan, own, during=stop_soon)
+    while opened.batches[0].advance() != "ended":
+        time.sleep(0.02)
+    cancelled = ledger.run(lambda: Ledger(NAME).cancel())
+    job = run_batch(ledger, cancelled, plan, own)
+    assert (job.error, job.record.done, job.record.left) == (None, 2, 0)
+    assert_answered(read_rows(ledger), ["one", "two"])
 
 
 def test_a_batch_that_was_cancelled_elsewhere_is_not_paid_for_again_unasked(stage: OpenStage, ledger: Database) -> None:

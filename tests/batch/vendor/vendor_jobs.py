@@ -56,14 +56,14 @@ def load_questions(database: Database, plan: BatchPlan, rows: Sequence[Any]) -> 
     """Put questions into a ledger."""
     ledger = Ledger(NAME)
     wanted = create_record(NAME, via="vendor", plan_digest=plan.digest, source_digest=str(len(rows)))
-    database.run(lambda: ledger.begin(wanted, has_ended))
+    version = database.run(lambda: ledger.begin(wanted, has_ended)).version
     loaded: list[LoadedRow] = []
     for place, row in enumerate(rows):
         question = read_row(row, place, f"row {place}")
         loaded.append(LoadedRow(place, plan.compute_hash(question), None, None, encode_request(question)))
     for start in range(0, len(loaded), 5000):
-        database.run(lambda: ledger.load(loaded[start : start + 5000]))  # noqa: B023 - run here
-    return database.run(lambda: ledger.finish_loading(len(loaded)))
+        database.run(lambda: ledger.load(loaded[start : start + 5000], version))  # noqa: B023 - run here
+    return database.run(lambda: ledger.finish_loading(len(loaded), version))
 
 
 def resume(database: Database) -> BatchRecord:
@@ -142,7 +142,7 @@ def assert_paid_once(stage: Stage) -> None:
 
 class KillingTransport(AiohttpTransport):
     """Ends the process before, after or while the first request with this method and a path like this; or breaks its
-    connection, or damages a line in the middle of its response.
+    connection.
     """
 
     def __init__(self, method: str, pattern: str, when: str) -> None:
@@ -157,8 +157,7 @@ class KillingTransport(AiohttpTransport):
         if when == "before":
             _die()
         self._point = (method, pattern, "") if when == "break" else self._point
-        response = super().open(request, timeout)
-        return _DamagedResponse(response) if when == "damage" else _KillingResponse(response, when)
+        return _KillingResponse(super().open(request, timeout), when)
 
 
 class _KillingResponse:
@@ -187,11 +186,36 @@ class _KillingResponse:
         self._response.close()
 
 
-class _DamagedResponse:
-    """A response of which one line in the middle was cut off."""
+class ChangingTransport(AiohttpTransport):
+    """Changes the bodies of responses to GET requests with a path like this."""
 
-    def __init__(self, response: Any) -> None:
-        self._response = response
+    def __init__(self, pattern: str, change: Callable[[bytes], bytes]) -> None:
+        super().__init__()
+        self._pattern, self._change = pattern, change
+
+    def open(self, request: Any, timeout: Any) -> Any:
+        response = super().open(request, timeout)
+        path = request.url.partition("?")[0]
+        if request.method != "GET" or re.search(self._pattern, path) is None:
+            return response
+        return _ChangedResponse(response, self._change)
+
+
+def cut_a_line(body: bytes) -> bytes:
+    """Cut off a line in the middle."""
+    lines = body.splitlines(keepends=True)
+    if lines:
+        middle = len(lines) // 2
+        lines[middle] = lines[middle][: len(lines[middle]) // 2] + b"\n"
+    return b"".join(lines)
+
+
+class _ChangedResponse:
+    """A response whose body is another one."""
+
+    def __init__(self, response: Any, change: Callable[[bytes], bytes]) -> None:
+        self._response, self._change = response, change
+        self._is_read = False
 
     async def head(self) -> Any:
         return await self._response.head()
@@ -200,11 +224,10 @@ class _DamagedResponse:
         body = b""
         while data := await self._response.read(patience):
             body += data
-        lines = body.splitlines(keepends=True)
-        if lines:
-            middle = len(lines) // 2
-            lines[middle] = lines[middle][: len(lines[middle]) // 2] + b"\n"
-        return b"".join(lines)
+        if self._is_read:
+            return b""
+        self._is_read = True
+        return self._change(body)
 
     def close(self) -> None:
         self._response.close()

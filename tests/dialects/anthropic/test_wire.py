@@ -143,6 +143,18 @@ def test_what_compaction_read_and_wrote_counts_once(
     assert (found.input, found.output, found.cached) == usage
 
 
+def test_what_a_cache_keeps_for_an_hour_is_counted_apart() -> None:
+    so_far = UsageSoFar()
+    split = {"ephemeral_5m_input_tokens": 30, "ephemeral_1h_input_tokens": 70}
+    compaction = {**iteration("compaction", 1, 1, cache_creation_input_tokens=5), "cache_creation": {**split}}
+    counts = {**ANSWER, "cache_creation_input_tokens": 100, "cache_creation": split, "iterations": [compaction]}
+    so_far.merge(msgspec.convert(counts, WireUsage))
+    found = so_far.merge(WireUsage(output_tokens=30))
+    assert (found.cache_written, found.cache_written_hour) == (105, 140)
+    minutes = {**ANSWER, "cache_creation": {"ephemeral_5m_input_tokens": 3, "ephemeral_1h_input_tokens": 0}}
+    assert UsageSoFar().merge(msgspec.convert(minutes, WireUsage)).cache_written_hour is None
+
+
 def test_two_zeros_and_nothing_else_are_no_report() -> None:
     counts = UsageSoFar()
     assert counts.merge(WireUsage(input_tokens=0, output_tokens=0)) == Usage()

@@ -52,9 +52,19 @@ def test_stop_reasons(raw: str, reason: StopKind) -> None:
             {"inputTokens": 3, "outputTokens": 4, "totalTokens": 9, "cacheWriteInputTokenCount": 2},
             Usage(5, 4, None, None, 9, cache_written=2),
         ),
+        (
+            {
+                "inputTokens": 3,
+                "outputTokens": 4,
+                "totalTokens": 16,
+                "cacheWriteInputTokens": 9,
+                "cacheDetails": [{"ttl": "1h", "inputTokens": 7}, {"ttl": "5m", "inputTokens": 2}, {}],
+            },
+            Usage(12, 4, None, None, 16, cache_written=9, cache_written_hour=7),
+        ),
     ],
 )
-def test_what_the_cache_read_and_wrote_is_input(counts: dict[str, int], usage: Usage) -> None:
+def test_what_the_cache_read_and_wrote_is_input(counts: dict[str, Any], usage: Usage) -> None:
     assert read_usage(msgspec.convert(counts, WireUsage)) == usage
 
 

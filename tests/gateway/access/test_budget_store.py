@@ -8,14 +8,17 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from psycopg import sql
 
 from asides.database import Database, Queries, Query
 from asides.gateway.access.budget_store import (
@@ -39,7 +42,7 @@ DOLLAR = 10**9
 
 
 def count_rows() -> Queries[int]:
-    return int((yield Query("SELECT count(*) FROM gateway_reservations", is_all=True)).rows[0][0])
+    return int((yield Query("SELECT count(*) FROM gateway_reservations", is_alone=True)).rows[0][0])
 
 
 def test_days_and_months_are_those_of_utc() -> None:
@@ -291,3 +294,44 @@ def test_killed_processes_neither_overspend_nor_lose_money(place: str) -> None:
 @pytest.mark.timeout(180)
 def test_many_killed_processes_neither_overspend_nor_lose_money(place: str) -> None:
     _run_workers(place, 40.0, 8)
+
+
+@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
+def test_a_server_with_another_isolation_reserves_no_more_than_the_budget(postgres_url: str, isolation: str) -> None:
+    """The second one waits for the first, and has to see what that one has reserved."""
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        name = connection.info.dbname
+        change = sql.SQL("ALTER DATABASE {} SET default_transaction_isolation = {}")
+        connection.execute(change.format(sql.Identifier(name), sql.Literal(isolation)))
+    database = open_place(postgres_url)
+    key = add_key(database, budget_day="1").record.id
+    has_first, is_second_waiting = threading.Event(), threading.Event()
+
+    def reserve_slowly() -> Queries[BudgetExceeded | bool]:
+        work = reserve(make_reservation(key, 6 * DOLLAR // 10, NOW), NOW)
+        result = yield next(work)
+        has_first.set()
+        assert is_second_waiting.wait(20)
+        while True:
+            try:
+                query = work.send(result)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            result = yield query
+
+    def reserve_second() -> BudgetExceeded | bool:
+        assert has_first.wait(20)
+        return database.run(lambda: reserve(make_reservation(key, 6 * DOLLAR // 10, NOW), NOW))
+
+    with ThreadPoolExecutor(2) as pool, psycopg.connect(postgres_url, autocommit=True) as connection:
+        both = [pool.submit(lambda: database.run(reserve_slowly)), pool.submit(reserve_second)]
+        waits = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND wait_event_type = 'Lock'"
+        until = time.monotonic() + 20
+        while connection.execute(waits, (name,)).fetchone() == (0,):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        is_second_waiting.set()
+        found = [each.result() for each in both]
+    database.close()
+    assert found[0] is True
+    assert isinstance(found[1], BudgetExceeded)

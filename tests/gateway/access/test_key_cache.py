@@ -235,7 +235,7 @@ async def test_the_last_use_is_written_with_the_next_look_and_at_the_end(watched
 async def test_it_looks_by_itself_and_at_once_when_told(
     watched: Watched, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(key_cache, "_SECONDS", 30.0)
+    monkeypatch.setattr(key_cache, "_REFRESH_SECONDS", 30.0)
     cache = KeyCache(watched, clock=clock)
     cache.load()
     task = asyncio.create_task(cache.run())
@@ -244,4 +244,30 @@ async def test_it_looks_by_itself_and_at_once_when_told(
     async with asyncio.timeout(10):
         while cache.has_keys is not True:
             await asyncio.sleep(0.01)
+    task.cancel()
+
+
+async def test_an_error_of_ours_does_not_end_the_looks(
+    watched: Watched, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Otherwise no revocation would be seen any more."""
+    monkeypatch.setattr(key_cache, "_REFRESH_SECONDS", 0.02)
+    added = add_key(watched)
+    cache = KeyCache(watched, clock=clock)
+    cache.load()
+    failures = iter([RuntimeError("a fault")] * 2)
+    run = watched.run_async
+
+    async def fail_first(work: Any, **how: Any) -> Any:
+        if (problem := next(failures, None)) is not None:
+            raise problem
+        return await run(work, **how)
+
+    monkeypatch.setattr(watched, "run_async", fail_first)
+    task = asyncio.create_task(cache.run())
+    watched.run(lambda: revoke_key(added.record.id, clock.now))
+    async with asyncio.timeout(10):
+        while cache.find(added.record.digest) is not None:
+            await asyncio.sleep(0.01)
+    assert "RuntimeError" in caplog.text
     task.cancel()

@@ -8,6 +8,7 @@ import threading
 import time
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -223,6 +224,23 @@ def test_counts_that_nobody_could_owe_cost_no_reply_and_lock_the_key(
             assert gateway.ask(added, path, body).status == 429
 
 
+def test_a_stream_whose_client_wants_no_counts_is_paid_for_with_its_hidden_thinking(
+    stage: PlayedStage, tmp_path: Path
+) -> None:
+    # Without tags, thinking never stands in the answer, so that requests could be forwarded.
+    body = {**chat(), "model": "openai:gpt-5", "stream": True, "asides": {"tags": []}}
+    stage.play(*[Say(text="42", usage=Usage(100, 10_000, 9_990))] * 3)
+    with limited(stage, str(tmp_path), toml='[visibility]\ngateway = ["raw", "summary"]\n') as gateway:
+        added = gateway.add_key(budget_day="10")
+        answer = gateway.ask(added, "/v1/chat/completions", body)
+        assert answer.status == 200, answer.body
+        assert b'"usage":{' not in answer.body
+        assert to_dollars(gateway.spending(added).day) == Decimal("0.100125")
+        free = gateway.add_key("by the minute", rpm=9)
+        gateway.ask(free, "/v1/chat/completions", body)
+        assert "stream_options" not in stage.stage.requests[-1].body.decode()
+
+
 def test_a_model_without_a_price_is_not_for_keys_with_a_budget(stage: PlayedStage, tmp_path: Path) -> None:
     stage.play(Say(text="42"))
     with limited(stage, str(tmp_path)) as gateway:
@@ -436,6 +454,87 @@ async def test_a_lease_is_renewed_as_long_as_a_request_lives(tmp_path: Path) -> 
     async with asyncio.timeout(20):  # Whoever is killed renews nothing.
         while read(database, record.id).reserved:
             await asyncio.sleep(0.05)
+
+
+async def test_a_clock_that_is_set_back_ends_no_lease(tmp_path: Path) -> None:
+    database = open_place(str(tmp_path))
+    record = (await asyncio.to_thread(lambda: add_key(database, budget_day="1"))).record
+    ahead = [0.0]
+    meters = Meters(database, MemoryWindows(), lease_seconds=1.5, clock=lambda: time.time() + ahead[0])
+    task = asyncio.create_task(meters.run())
+    await KeyMeter(meters, record).reserve(step("0.5"))
+    ahead[0] = -3600.0
+    await asyncio.sleep(2.5)
+    assert read(database, record.id).reserved == DOLLAR // 2
+    task.cancel()
+
+
+async def test_whoever_leaves_after_the_clock_was_set_back_pays_for_all_of_the_time(tmp_path: Path) -> None:
+    _, meters, meter, _, _ = await open_meter(str(tmp_path), budget_day="1")
+    asked: list[float] = []
+
+    def find_used(seconds: float) -> Use:
+        asked.append(seconds)
+        return Use()
+
+    await meter.reserve(ReserveUse(CLAUDE, 10, Decimal("0.5"), find_used))
+    meters.clock = lambda: time.time() - 3600
+    await asyncio.sleep(0.2)
+    meter.leave()
+    await meters.close()
+    assert 0.1 < asked[0] < 60
+
+
+async def test_what_could_not_be_renewed_is_renewed_as_soon_as_the_database_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(key_meter, "_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(key_meter, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    away, meters, meter, _, _ = await open_meter(str(tmp_path), budget_day="1")
+    assert await meter.reserve(step("0.5")) is None
+    attempts: list[bool] = []
+    run = away.run_async
+
+    async def note(work: Any, **how: Any) -> Any:
+        attempts.append(away.is_away)
+        return await run(work, **how)
+
+    monkeypatch.setattr(away, "run_async", note)
+    task = asyncio.create_task(meters.run())
+    await asyncio.sleep(0)
+    away.is_away, now[0] = True, meters.lease / 4
+    async with asyncio.timeout(20):
+        while not attempts:
+            await asyncio.sleep(0.01)
+        # No clock moves: others could reserve the money if it took another quarter of a lease.
+        away.is_away = False
+        while attempts[-1]:
+            await asyncio.sleep(0.01)
+    done = len(attempts)
+    await asyncio.sleep(0.1)
+    assert len(attempts) == done
+    task.cancel()
+
+
+async def test_an_error_of_ours_ends_no_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_meter, "_RETRY_SECONDS", 0.02)
+    _, meters, meter, database, key = await open_meter(str(tmp_path), budget_day="1")
+    meters.lease = 1.0
+    assert await meter.reserve(step("0.5")) is None
+    failures = iter([RuntimeError("a fault")] * 3)
+    run = meters.database.run_async
+
+    async def fail_first(work: Any, **how: Any) -> Any:
+        if (problem := next(failures, None)) is not None:
+            raise problem
+        return await run(work, **how)
+
+    monkeypatch.setattr(meters.database, "run_async", fail_first)
+    task = asyncio.create_task(meters.run())
+    await asyncio.sleep(2.0)
+    assert read(database, key).reserved == DOLLAR // 2
+    task.cancel()
 
 
 async def test_a_reply_that_costs_more_than_its_bound_is_settled_in_full_and_told(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from asides.gateway.access.key_store import (
     find_named,
     has_keys,
     insert_key,
+    list_damaged_keys,
     list_keys,
     list_revoked_since,
     make_key,
@@ -108,3 +111,22 @@ def test_the_last_use_only_goes_forward(database: Database) -> None:
     database.run(lambda: note_use({one.record.id: 20.0, other.record.id: 5.0, "gone": 1.0}))
     database.run(lambda: note_use({one.record.id: 10.0}))
     assert [each.used for each in database.run(list_keys, writes=False)] == [20.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    "damage", ["models = 'x'", "models = '[1]'", "models = '{}'", "budget_day = 'x'", "rpm = 'x'", "digest = 'x'"]
+)
+def test_a_damaged_row_is_no_key_and_keeps_nobody_from_the_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str
+) -> None:
+    database = open_place(str(tmp_path))
+    damaged, sound = add_key(database, "damaged", models=("a",)), add_key(database, "sound")
+    with closing(sqlite3.connect(tmp_path / GATEWAY_FILE)) as connection, connection:
+        connection.execute(f"UPDATE gateway_keys SET {damage} WHERE name = 'damaged'")
+    assert database.run(list_keys, writes=False) == [sound.record]
+    assert database.run(lambda: list_keys(valid_at=1.0), writes=False) == [sound.record]
+    assert database.run(lambda: find_key(damaged.record.digest), writes=False) is None
+    assert database.run(lambda: find_named("damaged"), writes=False) == []
+    assert database.run(list_damaged_keys, writes=False) == [damaged.record.id]
+    assert f"the key {damaged.record.id} is damaged" in caplog.text
+    database.close()

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
 import pytest
 
 from asides.database.migrate import migrate
+from asides.gateway.access.budget_store import Spending, list_spending
 from asides.gateway.access.key_store import make_key
-from asides.testing import Say
-from tests.gateway.access.key_records import AddedKey
+from asides.gateway.access.unsettled_files import PATTERN
+from asides.testing import Say, Stage
+from tests.gateway.access.key_records import AddedKey, add_key, open_place
 from tests.gateway.access.limited_gateway import CLAUDE, PlayedStage, limited
-from tests.gateway.http_client import message, wait_for
+from tests.gateway.http_client import Held, message, wait_for
+from tests.gateway.served import serve, write_settings
 from tests.servers import PostgresServer
 
 
@@ -36,3 +44,40 @@ def test_a_server_that_is_stopped_and_started(
             assert wait_for(lambda: gateway.ask(each, "/v1/messages", body).status == status, 20)  # noqa: B023
         assert gateway.spending(budget).day > spent
         assert gateway.spending(budget).reserved == 0
+
+
+def test_a_gateway_that_is_killed_while_its_database_is_away_forgets_no_money(
+    tmp_path: Path, own_postgres: PostgresServer, own_postgres_url: str
+) -> None:
+    """A real process, killed after its client has the reply, and another one in its place."""
+    migrate(own_postgres_url)
+    database = open_place(own_postgres_url)
+    added = add_key(database, budget_day="1")
+    database.close()
+    environment = {"ASIDES_STORE": own_postgres_url, "ASIDES_RELAY_KEY": "0a" * 32}
+    body = {**message(), "model": CLAUDE}
+
+    def read() -> Spending:
+        found = open_place(own_postgres_url)
+        try:
+            return found.run(lambda: list_spending(time.time()), writes=False).get(added.record.id, Spending())
+        finally:
+            found.close()
+
+    held = Held(Say(text="42"))
+    with Stage(held) as stage:
+        settings = write_settings(tmp_path, stage.url)
+        settings.write_text(settings.read_text().replace("key_env", 'prices = "anthropic"\nkey_env'))
+        with serve(tmp_path, env=environment) as served, ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(lambda: served.post("/v1/messages", body, authorization=f"Bearer {added.key}"))
+            assert wait_for(lambda: read().reserved > 0, 20)
+            own_postgres.stop("immediate")
+            held.let()
+            assert answer.result(30)[0] == 200
+            served.end(signal.SIGKILL)
+        own_postgres.start()
+        assert read().day == 0
+        with serve(tmp_path, env=environment):
+            assert wait_for(lambda: read().day > 0, 20)
+            assert wait_for(lambda: not list((tmp_path / "state").glob(PATTERN)), 20)
+        assert read().reserved == 0

@@ -68,6 +68,16 @@ def test_a_stored_response_is_compacted_with_all_before_it() -> None:
     assert unknown.json["error"]["code"] == "previous_response_not_found"
 
 
+def test_a_conversation_at_the_provider_is_no_tenants() -> None:
+    """All tenants share the account of the provider, and with it what the account has stored."""
+    body = {"model": OPENAI, "input": TALK, "conversation": "conv_of_another"}
+    with Stage([Say(text=SUMMARY)]) as stage:
+        refused = Door(stage).post("/v1/responses/compact", body, tenant="a")
+        assert stage.requests == []
+        assert (refused.status, refused.json["error"]["code"]) == (404, "conversation_not_found")
+        assert Door(stage).post("/v1/responses/compact", body).status == 200
+
+
 def test_a_bad_request_is_told() -> None:
     with Stage() as stage:
         door = Door(stage)

@@ -180,6 +180,22 @@ def test_thinking_that_goes_back_only_with_calls_is_stored_only_with_calls() -> 
     assert answered.text is None
 
 
+def test_a_turn_of_a_provider_that_never_takes_thinking_back_is_stored_only_for_what_else_it_has() -> None:
+    groq = origin_of("groq:qwen/qwen3-32b")
+    thought = Thought(SECRET, origin=groq, via="reasoning")
+    assert make_turn_record(reply_of(groq, thought, Text("42")), (user("hi"),), KEYS) is None
+    named = reply_of(groq, thought, ToolCall("functions.look_up:0", "look_up"))
+    for reply, ids in (
+        (named, {"functions.look_up:0": "call_minted12345"}),
+        (reply_of(groq, thought, Text("42", seals=(Seal("signature", "S", groq),))), {}),
+        (msgspec.structs.replace(reply_of(groq, thought, Text("42")), prefix="a digest"), {}),
+    ):
+        assert make_turn_record(reply, (user("hi"),), KEYS, caller_ids=ids) is not None
+    # A provider that nobody knows may want it.
+    unknown = Origin("unheard-of", "https://example.com/v1", "model")
+    assert make_turn_record(reply_of(unknown, Thought(SECRET, origin=unknown), Text("42")), (), KEYS) is not None
+
+
 def test_a_record_holds_no_text_of_the_answer_and_no_arguments() -> None:
     call = ToolCall("call_123456789", "look_up", {"city": "a secret city"})
     payload = read_payload(record_of(reply_of(CLAUDE, signed(), Text("a secret answer"), call)), KEYS)

@@ -101,10 +101,10 @@ def test_a_confirmation_that_failed_comes_before_the_next_record() -> None:
         WaitingRecord("t", UnconfirmedRecord("t", "old", "pending-k")),
         WaitingRecord("t", StoredRecord("r", (), b"")),
     ]
-    vault.run(vault.begin_write_together(waiting))
+    vault.run(vault.begin_write_group(waiting))
     assert done == [["r"]]  # It costs nobody a record.
     assert [each.problem for each in waiting] == [None, None]
     vault._confirm = lambda records: done.append([record.id for record in records])  # type: ignore[method-assign, assignment, return-value]
-    vault.run(vault.begin_write_together([WaitingRecord("t", StoredRecord("s", (), b""))]))
-    vault.run(vault.begin_write_together([WaitingRecord("t", StoredRecord("t", (), b""))]))
+    vault.run(vault.begin_write_group([WaitingRecord("t", StoredRecord("s", (), b""))]))
+    vault.run(vault.begin_write_group([WaitingRecord("t", StoredRecord("t", (), b""))]))
     assert done == [["r"], ["old"], ["s"], ["t"]]

@@ -268,7 +268,7 @@ def test_several_event_loops_use_one_vault(rig: Rig) -> None:
             )
         assert len(await vault.read_async("a", ["all"])) >= 25
         if isinstance(vault, PostgresVault):
-            await vault._of_loops.close()
+            await vault._loop_writer.close()
             for pool in vault._database._async_pools.pop(asyncio.get_running_loop()).values():  # type: ignore[attr-defined]
                 await pool.close()
 

@@ -50,7 +50,7 @@ class Counting(PostgresDatabase):
             try:
                 query = next(inner)
                 while True:
-                    seen.append("alone" if getattr(query, "is_all", False) else "more")
+                    seen.append("alone" if getattr(query, "is_alone", False) else "more")
                     result = yield query
                     query = inner.send(result)
             except StopIteration as end:

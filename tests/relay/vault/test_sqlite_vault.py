@@ -267,7 +267,7 @@ def test_records_that_wait_at_the_same_time_are_one_transaction(
 ) -> None:
     vault = SqliteVault(tmp_path / "vault.db")
     vault.write("a", StoredRecord("first", ("k",), b"x"))
-    inner, sizes = vault._writes._write_together, list[int]()
+    inner, sizes = vault._writer._write_group, list[int]()
     entered, may_go_on = threading.Event(), threading.Event()
 
     def write(together: Any) -> None:
@@ -277,7 +277,7 @@ def test_records_that_wait_at_the_same_time_are_one_transaction(
             assert may_go_on.wait(10)
         inner(together)
 
-    monkeypatch.setattr(vault._writes, "_write_together", write)
+    monkeypatch.setattr(vault._writer, "_write_group", write)
     problems: list[Exception] = []
 
     def store(number: int) -> None:
@@ -294,7 +294,7 @@ def test_records_that_wait_at_the_same_time_are_one_transaction(
     for thread in threads[1:]:
         thread.start()
     until = time.monotonic() + 30
-    while len(vault._writes.waiting) < 11 and time.monotonic() < until:
+    while len(vault._writer.waiting) < 11 and time.monotonic() < until:
         time.sleep(0.005)
     may_go_on.set()
     for thread in threads:

@@ -146,7 +146,7 @@ def test_whoever_confirms_a_record_keeps_it(postgres_url: str, database: Postgre
     def confirm() -> Queries[None]:
         for query in queries.confirm_on_server([UnconfirmedRecord("t1", "first", "pending-w")]):
             assert isinstance(query, Query)
-            yield msgspec.structs.replace(query, is_all=False)
+            yield msgspec.structs.replace(query, is_alone=False)
         other.run(partial(queries.add_on_server, [("t1", second)], 1010.0))
 
     database.run(confirm)

@@ -12,7 +12,7 @@ import pytest
 
 from asides.flows.steps import StoredRecord, UnconfirmedRecord
 from asides.relay.vault import waiting_records
-from asides.relay.vault.waiting_records import LoopWrites, ThreadWrites, WaitingRecord
+from asides.relay.vault.waiting_records import LoopWriter, ThreadWriter, WaitingRecord
 
 BAD = "bad"
 
@@ -52,7 +52,7 @@ class Store:
 @pytest.mark.parametrize("kind", ["thread", "loop"])
 async def test_those_who_come_meanwhile_are_written_together(kind: str) -> None:
     store = Store()
-    write = ThreadWrites(store.write).write_async if kind == "thread" else LoopWrites(store.write_async).write
+    write = ThreadWriter(store.write).write_async if kind == "thread" else LoopWriter(store.write_async).write
     first = asyncio.create_task(write("t", record("first")))
     await asyncio.sleep(0.01)
     names = [*(str(number) for number in range(20)), BAD]
@@ -65,10 +65,10 @@ async def test_those_who_come_meanwhile_are_written_together(kind: str) -> None:
 
 
 async def test_groups_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting_records, "MOST_TOGETHER", 8)
+    monkeypatch.setattr(waiting_records, "MOST_IN_GROUP", 8)
     for kind in ("thread", "loop"):
         store = Store(0.001)
-        write = ThreadWrites(store.write).write_async if kind == "thread" else LoopWrites(store.write_async).write
+        write = ThreadWriter(store.write).write_async if kind == "thread" else LoopWriter(store.write_async).write
         await asyncio.gather(*(write("t", record(str(number))) for number in range(50)))
         assert max(len(group) for group in store.groups) <= 8
         assert len(store.names) == 50
@@ -81,8 +81,8 @@ async def test_a_store_that_raises_tells_all_who_wait() -> None:
     async def fail_async(_: Sequence[WaitingRecord]) -> None:
         raise OSError("no disk")
 
-    threads = ThreadWrites(fail)
-    for write in (threads.write_async, LoopWrites(fail_async).write):
+    threads = ThreadWriter(fail)
+    for write in (threads.write_async, LoopWriter(fail_async).write):
         ended = await asyncio.gather(*(write("t", record(str(each))) for each in range(3)), return_exceptions=True)
         assert [type(each) for each in ended] == [OSError] * 3
     with pytest.raises(OSError, match="no disk"):
@@ -91,7 +91,7 @@ async def test_a_store_that_raises_tells_all_who_wait() -> None:
 
 async def test_closing_waits_for_what_waits_and_ends_the_thread() -> None:
     store = Store()
-    writes, loops = ThreadWrites(store.write), LoopWrites(store.write_async)
+    writes, loops = ThreadWriter(store.write), LoopWriter(store.write_async)
     for write in (writes.write_async, loops.write):
         tasks = [asyncio.create_task(write("t", record(f"{write.__qualname__} {each}"))) for each in range(3)]
         await asyncio.sleep(0)
@@ -112,7 +112,7 @@ async def test_closing_waits_for_what_waits_and_ends_the_thread() -> None:
 
 def test_closing_writes_what_no_thread_has_taken_yet() -> None:
     store = Store(0)
-    writes = ThreadWrites(store.write)
+    writes = ThreadWriter(store.write)
     writes.waiting += [WaitingRecord("t", record(str(each))) for each in range(3)]
     writes.close()
     assert store.names == {"0", "1", "2"}
@@ -120,7 +120,7 @@ def test_closing_writes_what_no_thread_has_taken_yet() -> None:
 
 def test_an_event_loop_that_ends_takes_no_thread_with_it() -> None:
     store = Store(0.05)
-    writes = ThreadWrites(store.write)
+    writes = ThreadWriter(store.write)
 
     async def leave() -> None:
         task = asyncio.create_task(writes.write_async("t", record("left")))
@@ -138,7 +138,7 @@ def test_a_loop_that_ends_tells_those_who_wait() -> None:
     async def never(_: Sequence[WaitingRecord]) -> None:
         await asyncio.sleep(60)
 
-    writes = LoopWrites(never)
+    writes = LoopWriter(never)
 
     async def leave() -> asyncio.Task[None]:
         task = asyncio.create_task(writes.write("t", record("left")))
@@ -151,7 +151,7 @@ def test_a_loop_that_ends_tells_those_who_wait() -> None:
 def test_the_thread_ends_when_nobody_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting_records, "_IDLE_SECONDS", 0.02)
     store = Store(0.0)
-    writes = ThreadWrites(store.write)
+    writes = ThreadWriter(store.write)
     for number in range(3):
         asyncio.run(writes.write_async("t", record(str(number))))
         until = time.monotonic() + 5
@@ -165,7 +165,7 @@ def test_the_thread_ends_when_nobody_needs_it(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_child_of_a_fork_has_a_thread_of_its_own() -> None:
     store = Store(0.05)
-    writes = ThreadWrites(store.write)
+    writes = ThreadWriter(store.write)
     asyncio.run(writes.write_async("t", record("parent")))
     holder = threading.Thread(target=writes.write, args=("t", record("held")))
     holder.start()
@@ -186,7 +186,7 @@ def test_a_child_of_a_fork_has_a_thread_of_its_own() -> None:
 
 async def test_nobody_waits_for_what_is_confirmed() -> None:
     store = Store(0.05)
-    threads, loops = ThreadWrites(store.write), LoopWrites(store.write_async)
+    threads, loops = ThreadWriter(store.write), LoopWriter(store.write_async)
     for kind, writes in (("thread", threads), ("loop", loops)):
         began = time.monotonic()
         writes.confirm(UnconfirmedRecord("t", kind, "pending-k"))

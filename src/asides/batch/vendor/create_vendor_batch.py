@@ -1,4 +1,4 @@
-"""Creates batches at a vendor: requests are grouped and split to the vendor's limits, and none is created twice.
+"""Create batches at a vendor: requests are grouped and split to the vendor's limits, and no batch is created twice.
 
 The one request that creates a batch is never repeated blindly. Where its answer is lost, the vendor's list tells
 whether there is a batch. Not here: waiting for batches and reading them (vendor_runner, write_vendor_results).
@@ -14,7 +14,7 @@ import msgspec
 
 from asides.batch.leases import has_ended
 from asides.batch.ledger_values import Claim, Outcome
-from asides.batch.vendor.forms import Answered, ListedBatch, VendorRow
+from asides.batch.vendor.forms import FormResponse, ListedBatch, VendorRow
 from asides.batch.vendor.vendor_channel import VendorChannel
 from asides.batch.vendor.vendor_ledger import VendorBatch
 from asides.batch.vendor.vendor_requests import VendorTarget, find_target, send, send_upload
@@ -91,7 +91,7 @@ class BatchCreator:
             call = self._channel.build(claim)
             target = find_target(call, claim.hash)
         except (Unsupported, ConfigError) as error:
-            if is_about_all(error):
+            if is_fatal(error) and self._job.read(claim).model is None:
                 raise
             return self._job.encode(claim, error)
         except AsidesError as error:
@@ -158,7 +158,7 @@ class BatchCreator:
 
     async def _upload(self, target: VendorTarget, row: VendorRow, marker: str, lines: list[bytes]) -> str | None:
         upload = target.form.upload(row, marker, lines, target.facts.most_inline_bytes)
-        answered: Answered | None = None
+        answered: FormResponse | None = None
         while True:
             try:
                 request = next(upload) if answered is None else upload.send(answered)
@@ -223,8 +223,8 @@ class BatchCreator:
         return found
 
 
-def is_about_all(error: AsidesError) -> bool:
-    """Whether an error is not about one row: without a key or a model, none can be asked."""
+def is_fatal(error: AsidesError) -> bool:
+    """Whether an error concerns every row, and not one: without a key or a model, none can be asked."""
     from asides.values.errors import MissingKey, UnknownModel, UnknownProvider
 
     return isinstance(error, (Unsupported, MissingKey, UnknownModel, UnknownProvider))

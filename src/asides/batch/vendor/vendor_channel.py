@@ -1,4 +1,4 @@
-"""`VendorChannel`: what a run of a vendor's batch does with the ledger and the vendor: work, requests, rows, waits.
+"""`VendorChannel`: how a run of vendor batches reaches its ledger and its vendor: work, requests, leases and waits.
 
 Not here: the order of it (vendor_runner), how batches are created (create_vendor_batch) and their results written
 (write_vendor_results).
@@ -35,7 +35,7 @@ class Pace(msgspec.Struct, frozen=True):
     settle: float = 30.0
     """How long a batch may be missing in the vendor's list after its creation was sent."""
     blocked: float = 60.0
-    """The wait after the vendor had too much waiting already."""
+    """The wait after the vendor refused a batch since too much was waiting there already."""
 
 
 class VendorChannel:

@@ -13,9 +13,10 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from asides.batch.batch_status import VendorBatchStatus
 from asides.batch.leases import LEASE_SECONDS
-from asides.batch.ledger import Ledger, split_hashes
-from asides.batch.ledger_values import BatchRecord, Claim, Outcome, RunLimits
+from asides.batch.ledger import Ledger
+from asides.batch.ledger_values import BatchRecord, Claim, Outcome, RunLimits, split_hashes
 from asides.database import Queries, Query, QueryMany
 
 VendorState: TypeAlias = Literal["intended", "creating", "searching", "created", "ended", "dropped"]
@@ -42,6 +43,12 @@ class VendorBatch(msgspec.Struct, frozen=True):
     done: int | None
     created: float
 
+    def describe(self, provider: str = "") -> VendorBatchStatus:
+        """How far it is."""
+        return VendorBatchStatus(
+            self.vendor_id, self.vendor_state or self.state, self.requests, self.done or None, provider
+        )
+
 
 _SELECT = (
     "SELECT marker, state, requests, owner, lease, sent, vendor_id, candidates, vendor_state, done, created "
@@ -51,7 +58,7 @@ _SEND = (
     "UPDATE batch_requests SET state = 'sent', vendor_batch = ?, owner = NULL, lease = NULL "
     "WHERE batch = ? AND hash = ?"
 )
-_RETURN = (
+_RELEASE = (
     "UPDATE batch_requests SET state = 'waiting', result = ?, owner = NULL, lease = NULL, reserved = 0, "
     "vendor_batch = NULL WHERE batch = ? AND hash = ?"
 )
@@ -114,7 +121,7 @@ class VendorLedger(Ledger):
         yield Query(
             "UPDATE vendor_batches SET vendor_state = ?, done = ? WHERE batch = ? AND marker = ?",
             (vendor_state, done, self.name, marker),
-            is_all=True,
+            is_alone=True,
         )
 
     def adopt(self, marker: str, owner: str, has_ended: Callable[[str], bool]) -> Queries[VendorBatch | None]:
@@ -139,7 +146,7 @@ class VendorLedger(Ledger):
             query = f"UPDATE {table} SET lease = ? WHERE batch = ? AND owner = ? AND lease IS NOT NULL"
             yield Query(query, (now + LEASE_SECONDS, self.name, owner))
 
-    def let_go(self, owner: str) -> Queries[None]:
+    def release_batches(self, owner: str) -> Queries[None]:
         """Let anybody go on with the batches that this owner has not finished creating."""
         yield from self._lock()
         yield Query("UPDATE vendor_batches SET lease = 0 WHERE batch = ? AND owner = ?", (self.name, owner))
@@ -151,7 +158,7 @@ class VendorLedger(Ledger):
 
     def list_ids(self) -> Queries[set[str]]:
         """The ids of all batches of this ledger at the vendor."""
-        rows = (yield Query("SELECT vendor_id FROM vendor_batches WHERE batch = ?", (self.name,), is_all=True)).rows
+        rows = (yield Query("SELECT vendor_id FROM vendor_batches WHERE batch = ?", (self.name,), is_alone=True)).rows
         return {vendor_id for (vendor_id,) in rows if vendor_id is not None}
 
     def read_now(self) -> Queries[float]:
@@ -164,19 +171,19 @@ class VendorLedger(Ledger):
     def find_example(self, marker: str) -> Queries[Claim | None]:
         """One request of a batch; None if it has none."""
         query = "SELECT hash, number, request FROM batch_requests WHERE batch = ? AND vendor_batch = ? LIMIT 1"
-        row = (yield Query(query, (self.name, marker), is_all=True)).first
+        row = (yield Query(query, (self.name, marker), is_alone=True)).first
         return None if row is None else Claim(row[0], row[1], bytes(row[2]), 0.0)
 
     def list_sent(self, marker: str) -> Queries[dict[str, int]]:
         """The requests of a batch that have no result yet, and how often each was tried."""
         query = "SELECT hash, attempts FROM batch_requests WHERE batch = ? AND vendor_batch = ? AND state = 'sent'"
-        return dict((yield Query(query, (self.name, marker), is_all=True)).rows)
+        return dict((yield Query(query, (self.name, marker), is_alone=True)).rows)
 
     def read_requests(self, hashes: Sequence[str]) -> Queries[dict[str, Claim]]:
         """The requests of these hashes."""
         marks = ", ".join("?" * len(hashes))
         query = f"SELECT hash, number, request FROM batch_requests WHERE batch = ? AND hash IN ({marks})"
-        rows = (yield Query(query, (self.name, *hashes), is_all=True)).rows
+        rows = (yield Query(query, (self.name, *hashes), is_alone=True)).rows
         return {hash_: Claim(hash_, number, bytes(request), 0.0) for hash_, number, request in rows}
 
     def settle(
@@ -197,7 +204,7 @@ class VendorLedger(Ledger):
             yield from self._settle(record, marker, kept, limits)
         if back := [outcome for outcome in returned if outcome.hash in sent]:
             record.reserved -= sum(sent[outcome.hash] for outcome in back)
-            yield QueryMany(_RETURN, [(outcome.result, self.name, outcome.hash) for outcome in back])
+            yield QueryMany(_RELEASE, [(outcome.result, self.name, outcome.hash) for outcome in back])
         yield from self._save(record, now)
         return record
 
@@ -208,7 +215,7 @@ class VendorLedger(Ledger):
         left = (yield Query(query, (self.name, marker))).rows
         record.reserved -= sum(reserved for _, reserved in left)
         if left:
-            again = _RETURN.replace(" SET ", " SET attempts = attempts - 1, ") if state == "dropped" else _RETURN
+            again = _RELEASE.replace(" SET ", " SET attempts = attempts - 1, ") if state == "dropped" else _RELEASE
             yield QueryMany(again, [(result, self.name, hash_) for hash_, _ in left])
         yield Query(
             "UPDATE vendor_batches SET state = ?, owner = NULL, lease = NULL WHERE batch = ? AND marker = ?",

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from asides.batch.vendor.forms import Answered, BatchForm, RowOutcome, VendorRow, find_form
+from asides.batch.vendor.forms import BatchForm, FormResponse, RowOutcome, VendorRow, find_form
 from asides.dialects import find_dialect
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import BareCall, Call, encode_request
@@ -20,7 +20,7 @@ from asides.flows.exchange import Exchange
 from asides.flows.fetch_body import fetch_body
 from asides.flows.retry import NO_HEAD, clean_error, decode_error, fetch_key, receive_error, wait_before_next
 from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep
-from asides.providers.batch_facts import BatchFacts, demand_batch_facts
+from asides.providers.batch_facts import BatchFacts, require_batch_facts
 from asides.providers.credentials import KeySource
 from asides.providers.learned_rules import recall
 from asides.values.errors import AsidesError, ProtocolError, ProviderError, TransportError
@@ -47,7 +47,7 @@ class VendorTarget(msgspec.Struct, frozen=True):
 def find_target(call: Call, custom_id: str) -> VendorTarget:
     """The row of a call in a vendor's batch. Raises Unsupported if the provider has no batches that are known."""
     target = recall(call.target, call.prompt.messages)
-    facts = demand_batch_facts(target)
+    facts = require_batch_facts(target)
     sent = encode_request(call.prompt, target, on_conflict=call.policy.on_conflict)
     return VendorTarget(call, VendorRow(custom_id, sent.request), facts, find_form(facts.form))
 
@@ -62,9 +62,9 @@ def send(
     return _send(target, request, lambda _, body: read(body), what, once)
 
 
-def send_upload(target: VendorTarget, request: HttpRequest) -> Flow[Answered]:
+def send_upload(target: VendorTarget, request: HttpRequest) -> Flow[FormResponse]:
     """Send a part of an upload. It may be repeated: files cost nothing."""
-    return _send(target, request, lambda head, body: Answered(head.headers, body), "upload", False)
+    return _send(target, request, lambda head, body: FormResponse(head.headers, body), "upload", False)
 
 
 def _send(
@@ -175,11 +175,13 @@ def _read_error(call: Call, outcome: RowOutcome) -> AsidesError:
         return ProviderError(f"{name}: {outcome.message or 'the batch expired'}", status=None, code="batch_expired")
     if outcome.kind == "cancelled":
         return ProviderError(f"{name}: {outcome.message or 'the batch was cancelled'}", code="batch_cancelled")
+    if outcome.kind == "unreadable":
+        return ProtocolError(f"{name}: {outcome.message}. To do: resume the batch, which asks again.")
     return decode_error(find_dialect(call.target.dialect), Head(outcome.status, {}), outcome.body, call.target)
 
 
-def may_pass(outcome: RowOutcome) -> bool:
-    """Whether a row that has no reply may get one in another batch."""
+def can_retry(outcome: RowOutcome) -> bool:
+    """Whether a row that failed or expired may get a reply in another batch."""
     return outcome.kind == "expired" or (
         outcome.kind == "failed" and (outcome.status in (408, 409, 429) or outcome.status >= 500)
     )

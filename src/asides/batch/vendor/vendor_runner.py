@@ -1,4 +1,4 @@
-"""Answers a batch with batches of the vendors: they take up to a day and cost half.
+"""`run(job)`: answers a batch with batches of the vendors, which take up to a day and cost half.
 
 `run` creates batches of what waits, watches them, and writes their results. It may be ended at any point and run again,
 here or elsewhere: the ledger knows every batch. Not here: creating (create_vendor_batch), results
@@ -17,6 +17,7 @@ from functools import partial
 import msgspec
 
 from asides.batch.batch_job import BatchJob
+from asides.batch.batch_status import VendorBatchStatus
 from asides.batch.ledger_values import RequestEstimate, RunLimits
 from asides.batch.vendor.create_vendor_batch import BatchCreator
 from asides.batch.vendor.forms import VendorStatus
@@ -40,6 +41,10 @@ PACE = Pace()
 """The times of every run."""
 # A vendor that does not answer for so long is not waited for any more.
 _MOST_FAILURES = 60
+# So often in a row, what is said about a batch may be no description of it: a proxy may answer in the vendor's place.
+_MOST_UNREADABLE = 10
+# A batch that is older than its time by this much has surely ended. Clocks differ.
+_GRACE_SECONDS = 3600.0
 
 
 async def run(job: BatchJob) -> None:
@@ -60,12 +65,12 @@ async def run(job: BatchJob) -> None:
 
 async def _end(channel: VendorChannel) -> None:
     """Let others go on with what this run has claimed, and with batches that it has not finished creating."""
-    await channel.store(lambda ledger: ledger.let_go(channel.job.owner))
-    await channel.job.give_back()
+    await channel.store(lambda ledger: ledger.release_batches(channel.job.owner))
+    await channel.job.release()
 
 
 def _fit_limits(limits: RunLimits) -> RunLimits:
-    """The limits a minute are of live requests. The cost of a request is bound by the price of a batch."""
+    """The limits of a vendor run: none by the minute, and costs at the price of a batch."""
     estimate = None if limits.estimate is None or limits.max_cost is None else partial(_discount, limits.estimate)
     return msgspec.structs.replace(limits, rpm=None, tpm=None, estimate=estimate)
 
@@ -73,11 +78,6 @@ def _fit_limits(limits: RunLimits) -> RunLimits:
 def _discount(estimate: Callable[[bytes], RequestEstimate], request: bytes) -> RequestEstimate:
     live = estimate(request)
     return msgspec.structs.replace(live, most_cost=math.ceil(live.most_cost * BATCH_PRICE))
-
-
-def _log_unreadable(problem: ProtocolError) -> None:
-    """Log a line of results that cannot be read, of a batch that is only searched for our rows."""
-    _log.info("a batch that may be ours: %s", problem)
 
 
 class VendorRun:
@@ -91,6 +91,10 @@ class VendorRun:
         self._waits: dict[str, float] = {}
         self._cancelled: set[str] = set()
         self._failures = 0
+        self._unreadable: dict[str, int] = {}
+        """How often in a row each batch could not be read."""
+        self._ended: set[str] = set()
+        """The batches of which the vendor has said that they have ended."""
         self._is_blocked = False
         self._is_idle = False
 
@@ -100,8 +104,8 @@ class VendorRun:
             created = False
             if not self._is_blocked:
                 created = await self._creator.create_all()
-            claimed = await self._job.return_ended()
-            batches = await self._channel.store(lambda ledger: ledger.list_open())
+            claimed = await self._job.release_ended()
+            batches = await self._list_batches()
             await self._job.exchange([], 0)  # Has somebody cancelled it?
             if not batches and not created and not claimed and not self._is_blocked:
                 is_over = (
@@ -128,6 +132,16 @@ class VendorRun:
             elif not self._job.stop.is_set():
                 await self._channel.sleep(self._find_wait(batches))
 
+    async def _list_batches(self) -> list[VendorBatch]:
+        """The batches that have not ended. They are reported too."""
+        batches = await self._channel.store(lambda ledger: ledger.list_open())
+        shown: list[VendorBatchStatus] = []
+        for batch in batches:
+            target = await self._channel.find_target(batch.marker)
+            shown.append(batch.describe("" if target is None else target.call.target.provider.name))
+        self._job.show_vendor_batches(tuple(shown))
+        return batches
+
     def _find_wait(self, batches: list[VendorBatch]) -> float:
         """The wait until the first of these is looked at again: longer each time, and never at the same moment."""
         waits = [self._waits.get(batch.marker, self._pace.first) for batch in batches] or [self._pace.first]
@@ -153,8 +167,36 @@ class VendorRun:
                 raise
             _log.warning("%s does not answer now: %s", target.call.target.provider.name, type(error).__name__)
             return False
+        except ProtocolError as problem:
+            return await self._note_unreadable(batch, target, problem)
         self._failures = 0
+        self._unreadable.pop(batch.marker, None)
         return ended
+
+    async def _note_unreadable(self, batch: VendorBatch, target: VendorTarget, problem: ProtocolError) -> bool:
+        """A batch, or its results, cannot be read. Look again some times. Then its rows fail if waiting is of no use;
+        otherwise the run ends with the error, and a later one may have more luck. Returns whether the batch has ended.
+        """
+        name = target.call.target.provider.name
+        looks = self._unreadable[batch.marker] = self._unreadable.get(batch.marker, 0) + 1
+        if looks < _MOST_UNREADABLE:
+            _log.warning("%s: a batch cannot be read now: %s", name, problem)
+            return False
+        what = f"{name}: the batch {batch.vendor_id or 'that may be ours'} cannot be read, {looks} times in a row: "
+        now = await self._channel.store(lambda ledger: ledger.read_now())
+        is_over = (
+            batch.marker in self._ended
+            or batch.requests <= target.form.most_inline_rows
+            or self._job.record.state == "cancelled"
+            or now > (batch.sent or now) + target.facts.hours * 3600 + _GRACE_SECONDS
+        )
+        if not is_over:
+            raise ProtocolError(
+                f"{what}{problem} To do: resume later, which looks again; or cancel the batch, which gives it up."
+            ) from problem
+        lost = ProtocolError(f"{what}{problem} To do: resume the batch, which asks again.")
+        await fail_all(self._channel, batch.marker, lost)
+        return True
 
     async def _watch(self, batch: VendorBatch, target: VendorTarget) -> bool:
         form, vendor_id = target.form, batch.vendor_id or ""
@@ -174,8 +216,10 @@ class VendorRun:
             return True
         if (status.state, status.done) != (batch.vendor_state, batch.done):
             await self._channel.store(lambda ledger: ledger.note(batch.marker, status.state, status.done))
+            await self._list_batches()
         if not status.is_ended:
             return False
+        self._ended.add(batch.marker)
         self._is_blocked |= status.is_limit
         await write_results(self._channel, batch.marker, target, status)
         return not status.is_limit
@@ -184,10 +228,11 @@ class VendorRun:
         """Cancel a batch at the vendor. One that has ended meanwhile cannot be, and need not."""
         request = target.form.cancel(target.row, batch.vendor_id or "")
         try:
-            await self._channel.send(target, send(target, request, lambda _: True, "cancellation"))
-        except (TransportError, RateLimited, Overloaded):
-            raise
-        except ProviderError as error:
+            await self._channel.send(target, send(target, request, lambda _: True, "cancellation", once=True))
+        except (TransportError, ProviderError) as error:
+            # Status 409 is no passing conflict here: the batch has ended.
+            if isinstance(error, (TransportError, RateLimited, Overloaded)) and getattr(error, "status", None) != 409:
+                raise
             _log.info("the batch is not cancelled: %s", error)
         self._cancelled.add(batch.marker)
 
@@ -217,6 +262,9 @@ class VendorRun:
 
     async def _is_ours(self, batch: VendorBatch, target: VendorTarget, status: VendorStatus) -> bool:
         sent = await self._channel.store(lambda ledger: ledger.list_sent(batch.marker))
-        async for group in read_outcomes(self._channel, target, status, _log_unreadable):
+        problems: list[ProtocolError] = []
+        async for group in read_outcomes(self._channel, target, status, problems.append):
             return any(outcome.custom_id in sent for outcome in group)
+        if problems:
+            raise problems[0]  # It may be ours.
         return False

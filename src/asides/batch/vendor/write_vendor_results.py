@@ -1,6 +1,6 @@
-"""Writes the results of a vendor's batch that has ended: each row is decoded as a live reply and written once.
+"""Write the results of a vendor's batch that has ended: each row is decoded as a live reply, and written once.
 
-Results are read line by line and written in groups, so that a process that ends in between loses nothing and repeats
+Results are read entry by entry and written in groups, so that a process that ends in between loses nothing and repeats
 nothing. Not here: waiting for the batch (vendor_runner).
 """
 
@@ -14,7 +14,8 @@ import msgspec
 from asides.batch.ledger_values import Outcome
 from asides.batch.vendor.forms import RowKind, RowOutcome, VendorStatus
 from asides.batch.vendor.vendor_channel import VendorChannel
-from asides.batch.vendor.vendor_requests import VendorTarget, decode_row, may_pass, read_lines, send
+from asides.batch.vendor.vendor_requests import VendorTarget, can_retry, decode_row, read_lines, send
+from asides.dialects.dialect import HttpRequest
 from asides.values.errors import AsidesError, ProtocolError, ProviderError
 from asides.values.reply import Reply
 
@@ -27,27 +28,18 @@ _GROUP = 200
 async def read_outcomes(
     channel: VendorChannel, target: VendorTarget, status: VendorStatus, on_problem: Callable[[ProtocolError], object]
 ) -> AsyncIterator[list[RowOutcome]]:
-    """The results of a batch, in groups, as they arrive. `on_problem` gets the error of each line that cannot be read,
+    """The results of a batch, in groups, as they arrive. `on_problem` gets the error of each entry that cannot be read,
     and reading goes on.
     """
     form = target.form
     for request in form.fetch(target.row, status):
-        if not form.has_lines(status):
-            flow = send(target, request, lambda body: list(form.read_whole(body)), "results")
-            whole = await channel.send(target, flow)
-            for start in range(0, len(whole), _GROUP):
-                yield whole[start : start + _GROUP]
-            continue
         group: list[RowOutcome] = []
-        async for lines in channel.receive(target, read_lines(target, request)):
-            for line in lines:
+        async for entries in _receive_entries(channel, target, request, status, on_problem):
+            for entry in entries:
                 try:
-                    outcome = form.read_line(line)
+                    group.append(form.read_entry(entry))
                 except ProtocolError as problem:
                     on_problem(problem)
-                    continue
-                if outcome is not None:
-                    group.append(outcome)
             while len(group) >= _GROUP:
                 yield group[:_GROUP]
                 del group[:_GROUP]
@@ -55,9 +47,29 @@ async def read_outcomes(
             yield group
 
 
+async def _receive_entries(
+    channel: VendorChannel,
+    target: VendorTarget,
+    request: HttpRequest,
+    status: VendorStatus,
+    on_problem: Callable[[ProtocolError], object],
+) -> AsyncIterator[Sequence[bytes]]:
+    """The entries of a response: its lines as they arrive, or the parts of a document. `on_problem` gets the error of
+    a document that cannot be split, or of a line without end.
+    """
+    try:
+        if target.form.has_lines(status):
+            async for lines in channel.receive(target, read_lines(target, request)):
+                yield lines
+        else:
+            yield await channel.send(target, send(target, request, target.form.split, "results"))
+    except ProtocolError as problem:
+        on_problem(problem)
+
+
 async def write_results(channel: VendorChannel, marker: str, target: VendorTarget, status: VendorStatus) -> None:
-    """Write the results of a batch that has ended. Rows without one wait again, unless it may be among lines that
-    cannot be read: those fail, since they may have been paid for.
+    """Write the results of a batch that has ended. Rows that the vendor did not run wait again. Others without a result
+    fail, since they may have been paid for. Raises ProtocolError if nothing of the results can be read.
     """
     if status.is_limit:
         # The vendor ran nothing of it, and later has room for it.
@@ -70,24 +82,25 @@ async def write_results(channel: VendorChannel, marker: str, target: VendorTarge
         return
     sent = await channel.store(lambda ledger: ledger.list_sent(marker))
     problems: list[ProtocolError] = []
+    is_any_read = False
     if status.has_results and sent:
         async for group in read_outcomes(channel, target, status, problems.append):
+            is_any_read = True
             # The first result of a row counts, whatever else a vendor sends for it.
             fresh = {one.custom_id: one for one in reversed(group) if one.custom_id in sent}
             if fresh:
                 await _write_group(channel, marker, target, [*fresh.values()], sent)
                 for name in fresh:
                     del sent[name]
-    if problems and sent:
-        lines = "1 line" if len(problems) == 1 else f"{len(problems)} lines"
-        lost = ProtocolError(
-            f"{target.call.target.provider.name}: {lines} of the results of the batch {status.id} cannot be read, and "
-            "the result of this request is not among the others. To do: resume the batch, which asks again."
-        )
-        await fail_all(channel, marker, lost)
-        return
-    kind: RowKind = "cancelled" if status.state.lower().startswith("cancel") else "expired"
-    words = f"the batch is {status.state.lower()} and has no result for this request"
+    state = status.state.lower()
+    kind: RowKind = "cancelled" if state.startswith("cancel") else "expired" if state == "expired" else "unreadable"
+    if sent and not is_any_read and (problems or kind == "unreadable"):
+        # Perhaps a proxy answered in the vendor's place, or the results come a moment later.
+        raise problems[0] if problems else ProtocolError(f"the batch is {state} and has no results.")
+    words = f"the batch {status.id} is {state} and has no result for this request"
+    if problems:
+        kind, entries = "unreadable", "1 entry" if len(problems) == 1 else f"{len(problems)} entries"
+        words = f"{entries} of the results of the batch {status.id} cannot be read, and the others are not of this one"
     left = [RowOutcome(hash_, kind, 0, message=words) for hash_ in sent]
     for start in range(0, len(left), _GROUP):
         await _write_group(channel, marker, target, left[start : start + _GROUP], sent)
@@ -111,7 +124,7 @@ async def _write_group(
             continue
         written = _decode(channel, claim, target, one)
         is_last = attempts.get(one.custom_id, 0) > channel.job.retries
-        waits = (may_pass(one) and not is_last) or (one.kind == "cancelled" and is_cancelled)
+        waits = (can_retry(one) and not is_last) or (one.kind == "cancelled" and is_cancelled)
         (returned if waits else settled).append(written)
     await channel.write(lambda ledger: ledger.settle(marker, settled, returned, channel.job.limits))
 

@@ -180,7 +180,7 @@ def _lock_or_create(name: str, now: float) -> Queries[LockedConversation]:
 
 def about(name: str) -> Queries[ConversationInfo | None]:
     """The facts about a conversation."""
-    return (yield from _find(name, is_all=True))
+    return (yield from _find(name, is_alone=True))
 
 
 def load(name: str, start: int) -> Queries[ConversationSnapshot | None]:
@@ -202,14 +202,14 @@ def load_first(name: str) -> Queries[Message | None]:
         "SELECT place, message FROM messages JOIN conversations ON conversation = id WHERE name = ? "
         "ORDER BY place LIMIT 1",
         (name,),
-        is_all=True,
+        is_alone=True,
     )
     return next(iter(_parse_rows(name, found.rows)), None)
 
 
 def names() -> Queries[tuple[str, ...]]:
     """The names of all conversations, the latest changed first."""
-    found = yield Query("SELECT name FROM conversations ORDER BY version DESC", is_all=True)
+    found = yield Query("SELECT name FROM conversations ORDER BY version DESC", is_alone=True)
     return tuple(name for (name,) in found.rows)
 
 
@@ -218,7 +218,7 @@ def list_infos(limit: int | None) -> Queries[list[ConversationInfo]]:
     found = yield Query(
         f"SELECT {_ABOUT} FROM conversations ORDER BY version DESC LIMIT ?",  # noqa: S608
         (_NO_LIMIT if limit is None else limit,),
-        is_all=True,
+        is_alone=True,
     )
     return [_parse_about(row) for row in found.rows]
 
@@ -228,8 +228,8 @@ def list_infos(limit: int | None) -> Queries[list[ConversationInfo]]:
 _Columns: TypeAlias = tuple[str, int, int, int, str | None, str | None, float, float]
 
 
-def _find(name: str, *, is_all: bool = False) -> Queries[ConversationInfo | None]:
-    found = yield Query(f"SELECT {_ABOUT} FROM conversations WHERE name = ?", (name,), is_all=is_all)  # noqa: S608
+def _find(name: str, *, is_alone: bool = False) -> Queries[ConversationInfo | None]:
+    found = yield Query(f"SELECT {_ABOUT} FROM conversations WHERE name = ?", (name,), is_alone=is_alone)  # noqa: S608
     return None if found.first is None else _parse_about(found.first)
 
 

@@ -26,6 +26,12 @@ class OutputDetails(msgspec.Struct):
     thinking_tokens: int | None = None
 
 
+class CacheCreation(msgspec.Struct):
+    """What was written to the cache, by how long it stays; the rest stays for minutes."""
+
+    ephemeral_1h_input_tokens: int | None = None
+
+
 class Iteration(msgspec.Struct):
     """Counts of one of the runs of a model that made the message."""
 
@@ -34,6 +40,7 @@ class Iteration(msgspec.Struct):
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
+    cache_creation: CacheCreation | None = None
 
 
 class WireUsage(msgspec.Struct):
@@ -43,6 +50,7 @@ class WireUsage(msgspec.Struct):
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
+    cache_creation: CacheCreation | None = None
     output_tokens_details: OutputDetails | None = None
     iterations: list[Iteration] | None = None
 
@@ -218,7 +226,13 @@ class UsageSoFar:
             cache_written=_add_counts(
                 counts.cache_creation_input_tokens, [run.cache_creation_input_tokens for run in compactions]
             ),
+            cache_written_hour=_add_counts(_find_hour(counts), [_find_hour(run) for run in compactions]),
         )
+
+
+def _find_hour(counts: WireUsage | Iteration) -> int | None:
+    """What was written to the cache for an hour; None if nothing was."""
+    return None if counts.cache_creation is None else counts.cache_creation.ephemeral_1h_input_tokens or None
 
 
 def _sum_input(counts: WireUsage | Iteration) -> int:

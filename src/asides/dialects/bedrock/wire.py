@@ -20,6 +20,13 @@ from asides.wire.lenient import parse_or_none
 NOTHING = msgspec.Raw(b"null")
 
 
+class CacheDetail(msgspec.Struct, rename="camel", gc=False):
+    """What was written to the cache for one lifetime."""
+
+    ttl: str | None = None
+    input_tokens: int | None = None
+
+
 class WireUsage(msgspec.Struct, rename="camel", gc=False):
     """Counts. Those of the cache have one name in Converse and another in InvokeModel."""
 
@@ -30,6 +37,7 @@ class WireUsage(msgspec.Struct, rename="camel", gc=False):
     cache_write_input_tokens: int | None = None
     cache_read_input_token_count: int | None = None
     cache_write_input_token_count: int | None = None
+    cache_details: list[CacheDetail] | None = None
 
 
 class ReasoningDelta(msgspec.Struct, rename="camel", gc=False):
@@ -247,6 +255,8 @@ def read_usage(usage: WireUsage) -> Usage:
         cached=read,
         total=usage.total_tokens,
         cache_written=written,
+        cache_written_hour=sum(each.input_tokens or 0 for each in usage.cache_details or () if each.ttl == "1h")
+        or None,
     )
 
 

@@ -1,4 +1,4 @@
-"""Keys of a gateway with limits: what one may ask, how often, and for how much. The values that all of it shares.
+"""Keys of a gateway and their limits: which models a key may ask, how often, and for how much. The shared values.
 
 Not here: where keys are kept (key_store), what they spend (budget_store), how often they ask (rate_windows), and who
 asks (gateway/authenticate).
@@ -78,8 +78,8 @@ class CountedRequest(msgspec.Struct, frozen=True):
 
 
 class RateWindows(Protocol):
-    """Counts the requests and tokens of keys over the last minute. Used from one event loop. It never raises: while a
-    server does not answer, no request fails, and each process counts for itself.
+    """Counts the requests and tokens of keys over the last minute, for one event loop. It never raises: while Redis is
+    down, each process counts for itself, and no request fails.
     """
 
     async def take(self, key_id: str, limits: KeyLimits, tokens: int) -> CountedRequest | float:

@@ -1,9 +1,8 @@
-"""What keys may still spend, in the database of a gateway: reserve before a provider is asked, settle when it is known.
+"""The budgets of keys in the database of a gateway: reserve before a provider is asked, settle when the cost is known.
 
-Reservations are made only while what is spent and reserved stays within the budget of the day and the month. A
-reservation has a lease: after a process was killed its reservations expire, and the money is free again. Each function
-is work for `Database.run`. Not here: what a request costs (relay/metered_use), and its lease while it lives
-(key_meter).
+A reservation is made only if everything spent and reserved stays within the budgets of the day and the month. It has a
+lease: if its process is killed, it expires, and the money is free again. Each function is work for `Database.run`. Not
+here: what a request costs (relay/metered_use), and renewing the leases (key_meter).
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ import msgspec
 from asides.database import Queries, Query, QueryMany
 
 LEASE_SECONDS = 120.0
-"""How long a reservation counts without being renewed, and so how long a killed process holds money back."""
+"""How long a reservation counts without being renewed: a killed process holds its money back for so long."""
 _KEPT_SECONDS = 86_400.0
-"""How long a reservation is kept after its lease, so that a process that was slow, or had no database, can still
+"""How long a reservation is kept after its lease, so that a slow process, or one that had lost its database, can still
 settle it."""
 MOST_SPENT = 10**15
-"""The most that one reply is settled with: more than any costs, and small enough that sums fit into both engines."""
+"""The most that one reply is settled with: more than any reply costs, and small enough for sums in both engines."""
 
 
 class Reservation(msgspec.Struct, frozen=True):
@@ -116,13 +115,13 @@ def reserve(
         ("day", locked.first[0], spent_day + reserved_day),
         ("month", locked.first[1], spent_month + reserved_month),
     )
-    short: BudgetExceeded | None = None
+    exceeded: BudgetExceeded | None = None
     for period, budget, used in budgets:
         if budget is not None and used + reservation.amount > budget:
             # The month wins over the day: waiting for the next day would not help.
-            short = BudgetExceeded(period, budget, max(0, budget - used), find_reset(period, now))  # type: ignore[arg-type]
-    if short is not None:
-        return short
+            exceeded = BudgetExceeded(period, budget, max(0, budget - used), find_reset(period, now))  # type: ignore[arg-type]
+    if exceeded is not None:
+        return exceeded
     if old:
         yield Query("DELETE FROM gateway_reservations WHERE key = ? AND expires <= ?", (key, now - _KEPT_SECONDS))
     yield Query(

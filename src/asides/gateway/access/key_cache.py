@@ -1,8 +1,8 @@
 """The keys of the database, in memory: only the first request with a new key waits for the database.
 
 `KeyCache.find(digest)`. Revocations are read every three seconds, and at once when Redis reports one. While the
-database does not answer, known keys stay valid for a while. Not here: who asks (authenticate), and telling other
-processes of a revocation (revocations).
+database does not answer, known keys stay valid for a while. Not here: who asks (authenticate), and publishing
+revocations to other processes (revocations).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _log = logging.getLogger("asides.gateway")
 
 GRACE_SECONDS = 3600.0
 """How long known keys stay valid while the database does not answer."""
-_SECONDS = 3.0
+_REFRESH_SECONDS = 3.0
 """The pause between two reads of revocations."""
-_FULL_SECONDS = 60.0
+_RELOAD_SECONDS = 60.0
 """The pause between two reads of all keys."""
 _SKEW_SECONDS = 900.0
-"""How much the clocks of machines may differ. Revocations of this time before the last read are read again."""
+"""How far the clocks of machines may differ. Revocations are read again from this long before the last read."""
 _MOST_UNKNOWN = 10_000
-"""The unknown keys that are remembered, so that one of them is not looked up again and again."""
+"""How many unknown keys are remembered, so that none of them is looked up again and again."""
 _UNKNOWN_SECONDS = 30.0
 _MOST_LOOKUPS = 8
-"""The lookups that run at once."""
+"""How many lookups run at once."""
 _MOST_WAITING = 200
 _LOOKUP_SECONDS = 5.0
 
@@ -90,7 +90,7 @@ class KeyCache:
         return self._unknown.get(digest, 0.0) <= self._clock()
 
     def is_unsure(self, digest: bytes) -> bool:
-        """Whether this may be a key that only the database knows, which does not answer."""
+        """Whether nobody can say if this key is valid: it is not in memory, and the database does not answer."""
         return self.is_down and self.can_look_up(digest)
 
     async def look_up(self, digest: bytes) -> bool:
@@ -142,18 +142,21 @@ class KeyCache:
         """Keep the keys current, until the task is cancelled."""
         while True:
             try:
-                async with asyncio.timeout(_SECONDS):
+                async with asyncio.timeout(_REFRESH_SECONDS):
                     await self._wake.wait()
             except TimeoutError:
                 pass
             self._wake.clear()
-            await self.refresh()
+            try:
+                await self.refresh()
+            except Exception as problem:  # noqa: BLE001 - without this task no revocation would be read
+                self._note_failure(problem)
 
     async def refresh(self) -> None:
         """Read revocations, and once a minute all keys. Write which keys were used."""
         now = self._clock()
         try:
-            if self.is_down or self.has_keys is None or now - self._full_at >= _FULL_SECONDS:
+            if self.is_down or self.has_keys is None or now - self._full_at >= _RELOAD_SECONDS:
                 known = await self._database.run_async(has_keys, writes=False)
                 records = await self._database.run_async(lambda: list_keys(valid_at=now), writes=False) if known else []
                 self._note_success()

@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
+from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -31,6 +32,7 @@ from asides.gateway.access.budget_store import (
     reserve,
     settle,
 )
+from asides.gateway.access.unsettled_files import UnsettledFiles, UnsettledUse
 from asides.relay.error_response import RelayRefusal
 from asides.relay.metered_use import forget_prices, load_prices
 from asides.relay.relay_request import CallerLimits
@@ -40,12 +42,14 @@ from asides.values.money import format_billionths, to_billionths
 _log = logging.getLogger("asides.gateway")
 
 _RETRY_SECONDS = 2.0
-"""The pause before another attempt to settle what could not be settled."""
+"""The longest pause between two attempts to settle what could not be settled."""
 _MOST_UNSETTLED = 100_000
 _END_SECONDS = 5.0
-_DOWN_SECONDS = 5
+_OUTAGE_RETRY_AFTER = 5
+"""The seconds in `retry-after` of a request that is refused because the database does not answer."""
 _MOST_AT_ONCE = 2
-"""The transactions of one key at once: its row serialises them anyway, and others need connections too."""
+"""How many requests of one key reserve at once: the lock on its row makes the others wait anyway, and other keys need
+connections too."""
 _WAIT_SECONDS = 5.0
 """How long a request waits for earlier requests of its key to reserve."""
 
@@ -58,19 +62,24 @@ class Meters:
         database: Database,
         windows: RateWindows,
         *,
+        folder: Path | None = None,
         on_revoked: Callable[[str], None] = lambda _: None,
         lease_seconds: float = LEASE_SECONDS,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`on_revoked` gets the id of a key that turns out to be revoked."""
+        """`folder`: where to keep what could not be settled; None: only in memory. `on_revoked` gets the id of a key
+        that turns out to be revoked.
+        """
         self.database = database
         self.windows = windows
         self.on_revoked = on_revoked
         self.lease = lease_seconds
         self.clock = clock
+        """The time of day. Spans are measured by another clock, which nobody sets."""
         self.reserved: dict[str, Reservation] = {}
         """What requests under way have reserved."""
-        self._unsettled: dict[str, tuple[Reservation, int]] = {}
+        self._unsettled: dict[str, UnsettledUse] = {}
+        self._files = UnsettledFiles(folder)
         self._tasks: set[asyncio.Task[None]] = set()
         self._has_prices = False
         self._semaphores: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
@@ -78,7 +87,7 @@ class Meters:
         """Whether the database did not answer when it was last asked."""
 
     def open(self, record: KeyRecord | None) -> KeyMeter | None:
-        """The meter of one request; None if nothing of its key is counted."""
+        """The meter of one request; None if its key has no rate limit and no budget."""
         if record is None or not (record.limits.has_rate or record.limits.has_budget):
             return None
         return KeyMeter(self, record)
@@ -99,26 +108,33 @@ class Meters:
 
     async def run(self) -> None:
         """Renew reservations, and settle those that could not be settled, until the task is cancelled."""
-        renewed = self.clock()
+        renewed = time.monotonic()
+        self._unsettled |= {use.reservation.id: use for use in self._files.take_over()}
         while True:
             await asyncio.sleep(min(_RETRY_SECONDS, self.lease / 8))
-            if self._unsettled:
-                await self._settle_late()
-            if self.clock() - renewed >= self.lease / 4:
-                renewed = self.clock()
-                forget_prices()
-                await self.renew()
+            try:
+                began = time.monotonic()
+                # What could not be renewed is renewed as soon as the database answers.
+                if began - renewed >= self.lease / 4 and await self.renew():
+                    renewed = began
+                if self._unsettled:
+                    await self._settle_late()
+            except Exception as problem:  # noqa: BLE001 - without this task every lease would end
+                _log.error("reservations could not be renewed or settled: %s", type(problem).__name__)
 
-    async def renew(self) -> None:
-        """Renew the reservations of requests under way."""
+    async def renew(self) -> bool:
+        """Renew the reservations of requests under way. False if that has to be done again."""
+        forget_prices()
         # Also those that wait to be settled: others must not spend that money.
         names = [*self.reserved, *self._unsettled]
         if not names:
-            return
+            return True
         try:
             await self.database.run_async(lambda: renew(names, lease=self.lease), durable=False, repeatable=True)
         except StoreError as problem:
             self.note_failure(problem)
+            return False
+        return True
 
     async def settle(self, reservation: Reservation, spent: int) -> None:
         """Replace a reservation with what was spent. If the database does not answer, that is done later."""
@@ -127,23 +143,36 @@ class Meters:
             await self.database.run_async(lambda: settle(reservation, spent), repeatable=True)
         except StoreError as problem:
             self.note_failure(problem)
-            if len(self._unsettled) < _MOST_UNSETTLED:
-                self._unsettled[reservation.id] = (reservation, spent)
+            self._settle_later(UnsettledUse(reservation, spent))
         except asyncio.CancelledError:
             # Doing it twice changes nothing.
-            self._unsettled[reservation.id] = (reservation, spent)
+            self._settle_later(UnsettledUse(reservation, spent))
             raise
 
+    def _settle_later(self, use: UnsettledUse) -> None:
+        if len(self._unsettled) < _MOST_UNSETTLED:
+            self._unsettled[use.reservation.id] = use
+            self._files.add([use])
+
     async def _settle_late(self) -> None:
-        """Settle what could not be settled. If the database refuses one, the others are settled all the same."""
+        """Settle what could not be settled. If the database refuses one, the others are settled all the same. It takes
+        a part of a lease at most: others have to be renewed.
+        """
+        until = time.monotonic() + self.lease / 8
         for name, late in list(self._unsettled.items()):
+            if time.monotonic() > until:
+                break
             try:
-                await self.database.run_async(partial(settle, *late), repeatable=True)
+                await self.database.run_async(partial(settle, late.reservation, late.spent), repeatable=True)
             except StoreUnavailable:
                 return
             except StoreError as problem:
-                _log.error("a reservation of the key %s cannot be settled: %s", late[0].key, type(problem).__name__)
+                _log.error(
+                    "a reservation of the key %s cannot be settled: %s", late.reservation.key, type(problem).__name__
+                )
             self._unsettled.pop(name, None)
+        if not self._unsettled:
+            self._files.clear()
         self.note_success()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -153,14 +182,14 @@ class Meters:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Settle what is left."""
+        """Settle what is left. What the database does not take is on the disk, for the next start."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_END_SECONDS)
         if self._unsettled:
             await self._settle_late()
 
     def note_failure(self, problem: StoreError) -> None:
-        """Note that the database did not answer. It is logged once for each outage."""
+        """Note that the database did not answer. Each outage is logged once."""
         if not self.is_down:
             self.is_down = True
             _log.warning(
@@ -193,7 +222,7 @@ class KeyMeter:
     async def reserve(self, step: ReserveUse) -> AsidesError | None:
         """Count the request, once, and reserve its money. Returns the refusal if that is not possible."""
         meters, limits = self._meters, self._record.limits
-        self._find_used, self._since = step.find_used, meters.clock()
+        self._find_used, self._since = step.find_used, time.monotonic()
         if self._counted is None and limits.has_rate:
             counted = await meters.windows.take(self._record.id, limits, step.tokens)
             if not isinstance(counted, CountedRequest):
@@ -266,7 +295,7 @@ class KeyMeter:
     def leave(self) -> None:
         """Settle what is still reserved, after the request has ended."""
         if self._reservation is not None or self._counted is not None:
-            self._meters.spawn(self.settle(self._find_used(max(0.0, self._meters.clock() - self._since))))
+            self._meters.spawn(self.settle(self._find_used(time.monotonic() - self._since)))
 
 
 def build_caller_limits(record: KeyRecord | None) -> CallerLimits | None:
@@ -326,7 +355,7 @@ def _refuse_outage() -> RelayRefusal:
         "in a moment.",
         status=503,
         code="budget_unavailable",
-        headers={"retry-after": str(_DOWN_SECONDS)},
+        headers={"retry-after": str(_OUTAGE_RETRY_AFTER)},
     )
 
 

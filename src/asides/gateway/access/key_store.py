@@ -6,6 +6,7 @@ Each function is work for `Database.run`. Not here: what keys spend (budget_stor
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 import secrets
 from collections.abc import Mapping, Sequence
@@ -15,9 +16,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from asides.database import Queries, Query, QueryMany
-from asides.gateway.access import KeyLimits, KeyRecord
+from asides.gateway.access import KeyRecord
 from asides.values.errors import ConfigError
 from asides.values.money import to_billionths, to_dollars
+from asides.values.notices import escape_controls
+
+_log = logging.getLogger("asides.gateway")
 
 PREFIX = "sk-asides-"
 _ID_CHARACTERS = "abcdefghijkmnpqrstuvwxyz23456789"
@@ -91,31 +95,31 @@ def insert_key(record: KeyRecord) -> Queries[None]:
 def list_keys(*, valid_at: float | None = None) -> Queries[list[KeyRecord]]:
     """All keys, the oldest first. `valid_at`: those that are neither revoked nor expired then."""
     if valid_at is None:
-        found = yield Query(f"{_SELECT} ORDER BY created, id", is_all=True)
+        found = yield Query(f"{_SELECT} ORDER BY created, id", is_alone=True)
     else:
         found = yield Query(
             f"{_SELECT} WHERE revoked IS NULL AND (expires IS NULL OR expires > ?)",
             (valid_at,),
-            is_all=True,
+            is_alone=True,
         )
-    return [_read_record(row) for row in found.rows]
+    return _read_records(found.rows)
 
 
 def find_key(digest: bytes) -> Queries[KeyRecord | None]:
     """The key with this digest, whatever its state; None if there is none."""
-    found = yield Query(f"{_SELECT} WHERE digest = ?", (digest,), is_all=True)
-    return None if found.first is None else _read_record(found.first)
+    found = yield Query(f"{_SELECT} WHERE digest = ?", (digest,), is_alone=True)
+    return next(iter(_read_records(found.rows)), None)
 
 
 def has_keys() -> Queries[bool]:
     """Whether a key was ever made. Revoked ones count: a gateway whose last key is revoked is not open to all."""
-    found = yield Query("SELECT 1 FROM gateway_keys LIMIT 1", is_all=True)
+    found = yield Query("SELECT 1 FROM gateway_keys LIMIT 1", is_alone=True)
     return found.first is not None
 
 
 def list_revoked_since(when: float) -> Queries[list[str]]:
     """The ids of the keys that were revoked at this time or later."""
-    found = yield Query("SELECT id FROM gateway_keys WHERE revoked >= ?", (when,), is_all=True)
+    found = yield Query("SELECT id FROM gateway_keys WHERE revoked >= ?", (when,), is_alone=True)
     return [key_id for (key_id,) in found.rows]
 
 
@@ -125,9 +129,9 @@ def find_named(word: str) -> Queries[list[KeyRecord]]:
         f"{_SELECT} WHERE id = ? OR name = ? ORDER BY CASE WHEN id = ? THEN 0 ELSE 1 END, "
         "CASE WHEN revoked IS NULL THEN 0 ELSE 1 END, created DESC",
         (word, word, word),
-        is_all=True,
+        is_alone=True,
     )
-    return [_read_record(row) for row in found.rows]
+    return _read_records(found.rows)
 
 
 def revoke_key(key_id: str, now: float) -> Queries[bool]:
@@ -143,22 +147,37 @@ def note_use(used: Mapping[str, float]) -> Queries[None]:
     yield QueryMany("UPDATE gateway_keys SET used = ? WHERE id = ? AND (used IS NULL OR used < ?)", rows)
 
 
-def _read_record(row: Sequence[Any]) -> KeyRecord:
+def list_damaged_keys() -> Queries[list[str]]:
+    """The ids of the keys whose rows cannot be read."""
+    found = yield Query(f"{_SELECT} ORDER BY created, id", is_alone=True)
+    return [str(row[0]) for row in found.rows if _read_record(row) is None]
+
+
+def _read_records(rows: Sequence[Sequence[Any]]) -> list[KeyRecord]:
+    """The keys that can be read. A damaged row is no valid key, and keeps nobody from the others."""
+    records: list[KeyRecord] = []
+    for row in rows:
+        if (record := _read_record(row)) is not None:
+            records.append(record)
+        else:
+            name = escape_controls(str(row[0])[:_ID_LENGTH])
+            _log.error("the key %s is damaged in the database, and is not valid. To do: make another.", name)
+    return records
+
+
+def _read_record(row: Sequence[Any]) -> KeyRecord | None:
+    """The key of a row; None if it is damaged."""
     key_id, digest, name, tenant, models, rpm, tpm, day, month, created, expires, revoked, used = row
-    return KeyRecord(
-        id=key_id,
-        digest=bytes(digest),
-        name=name,
-        tenant=tenant,
-        limits=KeyLimits(
-            rpm=rpm,
-            tpm=tpm,
-            budget_day=None if day is None else to_dollars(day),
-            budget_month=None if month is None else to_dollars(month),
-            models=msgspec.json.decode(models, type=tuple[str, ...]),
-        ),
-        created=created,
-        expires=expires,
-        revoked=revoked,
-        used=used,
-    )
+    try:
+        limits = {
+            "rpm": rpm,
+            "tpm": tpm,
+            "budget_day": None if day is None else to_dollars(day),
+            "budget_month": None if month is None else to_dollars(month),
+            "models": msgspec.json.decode(models, type=tuple[str, ...]),
+        }
+        times = {"created": created, "expires": expires, "revoked": revoked, "used": used}
+        fields = {"id": key_id, "digest": bytes(digest), "name": name, "tenant": tenant, "limits": limits, **times}
+        return msgspec.convert(fields, KeyRecord, builtin_types=(bytes, Decimal))
+    except (msgspec.MsgspecError, ArithmeticError, TypeError, ValueError):
+        return None

@@ -1,4 +1,4 @@
-"""`RedisLink`: a Redis or Valkey server that may go away: its scripts, its outages, and its return.
+"""`RedisLink`: runs scripts on a Redis or Valkey server, and notes when the server is down and when it is back.
 
 A command gets a quarter of a second. After one that failed, later ones fail at once; a task probes the server every
 half second, and the first answer ends the outage. Each outage is logged once. No password is in an error, a log or a
@@ -90,7 +90,7 @@ class RedisLink:
         self.is_up = True
         """Whether it answered the last time; True before the first."""
         self.on_failure: Callable[[], None] = lambda: None
-        """Called for every check of a limit that a process had to make alone."""
+        """Called for each check of a limit that Redis did not answer."""
         self._connection: AbstractConnection | None = None
         self._pending: list[_ScriptCall] = []
         self._sending: asyncio.Task[None] | None = None
@@ -193,7 +193,7 @@ class RedisLink:
         return RedisDown(reason)
 
     def report_once(self, reason: str) -> None:
-        """Tell of something that is no outage."""
+        """Log a refused command that is no outage, once for each reason."""
         if reason not in self._reported:
             self._reported.add(reason)
             _log.warning("Redis at %s refuses a command: %s. This is logged once.", self.name, reason)
@@ -288,8 +288,9 @@ def open_redis(url: str, seconds: float) -> Redis:
 
 def check_redis(url: str, seconds: float) -> None:
     """Ask a server once for what a gateway needs, a script that writes. Raises RedisDown if it does not do it, and
-    ConfigError for a URL that cannot be one.
+    ConfigError for a URL that cannot be one, or without the package redis.
     """
+    check_redis_url(url)
     from redis.exceptions import RedisError
 
     client = open_redis(url, seconds)

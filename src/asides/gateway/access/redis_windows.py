@@ -103,7 +103,7 @@ return 1
 
 
 class RedisWindows:
-    """Windows in Redis; those of this process while Redis is out."""
+    """Windows in Redis; those of this process while Redis is down."""
 
     def __init__(self, link: RedisLink, *, clock: Callable[[], int] | None = None) -> None:
         """`clock`: milliseconds in place of the server's clock, for tests."""

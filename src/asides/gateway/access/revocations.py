@@ -21,6 +21,7 @@ from asides.gateway.access.redis_link import (
     PREFIX,
     RedisLink,
     Script,
+    check_redis_url,
     describe_redis,
     open_async_redis,
     open_redis,
@@ -34,7 +35,7 @@ _log = logging.getLogger("asides.gateway")
 CHANNEL = f"{PREFIX}revoked"
 REVOKED_KEY = f"{PREFIX}{{revoked}}"
 KEEP_SECONDS = 86_400
-"""How long a revocation is kept: longer than an instance trusts keys while its database is away."""
+"""How long a revocation is kept: longer than an instance trusts keys while its database is down."""
 _LOOK_SECONDS = 5.0
 """The pause between two reads of the set, and between two pings."""
 _ANSWER_SECONDS = 1.0
@@ -54,8 +55,9 @@ return redis.call('PUBLISH', ARGV[3], ARGV[1])
 def publish_revocation(redis_url: str, key_id: str) -> int:
     """Publish that a key is revoked. Returns how many instances got it at once; others find out when they connect.
 
-    Raises StoreUnavailable if Redis does not take it, and ConfigError for a wrong URL.
+    Raises StoreUnavailable if Redis does not take it, and ConfigError for a wrong URL, or without the package redis.
     """
+    check_redis_url(redis_url)
     from redis.exceptions import RedisError
 
     client = open_redis(redis_url, _PATIENCE)

@@ -34,7 +34,7 @@ class TurnMeter:
             return
         await self._meters.prepare(self._record)
         self._calls = (call, *call.fallbacks)
-        most_expensive = max(self._calls, key=_find_price) if len(self._calls) > 1 else call
+        most_expensive = max(self._calls, key=_find_most_cost) if len(self._calls) > 1 else call
         await self._carry_out(self._use.reserve(most_expensive, b"", {}, find_partial))
         self._use.note_asked()
 
@@ -73,7 +73,7 @@ class TurnMeter:
                 await self._meter.settle(step.use)
 
 
-def _find_price(call: Call) -> Decimal:
+def _find_most_cost(call: Call) -> Decimal:
     """The most that a call may cost. One without a price counts as the most expensive, so that it is refused."""
     sent = estimate_input(call.prompt, call.target, b"")
     most = find_most(call.target, sent, find_most_output(call.prompt, call.target))

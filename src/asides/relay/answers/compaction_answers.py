@@ -14,7 +14,13 @@ from asides.dialects.dialect import HttpRequest, ServedRequest
 from asides.dialects.openai_responses.server.write_compaction import CompactionWriter
 from asides.flows.call import Call, encode_request
 from asides.flows.steps import Flow, UseCall
-from asides.relay.answers.stored_responses import join_messages, list_input_items, read_previous, refuse_previous
+from asides.relay.answers.stored_responses import (
+    join_messages,
+    list_input_items,
+    read_previous,
+    refuse_conversation,
+    refuse_previous,
+)
 from asides.relay.choose_mode import choose_mode
 from asides.relay.compacted_exchange import CompactedExchange
 from asides.relay.find_calls import find_calls
@@ -34,7 +40,10 @@ def answer_compaction(caller: Caller) -> Flow[RelayOutcome]:
     own = read_request_options(served.prompt.extra.pop(FIELD, None), caller.config, caller.builder.visibility)
     state = CallerState(caller)
     items = list_input_items(caller.request.body, "compacted")
-    previous = served.prompt.state.previous_response_id
+    previous, conversation = served.prompt.state.previous_response_id, served.prompt.state.conversation
+    if conversation is not None and caller.request.tenant:
+        # As for a reply: none is known to be a tenant's.
+        raise refuse_conversation(conversation)
     if previous is not None:
         records = (yield from read_previous(state.keys, previous)) if state.has_store else None
         if records is None:

@@ -81,7 +81,7 @@ def _explain_missing(action: str) -> str:
 
 def _collect_models(caller: Caller) -> Flow[tuple[ModelInfo, ...]]:
     """The models of the home provider, then the names of the settings. Without a home, all known models by the names
-    that clients of this dialect show. A provider without a list costs no answer.
+    that clients of this dialect show. A provider that gives no list is left out.
     """
     config, builder, allowed = caller.config, caller.builder, caller.allowed
     listed: Sequence[ModelInfo] = ()
@@ -108,7 +108,7 @@ def _collect_models(caller: Caller) -> Flow[tuple[ModelInfo, ...]]:
 
 
 def _ask_provider(caller: Caller, provider: str, given: dict[str, Any]) -> Flow[tuple[ModelInfo, ...]]:
-    """The list of a provider; empty if it gives none, which is told."""
+    """The list of a provider; empty, with a notice, if it gives none."""
     options: dict[str, Any] = {"retries": 0, **given}
     try:
         call = caller.builder.build_model_list(provider, ListOptions(**options))  # type: ignore[typeddict-item]

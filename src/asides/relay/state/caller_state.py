@@ -98,7 +98,7 @@ class CallerState:
             self._caller.unconfirmed.append(UnconfirmedRecord(self.keys.tenant, record.id, record.pending))
 
     def write(self, record: StoredRecord) -> Flow[bool]:
-        """Store a record. A store that fails costs no answer; a notice tells."""
+        """Store a record. If the store fails, the reply gets a notice, and no error."""
         is_stored: bool = yield WriteRecord(self.keys.tenant, record)
         if not is_stored:
             detail = "the store of the relay failed; the state of this turn is not kept"

@@ -75,6 +75,10 @@ class RelayKeys:
             found = self._tenants[tenant] = TenantKeys(tenant, self._masters)
         return found
 
+    def has_key(self, key_id: str) -> bool:
+        """Whether a key of this id is in the ring. The id is the same for all tenants."""
+        return self.find_tenant("").has_key(key_id)
+
     def __repr__(self) -> str:
         return f"RelayKeys(<{len(self._masters)} keys>)"
 

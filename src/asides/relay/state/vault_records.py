@@ -23,6 +23,7 @@ from asides.relay.state.turn_state import (
     digest_turn,
     encode_state,
     extend_chain,
+    find_origin_row,
     find_thoughts_with_text,
     make_call_state,
     make_text_state,
@@ -36,6 +37,8 @@ from asides.values.thinking import Thought
 
 _PLAIN, _ENCRYPTED = b"\0", b"\1"
 _KEY_ID_BYTES = 8
+HEAD_BYTES = 1 + _KEY_ID_BYTES
+"""The bytes of a payload that say which key encrypted it."""
 # A shorter text alone says nothing about the conversation that it is from.
 _SHORTEST_ALONE = 24
 
@@ -55,9 +58,11 @@ class Turn(msgspec.Struct, frozen=True):
     calls: tuple[bytes, ...]
     """The digests of its calls."""
     chained: bytes
+    """The digest of the whole history up to the end of this turn."""
     near: bytes
+    """The digest of this turn and of what was said just before it."""
     alone: bytes
-    """b"" if it says too little."""
+    """The digest of this turn by itself; b"" if it is too short to tell conversations apart."""
 
     @property
     def call_ids(self) -> tuple[str, ...]:
@@ -74,7 +79,7 @@ _NO_TEXT = digest_text(())
 
 
 class HistoryChain:
-    """Follows a history: what was said so far, by whom."""
+    """The digests of a history as it grows: of all that was said so far, and of what was said last."""
 
     def __init__(self) -> None:
         self._chain = b""
@@ -121,7 +126,7 @@ def _follow(messages: Sequence[Message], chain: HistoryChain) -> Iterator[Turn]:
 def list_levels(turn: Turn, keys: TenantKeys, reference: str = "") -> tuple[frozenset[str], ...]:
     """The keys under which the record of a turn may be, the surest first. Keys of one level are equally sure.
 
-    A turn whose calls have ids unlike any other is found by them, or by its whole history. If neither finds it, its
+    A turn whose calls have unique ids is found by them, or by its whole history. If neither finds it, its
     record is missing, and one with the same words is that of another conversation.
     """
     has_own_ids = _are_own_ids(turn.call_ids)
@@ -138,7 +143,7 @@ def list_levels(turn: Turn, keys: TenantKeys, reference: str = "") -> tuple[froz
 
 
 def _are_own_ids(call_ids: Sequence[str]) -> bool:
-    """Whether these are ids of calls, each unlike any other."""
+    """Whether there are ids of calls, and each is unique."""
     return bool(call_ids) and all(map(can_pass, call_ids))
 
 
@@ -163,11 +168,9 @@ def make_turn_record(
     dialect give the ids of calls back. `asked_ago`: how many seconds ago the request came, if somebody will say whether
     the reply was delivered.
     """
-    if not reply.complete or (not reference and _is_plain_text(reply)):
+    if not reply.complete or (not reference and not _is_worth_keeping(reply, rows, caller_ids or {})):
         return None
     state = collect_state(reply, rows, caller_ids or {})
-    if not _is_worth_keeping(state) and not reference:
-        return None
     chain = HistoryChain()
     for _ in _follow(history, chain):
         pass
@@ -211,17 +214,30 @@ def collect_state(reply: Reply, rows: Sequence[Provider], caller_ids: Mapping[st
     return TurnState(tuple(parts), reply.origin, reply.prefix, reply.learned, reply.effort, stored, text)
 
 
-def _is_plain_text(reply: Reply) -> bool:
-    """Whether a reply is text alone, and nothing was learned from it: then nothing is worth keeping."""
+def _is_worth_keeping(reply: Reply, rows: Sequence[Provider], caller_ids: Mapping[str, str]) -> bool:
+    """Whether a later request may put something of it back."""
     if reply.prefix or reply.learned:
-        return False
-    return all(type(part) is Text and not part.seals for part in reply.parts)
+        return True
+    has_thought = False
+    for part in reply.parts:
+        match part:
+            case Thought() if part.can_replay:
+                has_thought = True
+            case ToolCall() if caller_ids.get(part.id, part.id) != part.id:
+                return True
+            case Text() | ToolCall():
+                pass
+            case _:
+                continue
+        if part.seals:
+            return True
+    return has_thought and not _takes_no_thinking(reply, rows)
 
 
-def _is_worth_keeping(state: TurnState) -> bool:
-    return bool(state.prefix or state.learned) or any(
-        part.what == "thought" or part.seals or part.own_id for part in state.parts
-    )
+def _takes_no_thinking(reply: Reply, rows: Sequence[Provider]) -> bool:
+    """Whether the provider that made a reply never takes thinking back."""
+    row = find_origin_row(reply.origin, rows)
+    return row is not None and reply.origin is not None and row.replay_rule(reply.origin.model).when == "never"
 
 
 def open_turn_record(record: StoredRecord, keys: TenantKeys) -> TurnState | None:
@@ -246,7 +262,7 @@ class FoundStates:
                     self._pending[id(state)] = record
 
     def list_unconfirmed(self, state: TurnState, turn: Turn) -> list[UnconfirmedRecord]:
-        """The record of a state, if the turn shows that it was delivered and nobody knew."""
+        """The record of a state, if it is still unconfirmed and the turn shows that its reply was delivered."""
         record = self._pending.get(id(state))
         if record is None or record.pending not in _list_pending_keys(turn, self._keys):
             return []
@@ -276,5 +292,10 @@ def read_payload(record: StoredRecord, keys: TenantKeys) -> bytes | None:
         return None if can_encrypt() else rest
     if kind != _ENCRYPTED or not can_encrypt():
         return None
-    key_id, data = rest[:_KEY_ID_BYTES].decode("ascii", "replace"), rest[_KEY_ID_BYTES:]
-    return keys.decrypt(data, key_id, "record", record.id.encode("utf-8", "replace"))
+    data = rest[_KEY_ID_BYTES:]
+    return keys.decrypt(data, read_key_id(record.payload), "record", record.id.encode("utf-8", "replace"))
+
+
+def read_key_id(payload: bytes) -> str:
+    """The id of the key that encrypted a payload, from its first bytes; "" if it is not encrypted."""
+    return payload[1:HEAD_BYTES].decode("ascii", "replace") if payload[:1] == _ENCRYPTED else ""

@@ -1,4 +1,4 @@
-"""The vault: stores of the records of a relay, in memory and in SQLite, and how a relay's state is set up.
+"""The vault: the records of a relay in memory, SQLite and PostgreSQL, and how the state of a relay is set up.
 
 Not here: what is in a record, and how it is encrypted (vault_records).
 """
@@ -17,7 +17,7 @@ _DAY = 24 * 60 * 60.0
 
 
 class VaultLimits(msgspec.Struct, frozen=True):
-    """How long and how much a vault keeps. Of a tenant with more, the records that were not used for longest go."""
+    """How long and how much a vault keeps. A tenant that exceeds a limit loses its least recently used records."""
 
     seconds: float = 7 * _DAY
     """How long a record is kept after it was last used."""
@@ -27,19 +27,27 @@ class VaultLimits(msgspec.Struct, frozen=True):
     """How many bytes the records of a tenant may have."""
 
 
-_SOONEST, _LATEST = 0.05, 60 * 60.0
-"""Seconds. The news that a reply was delivered may be this late; and who was cut off asks again within this time."""
+def measure_record(record: StoredRecord) -> int:
+    """The size of a record in bytes, as limits count it."""
+    return len(record.payload) + len(record.id) + sum(map(len, record.keys))
 
 
-class WrittenBetween(NamedTuple):
-    """A span of time."""
+_SHORTEST_AGE, _LONGEST_AGE = 0.05, 60 * 60.0
+"""The age in seconds of a record that can be replaced. The reply of a younger one may have been delivered: confirming
+it may take so long. A client that was cut off asks again within the longest age."""
+
+
+class TimeSpan(NamedTuple):
+    """A span of time, in seconds since 1970."""
 
     start: float
     end: float
 
 
-def find_replaced_span(record: StoredRecord, now: float) -> WrittenBetween:
-    """When a pending record must have been written for this one to take its place: before the request of this one came,
-    since a client asks again only after it was cut off. Requests that run at the same time are of two clients.
+def find_replaced_span(record: StoredRecord, now: float) -> TimeSpan:
+    """The span in which a pending record must have been written so that this record replaces it.
+
+    It ends when the request of this record came: a client asks again only after it was cut off, and requests that run
+    at the same time are of two clients.
     """
-    return WrittenBetween(now - _LATEST, now - max(_SOONEST, record.asked_ago))
+    return TimeSpan(now - _LONGEST_AGE, now - max(_SHORTEST_AGE, record.asked_ago))

@@ -1,7 +1,8 @@
-"""`DatabaseVault`: the records of a relay in a database. What it does is a flow of works, for threads and event loops.
+"""`DatabaseVault`: the records of a relay in a database. Each operation is a flow of work on the database, which is run
+in a thread or in an event loop.
 
-Not here: the SQL (vault_queries), who waits for whom (waiting_records), and what is special about files and servers
-(sqlite_vault, postgres_vault).
+Not here: the SQL (vault_queries), records that wait to be written (waiting_records), and what differs between files and
+servers (sqlite_vault, postgres_vault).
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from asides.relay.vault.waiting_records import WaitingRecord
 _Result = TypeVar("_Result")
 
 PATIENCE = 5.0
-"""The seconds that a request waits for a server that is silent; one that is gone is noticed at once. A machine that is
-only busy takes some, and so does a process that has just started. Who notices an outage waits so long, and nobody after
-it. A record may wait for those before it as long again."""
-_MOST_LATE = 10_000
-"""The records whose confirmation failed and is tried again, at most."""
-_FADED = 50
-"""A record that was used within this part of its life is not marked again: then a read is no write."""
+"""The seconds that work may take. Only the first request of an outage waits so long, if the server is silent: a
+connection that is refused is noticed at once, and later requests do not wait. It is this long since a busy machine, or
+a process that has just started, may take seconds. A record may wait as long again for those before it."""
+_MOST_UNCONFIRMED = 10_000
+"""How many records whose confirmation failed are kept, to confirm them later."""
+_MOST_TOUCHES = 50
+"""How often reads write the time of last use during the life of a record, at most. So most reads write nothing."""
 
 
 class VaultWork(msgspec.Struct, frozen=True):
-    """One work of a flow."""
+    """One piece of work of a flow: one transaction."""
 
     work: Callable[[], Queries[Any]]
     writes: bool = True
@@ -50,15 +51,15 @@ class DatabaseVault:
         self._database = database
         self._limits = limits or VaultLimits()
         self._clock = clock
-        self._late: deque[UnconfirmedRecord] = deque(maxlen=_MOST_LATE)
-        """Records whose confirmation failed: they are confirmed before another record may take their place."""
+        self._unconfirmed: deque[UnconfirmedRecord] = deque(maxlen=_MOST_UNCONFIRMED)
+        """Records whose confirmation failed. They are confirmed before another record can replace them."""
 
     @property
     def is_instant(self) -> bool:
         """It may wait for the disk, or for a server."""
         return False
 
-    # --- what it does with the tables: files and servers differ -------------------------------------------------------
+    # --- work on the tables, which differs between files and servers --------------------------------------------------
 
     def _read(self, tenant: str, keys: Sequence[str], since: float) -> Queries[list[FoundRecord]]:
         raise NotImplementedError
@@ -78,8 +79,8 @@ class DatabaseVault:
     def _confirm(self, records: Sequence[UnconfirmedRecord]) -> Queries[None]:
         raise NotImplementedError
 
-    def _is_of_one(self, problem: Exception) -> bool:
-        """Whether an error may be of one record alone, so that the others are worth another attempt."""
+    def _is_record_error(self, problem: Exception) -> bool:
+        """Whether one record may have caused the error, so that the others are worth another attempt."""
         raise NotImplementedError
 
     # --- flows --------------------------------------------------------------------------------------------------------
@@ -91,43 +92,41 @@ class DatabaseVault:
         now = self._clock()
         since = now - self._limits.seconds
         found: list[FoundRecord] = yield VaultWork(lambda: self._read(tenant, keys, since), writes=False)
-        faded = [each.number for each in found if each.used < now - self._limits.seconds / _FADED]
-        if faded:
-            yield VaultWork(lambda: self._touch(faded, now), is_optional=True)
+        due = [each.number for each in found if each.used < now - self._limits.seconds / _MOST_TOUCHES]
+        if due:
+            yield VaultWork(lambda: self._touch(due, now), is_optional=True)
         return tuple([each.record for each in found])
 
-    def begin_write_together(self, together: Sequence[WaitingRecord]) -> VaultFlow[None]:
-        """Write records, and note what became of each. One that cannot be written costs the others nothing. Those that
-        only wait to be confirmed come first.
-        """
-        yield from self._begin_confirm([each.record for each in together if isinstance(each.record, UnconfirmedRecord)])
-        written = [each for each in together if isinstance(each.record, StoredRecord)]
+    def begin_write_group(self, group: Sequence[WaitingRecord]) -> VaultFlow[None]:
+        """Confirm and write the records of a group. One that fails gets its error, and does not stop the others."""
+        yield from self._begin_confirm([each.record for each in group if isinstance(each.record, UnconfirmedRecord)])
+        written = [each for each in group if isinstance(each.record, StoredRecord)]
         if written:
             yield from self._begin_write_all(written)
 
-    def _begin_write_all(self, together: Sequence[WaitingRecord]) -> VaultFlow[None]:
+    def _begin_write_all(self, group: Sequence[WaitingRecord]) -> VaultFlow[None]:
         try:
             yield from self._begin_write(
-                [(each.tenant, each.age(each.record)) for each in together if isinstance(each.record, StoredRecord)]
+                [(each.tenant, each.age(each.record)) for each in group if isinstance(each.record, StoredRecord)]
             )
-        except Exception as problem:  # noqa: BLE001 - raised where the record is from
-            if len(together) > 1 and self._is_of_one(problem):
-                for each in together:
+        except Exception as problem:  # noqa: BLE001 - raised for whoever waits for the record
+            if len(group) > 1 and self._is_record_error(problem):
+                for each in group:
                     yield from self._begin_write_all((each,))
                 return
-            for each in together:
-                # A store that fails has failed for all: nobody waits for it again.
+            for each in group:
+                # The store failed, so it fails for all of them: no second wait.
                 each.problem = problem
 
     def _begin_confirm(self, records: list[UnconfirmedRecord]) -> VaultFlow[None]:
-        while self._late:
-            records.append(self._late.popleft())
+        while self._unconfirmed:
+            records.append(self._unconfirmed.popleft())
         if not records:
             return
         try:
             yield VaultWork(lambda: self._confirm(records))
         except StoreError:
-            self._late.extend(records)
+            self._unconfirmed.extend(records)
 
     # --- drivers ------------------------------------------------------------------------------------------------------
 
@@ -141,7 +140,7 @@ class DatabaseVault:
                         work.work, writes=work.writes, durable=False, repeatable=True, patience=PATIENCE
                     )
                 except Exception as problem:  # noqa: BLE001 - the flow decides
-                    work = _tell(flow, work, problem)
+                    work = _report_failure(flow, work, problem)
                 else:
                     work = flow.send(found)
         except StopIteration as end:
@@ -158,7 +157,7 @@ class DatabaseVault:
                         work.work, writes=work.writes, durable=False, repeatable=True, patience=PATIENCE
                     )
                 except Exception as problem:  # noqa: BLE001 - the flow decides
-                    work = _tell(flow, work, problem)
+                    work = _report_failure(flow, work, problem)
                 else:
                     work = flow.send(found)
         except StopIteration as end:
@@ -172,11 +171,11 @@ class DatabaseVault:
         return self.run(self.begin_read(tenant, keys))
 
     def write(self, tenant: str, record: StoredRecord) -> None:
-        """Store a record; the first one of an id stays. It is stored when this returns, whatever ends then."""
+        """Store a record; the first one of an id stays. Once this returns, the end of this process cannot lose it."""
         raise NotImplementedError
 
     def confirm(self, record: UnconfirmedRecord) -> None:
-        """The reply of this record was delivered: no other takes its place. It is written some time."""
+        """Note that the reply of this record was delivered, so that no other record replaces it. Does not wait."""
         raise NotImplementedError
 
     def delete(self, tenant: str, keys: Sequence[str]) -> int:
@@ -221,8 +220,8 @@ def _begin_one(work: Callable[[], Queries[int]]) -> VaultFlow[int]:
     return deleted
 
 
-def _tell(flow: VaultFlow[Any], work: VaultWork, problem: Exception) -> VaultWork:
-    """Tell a flow that a work has failed; returns the next one."""
+def _report_failure(flow: VaultFlow[Any], work: VaultWork, problem: Exception) -> VaultWork:
+    """Report to a flow that its work has failed; returns its next work."""
     if work.is_optional and isinstance(problem, StoreError):
         return flow.send(None)
     return flow.throw(problem)

@@ -1,6 +1,6 @@
-"""`MemoryVault`: the records of a relay in the memory of this process, which they end with.
+"""`MemoryVault`: the records of a relay in the memory of this process. They end with it.
 
-Not here: records that outlive the process (sqlite_vault).
+Not here: records that outlive the process (sqlite_vault, postgres_vault).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from asides.flows.steps import StoredRecord, UnconfirmedRecord
-from asides.relay.vault import VaultLimits, find_replaced_span
+from asides.relay.vault import VaultLimits, find_replaced_span, measure_record
 
 
 class _Tenant:
-    """The records of one tenant, the one that was not used for longest first."""
+    """The records of one tenant, the least recently used first."""
 
     def __init__(self) -> None:
         self.records: OrderedDict[str, StoredRecord] = OrderedDict()
@@ -116,7 +116,7 @@ class MemoryVault:
             holder.drop_excess(self._limits)
 
     def confirm(self, record: UnconfirmedRecord) -> None:
-        """The reply of this record was delivered."""
+        """Note that the reply of this record was delivered, so that no other record replaces it."""
         with self._lock:
             holder = self._tenants.get(record.tenant)
             if holder is not None:
@@ -170,7 +170,7 @@ class MemoryVault:
         return holder
 
     def _sweep(self, now: float) -> None:
-        """Now and then, forget old records of tenants that do not come back."""
+        """Forget, now and then, old records of tenants that do not come back."""
         if now - self._swept < self._limits.seconds / 10:
             return
         self._swept = now
@@ -178,8 +178,3 @@ class MemoryVault:
             holder.drop_old(now - self._limits.seconds)
             if not holder.records:
                 del self._tenants[name]
-
-
-def measure_record(record: StoredRecord) -> int:
-    """The size of a record in bytes, as limits count it."""
-    return len(record.payload) + len(record.id) + sum(map(len, record.keys))

@@ -1,8 +1,8 @@
 """Set up the state of a relay: `open_vault(mode)` gives its store and its keys.
 
 The master key is the one that is given, else that of the variable ASIDES_RELAY_KEY, else that of a file beside the
-SQLite file, which is made once, else a random one, which ends with the process. A store in PostgreSQL is read by many
-machines, so theirs has to be given. Not here: what keys are for (relay_keys).
+SQLite file, which is made once, else a random one, which ends with the process. A vault in PostgreSQL needs one that is
+given or in the variable, since many machines read it. Not here: what keys are for (relay_keys).
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def open_shared_vault(
 def _check_encryption() -> None:
     if not can_encrypt():
         raise ConfigError(
-            "the mode 'store' encrypts what it stores, with the package cryptography. To do: install asides[relay]."
+            "the mode 'store' encrypts what it stores, with the package cryptography. To do: pip install "
+            "'asides[relay]'."
         )
 
 
@@ -132,10 +133,11 @@ def find_keys(
         return RelayKeys.parse(given)
     if key is not None:
         raise ConfigError("the master key of the relay is blank. To do: leave it out, and one is made.")
-    return RelayKeys.generate() if beside is None else _read_or_make(_name_key_file(beside))
+    return RelayKeys.generate() if beside is None else _read_or_make(name_key_file(beside))
 
 
-def _name_key_file(beside: Path) -> Path:
+def name_key_file(beside: Path) -> Path:
+    """The file of the master key of a vault in this SQLite file."""
     place = Path(os.path.realpath(beside.expanduser()))
     return place.with_name(f"{place.name}.key")
 

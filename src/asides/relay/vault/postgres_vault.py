@@ -1,8 +1,8 @@
 """`PostgresVault`: the records of a relay in PostgreSQL, for many processes on many machines.
 
-A read is one round trip, and so is a write; records that wait at the same time share it. What is lost with the power of
-the server is what a client can do without; nothing else is lost once it was acknowledged. Not here: the SQL
-(vault_queries).
+A read is one round trip, and so is a write; records that wait at the same time share it. If the server loses power, it
+may lose the records of the last moments, which a client can do without. Nothing else is lost once `write` has returned.
+Not here: the SQL (vault_queries).
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ from functools import partial
 
 from asides.database import Database, Queries, StoreError, StoreUnavailable
 from asides.flows.steps import StoredRecord, UnconfirmedRecord
-from asides.relay.vault import VaultLimits
+from asides.relay.vault import VaultLimits, measure_record
 from asides.relay.vault import vault_queries as queries
 from asides.relay.vault.database_vault import DatabaseVault, VaultFlow, VaultWork
-from asides.relay.vault.memory_vault import measure_record
 from asides.relay.vault.vault_queries import FoundRecord
-from asides.relay.vault.waiting_records import LoopWrites, ThreadWrites, WaitingRecord
+from asides.relay.vault.waiting_records import LoopWriter, ThreadWriter, WaitingRecord
 
 _MOST_ATTEMPTS = 3
 _MOST_TENANTS = 10_000
 _CHECKS = 100
-"""What a tenant has is counted after it has added this part of what it may have. So it may have that much more for
-each process that writes."""
+"""A tenant is counted each time it has added a hundredth of its limits. So each process that writes may let it exceed
+them by as much."""
 _SWEEPS = 2000
-"""Old records are looked for this often within the life of one."""
+"""How often old records are looked for during the life of a record."""
 
 
 class PostgresVault(DatabaseVault):
@@ -46,42 +45,42 @@ class PostgresVault(DatabaseVault):
         self._owns = owns
         self._meter = _Meter(self._limits)
         self._sweep_at = clock() + self._limits.seconds / _SWEEPS
-        self._of_threads = ThreadWrites(lambda together: self.run(self.begin_write_together(together)))
-        self._of_loops = LoopWrites(self._write_together_async)
-        self._confirmed_in_loops = LoopWrites(self._write_together_async)
-        """Beside the others, so that no reply waits for them."""
+        self._thread_writer = ThreadWriter(lambda group: self.run(self.begin_write_group(group)))
+        self._loop_writer = LoopWriter(self._write_group_async)
+        self._loop_confirmer = LoopWriter(self._write_group_async)
+        """Apart from the writer, so that no reply waits for confirmations."""
 
-    async def _write_together_async(self, together: Sequence[WaitingRecord]) -> None:
-        await self.run_async(self.begin_write_together(together))
+    async def _write_group_async(self, group: Sequence[WaitingRecord]) -> None:
+        await self.run_async(self.begin_write_group(group))
 
     def write(self, tenant: str, record: StoredRecord) -> None:
         """Store a record; the first one of an id stays. The server has it when this returns."""
-        self._of_threads.write(tenant, record)
+        self._thread_writer.write(tenant, record)
 
     async def write_async(self, tenant: str, record: StoredRecord) -> None:
         """The same in an event loop."""
-        await self._of_loops.write(tenant, record)
+        await self._loop_writer.write(tenant, record)
 
     def confirm(self, record: UnconfirmedRecord) -> None:
-        """The reply of this record was delivered: no other takes its place. The server is told some time."""
+        """Note that the reply of this record was delivered, so that no other record replaces it. Does not wait."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            self._of_threads.confirm(record)
+            self._thread_writer.confirm(record)
         else:
-            self._confirmed_in_loops.confirm(record)
+            self._loop_confirmer.confirm(record)
 
     def close(self) -> None:
         """Close the connections of threads."""
-        self._of_threads.close()
+        self._thread_writer.close()
         if self._owns:
             self._database.close()
 
     async def close_async(self) -> None:
         """Wait for records that are being written, and close the connections of this event loop and of threads."""
-        await self._of_loops.close()
-        await self._confirmed_in_loops.close()
-        self._of_threads.close()
+        await self._loop_writer.close()
+        await self._loop_confirmer.close()
+        self._thread_writer.close()
         if self._owns:
             await self._database.close_async()
 
@@ -106,13 +105,13 @@ class PostgresVault(DatabaseVault):
             self._sweep_at = now + self._limits.seconds / _SWEEPS
             has_more = yield VaultWork(lambda: queries.sweep_on_server(now - self._limits.seconds), is_optional=True)
             if has_more:
-                # Soon, and not now: somebody waits for this.
+                # Soon, but not now: a reply waits for this.
                 self._sweep_at = now + 1.0
 
     def _confirm(self, records: Sequence[UnconfirmedRecord]) -> Queries[None]:
         return queries.confirm_on_server(records)
 
-    def _is_of_one(self, problem: Exception) -> bool:
+    def _is_record_error(self, problem: Exception) -> bool:
         return not isinstance(problem, StoreUnavailable)
 
     def _read(self, tenant: str, keys: Sequence[str], since: float) -> Queries[list[FoundRecord]]:
@@ -129,7 +128,7 @@ class PostgresVault(DatabaseVault):
 
 
 class _Meter:
-    """How much tenants have added since what they have was last counted."""
+    """How much tenants have added since they were last counted."""
 
     def __init__(self, limits: VaultLimits) -> None:
         self._most_records = max(1, limits.records // _CHECKS)

@@ -18,7 +18,7 @@ from asides.relay.vault import VaultLimits
 from asides.relay.vault import vault_queries as queries
 from asides.relay.vault.database_vault import DatabaseVault, VaultFlow, VaultWork
 from asides.relay.vault.vault_queries import FoundRecord
-from asides.relay.vault.waiting_records import ThreadWrites, WaitingRecord
+from asides.relay.vault.waiting_records import ThreadWriter, WaitingRecord
 
 if TYPE_CHECKING:
     import sqlite3
@@ -72,41 +72,41 @@ class SqliteVault(DatabaseVault):
         patience: float = 5.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        # What is lost with the power is what a client can do without, and a reply does not wait for the disk.
+        # A reply does not wait for the disk. A loss of power may lose the last records, which a client can do without.
         self._file = SqliteDatabase(path, _has_tables, _create, patience=patience, synchronous="NORMAL")
         super().__init__(self._file, limits, clock)
-        self._writes = ThreadWrites(self._write_together)
+        self._writer = ThreadWriter(self._write_group)
 
-    def _write_together(self, together: Sequence[WaitingRecord]) -> None:
-        self.run(self.begin_write_together(together))
+    def _write_group(self, group: Sequence[WaitingRecord]) -> None:
+        self.run(self.begin_write_group(group))
 
     def write(self, tenant: str, record: StoredRecord) -> None:
         """Store a record; the first one of an id stays. Records that wait at the same time are one transaction."""
-        self._writes.write(tenant, record)
+        self._writer.write(tenant, record)
 
     def confirm(self, record: UnconfirmedRecord) -> None:
-        """The reply of this record was delivered: no other takes its place. The thread writes it."""
-        self._writes.confirm(record)
+        """Note that the reply of this record was delivered, so that no other record replaces it. Does not wait."""
+        self._writer.confirm(record)
 
     def delete(self, tenant: str, keys: Sequence[str]) -> int:
         """Delete the records of the tenant that have one of these keys; returns how many there were."""
-        return self._leave_nothing(super().delete(tenant, keys))
+        return self._empty_log_after(super().delete(tenant, keys))
 
     def delete_tenant(self, tenant: str) -> int:
         """Delete all records of a tenant; returns how many there were."""
-        return self._leave_nothing(super().delete_tenant(tenant))
+        return self._empty_log_after(super().delete_tenant(tenant))
 
-    def _leave_nothing(self, deleted: int) -> int:
+    def _empty_log_after(self, deleted: int) -> int:
         if deleted:
             self._file.empty_log()
         return deleted
 
     def close(self) -> None:
         """Write what waits, and close the file. A later call opens it again."""
-        self._writes.close()
+        self._writer.close()
         self._file.close()
 
-    # --- for event loops: one thread for all records, and one for each of the others ----------------------------------
+    # --- for event loops: one thread for all writes, and one for each other call --------------------------------------
 
     async def read_async(self, tenant: str, keys: Sequence[str]) -> Sequence[StoredRecord]:
         """The same as `read`, in an event loop."""
@@ -114,7 +114,7 @@ class SqliteVault(DatabaseVault):
 
     async def write_async(self, tenant: str, record: StoredRecord) -> None:
         """The same as `write`, in an event loop."""
-        await self._writes.write_async(tenant, record)
+        await self._writer.write_async(tenant, record)
 
     async def delete_async(self, tenant: str, keys: Sequence[str]) -> int:
         """The same as `delete`, in an event loop."""
@@ -135,8 +135,8 @@ class SqliteVault(DatabaseVault):
     def _confirm(self, records: Sequence[UnconfirmedRecord]) -> Queries[None]:
         return queries.confirm_in_file(records)
 
-    def _is_of_one(self, problem: Exception) -> bool:
-        # A file that fails has failed for all.
+    def _is_record_error(self, problem: Exception) -> bool:
+        # If the file fails, it fails for all of them.
         return not isinstance(problem, StoreError)
 
     def _read(self, tenant: str, keys: Sequence[str], since: float) -> Queries[list[FoundRecord]]:

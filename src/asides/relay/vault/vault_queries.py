@@ -1,9 +1,8 @@
 """The work of a vault on its tables, in SQLite and in PostgreSQL.
 
-A file has one writer at a time, so that it counts what a tenant has with each record. A server has many: each
-statement is one round trip and locks nothing that the next writer needs, and what a tenant has is counted now and then
-(`drop_excess`). Not here: when something is done (database_vault), and the tables (sqlite_vault,
-database/migrations).
+A file has one writer at a time, so the records of a tenant are counted with each write. A server has many: each
+statement is one round trip and locks nothing that the next writer needs, and records are counted now and then
+(`drop_excess`). Not here: when something is done (database_vault), and the tables (sqlite_vault, database/migrations).
 """
 
 from __future__ import annotations
@@ -14,13 +13,14 @@ from typing import Any, NamedTuple
 
 from asides.database import Queries, Query, QueryMany
 from asides.flows.steps import PENDING, StoredRecord, UnconfirmedRecord
-from asides.relay.vault import VaultLimits, find_replaced_span
-from asides.relay.vault.memory_vault import measure_record
+from asides.relay.vault import VaultLimits, find_replaced_span, measure_record
 
 # Older versions of SQLite take at most 999 values in one statement.
 _MOST_KEYS = 500
 _MOST_DELETED = 200
 """How many old records are deleted at once, so that nobody waits long for it."""
+_NEWEST = 100
+"""How many records show which keys gateways write with."""
 _SWEEP_LOCK = 0x61736476
 """The number of the advisory lock of those who delete old records: "asdv"."""
 
@@ -51,6 +51,11 @@ _SERVER_NUMBERS = """number = ANY (ARRAY(
 _SERVER_READ = f"""
 SELECT number, used, id, keys, payload FROM vault_records WHERE {_SERVER_NUMBERS} AND used >= ? ORDER BY number
 """  # noqa: S608 - ours
+_SERVER_HEADS = """
+SELECT DISTINCT substring(payload FROM 1 FOR ?) FROM (
+    SELECT payload FROM vault_records ORDER BY number DESC LIMIT ?
+) AS newest
+"""
 # Rows are locked in one order, so that nobody waits for another in a circle.
 _SERVER_ADD = """
 WITH given AS MATERIALIZED (
@@ -66,8 +71,8 @@ WITH given AS MATERIALIZED (
 )
 SELECT DISTINCT name FROM given WHERE tenant IS NULL
 """
-# Records of replies that were cut off make way for those of the second attempt. One that is confirmed meanwhile is in
-# other hands, or has no longer this key.
+# Records of replies that were cut off are replaced by those of the second attempt. One that is confirmed meanwhile is
+# locked, or no longer has this key.
 _SERVER_REPLACED = """replaced AS (
     DELETE FROM vault_records WHERE number = ANY (ARRAY(
         SELECT old.number FROM given AS g CROSS JOIN LATERAL (
@@ -126,8 +131,14 @@ DELETE FROM vault_records WHERE number IN (
 
 def read_on_server(tenant: str, keys: Sequence[str], since: float) -> Queries[list[FoundRecord]]:
     """The records of a tenant that have one of these keys and were used since then, each once, in one round trip."""
-    found = yield Query(_SERVER_READ, (_join_keys(keys), digest_name(tenant), since), is_all=True)
+    found = yield Query(_SERVER_READ, (_join_keys(keys), digest_name(tenant), since), is_alone=True)
     return _read_rows(found.rows)
+
+
+def list_newest_heads(length: int) -> Queries[list[bytes]]:
+    """The first bytes of the payloads of the newest records, each once."""
+    found = yield Query(_SERVER_HEADS, (length, _NEWEST), is_alone=True)
+    return [bytes(head) for (head,) in found.rows]
 
 
 def add_on_server(records: Sequence[tuple[str, StoredRecord]], now: float) -> Queries[list[bytes]]:
@@ -144,18 +155,18 @@ def add_on_server(records: Sequence[tuple[str, StoredRecord]], now: float) -> Qu
         spans = [(record.pending, *find_replaced_span(record, now)) for _, record in records]
         rows = [(*row, *span) for row, span in zip(rows, spans, strict=True)]
     if len(rows) == 1:
-        # A list costs more to write than what is in it.
-        found = yield Query(one, (*rows[0], now), is_all=True)
+        # An array takes longer to encode than its one value.
+        found = yield Query(one, (*rows[0], now), is_alone=True)
     else:
         columns = [list(column) for column in zip(*rows, strict=True)]
-        found = yield Query(many, (*columns, now), is_all=True)
+        found = yield Query(many, (*columns, now), is_alone=True)
     return [bytes(name) for (name,) in found.rows]
 
 
 def confirm_on_server(records: Sequence[UnconfirmedRecord]) -> Queries[None]:
     """Confirm records in one round trip."""
     rows = sorted({(digest_name(record.tenant), record.id) for record in records})
-    yield Query(_SERVER_CONFIRM, tuple(list(column) for column in zip(*rows, strict=True)), is_all=True)
+    yield Query(_SERVER_CONFIRM, tuple(list(column) for column in zip(*rows, strict=True)), is_alone=True)
 
 
 def add_tenants(names: Sequence[bytes]) -> Queries[None]:
@@ -163,17 +174,17 @@ def add_tenants(names: Sequence[bytes]) -> Queries[None]:
     yield Query(
         "INSERT INTO vault_tenants (name) SELECT unnest(?::bytea[]) ON CONFLICT DO NOTHING",
         (sorted(names),),
-        is_all=True,
+        is_alone=True,
     )
 
 
 def touch_on_server(numbers: Sequence[int], now: float) -> Queries[None]:
-    """Prolong the life of records. One that somebody else has in hand is prolonged by that one."""
-    yield Query(_SERVER_TOUCH, (now, list(numbers)), is_all=True)
+    """Prolong the life of records. One that another process has locked is left to that process."""
+    yield Query(_SERVER_TOUCH, (now, list(numbers)), is_alone=True)
 
 
 def drop_excess(tenant: str, limits: VaultLimits) -> Queries[int]:
-    """Delete what a tenant has too much of, the least used first; returns how many records that were."""
+    """Delete the records of a tenant above its limits, the least recently used first; returns how many."""
     # Writers of the tenant go on meanwhile.
     found = yield Query("SELECT id FROM vault_tenants WHERE name = ? FOR NO KEY UPDATE", (digest_name(tenant),))
     if found.first is None:
@@ -199,7 +210,7 @@ def sweep_on_server(before: float) -> Queries[bool]:
 
 def delete_on_server(tenant: str, keys: Sequence[str]) -> Queries[int]:
     """Delete the records of a tenant that have one of these keys; returns how many there were."""
-    return (yield Query(_SERVER_DELETE, (_join_keys(keys), digest_name(tenant)), is_all=True)).changed
+    return (yield Query(_SERVER_DELETE, (_join_keys(keys), digest_name(tenant)), is_alone=True)).changed
 
 
 def delete_tenant_on_server(tenant: str) -> Queries[int]:
@@ -339,7 +350,7 @@ def _remove(numbers: Sequence[tuple[Any, ...]]) -> Queries[None]:
 
 
 def _join_keys(keys: Sequence[str]) -> str:
-    """Keys as one value. They are words, which a separator is no part of."""
+    """Keys as one value. They are words, so the separator is in none of them."""
     return "\x1f".join(keys)
 
 

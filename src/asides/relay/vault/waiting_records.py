@@ -1,8 +1,8 @@
-"""Records that wait to be written, so that those who come while others are written are written together. Some only wait
-to be confirmed, and nobody waits for these.
+"""Records that wait to be written: those that arrive while others are written form a group, which is written at once.
+Confirmations wait among them, and no caller waits for those.
 
-`ThreadWrites` is for a store that keeps its caller waiting: threads write themselves, and event loops hand their
-records to one thread. `LoopWrites` is for a store that event loops talk to themselves. Not here: the stores.
+`ThreadWriter` is for a store that blocks: threads write themselves, and event loops hand their records to one thread.
+`LoopWriter` is for a store with an async interface. Not here: the stores.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import msgspec
 
 from asides.flows.steps import StoredRecord, UnconfirmedRecord
 
-MOST_TOGETHER = 200
-"""The records that are written at once."""
+MOST_IN_GROUP = 200
+"""The most records of one group."""
 _IDLE_SECONDS = 5.0
 """After so long without a record the thread ends. The next record starts another one."""
 
 
 class WaitingRecord:
-    """A record that waits to be written, and what became of it. `done`: the one who waits in an event loop."""
+    """A record that waits to be written, and its error if that fails. `done`: the future of a waiting event loop."""
 
     __slots__ = ("_came", "done", "is_done", "problem", "record", "tenant")
 
@@ -40,21 +40,21 @@ class WaitingRecord:
         self._came = time.monotonic()
 
     def age(self, record: StoredRecord) -> StoredRecord:
-        """The record as it is after the wait: its request came that much earlier."""
+        """The record with the wait added to the age of its request."""
         if not record.pending:
             return record
         return msgspec.structs.replace(record, asked_ago=record.asked_ago + time.monotonic() - self._came)
 
 
-class ThreadWrites:
-    """Records of threads and of event loops. `write_together` writes some, and notes what became of each."""
+class ThreadWriter:
+    """Writes records of threads and event loops. `write_group` sets the `problem` of each record that fails."""
 
-    def __init__(self, write_together: Callable[[Sequence[WaitingRecord]], None]) -> None:
-        self._write_together = write_together
+    def __init__(self, write_group: Callable[[Sequence[WaitingRecord]], None]) -> None:
+        self._write_group = write_group
         self._prepare_process()
 
     def _prepare_process(self) -> None:
-        """After a fork, other threads' locks are held for ever, and their records are theirs."""
+        """Begin anew after a fork: locks that other threads held stay locked, and the parent writes their records."""
         self._process = os.getpid()
         self.waiting: list[WaitingRecord] = []
         self._queue, self._turn, self._wake = threading.Lock(), threading.Lock(), threading.Event()
@@ -75,7 +75,7 @@ class ThreadWrites:
             raise own.problem
 
     async def write_async(self, tenant: str, record: StoredRecord) -> None:
-        """Write a record. Whoever stops to wait for it does not stop it."""
+        """Write a record. If the caller is cancelled, it is written all the same."""
         if self._process != os.getpid():
             self._prepare_process()
         own = WaitingRecord(tenant, record, asyncio.get_running_loop().create_future())
@@ -84,7 +84,7 @@ class ThreadWrites:
         await own.done
 
     def confirm(self, record: UnconfirmedRecord) -> None:
-        """Confirm a record some time. Nobody waits for it."""
+        """Confirm a record. Does not wait."""
         if self._process != os.getpid():
             self._prepare_process()
         self._hand_over(WaitingRecord(record.tenant, record))
@@ -124,18 +124,18 @@ class ThreadWrites:
                     return
 
     def _write_some(self) -> None:
-        """Write what waits, for whoever has the turn."""
+        """Write the next group. The caller holds `_turn`."""
         with self._queue:
-            together, self.waiting = self.waiting[:MOST_TOGETHER], self.waiting[MOST_TOGETHER:]
-        if not together:
+            group, self.waiting = self.waiting[:MOST_IN_GROUP], self.waiting[MOST_IN_GROUP:]
+        if not group:
             return
         try:
-            self._write_together(together)
-        except Exception as problem:  # noqa: BLE001 - raised where the record is from
-            for each in together:
+            self._write_group(group)
+        except Exception as problem:  # noqa: BLE001 - raised for whoever waits for the record
+            for each in group:
                 each.problem = problem
         by_loop: dict[asyncio.AbstractEventLoop, list[WaitingRecord]] = {}
-        for each in together:
+        for each in group:
             each.is_done = True
             if each.done is not None:
                 by_loop.setdefault(each.done.get_loop(), []).append(each)
@@ -146,22 +146,22 @@ class ThreadWrites:
                 continue
 
 
-class LoopWrites:
-    """Records of event loops, each of which writes its own: one task for all that wait."""
+class LoopWriter:
+    """Writes the records of event loops: each loop has one task for all records that wait there."""
 
-    def __init__(self, write_together: Callable[[Sequence[WaitingRecord]], Awaitable[None]]) -> None:
-        self._write_together = write_together
+    def __init__(self, write_group: Callable[[Sequence[WaitingRecord]], Awaitable[None]]) -> None:
+        self._write_group = write_group
         self._queues: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopQueue] = weakref.WeakKeyDictionary()
 
     async def write(self, tenant: str, record: StoredRecord) -> None:
-        """Write a record. Whoever stops to wait for it does not stop it."""
+        """Write a record. If the caller is cancelled, it is written all the same."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         self._hand_over(WaitingRecord(tenant, record, done), loop)
         await done
 
     def confirm(self, record: UnconfirmedRecord) -> None:
-        """Confirm a record some time. Nobody waits for it."""
+        """Confirm a record. Does not wait."""
         self._hand_over(WaitingRecord(record.tenant, record), asyncio.get_running_loop())
 
     def _hand_over(self, own: WaitingRecord, loop: asyncio.AbstractEventLoop) -> None:
@@ -179,19 +179,19 @@ class LoopWrites:
             await asyncio.wait({queue.task})
 
     async def _run(self, queue: _LoopQueue) -> None:
-        together: list[WaitingRecord] = []
+        group: list[WaitingRecord] = []
         try:
             while queue.waiting:
-                together, queue.waiting = queue.waiting[:MOST_TOGETHER], queue.waiting[MOST_TOGETHER:]
+                group, queue.waiting = queue.waiting[:MOST_IN_GROUP], queue.waiting[MOST_IN_GROUP:]
                 try:
-                    await self._write_together(together)
-                except Exception as problem:  # noqa: BLE001 - raised where the record is from
-                    for each in together:
+                    await self._write_group(group)
+                except Exception as problem:  # noqa: BLE001 - raised for whoever waits for the record
+                    for each in group:
                         each.problem = problem
-                _finish(together)
+                _finish(group)
         except BaseException:
             # The event loop ends.
-            for each in (*together, *queue.waiting):
+            for each in (*group, *queue.waiting):
                 if each.done is not None and not each.done.done():
                     each.done.cancel()
             queue.waiting = []
@@ -208,9 +208,9 @@ class _LoopQueue:
         self.task: asyncio.Task[None] | None = None
 
 
-def _finish(together: Sequence[WaitingRecord]) -> None:
-    """Tell those who wait in this event loop."""
-    for each in together:
+def _finish(group: Sequence[WaitingRecord]) -> None:
+    """Wake those who wait for these records in this event loop."""
+    for each in group:
         if each.done is None or each.done.done():
             continue
         if each.problem is None:

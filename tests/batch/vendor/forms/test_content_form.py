@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.batch.vendor.forms import Answered, VendorRow
+from asides.batch.vendor.forms import FormResponse, VendorRow
 from asides.batch.vendor.forms.content_form import FORM
 from asides.dialects.dialect import HttpRequest
 
@@ -43,7 +43,7 @@ def test_a_larger_batch_has_a_file(rows: int, most: int) -> None:
     upload = FORM.upload(make_row(), "marker", lines, most)
     begun = next(upload)
     assert begun.headers["X-Goog-Upload-Command"] == "start"
-    sent = upload.send(Answered({"x-goog-upload-url": "https://host.example/upload/v1beta/files?upload_id=1"}, b""))
+    sent = upload.send(FormResponse({"x-goog-upload-url": "https://host.example/upload/v1beta/files?upload_id=1"}, b""))
     assert begun.headers["X-Goog-Upload-Header-Content-Length"] == str(len(sent.body))
     assert sent.body.count(b"\n") == rows
     request = FORM.create(make_row(), "marker", lines, "files/x")
@@ -81,13 +81,13 @@ def test_results_are_a_file_or_in_the_description() -> None:
     assert not FORM.has_lines(shown)
     (request,) = FORM.fetch(make_row(), shown)
     assert request.url == "https://host.example/v1beta/batches/b"
-    (outcome,) = FORM.read_whole(msgspec.json.encode({"name": "batches/b", "response": inlined}))
+    (entry,) = FORM.split(msgspec.json.encode({"name": "batches/b", "response": inlined}))
+    outcome = FORM.read_entry(entry)
     assert (outcome.custom_id, outcome.kind, outcome.body) == ("a", "answered", b'{"candidates":[]}')
 
 
 @pytest.mark.parametrize(("code", "status"), [(3, 400), (8, 429), (14, 503), (99, 500)])
 def test_an_error_has_the_status_of_a_live_call(code: int, status: int) -> None:
-    outcome = FORM.read_line(msgspec.json.encode({"key": "a", "error": {"code": code, "message": "no"}}))
-    assert outcome is not None
+    outcome = FORM.read_entry(msgspec.json.encode({"key": "a", "error": {"code": code, "message": "no"}}))
     assert (outcome.kind, outcome.status) == ("failed", status)
     assert msgspec.json.decode(outcome.body)["error"]["message"] == "no"

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.batch.vendor.forms import Answered, ListedBatch, RowOutcome, VendorRow
+from asides.batch.vendor.forms import FormResponse, ListedBatch, RowOutcome, VendorRow
 from asides.batch.vendor.forms.file_form import FORM
 from asides.dialects.dialect import HttpRequest
 from asides.values.errors import ProtocolError
@@ -19,9 +19,7 @@ def make_row(path: str = "/openai/v1/responses", model: str = "m") -> VendorRow:
 
 
 def read(**fields: Any) -> RowOutcome:
-    outcome = FORM.read_line(msgspec.json.encode({"id": "x", "custom_id": "a", **fields}))
-    assert outcome is not None
-    return outcome
+    return FORM.read_entry(msgspec.json.encode({"id": "x", "custom_id": "a", **fields}))
 
 
 def test_the_url_of_a_line_is_the_vendors_own_and_not_the_path() -> None:
@@ -48,7 +46,7 @@ def test_the_upload_is_a_form_with_the_purpose() -> None:
     assert b'filename="asides-1.jsonl"' in request.body
     assert b"\r\n\r\n{}\n{}\n\r\n--" in request.body
     with pytest.raises(StopIteration) as end:
-        upload.send(Answered({}, b'{"id": "file-1"}'))
+        upload.send(FormResponse({}, b'{"id": "file-1"}'))
     created = msgspec.json.decode(FORM.create(make_row(), "asides-1", [], end.value.value).body)
     assert created["input_file_id"] == "file-1"
     assert created["metadata"] == {"asides_batch": "asides-1"}
@@ -87,7 +85,7 @@ def test_results() -> None:
     assert read(error={"code": "batch_cancelled", "message": "gone"}).kind == "cancelled"
     timed_out = read(error={"code": "request_timeout", "message": "timed out"})
     assert (timed_out.kind, timed_out.status) == ("failed", 500)
-    assert read().kind == "failed"
+    assert read().kind == "unreadable"
 
 
 def test_a_batch_of_ours_is_found_by_its_marker() -> None:

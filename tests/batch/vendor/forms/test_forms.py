@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
-from asides.batch.vendor.forms import Answered, BatchForm, VendorRow, VendorStatus, find_form, parse_time, take_id
+from asides.batch.vendor.forms import BatchForm, FormResponse, VendorRow, VendorStatus, find_form, parse_time, take_id
 from asides.dialects.dialect import HttpRequest
 from asides.providers.batch_facts import VendorForm
 from asides.values.errors import ProtocolError
@@ -66,15 +66,10 @@ def test_what_is_no_description_of_a_batch_is_an_error(name: VendorForm, body: b
 
 
 @for_each_form
-@pytest.mark.parametrize("line", [b"null", b"[]", b"\xff", b"{", b'"text"'])
+@pytest.mark.parametrize("line", [b"null", b"[]", b"\xff", b"{", b'"text"', b"{}"])
 def test_a_line_that_is_no_result_is_an_error(name: VendorForm, line: bytes) -> None:
     with pytest.raises(ProtocolError):
-        find_form(name).read_line(line)
-
-
-@for_each_form
-def test_a_result_without_an_id_belongs_to_nobody(name: VendorForm) -> None:
-    assert find_form(name).read_line(b"{}") is None
+        find_form(name).read_entry(line)
 
 
 @for_each_form
@@ -86,9 +81,8 @@ def test_hostile_types_in_lists_and_results_do_no_harm(name: VendorForm, value: 
     assert len(form.read_list(msgspec.json.encode(page)).batches) == 1
     assert form.read_list(msgspec.json.encode({"data": value, "operations": value})).batches == ()
     found = {"custom_id": "a", "key": "a", "result": value, "response": value, "error": value}
-    outcome = form.read_line(msgspec.json.encode(found))
-    assert outcome is not None
-    assert outcome.kind == "failed" or value == {}
+    outcome = form.read_entry(msgspec.json.encode(found))
+    assert outcome.kind == "unreadable" or value == {}
 
 
 @pytest.mark.parametrize("given", ["../x", "a/../b", "a b", "a?b", "a\nb", "/a", "a/b/c", "a" * 300])
@@ -103,11 +97,11 @@ def test_the_upload_goes_to_the_known_host_whatever_the_vendor_names() -> None:
     first = next(upload)
     assert urlsplit(first.url).path == "/upload/v1beta/files"
     second = upload.send(
-        Answered({"x-goog-upload-url": "https://evil.example/upload/v1beta/files?upload_id=a%2Fb"}, b"")
+        FormResponse({"x-goog-upload-url": "https://evil.example/upload/v1beta/files?upload_id=a%2Fb"}, b"")
     )
     assert second.url == "https://host.example/upload/v1beta/files?upload_id=a%2Fb"
     with pytest.raises(StopIteration) as end:
-        upload.send(Answered({}, b'{"file": {"name": "files/abc"}}'))
+        upload.send(FormResponse({}, b'{"file": {"name": "files/abc"}}'))
     assert end.value.value == "files/abc"
 
 

@@ -17,9 +17,7 @@ def make_row(name: str = "a", **headers: str) -> VendorRow:
 
 
 def read(result: Any) -> RowOutcome:
-    outcome = FORM.read_line(msgspec.json.encode({"custom_id": "a", "result": result}))
-    assert outcome is not None
-    return outcome
+    return FORM.read_entry(msgspec.json.encode({"custom_id": "a", "result": result}))
 
 
 def test_a_batch_is_one_request_with_all_rows() -> None:
@@ -74,7 +72,7 @@ def test_results() -> None:
     assert read({"type": "succeeded", "message": {"content": []}}).body == b'{"content":[]}'
     assert read({"type": "expired"}).kind == "expired"
     assert read({"type": "canceled"}).kind == "cancelled"
-    assert read({"type": "new"}).kind == "failed"
+    assert read({"type": "new"}).kind == "unreadable"
 
 
 def test_the_list_has_times_and_sizes_and_no_names() -> None:

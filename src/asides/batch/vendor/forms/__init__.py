@@ -7,7 +7,7 @@ decoded by the dialects. Not here: when to do which (vendor_runner), and limits 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal, Protocol, TypeAlias, cast
 from urllib.parse import urlencode, urlsplit, urlunsplit
@@ -18,7 +18,8 @@ from asides.dialects.dialect import HttpRequest
 from asides.providers.batch_facts import VendorForm
 from asides.values.errors import ProtocolError
 
-RowKind: TypeAlias = Literal["answered", "failed", "expired", "cancelled"]
+RowKind: TypeAlias = Literal["answered", "failed", "expired", "cancelled", "unreadable"]
+"""unreadable: the vendor has a result of the row that says neither that it was answered nor that it failed."""
 _MODULES: dict[VendorForm, str] = {"files": "file_form", "messages": "message_form", "contents": "content_form"}
 
 
@@ -86,15 +87,15 @@ class ListPage(msgspec.Struct, frozen=True):
     """What asks for the next page; None at the last."""
 
 
-class Answered(msgspec.Struct, frozen=True):
+class FormResponse(msgspec.Struct, frozen=True):
     """A response to a request of a form."""
 
     headers: Mapping[str, str]
     body: bytes
 
 
-Upload: TypeAlias = Generator[HttpRequest, Answered, str | None]
-"""The requests that bring a batch to the vendor before it is created. Returns the id of the file. Costs nothing."""
+Upload: TypeAlias = Generator[HttpRequest, FormResponse, str | None]
+"""The requests that upload a batch before it is created, which costs nothing. Returns the id of the file."""
 
 
 class BatchForm(Protocol):
@@ -102,6 +103,8 @@ class BatchForm(Protocol):
 
     has_marker: bool
     """Whether the vendor keeps the name that we give a batch."""
+    most_inline_rows: int
+    """The results of a batch with so many rows may be in its description; 0: never."""
 
     def group(self, row: VendorRow) -> tuple[Any, ...]:
         """What the rows of one batch must have in common."""
@@ -143,12 +146,12 @@ class BatchForm(Protocol):
         """Read a page of the list."""
         ...
 
-    def read_line(self, line: bytes) -> RowOutcome | None:
-        """Read one line of results; None if it belongs to no row of ours."""
+    def read_entry(self, entry: bytes) -> RowOutcome:
+        """Read one entry of the results: a line, or a part of a document. Raises ProtocolError."""
         ...
 
-    def read_whole(self, body: bytes) -> Iterator[RowOutcome]:
-        """Read results that come as one document."""
+    def split(self, body: bytes) -> Sequence[bytes]:
+        """Split results that come as one document into their entries. Raises ProtocolError."""
         ...
 
     def has_lines(self, status: VendorStatus) -> bool:
@@ -201,6 +204,14 @@ def parse_object(body: bytes, what: str) -> dict[str, Any]:
     if not isinstance(parsed, dict):
         raise ProtocolError(f"{what} is no JSON object.", payload=body[:2000])
     return parsed
+
+
+def take_name(entry: Any, name: str) -> str:
+    """The id of the row that an entry of the results belongs to. Raises ProtocolError if it has none."""
+    found = take_text(entry, name)
+    if found is None:
+        raise ProtocolError(f"an entry of the results has no {name}.")
+    return found
 
 
 def take_text(fields: Any, name: str) -> str | None:

@@ -6,7 +6,8 @@ one has files. From ai.google.dev/gemini-api/docs/batch-api and ai.google.dev/ap
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -26,6 +27,7 @@ from asides.batch.vendor.forms import (
     parse_time,
     take_count,
     take_id,
+    take_name,
     take_text,
 )
 from asides.dialects.dialect import HttpRequest
@@ -61,6 +63,7 @@ class _ContentForm:
     """The form."""
 
     has_marker = True
+    most_inline_rows = _MOST_INLINE_ROWS
 
     def group(self, row: VendorRow) -> tuple[Any, ...]:
         """The model is in the address."""
@@ -137,7 +140,7 @@ class _ContentForm:
         )
 
     def read_status(self, body: bytes) -> VendorStatus:
-        operation = parse_object(body, "the description of the batch")
+        operation = _parse_leniently(body, "the description of the batch")
         batch = operation.get("metadata")
         name, state = take_id(operation, "name"), _read_state(batch)
         if name is None or not isinstance(batch, dict):
@@ -153,7 +156,7 @@ class _ContentForm:
         return VendorStatus(name, is_ended, state or "UNSPECIFIED", total, done, error, results, bool(results))
 
     def read_list(self, body: bytes) -> ListPage:
-        page = parse_object(body, "the list of batches")
+        page = _parse_leniently(body, "the list of batches")
         entries = page.get("operations")
         batches = tuple(
             ListedBatch(
@@ -167,21 +170,21 @@ class _ContentForm:
         )
         return ListPage(batches, take_text(page, "nextPageToken"))
 
-    def read_line(self, line: bytes) -> RowOutcome | None:
-        result = parse_object(line, "a line of the results")
-        return _read_result(take_text(result, "key"), result)
+    def read_entry(self, entry: bytes) -> RowOutcome:
+        result = parse_object(entry, "an entry of the results")
+        # In the description of a batch, the key is in the metadata of each result.
+        return _read_result(take_name({**_take_object(result, "metadata"), **result}, "key"), result)
 
-    def read_whole(self, body: bytes) -> Iterator[RowOutcome]:
-        operation = parse_object(body, "the results of the batch")
+    def split(self, body: bytes) -> Sequence[bytes]:
+        operation = _parse_leniently(body, "the description of the batch")
         batch = operation.get("metadata")
         output = (batch.get("output") if isinstance(batch, dict) else None) or operation.get("response")
         inlined = output.get("inlinedResponses") if isinstance(output, dict) else None
         results = inlined.get("inlinedResponses") if isinstance(inlined, dict) else None
-        for result in results if isinstance(results, list) else ():
-            metadata = result.get("metadata") if isinstance(result, dict) else None
-            outcome = _read_result(take_text(metadata, "key"), result) if isinstance(result, dict) else None
-            if outcome is not None:
-                yield outcome
+        if not isinstance(results, list):
+            raise ProtocolError("the description of the batch has no list of results.", payload=body[:2000])
+        # What only a lenient parser takes is found in its own entry again.
+        return [_encode_entry(result) for result in results]
 
     def has_lines(self, status: VendorStatus) -> bool:
         return status.results != (_INLINE,)
@@ -212,14 +215,42 @@ def _count(batch: dict[str, Any]) -> tuple[int | None, int | None]:
     return total, None if total is None else (good or 0) + (bad or 0)
 
 
-def _read_result(name: str | None, result: dict[str, Any]) -> RowOutcome | None:
-    if name is None:
-        return None
+def _take_object(fields: dict[str, Any], name: str) -> dict[str, Any]:
+    found = fields.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _encode_entry(result: Any) -> bytes:
+    try:
+        return json.dumps(result).encode()
+    except RecursionError:
+        return b""  # No result is nested like that: its own row is lost, and no other.
+
+
+def _parse_leniently(body: bytes, what: str) -> dict[str, Any]:
+    """Parse a description, which may have results in it. One that is no JSON, by a lone surrogate or NaN, must not
+    cost the others.
+    """
+    try:
+        return parse_object(body, what)
+    except ProtocolError:
+        try:
+            parsed = json.loads(body.decode("utf-8", "surrogateescape"), strict=False)
+        except (ValueError, RecursionError):
+            parsed = None
+        if not isinstance(parsed, dict):
+            raise
+        return parsed
+
+
+def _read_result(name: str, result: dict[str, Any]) -> RowOutcome:
     response, error = result.get("response"), result.get("error")
     if isinstance(response, dict):
         return RowOutcome(name, "answered", 200, msgspec.json.encode(response))
+    if not isinstance(error, dict):
+        return RowOutcome(name, "unreadable", 0, message="the result has neither a response nor an error")
     code = take_count(error, "code")
-    message = take_text(error, "message") or "the result has neither a response nor an error"
+    message = take_text(error, "message") or "the vendor gives no reason"
     status, word = _CODES.get(code or 13, (500, "INTERNAL"))
     return RowOutcome(name, "failed", status, encode_error(message, code=status, status=word))
 

@@ -6,7 +6,7 @@ The results are two files, of replies and of errors. From platform.openai.com/do
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ from asides.batch.vendor.forms import (
     parse_object,
     take_count,
     take_id,
+    take_name,
     take_text,
 )
 from asides.dialects.dialect import HttpRequest
@@ -43,6 +44,7 @@ class _FileForm:
     """The form."""
 
     has_marker = True
+    most_inline_rows = 0
 
     def group(self, row: VendorRow) -> tuple[Any, ...]:
         """One file has one model and one endpoint."""
@@ -116,11 +118,9 @@ class _FileForm:
         )
         return ListPage(batches, batches[-1].id if page.get("has_more") is True and batches else None)
 
-    def read_line(self, line: bytes) -> RowOutcome | None:
-        result = parse_object(line, "a line of the results")
-        name = take_text(result, "custom_id")
-        if name is None:
-            return None
+    def read_entry(self, entry: bytes) -> RowOutcome:
+        result = parse_object(entry, "an entry of the results")
+        name = take_name(result, "custom_id")
         response, error = result.get("response"), result.get("error")
         if isinstance(error, dict):
             code, message = take_text(error, "code") or "", take_text(error, "message") or ""
@@ -132,14 +132,14 @@ class _FileForm:
                 case _:
                     return RowOutcome(name, "failed", 500, encode_error(message, code=code))
         if not isinstance(response, dict):
-            return RowOutcome(name, "failed", 500, encode_error("the result has neither a response nor an error"))
+            return RowOutcome(name, "unreadable", 0, message="the result has neither a response nor an error")
         status = take_count(response, "status_code") or 200
         body = msgspec.json.encode(response.get("body"))
         return RowOutcome(name, "answered" if 200 <= status < 300 else "failed", status, body)
 
-    def read_whole(self, body: bytes) -> Iterator[RowOutcome]:
+    def split(self, body: bytes) -> Sequence[bytes]:
         del body
-        yield from ()
+        return ()
 
     def has_lines(self, status: VendorStatus) -> bool:
         del status

@@ -6,7 +6,7 @@ in its results. From platform.claude.com/docs/en/build-with-claude/batch-process
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -19,12 +19,12 @@ from asides.batch.vendor.forms import (
     VendorRow,
     VendorStatus,
     build_request,
-    encode_error,
     get_path,
     parse_object,
     parse_time,
     take_count,
     take_id,
+    take_name,
     take_text,
 )
 from asides.dialects.dialect import HttpRequest
@@ -51,6 +51,7 @@ class _MessageForm:
     """The form."""
 
     has_marker = False
+    most_inline_rows = 0
 
     def group(self, row: VendorRow) -> tuple[Any, ...]:
         """The requests of a batch share its headers, which name betas."""
@@ -104,11 +105,9 @@ class _MessageForm:
         )
         return ListPage(batches, batches[-1].id if page.get("has_more") is True and batches else None)
 
-    def read_line(self, line: bytes) -> RowOutcome | None:
-        found = parse_object(line, "a line of the results")
-        name, result = take_text(found, "custom_id"), found.get("result")
-        if name is None:
-            return None
+    def read_entry(self, entry: bytes) -> RowOutcome:
+        found = parse_object(entry, "an entry of the results")
+        name, result = take_name(found, "custom_id"), found.get("result")
         match take_text(result, "type"):
             case "succeeded" if isinstance(result, dict):
                 return RowOutcome(name, "answered", 200, msgspec.json.encode(result.get("message")))
@@ -119,11 +118,11 @@ class _MessageForm:
             case "canceled":
                 return RowOutcome(name, "cancelled", 0, message="the batch was cancelled before this request was run")
             case other:
-                return RowOutcome(name, "failed", 500, encode_error(f"a result of an unknown type: {other or 'none'}"))
+                return RowOutcome(name, "unreadable", 0, message=f"the result has an unknown type: {other or 'none'}")
 
-    def read_whole(self, body: bytes) -> Iterator[RowOutcome]:
+    def split(self, body: bytes) -> Sequence[bytes]:
         del body
-        yield from ()
+        return ()
 
     def has_lines(self, status: VendorStatus) -> bool:
         del status
