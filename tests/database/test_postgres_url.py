@@ -11,12 +11,12 @@ from asides.values.errors import ConfigError
 def test_what_is_meant_for_us_does_not_reach_libpq() -> None:
     plain = "postgresql://me:s%40cret@db:5433/asides?sslmode=require&host=/run/pg"
     assert read_url(plain).conninfo == plain
-    assert not read_url(plain).has_pooler
+    assert read_url(plain).has_pooler is None
     pooled = read_url("postgresql://me:s%40cret@db:5433/asides?sslmode=require&pgbouncer=true&host=/run/pg")
     assert pooled.conninfo == plain
     assert pooled.has_pooler
     assert build_parameters(pooled, 5.0)["prepare_threshold"] is None
-    assert not read_url("postgres://db/asides?pgbouncer=false").has_pooler
+    assert read_url("postgres://db/asides?pgbouncer=false").has_pooler is False
     assert read_url("postgres://db/asides?pgbouncer=false").conninfo == "postgres://db/asides"
 
 

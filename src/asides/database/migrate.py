@@ -13,7 +13,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -22,7 +22,8 @@ import msgspec
 
 from asides.database import Queries, StoreError, StoreUnavailable
 from asides.database.postgres import SCHEMA, PostgresDatabase, check_package, describe_url
-from asides.database.postgres_outage import advise, explain_failure
+from asides.database.postgres_deadlines import Deadlines
+from asides.database.postgres_outage import quote_failure
 from asides.database.postgres_url import build_parameters, read_url
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ _TABLE = f"{SCHEMA}.migrations"
 _LOCK = 0x61736964
 """The number of the advisory lock: "asid"."""
 _OLDEST = re.compile(r"-- oldest: (\d+)\s")
-_REASON = re.compile(r"FATAL:\s+(.+)")
 
 
 class Migration(msgspec.Struct, frozen=True):
@@ -69,6 +69,8 @@ class TablesState(msgspec.Struct, frozen=True):
     """The steps that this version knows and the database lacks."""
     newer: tuple[str, ...]
     """The names of steps of a newer version, with which this one still works."""
+    is_read_only: bool = False
+    """Whether the server takes no changes, as a standby does not."""
 
     @property
     def is_current(self) -> bool:
@@ -93,8 +95,11 @@ def check(url: str) -> TablesState:
     """Read which steps a database has. Raises StoreUnavailable if it does not answer, and StoreError if its tables are
     of a newer asides that this one cannot work with, or of another program. Changes nothing.
     """
-    with _connect(url) as connection:
-        return _read_state(connection, url)
+    # A transaction, as our work is: a pooler may allow none.
+    with _connect(url) as connection, _watch(connection), connection.transaction():
+        state = _read_state(connection, url)
+        (read_only,) = connection.execute("SHOW transaction_read_only").fetchone() or ("off",)
+        return msgspec.structs.replace(state, is_read_only=read_only == "on")
 
 
 def migrate(url: str, *, patience: float = PATIENCE) -> list[Migration]:
@@ -103,9 +108,10 @@ def migrate(url: str, *, patience: float = PATIENCE) -> list[Migration]:
     `patience` is the seconds to wait for another process that does the same.
     """
     with _connect(url) as connection:
-        if _read_state(connection, url).is_current:
-            # A user who may not create tables can still use them.
-            return []
+        with _watch(connection), connection.transaction():
+            if _read_state(connection, url).is_current:
+                # A user who may not create tables can still use them.
+                return []
         with connection.transaction():
             _lock(connection, url, patience)
             _check_encoding(connection, url)
@@ -228,17 +234,24 @@ def _connect(url: str) -> Generator[Connection, None, None]:
     check_package()
     import psycopg
 
+    was_open = False
     try:
         read = read_url(url)
         with psycopg.connect(read.conninfo, **build_parameters(read, _CONNECT_SECONDS)) as connection:
+            was_open = True
             # Whoever has waited for the lock has to see what the one before has done.
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             yield connection
     except psycopg.Error as problem:
-        raise _to_store_error(problem, url) from None
+        raise _to_store_error(problem, url, was_open) from None
 
 
-def _to_store_error(problem: psycopg.Error, url: str) -> StoreError:
+def _watch(connection: Connection) -> AbstractContextManager[None]:
+    """Cut the connection if the block does not end soon: a pooler takes connections that its server has no room for."""
+    return Deadlines().watch(connection, time.monotonic() + _CONNECT_SECONDS)
+
+
+def _to_store_error(problem: psycopg.Error, url: str, was_open: bool) -> StoreError:
     import psycopg
     from psycopg import errors
 
@@ -247,10 +260,9 @@ def _to_store_error(problem: psycopg.Error, url: str) -> StoreError:
         case errors.LockNotAvailable():
             text = f"the tables of {name} are in use by a transaction that does not end. To do: end it, and try again."
         case errors.InsufficientPrivilege():
-            text = (
-                f"the user may not create or use the tables of {name}. To do: let a user who may create a schema there "
-                "run `asides store migrate`, and grant this user the use of the schema, its tables and its sequences."
-            )
+            from asides.database.postgres_attempts import explain_missing_right
+
+            text = explain_missing_right(name)
         case errors.ReadOnlySqlTransaction():
             text = f"the database {name} can only be read. To do: use the primary server, not a standby."
         case errors.DuplicateTable() | errors.DuplicateObject() | errors.UndefinedColumn():
@@ -259,12 +271,7 @@ def _to_store_error(problem: psycopg.Error, url: str) -> StoreError:
                 "that schema."
             )
         case psycopg.OperationalError() if problem.sqlstate is None or problem.sqlstate.startswith(("08", "57P")):
-            reason = _REASON.search(str(problem))
-            if reason is None:
-                return explain_failure(name, problem)
-            return StoreUnavailable(
-                f"the database {name} refuses the connection: {reason[1].strip()}. To do: {advise(problem)}."
-            )
+            return quote_failure(name, problem, was_open=was_open)
         case psycopg.ProgrammingError() if problem.sqlstate is None:
             text = (
                 "the URL of the store is no URL of PostgreSQL. To do: write it as postgresql://user@host:5432/name, "

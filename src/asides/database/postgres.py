@@ -42,7 +42,7 @@ _CLOSE_SECONDS = 1.0
 class PostgresDatabase:
     """A server, connected to when it is first needed. `url`: postgresql://user@host/name, as libpq reads it.
 
-    `pgbouncer=true` in its query: a pooler stands before it, in transaction mode. `patience` is the seconds that work
+    A pooler such as PgBouncer may stand before it, in session or transaction mode. `patience` is the seconds that work
     may take unless it says otherwise. Tables are those of `migrate`.
     """
 
@@ -68,15 +68,15 @@ class PostgresDatabase:
         self._process = os.getpid()
 
     def _begin(self, patience: float | None, *, writes: bool, durable: bool, repeatable: bool) -> tuple[Attempts, Any]:
-        """The attempts to run work, and the settings that a transaction begins with where a pooler keeps no session."""
+        """The attempts to run work, and the settings that a transaction begins with where a connection keeps none."""
         from asides.database.postgres_attempts import Attempts
         from asides.database.postgres_pools import write_settings
 
         if self._process != os.getpid():
             self._prepare_process()
         patience = self._patience if patience is None else patience
-        settings = write_settings(patience, durable, is_local=True) if self._url.has_pooler else None
-        return Attempts(self.name, self._outage, patience, writes=writes, repeatable=repeatable), settings
+        attempts = Attempts(self.name, self._outage, patience, writes=writes, repeatable=repeatable)
+        return attempts, write_settings(patience, durable)
 
     @property
     def name(self) -> str:
@@ -124,7 +124,7 @@ class PostgresDatabase:
                 connection = take_connection(pool, self._outage, attempts.deadline)
                 try:
                     with self._deadlines.watch(connection, attempts.deadline):
-                        return carry_out(connection, work(), attempts, settings)
+                        return carry_out(connection, work(), attempts, None if connection.has_session else settings)
                 finally:
                     pool.putconn(connection)
             except Exception as problem:  # noqa: BLE001 - raise_final decides
@@ -178,7 +178,8 @@ class PostgresDatabase:
                 connection = await take_connection_async(pool, self._outage, attempts.deadline)
                 watch = loop.call_later(max(attempts.deadline - time.monotonic(), 0.0), cut, connection)
                 try:
-                    return await carry_out_async(connection, work(), attempts, settings)
+                    own = None if connection.has_session else settings
+                    return await carry_out_async(connection, work(), attempts, own)
                 finally:
                     watch.cancel()
                     await pool.putconn(connection)

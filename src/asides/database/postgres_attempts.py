@@ -61,7 +61,7 @@ class Attempts:
             if has_time:
                 return
         elif _is_lost(problem):
-            self._raise_lost(has_time)
+            self._raise_lost(problem, has_time)
             return
         elif isinstance(problem, errors.ReadOnlySqlTransaction):
             self._outage.note_read_only()
@@ -75,22 +75,33 @@ class Attempts:
             raise StoreUnavailable(
                 f"the database {self._name} lacks tables of asides. To do: run `asides store migrate`."
             ) from None
+        elif isinstance(problem, errors.InsufficientPrivilege):
+            raise StoreError(explain_missing_right(self._name)) from None
         raise StoreError(
             f"the database {self._name} failed: {type(problem).__name__} ({problem.sqlstate}). To do: check its log."
         ) from None
 
-    def _raise_lost(self, has_time: bool) -> None:
+    def _raise_lost(self, problem: psycopg.Error, has_time: bool) -> None:
         """The same for a connection that ended during the work, or was cut at its deadline."""
         is_unknown = self.is_ending and not self._repeatable
         if has_time and not is_unknown:
             return
-        self._outage.note_down()
+        self._outage.note_lost(problem)
         if is_unknown and self._outage.problem is not None:
             raise StoreUnavailable(
                 f"the database {self._name} went away while it stored a change, and may or may not have stored it. To "
                 "do: look whether it has, and try again."
             ) from None
         raise self._outage.build_error() from None
+
+
+def explain_missing_right(name: str) -> str:
+    """What to do for a user who may not create or use our tables in this database."""
+    return (
+        f"the user may not create or use the tables of {name}. To do: let a user who may create a schema there run "
+        "`asides store migrate`, and grant this user USAGE on the schema asides, SELECT, INSERT, UPDATE and DELETE on "
+        "all tables in it, and SELECT, USAGE and UPDATE on all sequences in it."
+    )
 
 
 def _is_lost(problem: psycopg.Error) -> bool:

@@ -7,6 +7,7 @@ garbage-collected. Not here: which errors mean an outage (postgres_attempts).
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 import weakref
@@ -18,24 +19,37 @@ from asides.database.postgres_url import PostgresUrl, build_parameters
 _log = logging.getLogger("asides.database")
 # Without this, Python prints warnings to stderr in programs that set up no logging.
 _log.addHandler(logging.NullHandler())
+_FATAL = re.compile(r"FATAL:\s+(.+)")
 _PROBE_SECONDS = 2.0
 _FEW_PROBES = 20
 _SECONDS_BETWEEN_PROBES = (0.2, 1.0)
 """At first, and later."""
 
 SILENT = "does not answer"
+HUNG = "takes connections and does not answer on them"
 READ_ONLY = "takes no changes: it is read-only"
+FULL = "has no connection left"
+NO_TRANSACTIONS = "is behind a pooler that allows no transactions"
 _REASONS = (
     ("starting up", "is starting"),
     ("recovery mode", "is starting"),
     ("shutting down", "is ending"),
-    ("too many", "has no connection left"),
-    ("connection slots", "has no connection left"),
+    ("too many", FULL),
+    ("connection slots", FULL),
+    ("pg_hba.conf", "does not let this machine in"),
+    ("SSL required", "wants TLS"),
     ("authentication", "refuses the user or the password"),
     ('role "', "refuses the user or the password"),
-    ("no password supplied", "refuses the user or the password"),
-    ("pg_hba.conf", "does not let this machine in"),
     ('database "', "has no database of this name"),
+    # Of PgBouncer:
+    ("statement pooling", NO_TRANSACTIONS),
+    ("no more connections allowed", FULL),
+    ("query_wait_timeout", FULL),
+    ("cannot connect to server", "is behind a pooler that does not reach it"),
+    ("server login", "is behind a pooler that does not reach it"),
+    ("no such user", "refuses the user or the password"),
+    ("no such database", "has no database of this name"),
+    ("startup parameter", "cannot be reached with this URL"),
 )
 _LIBRARY_REASONS = (
     ("not support SSL", "speaks no TLS"),
@@ -49,7 +63,9 @@ _LIBRARY_REASONS = (
 """What messages of the library mean. They may quote a password, so they are not repeated."""
 _TO_DO = {
     SILENT: "start it, or check its address, name, user and password",
-    READ_ONLY: "make it the primary, or name the primary in the URL",
+    HUNG: "look for what keeps it busy; a pooler before it may have no connection left, and needs a larger pool",
+    READ_ONLY: "make it the primary, or name the primary in the URL, or all servers with "
+    "target_session_attrs=read-write",
     "refuses the user or the password": "check the user and the password in the URL",
     "wants a password": "write it into the URL, or set PGPASSWORD or ~/.pgpass",
     "does not let this machine in": "add a line for it to pg_hba.conf of the server, which may demand TLS: "
@@ -63,7 +79,10 @@ _TO_DO = {
     "is at a host that is not found": "check the host in the URL, and write special characters in a password as "
     "percent codes, such as %40 for @",
     "cannot be reached with this URL": "check the port, and what follows the ? in the URL",
-    "has no connection left": "raise its max_connections, or run fewer processes",
+    FULL: "raise its max_connections, or the limits of the pooler before it, or run fewer processes",
+    "wants TLS": "add sslmode=require to the URL, or better verify-full",
+    "is behind a pooler that does not reach it": "start it, or look into the log of the pooler",
+    NO_TRANSACTIONS: "set pool_mode of the pooler to transaction, or to session",
 }
 
 
@@ -79,6 +98,7 @@ class Outage:
         self._since = 0.0
         self.failed_at = 0.0
         """When opening a connection last failed."""
+        self._opened_at = 0.0
         self._reason = SILENT
         self.stale_before = 0.0
         """Connections that were opened before this time are not used: they may lead to a read-only server."""
@@ -99,6 +119,22 @@ class Outage:
     def note_down(self, began: float | None = None) -> None:
         """Note that the server does not answer. `began`: when it was first asked; a failure since then says why."""
         self._note(self._reason if began is not None and self.failed_at >= began else SILENT)
+
+    def is_full(self, began: float) -> bool:
+        """Whether the server works, and has refused a connection since then because it has none left."""
+        return self.problem is None and self.failed_at >= began and self._reason == FULL
+
+    def build_full_error(self) -> StoreUnavailable:
+        """The error of one who got no connection, while others have some."""
+        return _build_error(self._url.name, FULL)
+
+    def note_opened(self) -> None:
+        """Note that a connection was opened and has answered."""
+        self._opened_at = time.monotonic()
+
+    def note_lost(self, problem: Exception) -> None:
+        """Note that the server has ended a connection, and perhaps why."""
+        self._note(_find_reason(problem))
 
     def note_read_only(self) -> None:
         """Note that the server answers, but takes no changes."""
@@ -126,6 +162,9 @@ class Outage:
                 if is_closed is self._is_closed:
                     self.problem = None
                 return True
+            if problem in (HUNG, FULL) and self._opened_at >= self._since:
+                # A connection of ours was opened meanwhile: it has the place that the probe did not get.
+                problem = None
             if problem is None:
                 self.stale_before = time.monotonic() if self.problem == READ_ONLY else self.stale_before
                 took = time.monotonic() - self._since
@@ -156,24 +195,30 @@ def _probe(url: PostgresUrl) -> str | None:
     """What is wrong with the server; None if it works."""
     import psycopg
 
-    deadlines = Deadlines()
+    reason = SILENT
     try:
         with psycopg.connect(url.conninfo, **build_parameters(url, _PROBE_SECONDS)) as connection:
-            with deadlines.watch(connection, time.monotonic() + _PROBE_SECONDS):
+            reason = HUNG
+            connection.autocommit = False  # A transaction, as our work is.
+            with Deadlines().watch(connection, time.monotonic() + _PROBE_SECONDS):
                 row = connection.execute("SELECT current_setting('transaction_read_only')").fetchone()
             return READ_ONLY if row == ("on",) else None
     except (psycopg.Error, OSError) as problem:
-        return _find_reason(problem)
+        return _find_reason(problem, reason)
 
 
-def explain_failure(name: str, problem: Exception) -> StoreUnavailable:
-    """The error of a connection to this database that could not be opened."""
-    return _build_error(name, _find_reason(problem))
+def explain_failure(name: str, problem: Exception, *, was_open: bool = False) -> StoreUnavailable:
+    """The error of a connection to this database that could not be opened, or, if it was open, that gave no answer."""
+    return _build_error(name, _find_reason(problem, HUNG if was_open else SILENT))
 
 
-def advise(problem: Exception) -> str:
-    """What to do about a connection that could not be opened."""
-    return _advise(_find_reason(problem))
+def quote_failure(name: str, problem: Exception, *, was_open: bool = False) -> StoreUnavailable:
+    """The same with the words of the server, if it has said some; those of the library are not repeated."""
+    words = _find_words(problem)
+    if words is None:
+        return explain_failure(name, problem, was_open=was_open)
+    to_do = _advise(_find_reason(problem))
+    return StoreUnavailable(f"the database {name} refuses the connection: {words}. To do: {to_do}.")
 
 
 def _build_error(name: str, reason: str) -> StoreUnavailable:
@@ -184,7 +229,17 @@ def _advise(reason: str) -> str:
     return _TO_DO.get(reason, "wait, or look into its log")
 
 
-def _find_reason(problem: Exception) -> str:
-    """Why a connection could not be opened, from the server's message or the library's."""
-    _, is_of_server, text = str(problem).rpartition("FATAL:")
-    return next((reason for mark, reason in (_REASONS if is_of_server else _LIBRARY_REASONS) if mark in text), SILENT)
+def _find_reason(problem: Exception, unknown: str = SILENT) -> str:
+    """Why a connection could not be opened, or has ended, from the server's message or the library's."""
+    words = _find_words(problem)
+    marks, text = (_LIBRARY_REASONS, str(problem)) if words is None else (_REASONS, words)
+    return next((reason for mark, reason in marks if mark in text), unknown)
+
+
+def _find_words(problem: Exception) -> str | None:
+    """What the server, or a pooler before it, says; None if it says nothing."""
+    diagnosis = getattr(problem, "diag", None)
+    if diagnosis is not None and diagnosis.message_primary:
+        return str(diagnosis.message_primary)
+    found = _FATAL.findall(str(problem))
+    return found[-1].strip() if found else None

@@ -1,43 +1,76 @@
 """Connections to a PostgreSQL server: how they are opened, which ones can still be used, and the pools that hold them.
 
-Not here: when a pool is opened and closed (postgres), and the work on a connection (postgres_work).
+Each connection finds out whether a pooler such as PgBouncer stands before the server. If one does, the next transaction
+may be on another connection of the server: nothing is set or prepared for longer than a transaction then. Not here:
+when a pool is opened and closed (postgres), and the work on a connection (postgres_work).
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import select
 import time
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import psycopg
 import psycopg_pool
 from psycopg import AsyncConnection, Connection
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
+from asides.database.postgres_deadlines import Deadlines, cut
 from asides.database.postgres_outage import Outage
 from asides.database.postgres_url import SCHEMA, PostgresUrl, build_parameters
 
 POOL_NAME = "asides-store"
+_PREPARE_AFTER = 5
+"""A statement that runs more often than this on a connection is prepared there."""
 _SLICE_SECONDS = 0.1
 """While a caller waits for a connection, it checks this often whether the server is down."""
+
+
+class Greeting(NamedTuple):
+    """The first statement on a connection: it finds out whether a pooler stands before the server, and sets what our
+    work relies on if none does. Behind one, that would hold for others, and not for us."""
+
+    has_pooler: bool | None
+    """What is known before; None: nothing."""
+    patience: float
+    durable: bool
+
+    def write(self, number: int) -> Any:
+        """The statement, for a connection with this number."""
+        # A pooler gives its clients numbers of its own, not those of the server's processes.
+        is_pooled = f"pg_backend_pid() <> {number}" if self.has_pooler is None else str(self.has_pooler).lower()
+        # Behind a pooler, the begin of a transaction names it.
+        isolation = f"set_config('default_transaction_isolation', 'read committed', {is_pooled})"
+        return f"SELECT {is_pooled}, {isolation}, {_list_settings(self.patience, self.durable, is_pooled)}"
 
 
 class StoreConnection(Connection[Any]):
     """A connection for threads. It knows when it was opened, and reports to `outage` why it could not be."""
 
     opened_at = 0.0
+    has_session = False
+    """Whether it keeps settings and prepared statements from one transaction to the next."""
 
     @classmethod
-    def connect(cls, conninfo: str = "", *, outage: Outage | None = None, **parameters: Any) -> StoreConnection:  # type: ignore[override]
+    def connect(cls, conninfo: str = "", *, outage: Outage, greeting: Greeting, **parameters: Any) -> StoreConnection:  # type: ignore[override]
         """Open it."""
         try:
             connection = super().connect(conninfo, **parameters)
+            try:
+                with Deadlines().watch(connection, time.monotonic() + greeting.patience):
+                    cursor = connection.execute(greeting.write(connection.info.backend_pid))
+                    _note_session(connection, cursor.fetchone())
+            except BaseException:
+                connection.close()
+                raise
         except psycopg.Error as problem:
-            if outage is not None:
-                outage.note_failed_connection(problem)
+            outage.note_failed_connection(problem)
             raise
-        connection.opened_at = time.monotonic()
+        outage.note_opened()
         return connection
 
 
@@ -45,20 +78,36 @@ class AsyncStoreConnection(AsyncConnection[Any]):
     """The same for an event loop."""
 
     opened_at = 0.0
+    has_session = False
 
     @classmethod
     async def connect(  # type: ignore[override]
-        cls, conninfo: str = "", *, outage: Outage | None = None, **parameters: Any
+        cls, conninfo: str = "", *, outage: Outage, greeting: Greeting, **parameters: Any
     ) -> AsyncStoreConnection:
         """Open it."""
         try:
             connection = await super().connect(conninfo, **parameters)
+            watch = asyncio.get_running_loop().call_later(greeting.patience, cut, connection)
+            try:
+                cursor = await connection.execute(greeting.write(connection.info.backend_pid))
+                _note_session(connection, await cursor.fetchone())
+            except BaseException:
+                await connection.close()
+                raise
+            finally:
+                watch.cancel()
         except psycopg.Error as problem:
-            if outage is not None:
-                outage.note_failed_connection(problem)
+            outage.note_failed_connection(problem)
             raise
-        connection.opened_at = time.monotonic()
+        outage.note_opened()
         return connection
+
+
+def _note_session(connection: StoreConnection | AsyncStoreConnection, greeted: Any) -> None:
+    """Note what the first statement has returned."""
+    connection.opened_at = time.monotonic()
+    connection.has_session = greeted is not None and not greeted[0]
+    connection.prepare_threshold = _PREPARE_AFTER if connection.has_session else None
 
 
 AsyncPool = AsyncConnectionPool[AsyncStoreConnection]
@@ -66,17 +115,20 @@ ThreadPool = ConnectionPool[StoreConnection]
 
 
 class _OurPools(logging.Filter):
-    """Drops what psycopg logs about our pools: it names users, and `Outage` logs an outage once."""
+    """Drops what psycopg logs about our pools and connections: it names users, and `Outage` logs an outage once."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         arguments = record.args if isinstance(record.args, tuple) else (record.args,)
         for argument in arguments:
-            if isinstance(argument, (StoreConnection, AsyncStoreConnection)) or POOL_NAME in repr(argument)[:200]:
+            # A pipeline or a transaction has its connection.
+            connection = getattr(argument, "_conn", argument)
+            if isinstance(connection, (StoreConnection, AsyncStoreConnection)) or POOL_NAME in repr(argument)[:200]:
                 return False
         return True
 
 
-logging.getLogger("psycopg.pool").addFilter(_OurPools())
+for _name in ("psycopg", "psycopg.pool"):
+    logging.getLogger(_name).addFilter(_OurPools())
 
 
 # --- opening ----------------------------------------------------------------------------------------------------------
@@ -84,36 +136,27 @@ logging.getLogger("psycopg.pool").addFilter(_OurPools())
 
 def make_thread_pool(url: PostgresUrl, outage: Outage, patience: float, most: int, durable: bool) -> ThreadPool:
     """A pool for threads. It is not open yet."""
-    settings = None if url.has_pooler else write_settings(patience, durable, is_local=False)
-
-    def configure(connection: Connection[Any]) -> None:
-        if settings is not None:
-            connection.execute(settings)
-
     return ConnectionPool(
         url.conninfo,
-        kwargs={**build_parameters(url, patience), "outage": outage},
+        kwargs=_build_arguments(url, outage, patience, durable),
         connection_class=StoreConnection,
-        configure=configure,
         **_choose_sizes(patience, most),
     )
 
 
 def make_async_pool(url: PostgresUrl, outage: Outage, patience: float, most: int, durable: bool) -> AsyncPool:
     """A pool for one event loop. It is not open yet."""
-    settings = None if url.has_pooler else write_settings(patience, durable, is_local=False)
-
-    async def configure(connection: AsyncConnection[Any]) -> None:
-        if settings is not None:
-            await connection.execute(settings)
-
     return AsyncConnectionPool(
         url.conninfo,
-        kwargs={**build_parameters(url, patience), "outage": outage},
+        kwargs=_build_arguments(url, outage, patience, durable),
         connection_class=AsyncStoreConnection,
-        configure=configure,
         **_choose_sizes(patience, most),
     )
+
+
+def _build_arguments(url: PostgresUrl, outage: Outage, patience: float, durable: bool) -> dict[str, Any]:
+    own = {"outage": outage, "greeting": Greeting(url.has_pooler, patience, durable)}
+    return {**build_parameters(url, patience), **own}
 
 
 def _choose_sizes(patience: float, most: int) -> dict[str, Any]:
@@ -128,17 +171,18 @@ def _choose_sizes(patience: float, most: int) -> dict[str, Any]:
     }
 
 
-def write_settings(patience: float, durable: bool, *, is_local: bool) -> Any:
-    """The statement that sets what our work relies on, for a connection or, if it is local, for one transaction."""
+@lru_cache(maxsize=64)
+def write_settings(patience: float, durable: bool) -> Any:
+    """The statement that sets what our work relies on for one transaction."""
+    return f"SELECT {_list_settings(patience, durable, 'true')}"
+
+
+def _list_settings(patience: float, durable: bool, is_local: str) -> str:
+    """The calls that set it, for one transaction if the expression `is_local` is true, else for the connection."""
     settings = {"search_path": SCHEMA, "statement_timeout": str(int(patience * 1000))}
     if not durable:
         settings["synchronous_commit"] = "off"
-    if not is_local:
-        # Of a transaction that has begun, it cannot be changed.
-        settings["default_transaction_isolation"] = "read committed"
-    local = "true" if is_local else "false"
-    calls = ", ".join(f"set_config('{name}', '{value}', {local})" for name, value in settings.items())
-    return f"SELECT {calls}"
+    return ", ".join(f"set_config('{name}', '{value}', {is_local})" for name, value in settings.items())
 
 
 # --- taking -----------------------------------------------------------------------------------------------------------
@@ -151,7 +195,7 @@ def take_connection(pool: ThreadPool, outage: Outage, deadline: float) -> StoreC
         try:
             connection = pool.getconn(timeout=min(_SLICE_SECONDS, max(deadline - time.monotonic(), 0.001)))
         except psycopg_pool.PoolTimeout:
-            _check_wait(outage, began, deadline)
+            _check_wait(pool, outage, began, deadline)
             continue
         if not _is_stale(connection, outage):
             return connection
@@ -166,7 +210,7 @@ async def take_connection_async(pool: AsyncPool, outage: Outage, deadline: float
         try:
             connection = await pool.getconn(timeout=min(_SLICE_SECONDS, max(deadline - time.monotonic(), 0.001)))
         except psycopg_pool.PoolTimeout:
-            _check_wait(outage, began, deadline)
+            _check_wait(pool, outage, began, deadline)
             continue
         if not _is_stale(connection, outage):
             return connection
@@ -174,8 +218,13 @@ async def take_connection_async(pool: AsyncPool, outage: Outage, deadline: float
         await pool.putconn(connection)
 
 
-def _check_wait(outage: Outage, began: float, deadline: float) -> None:
+def _check_wait(pool: ThreadPool | AsyncPool, outage: Outage, began: float, deadline: float) -> None:
     """Raise StoreUnavailable if waiting longer for a connection is useless."""
+    if outage.is_full(began) and pool.get_stats()["pool_size"]:
+        # Those that are in use come back.
+        if time.monotonic() >= deadline:
+            raise outage.build_full_error()
+        return
     if time.monotonic() >= deadline or outage.failed_at >= began:
         outage.note_down(began)
     outage.check(writes=False)

@@ -1,7 +1,7 @@
 """The URL of a PostgreSQL database: read it for libpq, and describe it without user and password.
 
-`pgbouncer=true` in its query says that a pooler in transaction mode stands before the server. libpq does not know this
-parameter, so it is taken out. Not here: connections (postgres_pools).
+`pgbouncer=true` in its query says that a pooler in transaction mode stands before the server, `pgbouncer=false` that
+none does. Without it each connection finds out (postgres_pools). libpq does not know it, so it is taken out.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 class PostgresUrl(NamedTuple):
-    """A URL as libpq reads it, and whether a pooler stands before the server."""
+    """A URL as libpq reads it, and what it says of a pooler before the server."""
 
     conninfo: str
-    has_pooler: bool
-    """Whether a connection keeps nothing from one transaction to the next."""
+    has_pooler: bool | None
+    """Whether a connection keeps nothing from one transaction to the next; None: the URL does not say."""
     name: str
     """The server and the database, without user and password."""
 
@@ -62,7 +62,7 @@ def read_url(url: str) -> PostgresUrl:
     if said:
         rest = urlencode([(key, value) for key, value in pairs if key != _POOLER], safe="/:,")
         url = url.partition("?")[0] + (f"?{rest}" if rest else "")
-    return PostgresUrl(url, bool(said) and said[-1] in _TRUE, name)
+    return PostgresUrl(url, said[-1] in _TRUE if said else None, name)
 
 
 def describe_url(url: str) -> str:
@@ -79,9 +79,9 @@ def build_parameters(url: PostgresUrl, patience: float) -> dict[str, Any]:
         "autocommit": True,
         "connect_timeout": max(2, int(patience)),
         "application_name": "asides",
+        # Behind a pooler, a prepared statement would be in the way of whoever gets the connection next.
+        "prepare_threshold": None,
     }
-    if url.has_pooler:
-        parameters["prepare_threshold"] = None
     if "keepalives" not in url.conninfo:
         # Firewalls and proxies drop connections that are silent for some minutes.
         parameters["keepalives_idle"] = 60

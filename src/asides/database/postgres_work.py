@@ -1,7 +1,8 @@
 """Carry out work on one connection to PostgreSQL, as one transaction: for threads and for event loops.
 
-Behind a pooler, which keeps no session, each transaction begins with its settings, in the same round trip. Not
-here: which connection it is, and what becomes of errors (postgres, postgres_attempts).
+Behind a pooler, which keeps no session, each transaction begins with its settings, in the same round trip. Its end is
+sent alone: PgBouncer 1.18 was seen to lose the answers of a pipeline in which a transaction ends. Not here: which
+connection it is, and what becomes of errors (postgres, postgres_attempts).
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ def carry_out(
     attempts.is_ending = False
     try:
         query = next(work)
-        if isinstance(query, Query) and query.is_alone:
+        if isinstance(query, Query) and query.is_alone and settings is None:
             attempts.is_ending = True
-            work.send(_execute_alone(connection, query, settings))
+            work.send(_execute(connection, query))
             raise RuntimeError("a query with is_alone is the only one of its work.")
         with connection.pipeline():
             connection.execute(_choose_begin(attempts.writes))
@@ -59,9 +60,9 @@ async def carry_out_async(
     attempts.is_ending = False
     try:
         query = next(work)
-        if isinstance(query, Query) and query.is_alone:
+        if isinstance(query, Query) and query.is_alone and settings is None:
             attempts.is_ending = True
-            work.send(await _execute_alone_async(connection, query, settings))
+            work.send(await _execute_async(connection, query))
             raise RuntimeError("a query with is_alone is the only one of its work.")
         async with connection.pipeline():
             await connection.execute(_choose_begin(attempts.writes))
@@ -89,27 +90,6 @@ def _choose_begin(writes: bool) -> LiteralString:
     written meanwhile.
     """
     return f"BEGIN ISOLATION LEVEL {'READ COMMITTED' if writes else 'REPEATABLE READ READ ONLY'}"
-
-
-def _execute_alone(connection: Connection[Any], query: Query, settings: LiteralString | None) -> QueryResult:
-    if settings is None:
-        return _execute(connection, query)
-    with connection.pipeline():
-        # A pipeline is one transaction.
-        connection.execute(settings)
-        cursor = _begin(connection, query)
-    return _fetch(cursor)
-
-
-async def _execute_alone_async(
-    connection: AsyncConnection[Any], query: Query, settings: LiteralString | None
-) -> QueryResult:
-    if settings is None:
-        return await _execute_async(connection, query)
-    async with connection.pipeline():
-        await connection.execute(settings)
-        cursor = await _begin_async(connection, query)
-    return await _fetch_async(cursor)
 
 
 def _execute(connection: Connection[Any], query: Query | QueryMany) -> QueryResult:

@@ -87,6 +87,11 @@ def _ask_postgres(url: str) -> str:
             f"{describe_url(url)} answers, and steps of its tables are missing: {named}. To do: run `asides store "
             "migrate`."
         )
+    if state.is_read_only:
+        raise AsidesError(
+            f"{describe_url(url)} answers, and takes no changes: it is read-only. To do: name the primary in the URL, "
+            "or all servers with target_session_attrs=read-write."
+        )
     newer = f"; a newer asides made {', '.join(state.newer)}, with which this one can work" if state.newer else ""
     return f", and has all tables{newer}"
 

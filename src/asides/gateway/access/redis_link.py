@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from asides.gateway.access.redis_errors import describe_problem, is_outage
+from asides.gateway.access.redis_errors import describe_problem, is_outage, is_refusal
 from asides.values.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -48,8 +48,17 @@ class Script:
         self.digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
-_PROBE = Script("redis.call('SET', KEYS[1], '', 'PX', 1000) return 1")
-_PROBE_KEY = f"{PREFIX}{{probe}}"
+_PROBE = Script("""
+redis.call('TIME')
+redis.call('HSET', KEYS[1], 'a', '')
+redis.call('HGET', KEYS[1], 'a')
+redis.call('HGETALL', KEYS[1])
+redis.call('HDEL', KEYS[1], 'b')
+redis.call('PEXPIRE', KEYS[1], 1000)
+return 1
+""")
+"""Runs every command that our scripts of limits run, so that a user who lacks the right to one is noticed."""
+_PROBE_KEY = f"{PREFIX}{{probe}}:all"
 
 
 class _ScriptCall(NamedTuple):
@@ -174,9 +183,10 @@ class RedisLink:
     # --- errors -------------------------------------------------------------------------------------------------------
 
     def handle_error(self, problem: Exception) -> RedisDown:
-        """Log an error that the server answered, once, and return what to raise for it."""
+        """Log an error that the server answered to a script, once, and return what to raise for it."""
         reason = describe_problem(problem)
-        if is_outage(problem):
+        # A user who may not run this script may not run the others.
+        if is_outage(problem) or is_refusal(problem):
             self.note_down(reason)
         else:
             self.report_once(reason)
@@ -314,7 +324,6 @@ def _list_settings(seconds: float, *, is_async: bool) -> dict[str, Any]:
         "socket_timeout": None if is_async else seconds,
         "socket_connect_timeout": seconds,
         "retry": kind(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
-        "client_name": "asides",
         "protocol": 2,
         "decode_responses": True,
     }

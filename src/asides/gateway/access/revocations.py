@@ -112,7 +112,8 @@ class Revocations:
     async def _wait(self, problem: Exception) -> None:
         """Wait until another attempt is worth it."""
         if not is_outage(problem):
-            self._link.handle_error(problem)
+            reason = describe_problem(problem)
+            self._link.report_once(f"{reason}. So a revoked key is refused when the keys are read again")
             await asyncio.sleep(_REFUSED_SECONDS)
         elif self._may_reconnect:
             # A connection may be closed without an outage: another one is tried at once.
