@@ -12,7 +12,9 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
+from aiohttp import web
 
+from asides.gateway import drain
 from asides.testing import Say, Stage
 from tests.gateway.served import PATIENCE, serve, stream_many, write_settings
 
@@ -55,6 +57,40 @@ def test_whoever_has_connected_is_answered(tmp_path: Path) -> None:
             assert answer.startswith(b"HTTP/1.1 200")
             assert _WORDS.encode() in answer
             assert served.process.wait(PATIENCE) == 0
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_whoever_came_since_the_event_loop_last_looked_is_answered(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drain, "_LOOKS", 0)  # The event loop does not look again.
+    factory = asyncio.new_event_loop if loop == "asyncio" else pytest.importorskip("uvloop").new_event_loop
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text="whole")
+
+    async def run() -> list[bytes]:
+        app = web.Application()
+        app.router.add_get("/", answer)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        listening = socket.create_server(("127.0.0.1", 0))
+        await web.SockSite(runner, listening).start()
+        clients = [socket.create_connection(listening.getsockname(), PATIENCE) for _ in range(5)]
+        for client in clients:
+            client.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        ending = asyncio.create_task(drain.drain(runner, 5))
+        answers = await asyncio.gather(*(asyncio.to_thread(read_all, client) for client in clients))
+        assert await ending == 0
+        await runner.cleanup()
+        return answers
+
+    with asyncio.Runner(loop_factory=factory) as running:
+        answers = running.run(run())
+    assert all(each.startswith(b"HTTP/1.1 200") and each.endswith(b"whole") for each in answers)
+
+
+def read_all(client: socket.socket) -> bytes:
+    with client:
+        return b"".join(iter(lambda: client.recv(1 << 16), b""))
 
 
 def test_a_reply_that_takes_longer_than_the_drain_is_cut_and_counted(tmp_path: Path) -> None:

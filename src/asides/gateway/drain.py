@@ -19,6 +19,8 @@ _LOOK_SECONDS = 0.02
 _LOOKS = 4
 _ARRIVE_SECONDS = 2.0
 """How long a client that has connected may take to send its request. It found somebody who listens."""
+_MOST_LATE = 1000
+"""How many connections are accepted at the last moment. They were let in before, so it is never so many."""
 # How long the handlers of replies that are cut may take to end.
 _CUT_SECONDS = 0.5
 
@@ -47,20 +49,41 @@ async def drain(runner: web.AppRunner, seconds: float) -> int:
 
 async def _stop_listening(runner: web.AppRunner) -> None:
     """Take the connections that wait to be accepted, then stop: closing resets those that are left."""
-    for site in runner.sites:
-        for each in getattr(getattr(site, "_server", None), "sockets", ()):
-            with suppress(OSError):
-                listening = socket.socket(fileno=each.fileno())
-                try:
-                    # No more shall queue up. Whoever is not let in tries again, and finds the port closed.
-                    listening.listen(0)
-                finally:
-                    listening.detach()  # It is the event loop's, who closes it.
+    for listening in _list_sockets(runner):
+        with suppress(OSError):
+            # No more shall queue up. Whoever is not let in tries again, and finds the port closed.
+            listening.listen(0)
+        listening.detach()
     # Several times: a process that was kept from running finds its clock run out before it has looked for anyone.
     for _ in range(_LOOKS):
         await asyncio.sleep(_LOOK_SECONDS / _LOOKS)
+    # From here to the end of the sites nothing waits. The event loop may not have looked for milliseconds.
+    late = [connection for listening in _list_sockets(runner) for connection in _accept_waiting(listening)]
     for site in runner.sites:
         await site.stop()
+    for connection in late:
+        with suppress(OSError):
+            server: Any = runner.server
+            await asyncio.get_running_loop().connect_accepted_socket(server, connection)
+
+
+def _list_sockets(runner: web.AppRunner) -> list[socket.socket]:
+    """The listening sockets. They are the event loop's, which closes them: detach each."""
+    servers = [getattr(site, "_server", None) for site in runner.sites]
+    return [socket.socket(fileno=each.fileno()) for server in servers for each in getattr(server, "sockets", ())]
+
+
+def _accept_waiting(listening: socket.socket) -> list[socket.socket]:
+    """Accept the connections that wait, without the event loop."""
+    found: list[socket.socket] = []
+    with suppress(OSError):  # It ends with BlockingIOError: nobody waits.
+        listening.setblocking(False)
+        while len(found) < _MOST_LATE:
+            connection, _ = listening.accept()
+            connection.setblocking(False)
+            found.append(connection)
+    listening.detach()
+    return found
 
 
 def _close_idle(connections: list[Any], idle: set[Any], *, may_arrive: bool) -> set[Any]:
