@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from asides.gateway.access.key_store import make_key
 from asides.gateway.access_log import AccessLog, describe_request, flush_log, start_log, write_line
 from asides.gateway.watcher import RequestEnd, RequestInfo
 from asides.relay.relay_request import RelayOutcome, RelayRequest
@@ -74,6 +75,13 @@ def test_a_line_says_who_asked_what_and_what_came_of_it() -> None:
         "first_ms=12.3 model=claude-best target=google:gemini-3-pro mode=translate attempts=2 restored=1 "
         "notices=effort_mapped,system_moved input_tokens=12 output_tokens=30 thinking_tokens=20 cached_tokens=4"
     )
+
+
+def test_a_line_names_the_key_by_its_id() -> None:
+    made = make_key()
+    line = write_line(describe_request(_make_info(key_id=made.id), _make_end(status=429)))
+    assert f" key_id={made.id} " in line
+    assert made.key not in line
 
 
 def test_a_line_says_how_a_request_failed_and_that_its_client_left() -> None:

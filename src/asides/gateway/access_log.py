@@ -77,6 +77,7 @@ def _collect(info: RequestInfo, end: RequestEnd) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "id": info.id,
         "from": info.address,
+        "key_id": info.key_id,
         "method": info.method,
         "path": info.path,
         "status": end.status,
