@@ -64,6 +64,21 @@ def test_a_line_that_was_cut_off_costs_no_other(tmp_path: Path, damage: bytes) -
     with path.open("ab") as file:
         file.write(damage)
     assert UnsettledFiles(tmp_path).take_over() == [use]
+    files.add([use])
+    assert UnsettledFiles(tmp_path).take_over() == [use, use]
+
+
+def test_a_file_that_cannot_be_read_is_named_and_costs_no_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    use, odd = make_use(), tmp_path / PATTERN.replace("*", "0")
+    odd.mkdir()
+    UnsettledFiles(tmp_path).add([use])
+    after = UnsettledFiles(tmp_path)
+    assert after.take_over() == [use]
+    assert f"{odd.name} cannot be read" in caplog.text
+    after.clear()
+    assert list_files(tmp_path) == [odd]
 
 
 @pytest.mark.parametrize("spent", [-1, 10**30])

@@ -1,4 +1,4 @@
-"""What could not be settled, on the disk: `UnsettledFiles(folder)`. A process that is killed while its database is away
+"""What could not be settled, on the disk: `UnsettledFiles(folder)`. A process that is killed while its database is down
 forgets nothing that way.
 
 Each process has a file of its own, which is there only while something waits. A process that starts takes over the
@@ -25,15 +25,15 @@ _log = logging.getLogger("asides.gateway")
 PATTERN = "unsettled-*.jsonl"
 _MOST_BYTES = 64 * 1024 * 1024
 """More than a process ever writes."""
-_MOST_SPENT = 10**18
-"""What both engines can add."""
+_MOST_ADDED = 10**18
+"""What both engines can add to a sum: more than a request ever costs (MOST_SPENT)."""
 
 
 class UnsettledUse(msgspec.Struct, frozen=True):
     """A reservation, and what has to replace it, in billionths of a US dollar. It names a key by its id."""
 
     reservation: Reservation
-    spent: Annotated[int, msgspec.Meta(ge=0, le=_MOST_SPENT)]
+    spent: Annotated[int, msgspec.Meta(ge=0, le=_MOST_ADDED)]
 
 
 _DECODER = msgspec.json.Decoder(UnsettledUse)
@@ -56,10 +56,11 @@ class UnsettledFiles:
         return f"UnsettledFiles({len(self._taken)} taken over)"
 
     def add(self, uses: Iterable[UnsettledUse]) -> None:
-        """Keep uses. It waits for the disk: that is done only while the database is away, for requests under way."""
+        """Keep uses. It waits for the disk: that is done only while the database is down, for requests under way."""
         if self._own is None:
             return
-        lines = b"".join(msgspec.json.encode(use) + b"\n" for use in uses)
+        # A full disk may have cut the last line off: what is added begins a line of its own.
+        lines = b"".join(b"\n" + msgspec.json.encode(use) + b"\n" for use in uses)
         self._is_used = True
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
@@ -75,17 +76,19 @@ class UnsettledFiles:
     def take_over(self) -> list[UnsettledUse]:
         """What other processes have left. Their files stay until `clear`."""
         found: list[UnsettledUse] = []
-        try:
+        with suppress(OSError):  # Then writing there fails too, which is logged.
             for path in [] if self._folder is None else sorted(self._folder.glob(PATTERN)):
                 if path != self._own:
                     found += self._read(path)
-        except OSError as problem:
-            self._note_failure(problem)
         return found
 
     def _read(self, path: Path) -> list[UnsettledUse]:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES)
+        try:
+            with path.open("rb") as file:
+                content = file.read(_MOST_BYTES)
+        except OSError as problem:
+            _log.warning("%s cannot be read (%s): its sums are not settled", path.name, type(problem).__name__)
+            return []
         self._taken[path] = len(content)
         uses = [use for line in content.splitlines() if (use := _read_line(line)) is not None]
         _log.info("%d reservations that another process could not settle are settled now", len(uses))
