@@ -1,7 +1,4 @@
-"""The type of a contestant: a name, an environment, and a function that reads one answer into a sink.
-
-Not here: the contestants themselves, which are in `floors`, `peers` and `ours.py`.
-"""
+"""The type of a contestant: a name, an environment, and a function that reads one answer into a sink."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """One environment for each library, so that the pins and imports of one do not affect another.
 
-Lists their packages and finds their interpreters. Not here: creating them (`install_peers.py`).
+Lists their packages and finds their interpreters.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The client of the table of gateways: requests over kept connections, and what their answers say. It costs little.
-
-Not here: how many requests, and what is measured (`gateway`).
-"""
+"""The client of the table of gateways: requests over kept connections, and what their answers say. It costs little."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The gateways of the table: how each is started before the replay server, and what its process uses.
 
-A model's name is a profile of the replay server. Not here: what is asked of them (`gateway`).
+A model's name is a profile of the replay server.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ class Relayed:
         if self._mode == "async":
             LOOP.run_until_complete(self._run_async())
             return
-        from asides.transports.relay_stream import RelayStream
+        from asides.relay.streams.relay_stream import RelayStream
 
         stream = RelayStream(self._relay.begin(self._request), TRANSPORTS.blocking())
         self._check(stream.start().status)
@@ -169,7 +169,7 @@ class Relayed:
         self.outcome = stream.outcome
 
     async def _run_async(self) -> None:
-        from asides.transports.relay_stream import AsyncRelayStream
+        from asides.relay.streams.relay_stream import AsyncRelayStream
 
         stream = AsyncRelayStream(self._relay.begin(self._request), TRANSPORTS.awaiting())
         start = await stream.start()
@@ -202,14 +202,14 @@ class _Transports:
         self._made: dict[str, Any] = {}
 
     def blocking(self) -> Any:
-        from asides.transports.urllib3 import Urllib3Transport
+        from asides.transports.http_sync import HttpTransport
 
-        return self._made.setdefault("sync", None) or self._keep("sync", Urllib3Transport())
+        return self._made.setdefault("sync", None) or self._keep("sync", HttpTransport())
 
     def awaiting(self) -> Any:
-        from asides.transports.aiohttp import AiohttpTransport
+        from asides.transports.http_async import AsyncHttpTransport
 
-        return self._made.setdefault("async", None) or self._keep("async", AiohttpTransport())
+        return self._made.setdefault("async", None) or self._keep("async", AsyncHttpTransport())
 
     def _keep(self, name: str, made: Any) -> Any:
         self._made[name] = made

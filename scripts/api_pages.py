@@ -4,7 +4,7 @@
     python scripts/api_pages.py --check    fail when they are not current
 
 A page names the objects; mkdocstrings fills in their signatures and docstrings when the site is built. A new module
-with public names gets its theme in `THEMES`. Not here: what the names mean (their docstrings).
+with public names gets its theme in `THEMES`.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ THEMES = {
         (
             "asides.agents.",
             "asides.flows.run_config",
-            "asides.transports.run_stream",
+            "asides.transports.run_async",
+            "asides.transports.run_sync",
             "asides.values.result",
             "asides.values.tools",
         ),

@@ -1,7 +1,7 @@
 """The commands for contributors. They run in their own environment, the same in CI and on your machine.
 
 python3 scripts/dev.py check           lint, types and test
-python3 scripts/dev.py lint            ruff: rules and format
+python3 scripts/dev.py lint            ruff: rules and format; the sync modules match their async versions
 python3 scripts/dev.py format          ruff: fix what it can fix
 python3 scripts/dev.py types           mypy and pyright, both strict, tests included
 python3 scripts/dev.py test [...]      pytest; further arguments go to it
@@ -27,8 +27,13 @@ Task = Callable[[Path, Sequence[str]], int]
 
 
 def lint(python: Path, _: Sequence[str]) -> int:
-    """Check rules and format; change nothing."""
-    return max(run([python, "-m", "ruff", "check"]), run([python, "-m", "ruff", "format", "--check"]))
+    """Check rules, format and the generated sync modules; change nothing."""
+    checks: tuple[list[str | Path], ...] = (
+        [python, "-m", "ruff", "check"],
+        [python, "-m", "ruff", "format", "--check"],
+        [python, ROOT / "scripts" / "unasync.py", "--check"],
+    )
+    return max(map(run, checks))
 
 
 def format_(python: Path, _: Sequence[str]) -> int:

@@ -4,7 +4,6 @@
     python scripts/draw_layers.py --check     fail when the drawing is not current
 
 The drawing has a row for each room: the first line of its docstring, and the rooms that it imports.
-Not here: the table itself.
 """
 
 from __future__ import annotations

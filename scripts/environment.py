@@ -1,6 +1,6 @@
 """The environments of the scripts: made with `venv` and `pip` alone, and made again when their inputs change.
 
-Uses only the standard library, since it runs before anything is installed. Not here: what runs in them (try, dev).
+Uses only the standard library, since it runs before anything is installed.
 """
 
 from __future__ import annotations

@@ -8,8 +8,6 @@ The catalogues are read out of the newest wheels as data; nothing of them is ins
 lacks is no difference, except that a model thinks: a row that has rules should know it. A judged difference stands in
 facts_judged.toml with its reason and its date. The exit code is 1 while a difference is not judged, or a judgement is
 not needed any more.
-
-Not here: the rows (src/asides/providers), which are the only place to change a fact.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from asides.providers.find import find_provider
-from asides.providers.provider import ModelRule, Provider, settle
+from asides.providers.provider import ModelRule, Provider, merge_facts
 from asides.values.thinking import EFFORTS, Effort
 
 JUDGED = Path(__file__).resolve().parent / "facts_judged.toml"
@@ -242,7 +240,7 @@ def _contradict(claim: Claim, rule: ModelRule, row: Provider) -> Iterator[tuple[
         yield "output", str(rule.max_output), str(claim.output)
     if claim.context is not None and rule.context is not None and not _is_same_room(claim.context, rule):
         yield "context", str(rule.context), str(claim.context)
-    pictures = settle(rule, row.quirks).pictures
+    pictures = merge_facts(rule, row.quirks).pictures
     if claim.pictures is not None and claim.pictures != pictures:
         yield "pictures", _to_word(pictures), _to_word(claim.pictures)
     if claim.tools is not None and claim.tools != rule.tools:

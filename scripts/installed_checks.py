@@ -25,11 +25,11 @@ _TESTS = (
     "tests/testing/test_pytest_plugin.py",
 )
 _TEST_PACKAGES = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis")
-# Packages of extras: without them, modules that need them cannot be imported.
-_OF_EXTRAS = (
+# Packages that only extras bring; modules that need them may fail to import.
+_EXTRA_PACKAGES = (
     *("mcp", "rich", "genai_prices", "botocore", "google", "azure", "xllamacpp", "pytest"),
     *("anthropic", "cryptography", "httpx", "httpx2", "langchain_core", "openai", "prometheus_client"),
-    *("psycopg", "psycopg_pool", "redis", "opentelemetry", "ray", "pyarrow"),
+    *("aiohttp", "psycopg", "psycopg_pool", "redis", "opentelemetry", "ray", "pyarrow"),
 )
 
 _LAZY = """
@@ -49,7 +49,7 @@ for module in pkgutil.walk_packages(asides.__path__, "asides."):
     try:
         importlib.import_module(module.name)
     except ModuleNotFoundError as problem:
-        if (problem.name or "").partition(".")[0] not in {_OF_EXTRAS!r}:
+        if (problem.name or "").partition(".")[0] not in {_EXTRA_PACKAGES!r}:
             sys.exit(f"{{module.name}} needs {{problem.name}}, which no requirement brings")
 """
 _USER_PROGRAM = """

@@ -1,8 +1,7 @@
 """Builds the packages and tests them as installed: outside the checkout, in clean environments.
 
 `python3 scripts/dev.py package` runs it with this Python, as CI does. `--pythons all` takes every Python from 3.11 on
-that this machine has, and `--extras` installs the extras too, `local` with the wheel of the model. Not here: what is
-tried in a clean environment (installed_checks), and sizes (measure_install).
+that this machine has, and `--extras` installs the extras too, `local` with the wheel of the model.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Writes the facts of the provider rows into docs/providers.md, docs/thinking.md and README.md, between two marks.
 
-    python scripts/provider_table.py            write them
-    python scripts/provider_table.py --check    fail when one is not current
-
-Not here: the rows (src/asides/providers/table.py), which are the only place to change a fact.
+python scripts/provider_table.py            write them
+python scripts/provider_table.py --check    fail when one is not current
 """
 
 from __future__ import annotations

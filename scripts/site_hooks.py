@@ -1,7 +1,6 @@
 """What the site needs beyond MkDocs: links to files outside of docs/, and comments that only the tests read.
 
-MkDocs calls the functions by their names (`hooks` in mkdocs.yml). Not here: the configuration (mkdocs.yml) and the
-pages of the API reference (api_pages.py).
+MkDocs calls the functions by their names (`hooks` in mkdocs.yml).
 """
 
 from __future__ import annotations

@@ -3,18 +3,18 @@
     python scripts/stage_rules.py            write it
     python scripts/stage_rules.py --check    fail when it is not current
 
-Not here: the rules (src/asides/testing/stage/rules), which are the only place to change one.
+The rules are in src/asides/dialects/<name>/rules.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 
-from asides.testing.stage.rules import Rule
-from asides.testing.stage.rules.claude_generations import GENERATIONS, Generation
+from asides.dialects.rulebook import Rule, find_rulebook
+from asides.providers.models.claude import claude_models
+from asides.providers.provider import ModelRule
 from asides.testing.stage.rules.openai_chat.hosts import HOSTS as CHAT_HOSTS
 from asides.testing.stage.rules.openai_responses.response_hosts import HOSTS as RESPONSES_HOSTS
 from asides.testing.stage.rules.openai_responses.response_hosts import OPENAI
@@ -45,14 +45,17 @@ def write_page() -> str:
 
 def _write_dialects() -> Iterator[str]:
     for name, title in _DIALECTS.items():
-        rules: tuple[Rule, ...] = getattr(import_module(f"asides.testing.stage.rules.{name}"), "RULES", ())
-        if rules:
-            yield f"## {title}\n"
-            yield "| kind | the server says | since | source |\n|---|---|---|---|"
-            for rule in rules:
-                kind = f"`{rule.kind}`" if rule.kind else "none"
-                yield f"| {kind} | {_write_words(rule)} | {rule.since} | {_escape(rule.source)} |"
-            yield ""
+        yield f"## {title}\n"
+        yield "| kind | the server says | since | source |\n|---|---|---|---|"
+        for rule in _list_rules(name):
+            kind = f"`{rule.kind}`" if rule.kind else "none"
+            yield f"| {kind} | {_write_words(rule)} | {rule.since} | {_escape(rule.source)} |"
+        yield ""
+
+
+def _list_rules(dialect: str) -> tuple[Rule, ...]:
+    rules = find_rulebook(dialect)
+    return () if rules is None else rules.RULES
 
 
 def _write_words(rule: Rule) -> str:
@@ -74,7 +77,7 @@ def _write_hosts() -> Iterator[str]:
         "real host or the name of the model does. For other names, only the rules of all hosts hold.\n"
     )
     yield "| path | host | models (a pattern) | Responses |\n|---|---|---|---|"
-    in_responses = {host.at: host.title for host in (*RESPONSES_HOSTS, OPENAI)}
+    in_responses = {host.at: host.title for host in (*RESPONSES_HOSTS, OPENAI) if host.at}
     for host in CHAT_HOSTS:
         models = f"`` {_escape(host.models)} ``" if host.models and len(host.models) <= _MOST_WORDS else ""
         models = "names with the maker in front" if host.upstreams and host.models else models
@@ -86,33 +89,32 @@ def _write_hosts() -> Iterator[str]:
 
 def _write_generations() -> Iterator[str]:
     yield "## Claude's generations\n"
-    yield (
-        "What each generation accepts, as the stage checks it: stated independent of asides' own table, so that tests "
-        "compare the two.\n"
-    )
-    yield "| generation | `thinking.type` | effort | sampling | forced tools | begun answers | thinking bound to |"
+    yield "What each generation accepts, by the pattern of its name. The first matching row counts.\n"
+    yield "| models | `thinking.type` | effort | sampling | forced tools | begun answers | thinking bound to |"
     yield "|---|---|---|---|---|---|---|"
-    yield from map(_write_generation, GENERATIONS)
+    rules = [rule for rule in claude_models() if not rule.assumed]
+    yield from map(_write_generation, rules)
     yield "\nSources:\n"
-    yield from sorted({f"- {generation.source}" for generation in GENERATIONS})
+    yield from sorted({f"- {rule.source}" for rule in rules})
     yield ""
 
 
-def _write_generation(generation: Generation) -> str:
+def _write_generation(rule: ModelRule) -> str:
     bound = ["model"]
-    if generation.prefix_bound:
-        bound.append("conversation" if generation.prefix_bound_for_all else "conversation (accounts since 2026-08-31)")
-    if generation.account_bound:
+    if rule.prefix_bound:
+        since = f" (accounts since {rule.prefix_bound_since})" if rule.prefix_bound_since else ""
+        bound.append(f"conversation{since}")
+    if rule.account_bound:
         bound.append("account")
-    unasked = " (on unasked)" if generation.thinks_unasked else ""
+    unasked = " (on unasked)" if rule.default == "on" else ""
     cells = (
-        generation.name,
-        ", ".join(generation.types) + unasked if generation.types else "none",
-        ", ".join(generation.efforts) or "none",
-        "yes" if generation.takes_sampling else "no",
-        "yes" if generation.forced_tools else "no",
-        "yes" if generation.prefill else "no",
-        ", ".join(bound) if generation.types else "–",
+        f"`{rule.models}`",
+        ", ".join(rule.forms) + unasked if rule.forms else "none",
+        ", ".join(rule.efforts or ()) or "none",
+        "no" if rule.refuses else "temperature or top_p" if rule.temperature_or_top_p else "yes",
+        "no" if rule.thinking == "always" and rule.forced_tools is not True else "yes",
+        "no" if rule.prefill == "never" else "yes",
+        ", ".join(bound) if rule.forms else "–",
     )
     return f"| {' | '.join(cells)} |"
 

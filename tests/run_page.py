@@ -14,7 +14,7 @@ block:
 
     <!-- stage: [{"type": "say", "thinking": "…", "text": "…"}] -->
 
-Not here: the list of pages (test_docs.py). Blocks of other kinds do not run.
+Blocks of other kinds do not run.
 """
 
 from __future__ import annotations

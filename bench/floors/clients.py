@@ -1,6 +1,6 @@
 """The bare clients: a request's path and body → the bytes of the response. Sync: an iterator; async: an async iterator.
 
-`post` returns a whole body. Connections are reused. Not here: what is done with the bytes (`decoders`, `bodies`).
+`post` returns a whole body. Connections are reused.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class HttpClient:
 
 
 class Urllib3:
-    """The client that asides uses in the sync world."""
+    """A common client of the sync world."""
 
     def __init__(self, base_url: str) -> None:
         import urllib3
@@ -208,7 +208,7 @@ class HttptoolsProtocol:
 
 
 class Aiohttp:
-    """The client that asides uses in the async world."""
+    """A common client of the async world."""
 
     def __init__(self, base_url: str) -> None:
         self._base_url = base_url

@@ -28,19 +28,19 @@ _NAMES_BY_MODULE = {
     "asides.database": "StoreError StoreUnavailable",
     "asides.dialects": "register_dialect",
     "asides.flows.many": "Progress",
-    "asides.flows.offline": "Explanation decode explain",
+    "asides.flows.offline": "Explanation decode explain read",
     "asides.flows.probe.list_findings": "ProbeFinding",
     "asides.flows.probe.probe_report": "ProbeReport ProbeStep",
-    "asides.flows.read_object": "read",
     "asides.flows.run_config": "Limits",
-    "asides.history.diagnosis.diagnose": "Diagnosis Finding diagnose",
+    "asides.history.doctor.diagnose": "Diagnosis Finding diagnose",
     "asides.options": "ReplyLimits Timeout",
     "asides.providers.find": "find_provider list_providers",
     "asides.providers.provider": "Capabilities ModelRule ModelVariant Provider Quirks ReplayRule",
     "asides.settings": "Settings load_settings",
     "asides.telemetry.instrument": "instrument uninstrument",
     "asides.transports.answers": "Answers AsyncAnswers",
-    "asides.transports.run_stream": "AsyncRunStream RunStream",
+    "asides.transports.run_async": "AsyncRunStream",
+    "asides.transports.run_sync": "RunStream",
     "asides.values.errors": (
         "AgentError AnswerInThinking AsidesError AuthError BadRequest ConfigError ConnectTimeout ConnectionLost "
         "ContentFiltered ContextTooLong IdleTimeout InvalidOutput InvalidThinking LimitReached MissingKey NoAnswer "

@@ -1,39 +1,43 @@
 """The async client: `AsyncClient`, and `ask`, `ask_many`, `probe`, `stream` and `run`, each with a client for one call.
 
-Not here: what a call means (flows) and how bytes travel (transports). aiohttp is loaded with the first request.
+Requests run on the sockets of the standard library.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from asides.flows.build_call import CallBuilder
 from asides.options import ListOptions, ModelLike, Options, PromptLike, SharedOptions
 from asides.providers.provider import Provider
 from asides.settings import Settings
-from asides.transports.aiohttp import AiohttpTransport
 from asides.transports.async_ import AsyncStream, run_flow
+from asides.transports.http_async import AsyncHttpTransport
 from asides.transports.protocols import AsyncTransport
 from asides.values.model_info import ModelInfo
 from asides.values.reply import Output, Reply
 from asides.values.visibility import Visibility, read_visibility
 
 if TYPE_CHECKING:
-    from asides.flows.call import Call
+    from asides.flows.call import Call, CallLike
     from asides.flows.compact_history import CompactedHistory
-    from asides.flows.many import OnProgress, OpenQuestions
+    from asides.flows.many import BuildCall, OnProgress, OpenQuestions
     from asides.flows.probe.plan_probe import ProbeOptions
     from asides.flows.probe.probe_report import ProbeReport, ProbeStep
+    from asides.flows.steps import Flow, Whole
     from asides.transports.answers import AsyncAnswers
     from asides.transports.flow_state import FlowState
-    from asides.transports.run_stream import AsyncRunStream, RunState
+    from asides.transports.run_async import AsyncRunStream
+    from asides.transports.run_state import RunState
 
-__all__ = ["AsyncClient", "AsyncStream", "ask", "ask_many", "probe", "run", "stream"]
+__all__ = ["AsyncClient", "AsyncStream", "ask", "ask_many", "probe", "run", "stream"]  # async only
+# sync: __all__ = ["Client", "Stream", "ask", "ask_many", "get_shared_client", "probe", "stream"]
 
 
 class AsyncClient:
-    """Asks models without blocking the loop. Keeps connections for the next call, separately for each event loop.
+    """Asks models without blocking the event loop. Keeps connections for the next call, separately for each event loop.
 
     Every option of `ask` may be given here as a default; the options of a call win. `providers` are your own rows,
     `settings` replaces `asides.toml` and the environment, `transport` carries the bytes.
@@ -52,7 +56,8 @@ class AsyncClient:
         self._call_builder = CallBuilder(defaults, providers=providers, settings=settings)
         if visibility is not None:
             self._call_builder.visibility = read_visibility(visibility)
-        self._transport: AsyncTransport = AiohttpTransport() if transport is None else transport
+        self._transport: AsyncTransport = AsyncHttpTransport() if transport is None else transport
+        self._ends_transport = False  # async only
 
     @overload
     async def ask(
@@ -75,7 +80,7 @@ class AsyncClient:
         Of several models, each is asked when those before it fail. Without a model, that of the settings is asked.
         """
         call = self._call_builder.build(model, prompt, options, stream=False)
-        return await AsyncStream(call, self._transport).drain()
+        return await AsyncStream(call, self._transport, ends_transport=self._ends_transport).drain()
 
     @overload
     def stream(
@@ -94,7 +99,8 @@ class AsyncClient:
         self, model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
     ) -> AsyncStream[Any]:
         """The events of a reply as they arrive. The request is sent when the first event is read."""
-        return AsyncStream(self._call_builder.build(model, prompt, options, stream=True), self._transport)
+        call = self._call_builder.build(model, prompt, options, stream=True)
+        return AsyncStream(call, self._transport, ends_transport=self._ends_transport)
 
     def ask_many(
         self,
@@ -105,44 +111,38 @@ class AsyncClient:
         on_progress: OnProgress | None = None,
         **options: Unpack[Options],
     ) -> AsyncAnswers:
-        """Ask many prompts, some at once; returns pairs of an index and a Reply, or an AsidesError, as they arrive.
+        """Ask many prompts, several at a time. Yields an index and a Reply, or an AsidesError, for each as it arrives.
 
-        A prompt that fails costs no other prompt its reply. Prompts are taken as they can be asked, so a generator may
-        have no end. `on_progress` gets a `Progress` after each. What is wrong with all of them is raised at once.
+        One failed prompt does not affect the others. Prompts are read as they can be asked, so a generator may be
+        endless. `on_progress` gets a `Progress` after each. Errors that concern every prompt are raised immediately.
         """
-        from asides.flows.many import OpenQuestions, check_prompts
+        from asides.flows.many import OpenQuestions, check_call, check_prompts, prepare_call, prepare_calls
 
-        return self._answer(model, prompts, options, OpenQuestions(concurrency, on_progress, check_prompts(prompts)))
+        batch = OpenQuestions(concurrency, on_progress, check_prompts(prompts))
+        check_call(self._call_builder, model, options)
+        if isinstance(prompts, AsyncIterable):  # async only
+            return self._answer(
+                lambda builder: (prepare_call(builder, model, options, prompt) async for prompt in prompts), batch
+            )
+        return self._answer(partial(prepare_calls, model=model, prompts=prompts, options=options), batch)
 
     def _answer(
-        self,
-        model: ModelLike | None,
-        prompts: Iterable[PromptLike] | AsyncIterable[PromptLike] | None,
-        options: Options,
-        batch: OpenQuestions,
-        *,
-        ends_transport: bool = False,
+        self, prepare: Callable[[CallBuilder], Iterable[BuildCall] | AsyncIterable[BuildCall]], batch: OpenQuestions
     ) -> AsyncAnswers:
-        from asides.flows.many import check_call, prepare_call, prepare_calls
+        """The answers to the calls that `prepare` makes. `ask_many` and the command line call this."""
         from asides.transports.answers import AsyncAnswers
 
-        builder = self._call_builder
-        check_call(builder, model, options)
-        if isinstance(prompts, AsyncIterable):
-            later = (prepare_call(builder, model, options, prompt) async for prompt in prompts)
-            return AsyncAnswers(later, self._transport, batch, ends_transport=ends_transport)
-        calls = prepare_calls(builder, model, prompts, options)
-        return AsyncAnswers(calls, self._transport, batch, ends_transport=ends_transport)
+        return AsyncAnswers(prepare(self._call_builder), self._transport, batch, ends_transport=self._ends_transport)
 
-    async def answer(self, build: Callable[[CallBuilder], Call]) -> Reply[Any]:
+    async def answer(self, build: Callable[[CallBuilder], Call]) -> Reply[Any]:  # async only
         """The whole reply to the call that `build` builds. A batch calls this."""
         return await AsyncStream(build(self._call_builder), self._transport).drain()
 
-    def build(self, build: Callable[[CallBuilder], Call]) -> Call:
+    def build(self, build: Callable[[CallBuilder], Call]) -> Call:  # async only
         """The call that `build` builds with the options of this client. A vendor's batch calls this."""
         return build(self._call_builder)
 
-    def drive(self, state: FlowState[Any]) -> AsyncGenerator[list[Any], None]:
+    def drive(self, state: FlowState[Any]) -> AsyncGenerator[list[Any], None]:  # async only
         """Run a flow with the connections of this client; yields what it emits. A vendor's batch calls this."""
         from asides.transports.async_ import AsyncDriver
 
@@ -150,16 +150,16 @@ class AsyncClient:
 
     def run(self, begin: Callable[[CallBuilder], RunState[Output]]) -> AsyncRunStream[Output]:
         """The events of an agent's run through this client; `begin` creates the run. `AsyncAgent` calls this."""
-        from asides.transports.run_stream import AsyncRunStream
+        from asides.transports.run_async import AsyncRunStream
 
-        return AsyncRunStream(begin(self._call_builder), self._transport)
+        return AsyncRunStream(begin(self._call_builder), self._transport, ends_transport=self._ends_transport)
 
     async def models(self, provider: str, **options: Unpack[ListOptions]) -> tuple[ModelInfo, ...]:
         """The models that a provider offers today, as the provider describes them."""
         from asides.flows.list_models import list_models
 
         call = self._call_builder.build_model_list(provider, options)
-        return await run_flow(call, lambda: list_models(call), self._transport)
+        return await self._run_flow(call, lambda: list_models(call))
 
     async def probe(
         self,
@@ -168,19 +168,27 @@ class AsyncClient:
         on_progress: Callable[[ProbeStep], object] | None = None,
         **options: Unpack[ProbeOptions],
     ) -> ProbeReport:
-        """Find out how an unknown server thinks, as `Client.probe` does."""
+        """Detect how an unknown server returns thinking, with a few small requests; `report.row` is the row for it.
+
+        `on_progress` gets each request before it is sent, with the report so far, and again with its outcome.
+        """
         from asides.flows.probe.plan_probe import build_probe
         from asides.flows.probe.run_probe import Probe
 
         call = build_probe(base_url, options)
-        return await run_flow(call, Probe(call).steps, self._transport, on_progress)
+        return await self._run_flow(call, Probe(call).steps, on_progress)
 
     async def compact(self, build: Callable[[CallBuilder], Call]) -> CompactedHistory:
         """Let a provider compact a history on its own; `build` builds the call. `AsyncConversation` calls this."""
         from asides.flows.compact_history import compact_history
 
         call = build(self._call_builder)
-        return await run_flow(call, lambda: compact_history(call), self._transport)
+        return await self._run_flow(call, lambda: compact_history(call))
+
+    async def _run_flow(
+        self, call: CallLike, flow: Callable[[], Flow[Whole]], on_event: Callable[[Any], object] | None = None
+    ) -> Whole:
+        return await run_flow(call, flow, self._transport, on_event, ends_transport=self._ends_transport)
 
     async def close(self) -> None:
         """Close idle connections of this event loop. The client may still be used."""
@@ -193,20 +201,24 @@ class AsyncClient:
         await self.close()
 
 
-_reported: set[str] = set()
-"""The default models that a notice has reported, for clients that serve one call."""
+_reported: set[str] = set()  # async only
+"""The default models that a notice has reported, for clients that serve one call."""  # async only
 
 
-def _create_builder() -> CallBuilder:
-    builder = CallBuilder()
-    builder.reported = _reported
-    return builder
-
-
-def _open_client() -> AsyncClient:
+def open_client() -> AsyncClient:  # async only
+    """A client for one call: it closes its connections when the call ends."""
     client = AsyncClient()
-    client._call_builder = _create_builder()
+    client._call_builder.reported = _reported
+    client._ends_transport = True
     return client
+
+
+# sync: _shared = Client()
+# sync:
+# sync:
+# sync: def get_shared_client() -> Client:
+# sync:     """The client of calls that are given none."""
+# sync:     return _shared
 
 
 @overload
@@ -224,9 +236,8 @@ async def ask(
 async def ask(
     model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
 ) -> Reply[Any]:
-    """Ask a model through a client that is closed afterwards; returns the whole reply."""
-    async with _open_client() as client:
-        return await client.ask(model, prompt, **options)
+    """Ask a model, with a client that is closed afterwards; returns the whole reply: see `AsyncClient.ask`."""
+    return await open_client().ask(model, prompt, **options)
 
 
 def ask_many(
@@ -237,19 +248,15 @@ def ask_many(
     on_progress: OnProgress | None = None,
     **options: Unpack[Options],
 ) -> AsyncAnswers:
-    """Ask many prompts, some at once, through a client that is closed with them: see `AsyncClient.ask_many`."""
-    from asides.flows.many import OpenQuestions, check_prompts
-
-    batch = OpenQuestions(concurrency, on_progress, check_prompts(prompts))
-    return _open_client()._answer(model, prompts, options, batch, ends_transport=True)
+    """Ask many prompts, with a client that is closed afterwards: see `AsyncClient.ask_many`."""
+    return open_client().ask_many(model, prompts, concurrency=concurrency, on_progress=on_progress, **options)
 
 
 async def probe(
     base_url: str, *, on_progress: Callable[[ProbeStep], object] | None = None, **options: Unpack[ProbeOptions]
 ) -> ProbeReport:
-    """Find out how an unknown server thinks, through a client that is closed afterwards."""
-    async with _open_client() as client:
-        return await client.probe(base_url, on_progress=on_progress, **options)
+    """Detect how a server returns thinking, with a client that is closed afterwards: see `AsyncClient.probe`."""
+    return await open_client().probe(base_url, on_progress=on_progress, **options)
 
 
 @overload
@@ -267,13 +274,10 @@ def stream(
 def stream(
     model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
 ) -> AsyncStream[Any]:
-    """The events of a reply, through a client that is closed with them. Use it in an `async with`."""
-    call = _create_builder().build(model, prompt, options, stream=True)
-    return AsyncStream(call, AiohttpTransport(), ends_transport=True)
+    """The events of a reply as they arrive, with a client that is closed with them. Use it in an `async with`."""
+    return open_client().stream(model, prompt, **options)
 
 
-def run(begin: Callable[[CallBuilder], RunState[Output]]) -> AsyncRunStream[Output]:
-    """The events of an agent's run, through a client that is closed with them. Use it in an `async with`."""
-    from asides.transports.run_stream import AsyncRunStream
-
-    return AsyncRunStream(begin(_create_builder()), AiohttpTransport(), ends_transport=True)
+def run(begin: Callable[[CallBuilder], RunState[Output]]) -> AsyncRunStream[Output]:  # async only
+    """The events of an agent's run, with a client that is closed with them. Use it in an `async with`."""
+    return open_client().run(begin)

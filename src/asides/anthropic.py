@@ -4,7 +4,7 @@
     Anthropic().messages.create(model="openai:gpt-5", max_tokens=4096, messages=[…])
 
 The package's other names are found here as well, so one import changes. The clients for clouds are not: name those
-providers in the model. Not here: the transport (integrations/httpx_transport).
+providers in the model.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The sync client: `Client`, and `ask`, `ask_many`, `probe` and `stream`, which use one shared client.
+# Written by scripts/unasync.py from aio.py. Do not edit.
+"""The sync client: `Client`, and `ask`, `ask_many`, `probe` and `stream`, which share one client.
 
-Not here: what a call means (flows) and how bytes travel (transports). urllib3 is loaded with the first request.
+Requests run on the sockets of the standard library.
 """
 
 from __future__ import annotations
@@ -13,27 +14,29 @@ from asides.flows.build_call import CallBuilder
 from asides.options import ListOptions, ModelLike, Options, PromptLike, SharedOptions
 from asides.providers.provider import Provider
 from asides.settings import Settings
+from asides.transports.http_sync import HttpTransport
 from asides.transports.protocols import Transport
 from asides.transports.sync import Stream, run_flow
-from asides.transports.urllib3 import Urllib3Transport
 from asides.values.model_info import ModelInfo
 from asides.values.reply import Output, Reply
 from asides.values.visibility import Visibility, read_visibility
 
 if TYPE_CHECKING:
-    from asides.flows.call import Call
+    from asides.flows.call import Call, CallLike
     from asides.flows.compact_history import CompactedHistory
     from asides.flows.many import BuildCall, OnProgress, OpenQuestions
     from asides.flows.probe.plan_probe import ProbeOptions
     from asides.flows.probe.probe_report import ProbeReport, ProbeStep
+    from asides.flows.steps import Flow, Whole
     from asides.transports.answers import Answers
-    from asides.transports.run_stream import RunState, RunStream
+    from asides.transports.run_state import RunState
+    from asides.transports.run_sync import RunStream
 
 __all__ = ["Client", "Stream", "ask", "ask_many", "get_shared_client", "probe", "stream"]
 
 
 class Client:
-    """Asks models and waits for them. Keeps connections for the next call; safe to use from many threads.
+    """Asks models and waits for the answer. Keeps connections for the next call; safe to use from many threads.
 
     Every option of `ask` may be given here as a default; the options of a call win. `providers` are your own rows,
     `settings` replaces `asides.toml` and the environment, `transport` carries the bytes.
@@ -52,7 +55,7 @@ class Client:
         self._call_builder = CallBuilder(defaults, providers=providers, settings=settings)
         if visibility is not None:
             self._call_builder.visibility = read_visibility(visibility)
-        self._transport: Transport = Urllib3Transport() if transport is None else transport
+        self._transport: Transport = HttpTransport() if transport is None else transport
 
     @overload
     def ask(
@@ -94,7 +97,8 @@ class Client:
         self, model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
     ) -> Stream[Any]:
         """The events of a reply as they arrive. The request is sent when the first event is read."""
-        return Stream(self._call_builder.build(model, prompt, options, stream=True), self._transport)
+        call = self._call_builder.build(model, prompt, options, stream=True)
+        return Stream(call, self._transport)
 
     def ask_many(
         self,
@@ -105,10 +109,10 @@ class Client:
         on_progress: OnProgress | None = None,
         **options: Unpack[Options],
     ) -> Answers:
-        """Ask many prompts, some at once; returns pairs of an index and a Reply, or an AsidesError, as they arrive.
+        """Ask many prompts, several at a time. Yields an index and a Reply, or an AsidesError, for each as it arrives.
 
-        A prompt that fails costs no other prompt its reply. Prompts are taken as they can be asked, so a generator may
-        have no end. `on_progress` gets a `Progress` after each. What is wrong with all of them is raised at once.
+        One failed prompt does not affect the others. Prompts are read as they can be asked, so a generator may be
+        endless. `on_progress` gets a `Progress` after each. Errors that concern every prompt are raised immediately.
         """
         from asides.flows.many import OpenQuestions, check_call, check_prompts, prepare_calls
 
@@ -124,7 +128,7 @@ class Client:
 
     def run(self, begin: Callable[[CallBuilder], RunState[Output]]) -> RunStream[Output]:
         """The events of an agent's run through this client; `begin` creates the run. `Agent` calls this."""
-        from asides.transports.run_stream import RunStream
+        from asides.transports.run_sync import RunStream
 
         return RunStream(begin(self._call_builder), self._transport)
 
@@ -133,7 +137,7 @@ class Client:
         from asides.flows.list_models import list_models
 
         call = self._call_builder.build_model_list(provider, options)
-        return run_flow(call, lambda: list_models(call), self._transport)
+        return self._run_flow(call, lambda: list_models(call))
 
     def probe(
         self,
@@ -142,7 +146,7 @@ class Client:
         on_progress: Callable[[ProbeStep], object] | None = None,
         **options: Unpack[ProbeOptions],
     ) -> ProbeReport:
-        """Find out how an unknown server thinks, with a few small requests; `report.row` is the row for it.
+        """Detect how an unknown server returns thinking, with a few small requests; `report.row` is the row for it.
 
         `on_progress` gets each request before it is sent, with the report so far, and again with its outcome.
         """
@@ -150,14 +154,19 @@ class Client:
         from asides.flows.probe.run_probe import Probe
 
         call = build_probe(base_url, options)
-        return run_flow(call, Probe(call).steps, self._transport, on_progress)
+        return self._run_flow(call, Probe(call).steps, on_progress)
 
     def compact(self, build: Callable[[CallBuilder], Call]) -> CompactedHistory:
         """Let a provider compact a history on its own; `build` builds the call. `Conversation` calls this."""
         from asides.flows.compact_history import compact_history
 
         call = build(self._call_builder)
-        return run_flow(call, lambda: compact_history(call), self._transport)
+        return self._run_flow(call, lambda: compact_history(call))
+
+    def _run_flow(
+        self, call: CallLike, flow: Callable[[], Flow[Whole]], on_event: Callable[[Any], object] | None = None
+    ) -> Whole:
+        return run_flow(call, flow, self._transport, on_event)
 
     def close(self) -> None:
         """Close idle connections. The client may still be used."""
@@ -174,7 +183,7 @@ _shared = Client()
 
 
 def get_shared_client() -> Client:
-    """The client that calls use when they are given none."""
+    """The client of calls that are given none."""
     return _shared
 
 
@@ -189,8 +198,8 @@ def ask(
 @overload
 def ask(model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]) -> Reply[Any]: ...
 def ask(model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]) -> Reply[Any]:
-    """Ask a model; returns the whole reply. This is `Client.ask` of the shared client."""
-    return _shared.ask(model, prompt, **options)
+    """Ask a model, with the shared client; returns the whole reply: see `Client.ask`."""
+    return get_shared_client().ask(model, prompt, **options)
 
 
 def ask_many(
@@ -201,15 +210,15 @@ def ask_many(
     on_progress: OnProgress | None = None,
     **options: Unpack[Options],
 ) -> Answers:
-    """Ask many prompts, some at once. This is `Client.ask_many` of the shared client."""
-    return _shared.ask_many(model, prompts, concurrency=concurrency, on_progress=on_progress, **options)
+    """Ask many prompts, with the shared client: see `Client.ask_many`."""
+    return get_shared_client().ask_many(model, prompts, concurrency=concurrency, on_progress=on_progress, **options)
 
 
 def probe(
     base_url: str, *, on_progress: Callable[[ProbeStep], object] | None = None, **options: Unpack[ProbeOptions]
 ) -> ProbeReport:
-    """Find out how an unknown server thinks. This is `Client.probe` of the shared client."""
-    return _shared.probe(base_url, on_progress=on_progress, **options)
+    """Detect how a server returns thinking, with the shared client: see `Client.probe`."""
+    return get_shared_client().probe(base_url, on_progress=on_progress, **options)
 
 
 @overload
@@ -225,5 +234,5 @@ def stream(
     model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
 ) -> Stream[Any]: ...
 def stream(model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]) -> Stream[Any]:
-    """The events of a reply as they arrive. This is `Client.stream` of the shared client."""
-    return _shared.stream(model, prompt, **options)
+    """The events of a reply as they arrive, with the shared client."""
+    return get_shared_client().stream(model, prompt, **options)

@@ -1,7 +1,6 @@
 """`ChatAsides`: every provider of asides as a chat model of LangChain, with thinking as standard `reasoning` blocks.
 
-It needs `langchain-core` and no other package of LangChain. Not here: messages (integrations/langchain_messages and
-langchain_replies), tools and typed answers (integrations/langchain_tools).
+It needs `langchain-core` and no other package of LangChain.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from pydantic import BaseModel, Field, PrivateAttr, SecretStr, model_validator
 from asides import __version__
 from asides.aio import AsyncClient
 from asides.client import Client, get_shared_client
-from asides.history.objects.langchain_state import NAME
 from asides.history.trim import CHARACTERS_PER_TOKEN
+from asides.intake.objects.langchain_state import NAME
 from asides.integrations.langchain_messages import read_history
 from asides.integrations.langchain_replies import ChunkWriter, build_result
 from asides.integrations.langchain_tools import (

@@ -4,7 +4,7 @@
     OpenAI().chat.completions.create(model="anthropic:claude-opus-4-5", messages=[…])
 
 The package's other names are found here as well, so one import changes. The clients for Azure and Bedrock are not: name
-those providers in the model. Not here: the transport (integrations/httpx_transport).
+those providers in the model.
 """
 
 from __future__ import annotations

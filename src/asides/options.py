@@ -1,7 +1,8 @@
 """The options of a call: their names and types, how layers merge, and how values are checked.
 
-A new option takes four lines: in `SharedOptions` (the type for callers), in `CallOptions` (the type after reading),
-where flows/build_call or flows/call uses it, and in docs/options.md. Tests fail until all four exist.
+A new option is declared in `SharedOptions` (the type for callers) and in `CallOptions` (the type after reading), and
+explained in docs/options.md. If `Prompt`, `Sampling`, `ProviderState` or `Policy` has a field of its name, its value is
+put there; otherwise flows/build_call or flows/call reads it. Tests fail until all of this exists.
 """
 
 from __future__ import annotations
@@ -103,7 +104,17 @@ ModelLike: TypeAlias = str | Sequence[str]
 TagsLike: TypeAlias = str | Sequence[str | tuple[str, str]]
 
 
-class SharedOptions(TypedDict, total=False):
+class ListOptions(TypedDict, total=False):
+    """Every option of `models`. `ask` and `stream` have them too."""
+
+    base_url: str | None
+    api_key: KeyLike | None
+    timeout: float | Timeout | None
+    retries: int | None
+    max_wait: float | None
+
+
+class SharedOptions(ListOptions, total=False):
     """The options that `ask`, `stream` and agents share. `output` is separate, since an agent types it differently."""
 
     # the request
@@ -144,8 +155,6 @@ class SharedOptions(TypedDict, total=False):
     reasoning_mode: Literal["standard", "pro"] | None
     compaction: Literal["provider"] | int | None
     # provider and endpoint
-    base_url: str | None
-    api_key: KeyLike | None
     family: str | None
     endpoint: str | None
     openai_responses_enabled: bool | None
@@ -160,10 +169,7 @@ class SharedOptions(TypedDict, total=False):
     keep_raw: bool | None
     thinking_encrypted: bool | None
     reply_limits: ReplyLimits | Mapping[str, int | None] | None
-    # how long to wait
-    timeout: float | Timeout | None
-    retries: int | None
-    max_wait: float | None
+    # conflicts and failures
     on_conflict: OnConflict | None
     recover: bool | RecoverPolicy | Mapping[str, Any] | None
 
@@ -175,16 +181,6 @@ class Options(SharedOptions, total=False):
     """
 
     output: type[Any] | Mapping[str, Any] | OutputSchema | Literal["json"] | None
-
-
-class ListOptions(TypedDict, total=False):
-    """Every option of `models`."""
-
-    base_url: str | None
-    api_key: KeyLike | None
-    timeout: float | Timeout | None
-    retries: int | None
-    max_wait: float | None
 
 
 OPTIONS = frozenset(Options.__annotations__)

@@ -1,7 +1,7 @@
 """Finds and reads settings files, and says which of them are trusted.
 
 A file that the user named, and the one in the user's configuration folder, are. One that was only found in the current
-folder may come from elsewhere. Not here: what the files set (settings), and the record of trusted files (cli/trust).
+folder may come from elsewhere.
 """
 
 from __future__ import annotations

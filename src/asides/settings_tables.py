@@ -1,7 +1,4 @@
-"""The tables of a settings file that hold names of the user's own: aliases for models, routes, and prompt templates.
-
-Not here: the options of the command line that a template sets (cli/templates), and rows (providers/user_rows).
-"""
+"""The tables of a settings file that hold names of the user's own: aliases for models, routes, and prompt templates."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ events = asides.stream("deepseek:deepseek-flash", asides.ui.read_vercel(posted))
 body = b"".join(asides.ui.vercel(events))  # sent with the headers asides.ui.VERCEL_HEADERS
 ```
 
-No other package is needed. Not here: the writers and readers themselves (integrations).
+No other package is needed.
 """
 
 from __future__ import annotations

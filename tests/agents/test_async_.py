@@ -26,7 +26,7 @@ async def test_a_client_may_be_given_and_else_the_run_has_one_of_its_own(stage: 
 
 def test_a_client_of_the_other_shell_is_refused_at_once() -> None:
     other: Any = asides.Client()
-    with pytest.raises(asides.ConfigError, match="a Client is for Agent"):
+    with pytest.raises(asides.ConfigError, match="Pass an AsyncClient"):
         AsyncAgent(MODEL, client=other)
 
 

@@ -24,7 +24,7 @@ def test_a_client_may_be_given_and_else_it_is_the_shared_one(stage: OpenStage) -
 
 def test_a_client_of_the_other_shell_is_refused_at_once() -> None:
     other: Any = asides.AsyncClient()
-    with pytest.raises(asides.ConfigError, match="an AsyncClient is for AsyncAgent"):
+    with pytest.raises(asides.ConfigError, match="Pass a Client"):
         Agent(MODEL, client=other)
 
 

@@ -46,9 +46,9 @@ def test_it_names_part_rule_date_source_and_repair(stuck: Path, capsys: pytest.C
     assert out == (
         f"{stuck} (anthropic) to {CLAUDE}: not sound, one thing would be refused\n"
         "messages[1].content[0]: refused (thinking_signature_missing)\n"
-        "  a thinking block has no signature, as after a reply that broke off\n"
-        "  repair: the block is left out\n"
-        "  since 2025-05: platform.claude.com build-with-claude/extended-thinking; claude-code#63943\n"
+        "  the thought has no signature, as after a reply that broke off\n"
+        "  repair: it is left out\n"
+        "  since 2026-04-03: justlovemaki/AIClient2API#437\n"
         "To do: --fix FILE writes the repaired history.\n"
     )
     assert "canary" not in out

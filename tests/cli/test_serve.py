@@ -143,7 +143,7 @@ def test_a_port_in_use_is_told_in_one_sentence(tmp_path: Path) -> None:
     assert "To do" in ended.stderr
 
 
-@pytest.mark.parametrize("module", ["cryptography", "prometheus_client"])
+@pytest.mark.parametrize("module", ["aiohttp", "cryptography", "prometheus_client"])
 def test_a_missing_package_is_told_in_one_sentence(tmp_path: Path, module: str) -> None:
     hidden = (
         f"import sys; sys.modules[{module!r}] = None\n"

@@ -11,8 +11,8 @@ import pytest
 from asides.cli.arguments import COMMANDS
 from asides.cli.parse_arguments import parse_arguments
 from asides.cli.serve_settings import ServeSettings, collect_flags
+from asides.settings import GatewayTable
 from asides.values.errors import ConfigError
-from asides.values.gateway_table import GatewayTable
 
 KEY = "sk-gateway-0123456789"
 

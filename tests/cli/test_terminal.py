@@ -12,7 +12,7 @@ from asides.cli.render import Display
 from asides.cli.terminal import LiveLine, Stopwatch, Terminal, describe_elapsed, describe_usage
 from asides.testing.stage import OpenStage, Say
 from asides.values.events import Event, TextDelta, ThinkingDelta, UsageReported
-from asides.values.reply import Reply
+from asides.values.reply import CallContext, Reply
 from asides.values.result import Result, Step
 from asides.values.usage import Timing, Usage
 from tests.cli.children import (
@@ -184,9 +184,9 @@ def test_counts_that_were_not_reported_are_named(usage: Usage, line: str) -> Non
 
 def test_the_line_of_usage_has_the_seconds_of_thinking_and_the_cost() -> None:
     usage = Usage(1_000_000, 1_000_000, 250_000)
-    timed = Reply(usage=usage, timing=Timing(thinking=3.21), model="gpt-5", priced_by="openai")
+    timed = Reply(usage=usage, model="gpt-5", call=CallContext(timing=Timing(thinking=3.21), priced_by="openai"))
     tokens = "tokens: 1000000 in, 1000000 out (250000 thinking)"
-    assert describe_usage(Reply(usage=usage, timing=Timing(thinking=0.01))) == tokens
+    assert describe_usage(Reply(usage=usage, call=CallContext(timing=Timing(thinking=0.01)))) == tokens
     pytest.importorskip("genai_prices")
     assert describe_usage(timed) == f"{tokens} · 3.2 s thinking · $11.25 ($2.50 thinking) estimated"
     run = Result("42", steps=(Step(1, timed), Step(2, timed)))

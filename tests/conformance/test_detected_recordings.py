@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from asides.dialects import find_dialect
-from asides.dialects.detect import detect_dialect
+from asides.intake.detect import detect_dialect
 from asides.values.errors import ProtocolError
 from tests.conformance.test_recordings import DIALECTS, FOLDER, manifest, target_of
 

@@ -1,6 +1,6 @@
 """Conversations and their stores where things are odd: strange names, damaged files, prompts of the wrong kind.
 
-What people do by accident, and what disks and other programs do to them. Not here: how a good talk goes.
+What people do by accident, and what disks and other programs do to them.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import pytest
 import asides
 from asides.conversations.async_ import AsyncConversation
 from asides.conversations.sync import Conversation
+from asides.conversations.turn import Turn
 from asides.testing.stage import Hang, OpenStage, Say
 from asides.values.errors import ConfigError
 from tests.conversations.both_shells import PLAIN, dialogue, options
@@ -83,6 +84,27 @@ def test_ctrl_c_in_the_middle_keeps_what_came(stage: OpenStage) -> None:
     assert "one two three".startswith(dialogue(chat.messages)[1][1])
     assert theatre.wait_until(lambda: theatre.closed_early == 1)
     chat.ask("on")
+
+
+@pytest.mark.parametrize("place", ["begin", "end"])
+def test_ctrl_c_before_or_after_the_reply_leaves_the_conversation_free(
+    place: str, stage: OpenStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat = Conversation(PLAIN, **options(PLAIN, stage(Say(text="First."), Say(text="Good."))))
+
+    begin = Turn.begin
+
+    def interrupt(turn: Turn, *_: object) -> None:
+        if place == "begin":
+            begin(turn)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Turn, place, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            chat.ask("one")
+    assert chat.messages == ()
+    assert chat.ask("two").text
 
 
 def test_closing_from_another_thread_ends_the_turn(stage: OpenStage) -> None:

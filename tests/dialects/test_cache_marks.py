@@ -10,6 +10,7 @@ import pytest
 import asides
 from asides.dialects import find_dialect
 from asides.history.plan import encode_plan, plan
+from asides.intake.documents import import_messages
 from asides.providers.find import find_target
 from asides.providers.provider import Target
 from asides.values.errors import ConfigError
@@ -198,3 +199,22 @@ def test_the_effort_between_two_questions_takes_no_mark() -> None:
     body = send(target, history, thinking=Thinking(effort="low"), tools=(), system=None)
     assert [message["role"] for message in body["messages"]] == ["user", "assistant", "system", "user"]
     assert find_marks(body) == [".messages[0].content[0]", ".messages[3].content[0]"]
+
+
+@pytest.mark.parametrize("cache", [False, True])
+def test_breakpoints_of_a_history_that_was_read_count_once(cache: bool) -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "blue", **mark}]}
+    messages = import_messages(
+        [
+            {"role": "user", "content": [{"type": "text", "text": "Look.", **mark}]},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "look", "input": {}, **mark}]},
+            {"role": "user", "content": [result]},
+            {"role": "assistant", "content": [{"type": "text", "text": "Blue.", **mark}]},
+            {"role": "user", "content": "And?"},
+        ],
+        "anthropic",
+    )
+    prompt = Prompt(messages, system="Be brief.", cache=cache)
+    request, _ = find_dialect("anthropic").encode(prompt, find_target("anthropic:claude-opus-4-5"))
+    assert request.body.count(b'"cache_control"') == 4

@@ -1,4 +1,4 @@
-"""Rules that hold in every dialect because their code is shared. Not here: the fields of one dialect."""
+"""Rules that hold in every dialect because their code is shared."""
 
 from __future__ import annotations
 

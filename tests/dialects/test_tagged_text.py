@@ -96,21 +96,6 @@ def test_undecided_text_of_a_reply_that_broke_off_is_thinking_in_the_first_block
     assert split(TaggedText(10, target("auto")), "an answer") == [("text", 10, "an answer")]
 
 
-def test_a_whole_text_after_one_that_had_a_mark_of_a_tag_continues_its_block() -> None:
-    # The first text is fed, since it has a mark; the second has none.
-    text, events = TaggedText(10, target()), list[Event]()
-    text.feed_whole("1 < 2", events)
-    text.feed_whole(" and more", events)
-    assert shown(events) == [("text", 10, "1 < 2"), ("text", 10, " and more")]
-
-
-def test_a_whole_text_is_not_split_and_another_one_after_it_is() -> None:
-    text, events = TaggedText(10, target()), list[Event]()
-    text.feed_whole("no tag here", events)
-    text.feed("<think>plan</think>42", events)
-    assert shown(events) == [("text", 10, "no tag here"), ("thinking", 11, "plan"), ("text", 12, "42")]
-
-
 TEXTS = (
     "",
     " ",
@@ -132,7 +117,7 @@ TEXTS = (
 class AlwaysSplit(TaggedText):
     """Splits also the texts that need no splitting."""
 
-    def feed(self, text: str, events: list[Event], part: int = 0, *, last: bool = False) -> None:
+    def feed(self, text: str, events: list[Event], part: int = 0) -> None:
         """Add text."""
         if self._tags and self._splitter is None:
             starts_inside = False if self._field_thinking else self._starts_inside
@@ -152,17 +137,17 @@ def test_texts_that_need_no_splitting_give_what_a_splitter_gives(
     """Every third way to feed three texts, another third for the next three; all with the marker `thorough`."""
     row = Provider(name="example", base_url="http://127.0.0.1:9", quirks=Quirks(tag_position=position))
     to = decoding.target(row, rule=ModelRule(starts_inside=starts_inside))
-    ways = list(product((0, 1, 2), (0, 1), ([], ["x"])))
+    ways = list(product((0, 1), ([], ["x"])))
     for number, texts in enumerate(product(TEXTS, TEXTS, ("", "d", "</think>d", "<think>d</think>"))):
-        for last, part, seen in ways[number % step :: step]:
+        for part, seen in ways[number % step :: step]:
             results: list[object] = []
             for kind in (TaggedText, AlwaysSplit):
                 text, events = kind(10, to, field_thinking=list(seen)), list[Event]()
                 for place, piece in enumerate(texts):
-                    text.feed(piece, events, part * place, last=place < last)
+                    text.feed(piece, events, part * place)
                 text.finish(events)
                 results.append((shown(events), text.truncated, text.first_text_block, text.last_text_block))
-            assert results[0] == results[1], (texts, last, part, seen)
+            assert results[0] == results[1], (texts, part, seen)
 
 
 # --- all dialects -------------------------------------------------------------------------------------------------

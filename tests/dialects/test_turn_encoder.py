@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from asides.dialects import find_dialect
-from asides.dialects.message_encoder import Wire
-from asides.dialects.turn_encoder import SILENT_FAILURE, BlockFormat, encode_turns, make_call_id
+from asides.dialects.message_encoder import NINE_ALPHANUMERICS, WORD_ID, Wire, fit_call_id
+from asides.dialects.turn_encoder import SILENT_FAILURE, BlockFormat, encode_turns
 from asides.providers.find import find_target
 from asides.values.messages import Message, Prompt, assistant, user
 from asides.values.notices import Notice
@@ -19,6 +19,7 @@ def finish_turn(role: str, blocks: list[object]) -> Wire:
 
 
 PLAIN = BlockFormat(
+    dialect="made-up",
     text=lambda text: {"text": text},
     image=lambda _: {"image": ""},
     file=lambda _: {"file": ""},
@@ -27,7 +28,6 @@ PLAIN = BlockFormat(
     answer=lambda part: {"answer": part.text},
     tool_call=lambda _, call_id: {"call": call_id},
     mark_cache=lambda block, _: [block, {"mark": ""}],
-    plain=lambda role, text: {role: [{"text": text}]},
     finish_turn=finish_turn,
     merges=(),
 )
@@ -51,17 +51,6 @@ def test_the_user_begins() -> None:
     assert codes == ["turn_added"]
 
 
-def test_a_repeated_call_id_is_changed_together_with_its_result() -> None:
-    call, result = assistant(ToolCall("call_0", "look")), Message("tool", (ToolResult("call_0", "there"),))
-    encoded, _ = turns(user("?"), call, result, call, result)
-    assert [block[0] for turn in encoded[1:] for block in turn.values()] == [
-        {"call": "call_0"},
-        {"result": "call_0", "blocks": [{"text": "there"}]},
-        {"call": "call_0_2"},
-        {"result": "call_0_2", "blocks": [{"text": "there"}]},
-    ]
-
-
 def test_a_cache_breakpoint_follows_its_block() -> None:
     assert turns(user(Text("?", cache=True)))[0] == [{"user": [{"text": "?"}, {"mark": ""}]}]
 
@@ -73,9 +62,10 @@ def test_parts_that_cannot_be_sent_give_one_notice_each() -> None:
 
 
 def test_call_ids_have_only_accepted_characters() -> None:
-    assert make_call_id("call_1") == "call_1"
-    assert make_call_id("bad id!") == make_call_id("bad id!") != make_call_id("bad id?")
-    assert make_call_id("x" * 65).startswith("call_")
+    assert fit_call_id("call_1", WORD_ID) == "call_1"
+    assert fit_call_id("bad id!", WORD_ID) == fit_call_id("bad id!", WORD_ID) != fit_call_id("bad id?", WORD_ID)
+    assert fit_call_id("x" * 65, WORD_ID).startswith("call_")
+    assert NINE_ALPHANUMERICS.fullmatch(fit_call_id("call_1", NINE_ALPHANUMERICS))
 
 
 @pytest.mark.parametrize("name", ["anthropic:claude-sonnet-4-5", "bedrock:us.anthropic.claude-sonnet-4-5"])

@@ -26,7 +26,7 @@ from asides.values.errors import (
     TransportError,
 )
 from asides.values.raw_documents import Documents, compress_documents
-from asides.values.reply import Reply
+from asides.values.reply import CallContext, Reply
 
 POLICY = Policy(retries=2, backoff=1.0, max_backoff=8.0, max_wait=60.0)
 
@@ -141,7 +141,7 @@ def test_documents_without_a_secret_stay_compressed_in_the_reply_of_an_error() -
     for document in (b'{"a":1}', b'{"a":"sk-canary-3141592653"}'):
         documents = Documents([compress_documents([b"{}", document])], [b"{}"])
         error = TransportError("x")
-        error.partial = Reply(payloads=documents)
+        error.partial = Reply(call=CallContext(payloads=documents))
         clean_error(error, target, Secret("sk-canary-3141592653"))
         assert (error.partial.payloads is documents) is (b"canary" not in document)
         assert b"canary" not in b"".join(error.partial.payloads)

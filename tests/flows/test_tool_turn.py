@@ -7,17 +7,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from asides.agents.tools.executor import Approval, Job, JobOutcome, Raised, Returned, TimedOut
 from asides.flows.run_config import RunConfig, Verdict
 from asides.flows.steps import Emit, Flow, Now, RunTools
-from asides.flows.tool_turn import CallIds, ToolTurn
+from asides.flows.tool_turn import ToolTurn
 from asides.values.errors import ToolFailed
-from asides.values.messages import Message
-from asides.values.parts import Text, ToolCall, ToolResult
-from asides.values.reply import Reply
+from asides.values.parts import ToolCall, ToolResult
 from asides.values.result import RunEvent, ToolFinished, ToolStarted
 from asides.values.tools import Tool
 
@@ -242,58 +238,3 @@ def test_nothing_is_asked_of_the_clock_when_nothing_runs() -> None:
 
 
 # --- ids ------------------------------------------------------------------------------------------------------------
-
-
-def find_unique_ids(ids: list[str], messages: list[Message]) -> list[str]:
-    """The rule, with a search through all messages for each reply."""
-    taken = {part.id for message in messages for part in message.parts if isinstance(part, ToolCall)}
-    found: list[str] = []
-    for id_ in ids:
-        unique, count = id_, 1
-        while unique in taken:
-            count += 1
-            unique = f"{id_}_{count}"
-        taken.add(unique)
-        found.append(unique)
-    return found
-
-
-# Ids that servers send, and ids that look like those that are made of them.
-some_ids = st.lists(st.sampled_from(["", "a", "a_2", "a_3", "a_2_2", "b", "_2", "é"]), max_size=5)
-
-
-@given(some_ids, st.lists(st.tuples(some_ids, st.booleans()), max_size=8))
-def test_each_call_gets_an_id_that_no_call_before_it_has(
-    first: list[str], replies: list[tuple[list[str], bool]]
-) -> None:
-    messages = [Message("assistant", tuple(ToolCall(id_, "look") for id_ in first))]
-    ids = CallIds(messages)
-    for given_ids, is_kept in replies:
-        reply = Reply((Text("so"), *(ToolCall(id_, "look") for id_ in given_ids), Text("and")))
-        expected = find_unique_ids(given_ids, messages)
-        # A reply that is read before its end gets the ids that it has at its end.
-        unique = ids.make_unique(reply)
-        assert ids.make_unique(reply) == unique
-        assert [part.id for part in unique.parts if isinstance(part, ToolCall)] == expected
-        assert (unique.parts[0], unique.parts[-1]) == (Text("so"), Text("and"))
-        if is_kept:
-            messages.append(Message("assistant", unique.parts))
-            ids.add(messages[-1:])
-
-
-def test_an_id_that_a_server_sends_each_time_is_searched_for_once() -> None:
-    class Watched(set[str]):
-        searches = 0
-
-        def __contains__(self, item: object) -> bool:
-            Watched.searches += 1
-            return super().__contains__(item)
-
-    ids = CallIds(())
-    ids._taken = Watched()
-    reply = Reply((ToolCall("call_0", "look"),))
-    for number in range(1, 301):
-        unique = ids.make_unique(reply)
-        assert unique.tool_calls[0].id == ("call_0" if number == 1 else f"call_0_{number}")
-        ids.add([Message("assistant", unique.parts)])
-    assert Watched.searches < 3000

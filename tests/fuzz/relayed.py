@@ -19,9 +19,9 @@ from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
 from asides.relay.state.envelope import PREFIX, make_envelope, make_reference, wrap_in_base64
 from asides.relay.state.relay_keys import RelayKeys
 from asides.relay.state.turn_state import PartState, TurnState
+from asides.relay.streams.relay_stream import RelayStream
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.settings import Settings
-from asides.transports.relay_stream import RelayStream
 from asides.values.thinking import Origin, Seal
 from tests.fuzz.bodies import mutate_body, written_bodies
 from tests.fuzz.mutations import mutate_bytes, mutate_document, write_json

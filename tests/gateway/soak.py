@@ -253,12 +253,14 @@ def _own_proxy(ports: Sequence[int]) -> Generator[int]:
     turn = iter(range(10**12))
 
     async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
-            while data := await reader.read(65536):
-                writer.write(data)
-                await writer.drain()
-        with suppress(OSError, RuntimeError):
-            writer.close()
+        try:
+            with suppress(OSError):
+                while data := await reader.read(65536):
+                    writer.write(data)
+                    await writer.drain()
+        finally:
+            with suppress(OSError, RuntimeError):
+                writer.close()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         first = next(turn)
@@ -277,8 +279,20 @@ def _own_proxy(ports: Sequence[int]) -> Generator[int]:
     try:
         yield int(server.sockets[0].getsockname()[1])
     finally:
+        asyncio.run_coroutine_threadsafe(_end(server), loop).result(5)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(5)
+        loop.close()
+
+
+async def _end(server: asyncio.Server) -> None:
+    """Stop listening and cancel open connections, so that nothing is left to the garbage collector."""
+    server.close()
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.sleep(0.05)  # transports close in the next steps of the loop
 
 
 def _wait_for_port(port: int) -> None:

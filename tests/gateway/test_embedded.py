@@ -66,8 +66,9 @@ def ask(gateway: Gateway, body: dict[str, Any]) -> Any:
         return msgspec.json.decode(response.read())
 
 
-def test_without_its_packages_the_error_names_the_extra() -> None:
-    words = "import sys; sys.modules['prometheus_client'] = None; import asides.gateway.embedded"
+@pytest.mark.parametrize("module", ["aiohttp", "prometheus_client"])
+def test_without_its_packages_the_error_names_the_extra(module: str) -> None:
+    words = f"import sys; sys.modules[{module!r}] = None; import asides.gateway.embedded"
     ran = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 1
     assert ran.stderr.rstrip().endswith("not installed. To do: pip install 'asides[gateway]'.")

@@ -14,9 +14,8 @@ from asides.gateway.gateway_settings import (
     is_loopback,
     merge_changes,
 )
-from asides.settings import load_settings
+from asides.settings import GatewayTable, load_settings
 from asides.values.errors import ConfigError
-from asides.values.gateway_table import GatewayTable
 
 KEY = "sk-gateway-0123456789"
 

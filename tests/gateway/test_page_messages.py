@@ -11,7 +11,7 @@ from asides.values.events import StopReason
 from asides.values.messages import Message
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
-from asides.values.reply import Reply
+from asides.values.reply import CallContext, Reply
 from asides.values.thinking import Seal, Thought
 from asides.values.usage import Timing, Usage
 from asides.values.visibility import Visibility
@@ -87,11 +87,11 @@ def test_a_thought_without_its_text_keeps_its_kind_and_its_time() -> None:
 
 def test_a_note_holds_figures_and_no_content() -> None:
     reply = Reply(
-        (Thought("private thought").with_seconds(1.23456), Text("private answer")),
+        (Thought("private thought", seconds=1.23456), Text("private answer")),
         Usage(10, 20, 5, cost=Decimal("0.5")),
         StopReason("length"),
         (Notice("effort_mapped", "high is called max here"),),
-        timing=Timing(0.1, 0.2, 0.3, 1.2, 2.0),
+        call=CallContext(timing=Timing(0.1, 0.2, 0.3, 1.2, 2.0)),
     )
     note = make_note(reply, "acme:m", "length")
     written = msgspec.json.encode(note)

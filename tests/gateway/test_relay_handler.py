@@ -12,12 +12,12 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from asides.flows.steps import UnconfirmedRecord
 from asides.gateway.relay_handler import read_client
 from asides.gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
 from asides.options import Options
 from asides.relay.observer import RelayObserver
 from asides.relay.relay import RelayExchange
+from asides.relay.steps import UnconfirmedRecord
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.testing import Say, Stage
 from asides.testing.stage import Fail, Hang, Raw, Scene

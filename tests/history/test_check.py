@@ -327,3 +327,29 @@ def test_a_prompt_in_which_nothing_changes_is_returned_itself() -> None:
             assert notices == []
     blank = check(OPTIONAL, prompt(system=""))[0]
     assert blank.system is None
+
+
+@pytest.mark.parametrize(
+    ("stream_only", "thinking", "streams"),
+    [
+        (True, Thinking(), True),
+        (True, Thinking(mode="off"), True),
+        ("thinking", Thinking(), True),
+        ("thinking", Thinking(mode="off"), False),
+        (False, Thinking(), False),
+    ],
+)
+def test_a_model_that_answers_only_as_a_stream_is_streamed(stream_only: Any, thinking: Thinking, streams: bool) -> None:
+    rule = ModelRule(thinking="optional", default="on", stream_only=stream_only)
+    sent, notices = check(rule, prompt(thinking=thinking, stream=False), "raise")
+    assert sent.stream is streams
+    assert [notice.code for notice in notices] == ["streamed"] * streams
+
+
+def test_a_model_that_does_not_think_may_take_one_value_of_a_setting() -> None:
+    rule = ModelRule(thinking="optional", default="on", off_sampling=(("temperature", 0.6),))
+    off = Thinking(mode="off")
+    only = prompt(thinking=off, sampling=Sampling(temperature=0.6))
+    assert check(rule, only, "raise") == (only, [])
+    sent, notices = check(rule, prompt(thinking=off, sampling=Sampling(temperature=1.0)))
+    assert (sent.sampling, [notice.code for notice in notices]) == (Sampling(), ["setting_dropped"])

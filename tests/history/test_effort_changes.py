@@ -10,8 +10,8 @@ import pytest
 import asides
 from asides.dialects import find_dialect
 from asides.history.cache_break import find_cache_break
-from asides.history.import_export import import_messages
 from asides.history.plan import Plan, encode_plan, plan
+from asides.intake.documents import import_messages
 from asides.providers.find import find_target
 from asides.providers.provider import Target
 from asides.values.errors import InvalidThinking

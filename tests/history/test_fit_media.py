@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import asides
-from asides.history.fit_media import replace_media, replace_refused
+from asides.history.fit import replace_media, replace_refused
 from asides.providers.find import find_target
 from asides.testing.stage import OpenStage, Say
 from asides.values.messages import Message, assistant, user

@@ -8,13 +8,14 @@ import msgspec
 import pytest
 
 import asides
-from asides.history.plan import Plan, plan
+from asides.history.plan import PASSES, Draft, Plan, plan
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, ReplayWhen, Target
 from asides.testing.stage import OpenStage, Say
 from asides.values.errors import InvalidThinking, Unsupported
 from asides.values.messages import Message, Prompt, ProviderState, Sampling, user
 from asides.values.parts import File, Text, ToolCall, ToolResult
 from asides.values.thinking import Origin, Seal, Thinking, Thought
+from asides.values.traits import find_traits
 
 URL = "http://127.0.0.1:9/v1"
 
@@ -373,7 +374,7 @@ def test_H6_recorded_bytes_of_which_not_all_is_named_go_back_in_their_own_dialec
 
 
 def test_a_turn_without_parts_in_front_of_calls_breaks_nothing() -> None:
-    from asides.history.fit_request import lacks_thinking
+    from asides.history.turns import lacks_thinking
 
     called = Message("assistant", (ToolCall("call_1", "look"),))
     assert lacks_thinking((user("?"), Message("assistant"), called))
@@ -437,3 +438,42 @@ def test_a_file_of_the_past_does_not_end_the_conversation_and_one_of_the_questio
         asides.explain(model, (*past, user("and", PDF)), api_key="k")
     text = File(data=b"abc", media_type="text/plain", name="a.txt")
     assert "a file was here" not in json.dumps(asides.explain(model, (user("read", text), user("?")), api_key="k").body)
+
+
+# --- passes -----------------------------------------------------------------------------------------------------------
+
+
+def list_passes(planned: Plan) -> list[str]:
+    return [each.name for each in planned.passes]
+
+
+def test_a_plan_names_the_passes_that_changed_the_request() -> None:
+    assert list_passes(ask(OPTIONAL)) == []
+    assert list_passes(ask(OPTIONAL, Thinking(effort="max"))) == ["check_settings"]
+    call, result = ToolCall("c", "f"), ToolResult("c", "42", "f")
+    mixed = (user("?"), Message("assistant", (call,)), user(result, "and?"))
+    assert list_passes(plan(Prompt(mixed), target())) == []
+    twice = (user("?"), Message("assistant", (call,)), Message("tool", (result,)), Message("assistant", (call,)))
+    assert list_passes(plan(Prompt(twice), target())) == ["unique_ids", "pair_calls"]
+    blank = (Message("user", ()), Message("assistant", (Thought("t"), Text("a"))), user("!"))
+    assert list_passes(plan(Prompt(blank), target())) == ["replay", "drop_blanks"]
+
+
+def test_each_pass_has_a_name_and_a_reason_of_one_line() -> None:
+    assert len({each.name for each in PASSES}) == len(PASSES)
+    assert all(each.reason and "\n" not in each.reason for each in PASSES)
+
+
+def test_a_pass_that_changes_nothing_returns_its_draft() -> None:
+    prompt = Prompt((user("?"), Message("assistant", (Text("a"),)), user("!")))
+    draft = Draft(prompt, target(), "raise", prompt.messages, find_traits(prompt.messages))
+    assert all(each.run(draft).prompt is prompt for each in PASSES)
+
+
+def test_explain_prints_the_passes_with_their_reasons() -> None:
+    history = (user("?"), Message("assistant", (ToolCall("c", "f"),)), user("!"))
+    shown = asides.explain("anthropic:claude-opus-4-5", history, api_key="k")
+    reasons = {each.name: each.reason for each in PASSES}
+    assert shown.passes == {name: reasons[name] for name in ("pair_calls", "add_called_tools")}
+    assert f"  pair_calls: {reasons['pair_calls']}\n" in shown.to_text()
+    assert "What the plan changed" not in asides.explain("anthropic:claude-opus-4-5", "?", api_key="k").to_text()

@@ -7,7 +7,8 @@ import json
 import pytest
 
 import asides
-from asides.history.import_export import MessageFormat, import_messages
+from asides.history.export import MessageFormat
+from asides.intake.documents import import_messages
 from asides.values.messages import user
 
 

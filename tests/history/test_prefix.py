@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from asides.history.document import from_document, to_document
 from asides.history.plan import Plan, plan
+from asides.history.replay import bind_prefix
 from asides.providers.find import find_target
 from asides.values.messages import Message, Prompt, user
 from asides.values.parts import Text
-from asides.values.thinking import Seal, Thought
+from asides.values.thinking import Origin, Seal, Thought
 from asides.values.tools import Tool
 
 TARGET = find_target("anthropic:claude-opus-5-5", environ={})
@@ -70,3 +71,10 @@ def test_marks_of_a_cache_are_no_change() -> None:
 def test_a_turn_without_a_digest_is_left_to_the_provider() -> None:
     imported = answer("1", Plan(Prompt(())))
     assert thoughts(planned(user("whatever"), imported, user("b"))) == ["about 1"]
+
+
+def test_saved_digests_stay_valid() -> None:
+    origin = Origin("anthropic", "https://x", "m")
+    thought = Thought("plan", "summary", "block", origin, (Seal("signature", "s", origin),), "thinking", seconds=1.5)
+    prompt = Prompt((user("?"), Message("assistant", (thought, Text("42", cache=True)))))
+    assert bind_prefix(prompt)[1] == "217a95e3d33e2e81c0a91cd2"

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asides.history.plan import plan
-from asides.history.trim import Strip, build_token_counter, split_turns, split_units, strip_thinking, trim
+from asides.history.trim import Strip, build_token_counter, strip_thinking, trim
+from asides.history.turns import split_turns, split_units
 from asides.providers.provider import Provider, ReplayRule, Target
 from asides.values.messages import Message, Prompt, assistant, system, user
 from asides.values.parts import Text, ToolCall, ToolResult

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from asides import ConfigError
-from asides.flows.steps import StoredRecord
 from asides.integrations.in_process_relay import Answered, ClientRequest, Forwarded, InProcessRelay
 from asides.relay.relay import RelayExchange
+from asides.relay.steps import StoredRecord
+from asides.relay.streams.relay_stream import RelayStream
 from asides.testing import OpenStage, Say
-from asides.transports.relay_stream import RelayStream
-from asides.transports.urllib3 import Urllib3Transport
+from asides.transports.http_sync import HttpTransport
 
 
 def make_request(path: str, body: Any = None, *, origin: str = "https://api.openai.com", **more: Any) -> ClientRequest:
@@ -30,7 +30,7 @@ def make_request(path: str, body: Any = None, *, origin: str = "https://api.open
 
 
 def run(relay: InProcessRelay, request: ClientRequest) -> tuple[int, Any]:
-    stream = RelayStream(relay.begin(request), Urllib3Transport(), relay.records)
+    stream = RelayStream(relay.begin(request), HttpTransport(), relay.records)
     start = stream.start()
     return start.status, json.loads(b"".join(stream))
 

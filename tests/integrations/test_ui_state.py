@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 import asides
@@ -161,9 +160,7 @@ def test_what_belongs_to_the_turn_as_a_whole_comes_back(protocol: str, said: str
         ReplyEnded(StopReason("stop")),
     ]
     learned = (Learned("unsupported_parameter", "https://internal.example/v1", changes=(("temperature", None),)),)
-    source = _Answering(
-        events, msgspec.structs.replace(asides.fold(events), prefix="abc", learned=learned, effort="low")
-    )
+    source = _Answering(events, asides.fold(events).with_call(prefix="abc", learned=learned, effort="low"))
     carry = asides.ui.StateKeys(KEY)
     if protocol == "vercel":
         message = read_vercel_message(asides.ui.vercel_chunks(source, carry=carry))

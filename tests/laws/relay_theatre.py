@@ -26,12 +26,12 @@ from asides.relay.relay import Relay, RelayConfig
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
 from asides.relay.state.relay_keys import can_encrypt
 from asides.relay.state.turn_state import StateMode
+from asides.relay.streams.relay_stream import AsyncRelayStream, RelayStream
 from asides.relay.vault.open_vault import OpenedVault, open_vault
 from asides.testing.stage import Say, Scene, Stage
 from asides.testing.stage.request_log import Received
-from asides.transports.aiohttp import AiohttpTransport
-from asides.transports.relay_stream import AsyncRelayStream, RelayStream
-from asides.transports.urllib3 import Urllib3Transport
+from asides.transports.http_async import AsyncHttpTransport
+from asides.transports.http_sync import HttpTransport
 from asides.values.messages import Message, ProviderState
 from asides.values.parts import Text, ToolCall
 from asides.values.thinking import Thought
@@ -78,8 +78,8 @@ class RelayTheatre:
         self._stages = [Stage(play or (lambda _: self._scene)) for _ in range(3)]
         self._seen = [0, 0, 0]
         self._runner = runner
-        self._transport = Urllib3Transport()
-        self._awaiting = AiohttpTransport()
+        self._transport = HttpTransport()
+        self._awaiting = AsyncHttpTransport()
         self._builder = CallBuilder(Options(api_key=KEY, retries=0, timeout=20))
         self._relays: dict[Target, Relay] = {}
         self._folder = folder

@@ -19,8 +19,8 @@ import pytest
 
 import asides
 from asides.conversations.store.sqlite import SqliteStore
-from asides.history.import_export import export_messages
-from asides.history.pair import finish_turn
+from asides.history.export import export_messages
+from asides.history.finish import finish_turn
 from asides.testing.stage import OpenStage, Raw, Say, Stage
 from asides.values.errors import AsidesError
 from asides.values.events import Event

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from hypothesis import Phase, given, settings
 
-from asides.history.pair import finish_turn
+from asides.history.finish import finish_turn
 from asides.values.fold import fold
 from asides.values.messages import Message, user
 from asides.values.parts import Part, Text, ToolCall, ToolResult
@@ -50,7 +50,7 @@ def test_law_the_next_turn_is_taken(theatre: Theatre, turns: list[Turn]) -> None
         # Of a stream that was left, exactly what was handed out: how much more was read is a matter of luck.
         left = act.reply
         if left is not None and len(act.events) == turn.manner.stop_after:
-            left = msgspec.structs.replace(fold(act.events), prefix=left.prefix)
+            left = fold(act.events).with_call(prefix=left.prefix)
         history += kept(left)
 
 

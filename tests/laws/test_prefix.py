@@ -31,7 +31,7 @@ from asides.values.messages import Message, Prompt, assistant, system, user
 from asides.values.parts import Part, Text, ToolCall, ToolResult
 from asides.values.thinking import Effort, Seal, Thinking, Thought
 from asides.values.tools import Tool
-from tests.laws.test_encode_once import ASKED, LIKELY, TARGETS
+from tests.laws.likely_messages import ASKED, LIKELY, TARGETS
 from tests.laws.theatre import HOUSES
 
 LISTS = ("messages", "contents", "input")

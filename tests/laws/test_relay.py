@@ -24,7 +24,7 @@ import msgspec
 import pytest
 
 from asides.dialects.dialect import ServedRequest
-from asides.history.pair import finish_turn
+from asides.history.finish import finish_turn
 from asides.providers.learned_rules import forget
 from asides.relay.state.turn_state import StateMode
 from asides.testing.stage import Scene

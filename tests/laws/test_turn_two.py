@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from asides.history.document import from_document, to_document
-from asides.history.pair import finish_turn
+from asides.history.finish import finish_turn
 from asides.providers.learned_rules import forget
 from asides.values.fold import fold
 from asides.values.messages import Message, user
@@ -89,7 +89,7 @@ class Conversation:
         self.marks |= dict.fromkeys(marks, target.origin)
         reply = act.reply
         if reply is not None and len(act.events) == manner.stop_after:
-            reply = msgspec.structs.replace(fold(act.events), prefix=reply.prefix, learned=reply.learned)
+            reply = fold(act.events).with_call(prefix=reply.prefix, learned=reply.learned)
         if (message := finish_turn(reply)) is not None:
             self.history += (message,)
         return act

@@ -6,9 +6,9 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from asides.flows.steps import StoredRecord, UnconfirmedRecord
 from asides.maintenance.copy_records import VaultReader
 from asides.maintenance.open_stores import open_stores
+from asides.relay.steps import StoredRecord, UnconfirmedRecord
 from asides.relay.vault.sqlite_vault import SqliteVault
 from tests.maintenance.filled_stores import copy, fill_vault
 

@@ -87,6 +87,13 @@ def wish(
             Choice(RESPONSES, "the model thinks, and only there it keeps its thoughts between turns"),
         ),
         (CHOOSES, PLAIN, OWN, wish(enabled=True), Choice(CHAT, "nothing here needs Responses")),
+        (
+            CHOOSES,
+            ModelRule(tools_while_thinking=False, tools_need_off=True),
+            OWN,
+            EndpointRequest(tools=True),
+            Choice(RESPONSES, "the model takes tools only there"),
+        ),
         (CHOOSES, THINKS, OWN, wish(enabled=False), Choice(CHAT, "openai_responses_enabled is false")),
     ],
 )

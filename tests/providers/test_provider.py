@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asides.providers.find import list_providers
-from asides.providers.provider import Facts, ModelRule, Provider, Quirks, Target, settle
+from asides.providers.provider import Facts, ModelRule, Provider, Quirks, Target, merge_facts
+from asides.providers.settle import settle
 from asides.values.thinking import EFFORTS, Effort, Thinking, nearest_effort
 
 HOST = Quirks(
@@ -38,6 +39,8 @@ OF_THE_MODEL: dict[str, Any] = {
     "pictures": False,
     "refuses_files": ("video",),
     "account_bound": False,
+    "empty_thinking": True,
+    "enforces": ("numbered_errors",),
 }
 
 
@@ -55,8 +58,20 @@ def test_the_models_fact_wins_over_the_hosts(name: str) -> None:
 
 def test_no_field_that_a_rule_and_the_quirks_share_is_left_to_be_merged_by_hand() -> None:
     shared = set(ModelRule.__struct_fields__) & set(Quirks.__struct_fields__)
-    assert shared == {*OF_THE_MODEL, "fields"}
+    assert shared == {*OF_THE_MODEL, "fields", "message_rules"}
     assert shared <= set(Facts.__struct_fields__)
+
+
+def test_the_template_of_a_model_adds_to_what_its_host_demands_of_messages() -> None:
+    rule = ModelRule(message_rules=("alternate", "system_first"))
+    assert target(rule, Quirks(message_rules=("filled", "alternate"))).facts.message_rules == (
+        *("filled", "alternate", "system_first"),
+    )
+
+
+def test_a_rule_set_may_hold_for_some_models_of_a_host() -> None:
+    quirks = Quirks(enforces=("known_fields", ("system_first", "*qwen*", "mod*"), ("no_prefill", "other*")))
+    assert target(quirks=quirks).facts.enforces == ("known_fields", "system_first")
 
 
 def test_a_model_without_tags_at_a_host_that_inlines_has_none() -> None:
@@ -68,22 +83,22 @@ def test_fields_of_host_and_model_add_up() -> None:
 
 
 def test_an_override_wins_and_survives_another_rule() -> None:
-    changed = target().override(tags=("own",), starts_inside=True)
+    changed = settle(target(), overrides={"tags": ("own",), "starts_inside": True})
     assert (changed.facts.tags, changed.facts.starts_inside) == (("own",), True)
     again = msgspec.structs.replace(changed, rule=ModelRule(tags=(), pictures=False))
     assert (again.facts.tags, again.facts.pictures) == (("own",), False)
 
 
 def test_facts_are_computed_and_cannot_be_given() -> None:
-    other = settle(ModelRule(pictures=False), Quirks())
+    other = merge_facts(ModelRule(pictures=False), Quirks())
     row = Provider(name="made-up")
-    assert Target(row, "model", "http://localhost/v1", facts=other).facts == settle(ModelRule(), row.quirks)
+    assert Target(row, "model", "http://localhost/v1", facts=other).facts == merge_facts(ModelRule(), row.quirks)
 
 
 def test_every_row_settles() -> None:
     for row in list_providers():
         for rule in row.models:
-            assert msgspec.UNSET not in msgspec.structs.astuple(settle(rule, row.quirks))
+            assert msgspec.UNSET not in msgspec.structs.astuple(merge_facts(rule, row.quirks))
 
 
 _Amount = Literal["unset", "off", "on", "effort"]

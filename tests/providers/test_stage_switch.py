@@ -7,7 +7,6 @@ import pytest
 
 import asides
 from asides.providers.find import find_target
-from asides.providers.known_targets import KnownTargets
 from asides.providers.provider import LAUNCH_URL, Provider
 from asides.providers.stage_switch import move_to_stage, read_stage_switch
 from asides.testing import Say, Stage
@@ -75,11 +74,10 @@ def test_a_stage_that_the_program_opened_is_left_alone_until_it_closes() -> None
 
 
 def test_a_target_follows_the_switch(monkeypatch: pytest.MonkeyPatch) -> None:
-    targets = KnownTargets()
     addresses: list[str] = []
     for value in ("", "1", "0"):
         monkeypatch.setenv("ASIDES_STAGE", value)
-        addresses.append(targets.find("openai:gpt-5.2", None, None).found.base_url)
+        addresses.append(find_target("openai:gpt-5.2").base_url)
     assert addresses == ["https://api.openai.com/v1", f"{LAUNCH_URL}/v1", "https://api.openai.com/v1"]
 
 

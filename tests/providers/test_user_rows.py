@@ -102,6 +102,7 @@ def test_a_table_becomes_a_row(name: str, table: dict[str, Any], row: Provider) 
         ({"name": "other"}, "the name of the row is the name of its table"),
         ({"like": "nobody"}, "like: no provider is called nobody"),
         ({"base_ulr": "x"}, "does not read: .*base_ulr.*Its fields are those of asides.Provider"),
+        ({"quirks": {"stores": False}}, "does not read: .*stores.*quirks"),
         ({"quirks": {"ask_by": "shouting"}}, r"does not read: .*quirks\.ask_by"),
         ({"models": [{"budget": "much"}]}, r"does not read: .*models\[0\]\.budget"),
     ],

@@ -9,15 +9,14 @@ from urllib.parse import urlsplit
 import msgspec
 
 from asides.dialects import find_dialect, plain_row
-from asides.flows.steps import ReadRecords
 from asides.providers.provider import Target
 from asides.relay.state.carry_state import StateCarrier
 from asides.relay.state.relay_keys import RelayKeys, TenantKeys
 from asides.relay.state.restore_state import RestoredPrompt, restore
 from asides.relay.state.turn_state import StateMode
+from asides.relay.steps import ReadRecords
+from asides.relay.streams.step_handlers import RecordStore, carry_out
 from asides.relay.vault.memory_vault import MemoryVault
-from asides.transports.protocols import RecordStore
-from asides.transports.record_steps import carry_out
 from asides.values.events import Event
 from asides.values.fold import fold, simulate
 from asides.values.messages import Message, Prompt, user

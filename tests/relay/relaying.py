@@ -20,12 +20,13 @@ from asides.providers.table import find_maker
 from asides.relay.observer import RelayObserver
 from asides.relay.relay import Relay, RelayConfig
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
+from asides.relay.streams.relay_stream import RelayStream
+from asides.relay.streams.step_handlers import RecordStore
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.settings import Settings, load_settings
 from asides.testing import Stage
-from asides.transports.protocols import RecordStore, Transport
-from asides.transports.relay_stream import RelayStream
-from asides.transports.urllib3 import Urllib3Transport
+from asides.transports.http_sync import HttpTransport
+from asides.transports.protocols import Transport
 from asides.values.messages import Prompt
 from asides.values.reply import Reply
 
@@ -92,7 +93,7 @@ class Door:
         config.setdefault("state_mode", "memory" if store else "carry-only")
         builder = CallBuilder(merge_options(given, options or Options()), settings=settings or Settings())
         self.relay = Relay(builder, RelayConfig(**config))
-        self.transport: Transport = Urllib3Transport()
+        self.transport: Transport = HttpTransport()
 
     def open(self, request: RelayRequest, observer: RelayObserver | None = None) -> tuple[RelayStream, ResponseStart]:
         stream = RelayStream(self.relay.begin(request, observer), self.transport, self.records)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from asides.flows.steps import StoredRecord
 from asides.options import Options
 from asides.relay.relay_request import RelayRequest
+from asides.relay.steps import StoredRecord
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.testing import Stage
 from asides.testing.stage import Fail, Raw, Refuse, Say

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from asides.flows.call import Call
-from asides.flows.steps import Flow, ReserveUse, SettleUse, Use
+from asides.flows.steps import Flow
 from asides.providers.find import find_target
 from asides.relay.error_response import RelayRefusal
 from asides.relay.metered_use import (
@@ -25,6 +25,7 @@ from asides.relay.metered_use import (
     refuse_unpriced,
 )
 from asides.relay.relay_request import CallerLimits
+from asides.relay.steps import ReserveUse, SettleUse, Use
 from asides.values.errors import ConnectionLost, IdleTimeout
 from asides.values.messages import Message, Prompt, user
 from asides.values.parts import File, Image, Text, ToolCall, ToolResult

@@ -899,7 +899,7 @@ def test_no_content_in_what_a_run_shows_of_itself(stage: OpenStage) -> None:
 
 
 def test_each_agent_has_its_own_kind_of_client() -> None:
-    with pytest.raises(asides.ConfigError, match="AsyncAgent"):
+    with pytest.raises(asides.ConfigError, match=r"client= is an AsyncClient. Pass a Client"):
         asides.Agent(MODEL, client=asides.AsyncClient())  # type: ignore[call-overload]
-    with pytest.raises(asides.ConfigError, match="for Agent"):
+    with pytest.raises(asides.ConfigError, match=r"client= is a Client. Pass an AsyncClient"):
         asides.AsyncAgent(MODEL, client=asides.Client())  # type: ignore[call-overload]

@@ -404,8 +404,9 @@ def test_F11_sampling_that_thinking_does_not_allow(
 
 def test_F11_sampling_that_is_allowed() -> None:
     for model, asked, given in (
-        (BUDGET, 2000, {"top_p": 0.97, "temperature": 1.0}),
-        (BUDGET, None, {"temperature": 0.2, "top_k": 5, "top_p": 0.1}),
+        ("claude-sonnet-4-0", 2000, {"top_p": 0.97, "temperature": 1.0}),
+        ("claude-sonnet-4-0", None, {"temperature": 0.2, "top_k": 5, "top_p": 0.1}),
+        (BUDGET, None, {"temperature": 0.2, "top_k": 5}),
         (BUDGET, "off", {"temperature": 0.2}),
         (NEVER, None, {"temperature": 0.2}),
     ):
@@ -416,6 +417,12 @@ def test_F11_sampling_that_is_allowed() -> None:
             planned(model, asked, sampling=asides_sampling(temperature=0.2))
         told = planned(model, asked, sampling=asides_sampling(temperature=0.2), on_conflict="adjust")
         assert (told.prompt.sampling.to_dict(), codes(told)) == ({}, ["setting_dropped"])
+
+
+def test_from_4_1_on_a_model_takes_temperature_or_top_p() -> None:
+    """ "`temperature` and `top_p` cannot both be specified for this model" (MCP-Universe#49, 2026-01-26)."""
+    told = planned(BUDGET, None, sampling=asides_sampling(temperature=0.2, top_p=0.9))
+    assert (told.prompt.sampling.to_dict(), codes(told)) == ({"temperature": 0.2}, ["setting_dropped"])
 
 
 @pytest.mark.requirement("pain D4")
@@ -492,7 +499,7 @@ def test_S3_32_every_option_has_its_field() -> None:
         BUDGET,
         max_tokens=100,
         system="Be brief.",
-        sampling=asides_sampling(temperature=0.5, top_k=3, top_p=0.9),
+        sampling=asides_sampling(temperature=0.5, top_k=3),
         stop=("END",),
         user="user-7",
         tools=(TOOL,),
@@ -511,7 +518,6 @@ def test_S3_32_every_option_has_its_field() -> None:
         "messages": [{"role": "user", "content": "hi"}],
         "output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}},
         "temperature": 0.5,
-        "top_p": 0.9,
         "top_k": 3,
         "stop_sequences": ["END"],
         "stream": True,

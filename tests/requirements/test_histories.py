@@ -11,8 +11,9 @@ import pytest
 
 import asides
 from asides.history.document import from_document, to_document
-from asides.history.pair import add_missing_results, finish_turn
+from asides.history.finish import finish_turn
 from asides.history.redact import redact
+from asides.history.turns import add_missing_results
 from asides.testing.stage import OpenStage
 from asides.values.fold import Fold
 from asides.values.messages import Message, assistant, user

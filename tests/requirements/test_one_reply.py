@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import asides
-from asides.history.import_export import export_messages
+from asides.history.export import export_messages
 from asides.providers.provider import ModelRule, Quirks
 from asides.testing.stage import OpenStage, Say
 from asides.values.events import TextDelta, ThinkingDelta

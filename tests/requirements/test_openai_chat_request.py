@@ -144,6 +144,8 @@ def test_I4_off_says_no_effort_beside_it_or_is_told(row: Provider) -> None:
 
 
 # Written by hand from the hosts' documents: what "off", "high" and 4000 tokens are to each.
+STREAMED = {"stream": True, "stream_options": {"include_usage": True}}
+
 GOLDEN: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     "openai-chat:gpt-5.1": (
         {"reasoning_effort": "none"},
@@ -172,8 +174,9 @@ GOLDEN: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     ),
     "qwen:qwen3-32b": (
         {"enable_thinking": False},
-        {"enable_thinking": True},
-        {"enable_thinking": True, "thinking_budget": 4000, "max_tokens": 8096},
+        # These models think in streams only.
+        {"enable_thinking": True, **STREAMED},
+        {"enable_thinking": True, "thinking_budget": 4000, "max_tokens": 8096, **STREAMED},
     ),
     "zai:glm-5.2": (
         {"thinking": {"type": "disabled"}},

@@ -326,7 +326,7 @@ def test_S4_P1_work_per_delta_is_small_and_does_not_grow(quirks: Quirks) -> None
     reading(40, quirks)()  # what is built once is built
     small, large = calls_made(reading(400, quirks)), calls_made(reading(6400, quirks))
     assert large / small < 16 * 1.05
-    assert large / 6400 < 20
+    assert large / 6400 < 26  # calls of Python and C functions: six of ours, the others are append, len and the like
 
 
 @pytest.mark.parametrize("quirks", [Quirks(), Quirks(tags=("think", "thinking"))], ids=["fields", "tags"])

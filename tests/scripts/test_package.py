@@ -192,9 +192,9 @@ def test_a_version_needs_its_section_in_the_changelog(package: Any) -> None:
 @pytest.mark.parametrize(
     ("sizes", "reason"),
     [
-        ({"asides": 16_000_000}, None),
-        ({"asides": 10_500_000, "aiohttp": 8_510_000}, "19.01 MB are installed without extras; the limit is 19 MB"),
-        ({f"package-{number}": 1 for number in range(15)}, "15 packages are installed without extras; the limit is 14"),
+        ({"asides": 7_000_000}, None),
+        ({"asides": 7_500_000, "msgspec": 510_000}, "8.01 MB are installed without extras; the limit is 8 MB"),
+        ({f"package-{number}": 1 for number in range(4)}, "4 packages are installed without extras; the limit is 3"),
     ],
 )
 def test_what_is_too_large_is_named(package: Any, sizes: dict[str, int], reason: str | None) -> None:

@@ -18,8 +18,8 @@ from asides.dialects.dialect import HttpRequest
 from asides.flows.steps import Tracing
 from asides.options import Timeout
 from asides.testing.stage import Fail, Say, Stage
+from asides.transports.http_sync import HttpTransport
 from asides.transports.protocols import Response
-from asides.transports.urllib3 import Urllib3Transport
 from asides.values.usage import Usage
 from tests.telemetry.recorded import Recorded, get, identify, is_inside, recording
 
@@ -100,7 +100,7 @@ def test_a_span_is_inside_the_callers_and_covers_the_whole_stream(recorded: Reco
 def test_http_libraries_find_the_span_while_they_are_used(recorded: Recorded) -> None:
     seen: list[int] = []
 
-    class Transport(Urllib3Transport):
+    class Transport(HttpTransport):
         def open(self, request: HttpRequest, timeout: Timeout) -> Response:
             seen.append(trace.get_current_span().get_span_context().span_id)
             return super().open(request, timeout)
@@ -258,7 +258,7 @@ def test_a_cancelled_call_that_waits_for_its_head_ends_its_span(recorded: Record
 
 
 def test_ctrl_c_ends_the_span_and_leaves_no_current_one(recorded: Recorded) -> None:
-    class Transport(Urllib3Transport):
+    class Transport(HttpTransport):
         def open(self, request: HttpRequest, timeout: Timeout) -> Response:
             raise KeyboardInterrupt
 

@@ -17,6 +17,7 @@ from asides.telemetry.span_attributes import (
     name_error,
     shorten,
 )
+from asides.values.reply import CallContext
 from asides.values.usage import Timing, Usage
 
 # They moved to a package of their own in 2026, and are marked as deprecated where they are installed.
@@ -68,6 +69,6 @@ def test_the_times_of_a_fallback_count_from_its_own_start() -> None:
     clock.stamp()
     # The whole call began five seconds before.
     timing = Timing(first_event=6.0, first_thought=6.5, first_word=8.0)
-    known = clock.describe(asides.Reply(streamed=True, timing=timing))
+    known = clock.describe(asides.Reply(call=CallContext(streamed=True, timing=timing)))
     assert list(known.values()) == [1.0, 1.5, 3.0]
-    assert clock.describe(asides.Reply(streamed=False, timing=timing)) == {}
+    assert clock.describe(asides.Reply(call=CallContext(streamed=False, timing=timing))) == {}

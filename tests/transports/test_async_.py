@@ -16,11 +16,11 @@ import pytest
 from asides.agents.tools.executor import Job, JobOutcome, Returned
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, Policy
-from asides.flows.steps import Allow, Emit, Flow, Head, Now, Open, Read, RunTools, Sleep
+from asides.flows.steps import Allow, Emit, Flow, Head, Now, Open, Read, RunTools, Sleep, Step
 from asides.options import Timeout
 from asides.providers.credentials import Secret
 from asides.providers.find import find_target
-from asides.transports.async_ import AsyncDriver, AsyncEvents, close_after, run_flow
+from asides.transports.async_ import AsyncDriver, AsyncEvents, run_flow
 from asides.transports.flow_state import FlowState
 from asides.values.errors import ConnectionLost, IdleTimeout, NotFound, TransportError
 from asides.values.messages import Prompt, user
@@ -77,7 +77,7 @@ def drive(
 ) -> tuple[AsyncEvents[Any], FlowState[Any]]:
     state: FlowState[Any] = FlowState(call(timeout), flow)
     driver = AsyncDriver(state, transport)
-    return AsyncEvents(driver, driver.batches(), transport, ends_transport=False), state
+    return AsyncEvents(driver, driver.batches()), state
 
 
 def ask_twice() -> Flow[str]:
@@ -91,6 +91,89 @@ def ask_twice() -> Flow[str]:
     data = yield Read(0.5)
     yield Emit([data])
     return f"{data!r} of {second.headers['number']}"
+
+
+class Double(Step, frozen=True):
+    """A step that the driver does not know."""
+
+    number: int
+
+
+def ask_to_double() -> Flow[int]:
+    doubled: int = yield Double(21)
+    yield Emit([doubled])
+    return doubled
+
+
+async def test_a_step_that_the_driver_does_not_know_gets_its_handler() -> None:
+    async def double(step: Double) -> int:
+        return 2 * step.number
+
+    state: FlowState[int] = FlowState(call(), ask_to_double)
+    driver = AsyncDriver(state, Made(), {Double: double})
+    assert [batch async for batch in driver.batches()] == [[42]]
+    assert state.whole == 42
+
+
+async def test_a_step_without_a_handler_is_an_error_and_closes_the_flow() -> None:
+    ended: list[str] = []
+
+    def flow() -> Flow[None]:
+        try:
+            yield Open(REQUEST)
+            yield Double(1)
+        finally:
+            ended.append("flow")
+
+    transport = Made([])
+    events, state = drive(flow, transport)
+    with pytest.raises(TypeError, match=r"no handler for the step Double\. Pass one to the driver with handlers="):
+        [event async for event in events]
+    assert ended == ["flow"]
+    assert transport.done[-1] == "close 1"
+    assert state.whole is None
+
+
+@pytest.mark.parametrize("cleans_up", [True, False])
+async def test_a_handler_that_raises_closes_the_response_even_if_the_flow_cannot_be_closed(cleans_up: bool) -> None:
+    def flow() -> Flow[None]:
+        try:
+            yield Open(REQUEST)
+            yield Double(1)
+        finally:
+            if not cleans_up:
+                raise ValueError("cleanup")
+
+    async def fail(_: Double) -> int:
+        raise KeyError("handler")
+
+    transport = Made([])
+    driver = AsyncDriver(FlowState(call(), flow), transport, {Double: fail})
+    with pytest.raises(KeyError if cleans_up else ValueError):
+        [batch async for batch in driver.batches()]
+    assert transport.done[-1] == "close 1"
+
+
+async def test_a_cancelled_handler_closes_the_flow_and_the_response() -> None:
+    ended: list[str] = []
+
+    def flow() -> Flow[None]:
+        try:
+            yield Open(REQUEST)
+            yield Double(1)
+        finally:
+            ended.append("flow")
+
+    async def wait(_: Double) -> None:
+        await asyncio.Event().wait()
+
+    transport = Made([])
+    driver = AsyncDriver(FlowState(call(), flow), transport, {Double: wait})
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            [batch async for batch in driver.batches()]
+    assert ended == ["flow"]
+    assert transport.done[-1] == "close 1"
 
 
 async def test_a_flow_is_carried_out_step_by_step() -> None:
@@ -226,7 +309,7 @@ async def test_a_stream_of_its_own_closes_its_transport_however_it_ends() -> Non
 
     async def read(most: int) -> list[str]:
         transport = Made([])
-        batches = close_after(AsyncDriver(FlowState(call(), three), transport).batches(), transport)
+        batches = AsyncDriver(FlowState(call(), three), transport, ends_transport=True).batches()
         for _ in range(most):
             await anext(batches, None)
         await batches.aclose()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from asides.transports import http_response
 from asides.transports.http_response import (
     LONGEST_HEAD,
+    BadEncoding,
     Body,
     BrokenBody,
     BrokenHead,
@@ -68,8 +70,10 @@ def test_a_head_is_the_same_however_it_is_cut(sizes: list[int]) -> None:
         (b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: keep-alive\r\n", ChunkedBody, False),
         (b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n", SizedBody, False),
         (b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\nConnection: Keep-Alive\r\n", SizedBody, True),
-        (b"HTTP/1.1 204\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n", SizedBody, True),
-        (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 3\r\n", SizedBody, True),
+        (b"HTTP/1.1 204\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n", SizedBody, False),
+        (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 3\r\n", SizedBody, False),
+        (b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n", SizedBody, True),
+        (b"HTTP/1.1 204 No Content\r\n", SizedBody, True),
     ],
 )
 def test_a_head_says_how_its_body_ends(head: bytes, kind: type[Body], reusable: bool) -> None:
@@ -381,3 +385,19 @@ def test_the_end_of_the_connection_ends_only_a_body_without_another_end(body: Bo
     assert not body.ended
     body.finish()
     assert (body.ended, body.broken) == (ended, not ended)
+
+
+def test_a_header_of_many_lines_costs_no_more_than_its_bytes() -> None:
+    started = time.process_time()
+    reader = read(OK + b"X: a" + b"\n a" * 87_000 + b"\r\n\r\n")
+    assert reader.head is not None
+    assert len(reader.head.headers["x"]) == 174_001
+    assert time.process_time() - started < 0.05
+
+
+def test_compression_that_hides_nothing_is_given_up() -> None:
+    """A few bytes unpack to very many empty members, which would take minutes to read."""
+    packed = gzip.compress(gzip.compress(b"") * 100_000)
+    reader = read(OK + b"Content-Encoding: gzip, gzip\r\n\r\n" + packed)
+    with pytest.raises(BadEncoding):
+        reader.take()

@@ -44,6 +44,12 @@ def test_the_proxy_for_an_address(url: str, environ: dict[str, str], proxy: str 
         ("api.example", "other.example, api.example", True),
         ("api.example:8080", "api.example:8080", True),
         ("api.example:8081", "api.example:8080", False),
+        ("api.example", "api.example:443", True),
+        ("api.example", "api.example:80", False),
+        ("api.example.", "api.example", True),
+        ("[::1]:8080", "[::1]:8080", True),
+        ("[::1]:8081", "[::1]:8080", False),
+        ("[::1]", "[::1]", True),
         ("10.1.2.3", "10.0.0.0/8", True),
         ("11.1.2.3", "10.0.0.0/8", False),
         ("[::1]", "::1", True),
@@ -74,3 +80,10 @@ def test_a_proxy_that_speaks_something_else_is_refused_without_its_password() ->
 )
 def test_a_login_is_not_part_of_an_address(proxy: str, address: str, login: str | None) -> None:
     assert split_proxy_login(proxy) == (address, login)
+
+
+@pytest.mark.parametrize("proxy", ["http://[::1", "http://:8080", "http://me:secret/word@proxy.example", "h:99999"])
+def test_a_proxy_without_a_valid_address_is_a_mistake_of_the_settings(proxy: str) -> None:
+    with pytest.raises(ConfigError, match="the proxy is not a valid address") as raised:
+        find_proxy("https://api.example", {"HTTPS_PROXY": proxy})
+    assert "secret" not in str(raised.value)

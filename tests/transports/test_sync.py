@@ -15,7 +15,7 @@ import pytest
 from asides.agents.tools.executor import Job, JobOutcome, Returned
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, Policy
-from asides.flows.steps import Allow, Emit, Flow, Head, Now, Open, Read, RunTools, Sleep
+from asides.flows.steps import Allow, Emit, Flow, Head, Now, Open, Read, RunTools, Sleep, Step
 from asides.options import Timeout
 from asides.providers.credentials import Secret
 from asides.providers.find import find_target
@@ -90,6 +90,67 @@ def ask_twice() -> Flow[str]:
     data = yield Read(0.5)
     yield Emit([data])
     return f"{data!r} of {second.headers['number']}"
+
+
+class Double(Step, frozen=True):
+    """A step that the driver does not know."""
+
+    number: int
+
+
+def ask_to_double() -> Flow[int]:
+    doubled: int = yield Double(21)
+    yield Emit([doubled])
+    return doubled
+
+
+def test_a_step_that_the_driver_does_not_know_gets_its_handler() -> None:
+    def double(step: Double) -> int:
+        return 2 * step.number
+
+    state: FlowState[int] = FlowState(call(), ask_to_double)
+    driver = SyncDriver(state, Made(), {Double: double})
+    assert list(driver.batches()) == [[42]]
+    assert state.whole == 42
+
+
+def test_a_step_without_a_handler_is_an_error_and_closes_the_flow() -> None:
+    ended: list[str] = []
+
+    def flow() -> Flow[None]:
+        try:
+            yield Open(REQUEST)
+            yield Double(1)
+        finally:
+            ended.append("flow")
+
+    transport = Made([])
+    events, state = drive(flow, transport)
+    with pytest.raises(TypeError, match=r"no handler for the step Double\. Pass one to the driver with handlers="):
+        list(events)
+    assert ended == ["flow"]
+    assert transport.done[-1] == "close 1"
+    assert state.whole is None
+
+
+@pytest.mark.parametrize("cleans_up", [True, False])
+def test_a_handler_that_raises_closes_the_response_even_if_the_flow_cannot_be_closed(cleans_up: bool) -> None:
+    def flow() -> Flow[None]:
+        try:
+            yield Open(REQUEST)
+            yield Double(1)
+        finally:
+            if not cleans_up:
+                raise ValueError("cleanup")
+
+    def fail(_: Double) -> int:
+        raise KeyError("handler")
+
+    transport = Made([])
+    driver = SyncDriver(FlowState(call(), flow), transport, {Double: fail})
+    with pytest.raises(KeyError if cleans_up else ValueError):
+        list(driver.batches())
+    assert transport.done[-1] == "close 1"
 
 
 def test_a_flow_is_carried_out_step_by_step() -> None:

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.values.attachments import attach, read_attachment, read_attachments
+from asides.intake.files import attach, read_attachments
+from asides.values.attachments import read_attachment
 from asides.values.errors import ConfigError
 from asides.values.parts import File, Image, Part, Text
 
@@ -112,8 +113,8 @@ def test_a_file_has_the_name_and_the_type_that_its_source_shows(file: Any, name:
         (lambda: Image(["red.png"]), "got a list"),  # type: ignore[arg-type]
         (lambda: Image(b64encode(PNG * 4).decode()), r"looks like base64. To do: decode it"),
         (lambda: Image("data:image/png;base64,???"), "cannot be decoded"),
-        (lambda: Image("https://"), "no whole URL"),
-        (lambda: Image(url="red.png"), r"'red.png' is none. To do: for a file write Image\(Path"),
+        (lambda: Image("https://"), "not a complete URL"),
+        (lambda: Image(url="red.png"), r"not 'red.png'. To do: for a file write Image\(Path"),
         (lambda: Image(url=Path("red.png")), "url= takes text"),  # type: ignore[arg-type]
         (lambda: Image(data="red.png"), "data= takes bytes"),  # type: ignore[arg-type]
         (lambda: Image(data=PNG, media_type=5), "media_type is text"),  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ import traceback
 
 import pytest
 
+from asides.providers.provider_errors import from_status
 from asides.values import errors
 from asides.values.errors import (
     AsidesError,
@@ -28,7 +29,6 @@ from asides.values.errors import (
     ReplayRejected,
     ToolFailed,
     Unsupported,
-    from_status,
     redact_keys,
 )
 from asides.values.parts import Text, ToolCall

@@ -6,7 +6,7 @@ from asides.history.document import from_document, to_document
 from asides.values.learned import Learned, digest_refused
 from asides.values.messages import Message, user
 from asides.values.parts import Text
-from asides.values.reply import Reply
+from asides.values.reply import CallContext, Reply
 
 FACT = Learned(
     "effort_unsupported_value",
@@ -20,7 +20,7 @@ FACT = Learned(
 
 
 def test_the_message_of_a_reply_carries_what_it_took() -> None:
-    message = Reply((Text("hi"),), learned=(FACT,), prefix="abc").to_message()
+    message = Reply((Text("hi"),), call=CallContext(learned=(FACT,), prefix="abc")).to_message()
     assert message is not None
     assert (message.learned, message.prefix) == ((FACT,), "abc")
 

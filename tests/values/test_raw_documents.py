@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asides.values.raw_documents import Documents, PackedDocuments, compress_documents
-from asides.values.reply import Reply
+from asides.values.reply import CallContext, Reply
 
 
 def test_compressed_documents_read_like_a_tuple() -> None:
@@ -21,7 +21,7 @@ def test_compressed_documents_read_like_a_tuple() -> None:
     assert packed != plain[1:]
     assert pickle.loads(pickle.dumps(packed)) == packed
     assert "number" not in repr(packed)
-    assert Reply(payloads=packed, streamed=True).raw == [{"number": number} for number in range(10)]
+    assert Reply(call=CallContext(payloads=packed, streamed=True)).raw == [{"number": number} for number in range(10)]
 
 
 DOCUMENTS = st.one_of(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import msgspec
@@ -12,7 +14,7 @@ from asides.values.events import StopKind, StopReason
 from asides.values.messages import Message, StoredResponse
 from asides.values.notices import Notice
 from asides.values.parts import Part, Refusal, Text, ToolCall, ToolResult
-from asides.values.reply import Outcome, Reply, Revealed
+from asides.values.reply import CallContext, Outcome, Reply, Revealed
 from asides.values.thinking import Origin, Seal, Thought
 from asides.values.usage import Usage
 
@@ -115,7 +117,7 @@ def test_text_never_holds_thinking_or_a_refusal() -> None:
 def test_metadata_reveals_what_was_asked_for(
     parts: tuple[Part, ...], revealed: tuple[Revealed, ...], more: dict[str, Any]
 ) -> None:
-    view = Reply(parts, Usage(1, 2), model="m", payloads=(b'{"a":1}',), revealed=revealed).metadata
+    view = Reply(parts, Usage(1, 2), model="m", call=CallContext(payloads=(b'{"a":1}',), revealed=revealed)).metadata
     assert dict(view) == {"model": "m", "usage": Usage(1, 2), "raw": {"a": 1}, **more}
     with pytest.raises(TypeError):
         view["model"] = "other"  # type: ignore[index]  # pyright: ignore[reportIndexIssue]
@@ -132,12 +134,12 @@ def test_metadata_reveals_what_was_asked_for(
     ],
 )
 def test_the_raw_reply_is_decoded_where_it_decodes(payloads: tuple[bytes, ...], streamed: bool, raw: object) -> None:
-    assert Reply(payloads=payloads, streamed=streamed).raw == raw
+    assert Reply(call=CallContext(payloads=payloads, streamed=streamed)).raw == raw
 
 
 def test_a_streamed_reply_equals_the_same_reply_received_whole() -> None:
     reply = Reply((SIGNED, Text("42")), Usage(1), StopReason("stop"), model="m", id="r1")
-    streamed = msgspec.structs.replace(reply, payloads=(b"{}",), streamed=True, revealed=("thinking_raw",))
+    streamed = reply.with_call(payloads=(b"{}",), streamed=True, revealed=("thinking_raw",))
     assert reply == streamed
     assert not reply != streamed  # noqa: SIM202
     for name, value in {"parts": (), "usage": Usage(2), "id": "r2", "complete": False, "stored": True}.items():
@@ -175,4 +177,39 @@ def test_the_repr_shows_neither_the_answer_nor_the_thinking() -> None:
 
 def test_a_document_that_is_nested_too_deeply_stays_text() -> None:
     deep = b"[" * 5000 + b"]" * 5000
-    assert Reply(payloads=(deep,)).metadata["raw"] == deep.decode()
+    assert Reply(call=CallContext(payloads=(deep,))).metadata["raw"] == deep.decode()
+
+
+class _Expected:
+    """Counts how often an output is read."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+
+    def read(self, reply: Reply) -> list[str]:
+        self.reads += 1
+        return [reply.text]
+
+
+def test_the_output_is_read_once_for_each_reply_and_its_context_shows_nothing() -> None:
+    expected = _Expected()
+    context = CallContext(expected=expected, payloads=(b"secret",))
+    first = Reply((Text("a"),), call=context)
+    assert expected.reads == 0
+    assert first.output is first.output
+    assert expected.reads == 1
+    second = msgspec.structs.replace(first, parts=(Text("b"),))
+    assert (second.output, first.output) == (["b"], ["a"])
+    other = _Expected()
+    assert first.with_call(expected=other).output == ["a"]
+    assert other.reads == 1
+    assert repr(context) == "CallContext(<1 payloads>, streamed=False)"
+
+
+def test_the_context_survives_copies_and_pickles() -> None:
+    reply = Reply((Text("a"),), call=CallContext(payloads=(b"{}",), streamed=True, prefix="abc", effort="high"))
+    for again in (copy.deepcopy(reply), pickle.loads(pickle.dumps(reply))):
+        assert again == reply
+        assert (again.payloads, again.streamed, again.prefix, again.effort) == ((b"{}",), True, "abc", "high")
+    decoded = msgspec.json.decode(msgspec.json.encode(reply), type=Reply)
+    assert (decoded, decoded.prefix, decoded.effort) == (reply, "abc", "high")

@@ -17,6 +17,7 @@ import asides
 from asides.providers.find import list_providers
 from asides.testing.stage import Fail, OpenStage, Say
 from asides.values.fold import Fold
+from asides.values.reply import CallContext
 from asides.values.usage import Cost, ReplyTimer, Timing, Usage, find_cost, join_timings, read_cost, sum_costs
 from tests.shells import KEY, MODEL, Shell, both_shells
 
@@ -366,7 +367,7 @@ def _raise(*_: object, **__: object) -> Any:
 def test_a_broken_package_costs_no_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     for package in (_Broken("genai_prices"), SimpleNamespace(Usage=dict, calc_price=_raise)):
         monkeypatch.setitem(sys.modules, "genai_prices", package)
-        reply = asides.Reply(usage=Usage(10, 10), model="gpt-5", priced_by="openai")
+        reply = asides.Reply(usage=Usage(10, 10), model="gpt-5", call=CallContext(priced_by="openai"))
         assert reply.cost is None
         assert json.loads(reply.to_json())["cost"] is None
 

@@ -15,7 +15,6 @@ from asides.wire.lenient import (
     read_any,
     read_base64,
     read_document,
-    read_legible,
     read_leniently,
     remove_path,
     replace_invalid_text,
@@ -182,7 +181,7 @@ def test_an_odd_value_takes_nothing_from_its_neighbours(document: bytes, texts: 
     assert removed
 
 
-def test_what_is_read_in_one_pass_has_no_invalid_characters() -> None:
+def test_json_that_msgspec_reads_has_no_invalid_characters() -> None:
     rng = random.Random(3)
     pieces = [
         b"a", "é".encode(), "👋".encode(), b"\xff", b"\xe2\x82", b"\xed\xa0\x80", b"\\ud83d", b"\\udc00",
@@ -193,18 +192,13 @@ def test_what_is_read_in_one_pass_has_no_invalid_characters() -> None:
     for _ in range(3000):
         name, text = (b"".join(rng.choices(pieces, k=rng.randint(0, 3))) for _ in range(2))
         body = b'{"%b":["%b"]}' % (name, text)
-        if read_legible(body) is not None:
-            legible += 1
-            assert replace_invalid_text(body) is body
-        elif replace_invalid_text(body) is body:
-            with pytest.raises(msgspec.DecodeError):
-                msgspec.json.decode(body)
+        try:
+            msgspec.json.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+        legible += 1
+        assert replace_invalid_text(body) is body
     assert 300 < legible < 2700
-
-
-@pytest.mark.parametrize("body", [b"", b"{", b'{"a":1e999}', b"[" * 100_000, b'{"a":"' + b"x" * 3_000_000 + b'"}'])
-def test_what_is_odd_or_very_long_is_not_read_in_one_pass(body: bytes) -> None:
-    assert read_legible(body) is None
 
 
 def test_half_characters_are_found_wherever_they_are() -> None:

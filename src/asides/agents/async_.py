@@ -1,4 +1,4 @@
-"""`AsyncAgent`: a model with tools, async. The flow (flows/agent) makes the decisions; `sync` has the sync class."""
+"""`AsyncAgent`: a model with tools. The flow (flows/agent) makes the decisions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
-from asides import aio
 from asides.agents.config import AgentConfig, AgentOptions, ConversationLike, check_client
-from asides.aio import AsyncClient
+from asides.aio import AsyncClient, open_client
 from asides.options import ModelLike, PromptLike
-from asides.transports.run_stream import AsyncRunStream
+from asides.transports.run_async import AsyncRunStream
 from asides.values.messages import OutputSchema
 from asides.values.reply import Output
 from asides.values.result import Result
@@ -62,7 +61,7 @@ class AsyncAgent(Generic[Output]):
         client: AsyncClient | None = None,
         **options: Unpack[AgentOptions],
     ) -> None:
-        check_client(client, AsyncClient, "a Client is for Agent")
+        check_client(client, AsyncClient)
         self._config = AgentConfig(model, output, options)
         self._client = client
 
@@ -106,7 +105,7 @@ class AsyncAgent(Generic[Output]):
             return await events.drain()
 
     send = run
-    """The same as `run`, for those who know this name from elsewhere."""
+    """Alias of `run`."""
 
     @overload
     def stream(
@@ -143,7 +142,7 @@ class AsyncAgent(Generic[Output]):
         output: Any = None,
         **options: Unpack[AgentOptions],
     ) -> AsyncRunStream[Any]:
-        """The events of a run, as they arrive. Nothing is sent before the first event is read."""
+        """The events of a run, as they arrive. The first request is sent when the first event is read."""
         return self._run(prompt, conversation, output, options, stream=True)
 
     def _run(
@@ -155,9 +154,8 @@ class AsyncAgent(Generic[Output]):
         *,
         stream: bool,
     ) -> AsyncRunStream[Any]:
-        start = partial(self._config.start_run, prompt, conversation, output, options, stream=stream)
-        # Without a client, the run opens one and closes it after the last step.
-        return aio.run(start) if self._client is None else self._client.run(start)
+        client = open_client() if self._client is None else self._client
+        return client.run(partial(self._config.start_run, prompt, conversation, output, options, stream=stream))
 
     def __repr__(self) -> str:
         return f"AsyncAgent({self._config.model!r})"

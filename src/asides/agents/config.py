@@ -1,7 +1,4 @@
-"""The configuration of an agent (model, output type, options), and the start of a run with it.
-
-Not here: the classes of users (sync, async_), and the loop (flows/agent).
-"""
+"""The configuration of an agent (model, output type, options), and the start of a run with it."""
 
 from __future__ import annotations
 
@@ -14,9 +11,11 @@ import msgspec
 from asides.agents.tools.executor import Approval, Runnable
 from asides.agents.tools.function_tool import OfferedTool, build_toolset
 from asides.flows.agent import Run
-from asides.flows.build_call import CallBuilder, attach_files, fill_prompt, read_messages
+from asides.flows.build_call import CallBuilder
 from asides.flows.run_config import Approve, Limits, Mode, RunConfig
-from asides.history.pair import add_missing_results
+from asides.history.turns import add_missing_results
+from asides.intake.files import attach_files, fill_prompt
+from asides.intake.read import read
 from asides.options import (
     OPTIONS,
     HasMessages,
@@ -28,7 +27,7 @@ from asides.options import (
     merge_options,
     suggest_option,
 )
-from asides.transports.run_stream import RunState
+from asides.transports.run_state import RunState
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, Prompt
 from asides.values.usage import Usage
@@ -62,10 +61,14 @@ class AgentOptions(SharedOptions, total=False):
 _RUN_OPTIONS = frozenset(AgentOptions.__annotations__) - OPTIONS
 
 
-def check_client(client: object, kind: type[object], otherwise: str) -> None:
-    """Raise for a sync client of an async agent or the other way round. It would fail later without a reason."""
+def check_client(client: object, kind: type[object]) -> None:
+    """Raise for a sync client of an async agent, and for the reverse: it would fail later with an obscure error."""
     if client is not None and not isinstance(client, kind):
-        raise ConfigError(f"client= is a {type(client).__name__} here; {otherwise}. To do: pass the other kind.")
+        raise ConfigError(f"client= is {_name(type(client))}. Pass {_name(kind)}, or use the other kind of agent.")
+
+
+def _name(kind: type[object]) -> str:
+    return f"{'an' if kind.__name__[:1] in 'AEIOU' else 'a'} {kind.__name__}"
 
 
 class AgentConfig:
@@ -241,4 +244,4 @@ def _read_question(prompt: PromptLike, history: tuple[Message, ...]) -> tuple[Me
         raise ConfigError("conversation= already has the history. To do: pass only the new messages.")
     if isinstance(prompt, (list, tuple)) and not prompt:
         return ()  # the model goes on from the last message
-    return read_messages(prompt, after=history)
+    return read(prompt, after=history)

@@ -1,4 +1,5 @@
-"""`Agent`: a model with tools, sync. The flow (flows/agent) makes the decisions; `async_` has the async class."""
+# Written by scripts/unasync.py from async_.py. Do not edit.
+"""`Agent`: a model with tools. The flow (flows/agent) makes the decisions."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 from asides.agents.config import AgentConfig, AgentOptions, ConversationLike, check_client
 from asides.client import Client, get_shared_client
 from asides.options import ModelLike, PromptLike
-from asides.transports.run_stream import RunStream
+from asides.transports.run_sync import RunStream
 from asides.values.messages import OutputSchema
 from asides.values.reply import Output
 from asides.values.result import Result
@@ -61,9 +62,9 @@ class Agent(Generic[Output]):
         client: Client | None = None,
         **options: Unpack[AgentOptions],
     ) -> None:
-        check_client(client, Client, "an AsyncClient is for AsyncAgent")
+        check_client(client, Client)
         self._config = AgentConfig(model, output, options)
-        self._client = get_shared_client() if client is None else client
+        self._client = client
 
     @overload
     def run(
@@ -105,7 +106,7 @@ class Agent(Generic[Output]):
             return events.result
 
     send = run
-    """The same as `run`, for those who know this name from elsewhere."""
+    """Alias of `run`."""
 
     @overload
     def stream(
@@ -142,7 +143,7 @@ class Agent(Generic[Output]):
         output: Any = None,
         **options: Unpack[AgentOptions],
     ) -> RunStream[Any]:
-        """The events of a run, as they arrive. Nothing is sent before the first event is read."""
+        """The events of a run, as they arrive. The first request is sent when the first event is read."""
         return self._run(prompt, conversation, output, options, stream=True)
 
     def _run(
@@ -154,7 +155,8 @@ class Agent(Generic[Output]):
         *,
         stream: bool,
     ) -> RunStream[Any]:
-        return self._client.run(partial(self._config.start_run, prompt, conversation, output, options, stream=stream))
+        client = get_shared_client() if self._client is None else self._client
+        return client.run(partial(self._config.start_run, prompt, conversation, output, options, stream=stream))
 
     def __repr__(self) -> str:
         return f"Agent({self._config.model!r})"

@@ -1,7 +1,4 @@
-"""What `Batch` and `AsyncBatch` share: where the ledger is, how a run begins and ends, and its status.
-
-Not here: the requests (live_runner), the ledger itself (ledger), and the public classes (batches).
-"""
+"""What `Batch` and `AsyncBatch` share: where the ledger is, how a run begins and ends, and its status."""
 
 from __future__ import annotations
 
@@ -215,7 +212,7 @@ class BatchCore:
             # Raises errors that concern every request, before anything is written.
             check_call(self.builder, list(plan.models), Options(**{**plan.options, **own}))  # type: ignore[typeddict-item]
             if self.via == "vendor":
-                require_batch_facts(self.builder.find_known(plan.models[0]).found)
+                require_batch_facts(self.builder.find_target(plan.models[0]))
         if plan.models and self.given_run.max_cost is not None:
             RequestEstimator(plan, self.builder, needs_price=True).estimate(b'{"prompt":"?"}')
         has_ledger = self.has_ledger

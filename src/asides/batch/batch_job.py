@@ -1,8 +1,7 @@
 """`BatchJob`: what every runner of a batch needs. It writes outcomes to the ledger, claims requests, and encodes
 replies.
 
-A runner is a module with `run(job)`, such as `live_runner`, which sends single requests, some at once. Not here: the
-ledger (ledger), and the output (join_results).
+A runner is a module with `run(job)`, such as `live_runner`, which sends single requests, some at once.
 """
 
 from __future__ import annotations

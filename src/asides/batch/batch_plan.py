@@ -1,7 +1,6 @@
 """`BatchPlan`: the model and the options that all rows of a batch share, and the hash that a request is known by.
 
-A plan is JSON, so that a ledger can keep it and another process can go on. Keys and timeouts are not in it. Not here:
-the rows (batch_rows) and asking (live_runner).
+A plan is JSON, so that a ledger can keep it and another process can go on. Keys and timeouts are not in it.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ class BatchPlan(msgspec.Struct, frozen=True, dict=True):
 
     def find_target(self, builder: CallBuilder, model: str) -> Target:
         """The target of one of its models, or of a row's."""
-        return builder.find_known(model, self.options.get("base_url")).found
+        return builder.find_target(model, self.options.get("base_url"))
 
     def _name_provider(self, builder: CallBuilder, models: tuple[str, ...]) -> str:
         return self.find_target(builder, models[0]).provider.name if models else ""
@@ -104,7 +103,7 @@ def read_plan(model: ModelLike | None, options: Options, builder: CallBuilder) -
     settings = builder.settings
     given = model if model is not None else settings.model
     names = () if given is None else (given,) if isinstance(given, str) else tuple(given)
-    known = [builder.find_known(name, options.get("base_url")).found for name in names]
+    known = [builder.find_target(name, options.get("base_url")) for name in names]
     defaults: dict[str, Any] = {"max_tokens": settings.max_tokens, "on_conflict": settings.on_conflict}
     if settings.thinking != Thinking():
         defaults["thinking"] = settings.thinking

@@ -1,7 +1,7 @@
 """The questions of a file, one JSON line, or one line of text, for each: for batches and for `ask --each`.
 
 A row is text, an object with `prompt`, `question` or `messages`, or a row of a vendor's batch file (`custom_id` with
-`body` or `params`). Not here: asking them.
+`body` or `params`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`BatchStatus`: how far a batch is, what it has cost, and when it will be done. Not here: the ledger that knows it."""
+"""`BatchStatus`: how far a batch is, what it has cost, and when it will be done."""
 
 from __future__ import annotations
 

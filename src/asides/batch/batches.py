@@ -1,7 +1,4 @@
-"""`Batch` and `AsyncBatch`: many questions with a ledger, so that none that was answered is asked, or paid for, again.
-
-Not here: what both share (batch_core), and many questions without a ledger (`ask_many`).
-"""
+"""`Batch` and `AsyncBatch`: many questions with a ledger, so that no answered question is sent or paid for again."""
 
 from __future__ import annotations
 

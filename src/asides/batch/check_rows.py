@@ -1,7 +1,4 @@
-"""`check_rows`: estimate what a batch would take, and find what is wrong with its rows. Sends nothing, needs no key.
-
-Not here: the estimates themselves (estimate_requests).
-"""
+"""`check_rows`: estimate what a batch would take, and find what is wrong with its rows. Sends nothing, needs no key."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`RequestEstimator`: what a request may take, before it is sent: its tokens, and the most that it can cost.
 
-Prices are the list prices of genai-prices, where it is installed. Not here: what a reply did cost (values/usage).
+Prices are the list prices of genai-prices, where it is installed.
 """
 
 from __future__ import annotations

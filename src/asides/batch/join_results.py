@@ -1,7 +1,6 @@
 """Write the output of a batch: each row with its result, in the order of the input. `write_output`, `read_results`.
 
-Rows are read from the ledger some at a time, so that a million of them need no more memory than a thousand. Not here:
-who answers them (live_runner).
+Rows are read from the ledger some at a time, so that a million of them need no more memory than a thousand.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who works on a claimed request: the name of this process as an owner, and whether the process of another has ended.
 
 A claim has a lease, which its owner renews. When the owner's process is known to have ended, nobody waits for the
-lease. Not here: the claims themselves (ledger).
+lease.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`Ledger`: the queries on the tables of a batch. A change is on the disk when `Database.run` has returned.
 
 Every method is a generator of queries, one transaction, for `Database.run`. All of them lock the batch's own row first,
-so that several processes may share a ledger. Not here: the values (ledger_values), and who asks (live_runner).
+so that several processes may share a ledger.
 """
 # ruff: noqa: S608 - the parts of statements are names of columns and question marks
 

@@ -1,7 +1,4 @@
-"""The tables of a ledger in a SQLite file, and how a ledger's database is opened.
-
-Not here: the tables in PostgreSQL (database/migrations), and the SQL (ledger).
-"""
+"""The tables of a ledger in a SQLite file, and how a ledger's database is opened."""
 
 from __future__ import annotations
 

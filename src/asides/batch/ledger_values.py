@@ -1,7 +1,4 @@
-"""The values of a ledger: a batch with its counts, claims, outcomes, and limits. Costs are in billionths of a dollar.
-
-Not here: the tables (ledger_tables) and the work on them (ledger).
-"""
+"""The values of a ledger: a batch with its counts, claims, outcomes and limits. Costs are in billionths of a dollar."""
 
 from __future__ import annotations
 

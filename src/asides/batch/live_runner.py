@@ -1,7 +1,6 @@
 """`run(job)`: answers a batch with single requests, some at once, through an `AsyncClient`.
 
-Replies are written to the ledger in groups; a request counts as answered from then on. Not here: the ledger
-(ledger), when to slow down (throttle), and other runners.
+Replies are written to the ledger in groups; a request counts as answered from then on.
 """
 
 from __future__ import annotations

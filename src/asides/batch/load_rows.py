@@ -1,7 +1,5 @@
 """Load rows into the ledger: from a file, or from a program through a temporary file (`spool`). A million rows are
 fine.
-
-Not here: the form of a row (batch_rows), and the ledger itself (ledger).
 """
 
 from __future__ import annotations

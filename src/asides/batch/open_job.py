@@ -1,6 +1,6 @@
 """`open_job`: opens a batch of a ledger as a `BatchJob`, with a client of its own. `JobSetup`: what a process needs.
 
-A run opens one (batch_core), and so does each process that takes part in it (ray_actor). Not here: how it is answered.
+A run opens one (batch_core), and so does each process that takes part in it (ray_actor).
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from asides.flows.build_call import CallBuilder
 from asides.options import Options
 from asides.providers.credentials import Secret
 from asides.providers.provider import Provider
-from asides.settings import Settings
+from asides.settings import GatewayTable, Settings
 from asides.values.errors import ConfigError
-from asides.values.gateway_table import GatewayTable
 from asides.values.money import to_billionths
 
 USUAL_CONCURRENCY = 16

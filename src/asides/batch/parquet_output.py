@@ -1,7 +1,7 @@
 """The output of a batch as a Parquet file: the columns are the fields of a line, with the types that the values have.
 
 The lines are read twice: for the types, and to write them in groups of rows. A field with values of several types is
-JSON in text. Not here: the lines (join_results), and reading Parquet (parquet_rows).
+JSON in text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The questions of a Parquet file: its columns are the fields of a row. Read some rows at a time.
-
-Not here: the form of a row (batch_rows), and the output (parquet_output).
-"""
+"""The questions of a Parquet file: its columns are the fields of a row. Read some rows at a time."""
 
 from __future__ import annotations
 

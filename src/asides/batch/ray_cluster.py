@@ -1,7 +1,4 @@
-"""The Ray cluster of a batch: the one that runs already, one at an address, or a new one on this machine.
-
-Not here: what runs on it (ray_actor), and the run itself (ray_runner).
-"""
+"""The Ray cluster of a batch: the one that runs already, one at an address, or a new one on this machine."""
 
 from __future__ import annotations
 

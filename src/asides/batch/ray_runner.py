@@ -2,7 +2,7 @@
 
 The actors claim requests from the ledger and write the answers there, as several processes of a live batch do; limits
 are shared through it. Ray Data places the actors, and starts one again that was lost. Nothing of a row goes through
-Ray. Not here: the actors (ray_actor) and the cluster (ray_cluster).
+Ray.
 """
 
 from __future__ import annotations

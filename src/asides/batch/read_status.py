@@ -1,7 +1,4 @@
-"""Read from a ledger how far a batch is, and list all batches of a ledger.
-
-Not here: the status itself (batch_status), and the queries on one batch (ledger).
-"""
+"""Read from a ledger how far a batch is, and list all batches of a ledger."""
 
 from __future__ import annotations
 

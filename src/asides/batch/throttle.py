@@ -1,8 +1,7 @@
 """`Throttle`: how many requests may be under way, and until when none may be sent.
 
 A provider that asks to wait slows down all requests: half as many may be under way after each such error, and one more
-after a round of good replies. Not here: requests and
-tokens a minute, which all processes of a batch share (ledger).
+after a round of good replies.
 """
 
 from __future__ import annotations

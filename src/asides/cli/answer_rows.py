@@ -1,7 +1,6 @@
 """The answers of `ask --each`: one JSON line for each question, in a file or on stdout.
 
-Each row is written whole. A file is read first: what is answered in it is not asked again. Not here: the questions
-(question_rows).
+Each row is written whole. A file is read first: what is answered in it is not asked again.
 """
 
 from __future__ import annotations

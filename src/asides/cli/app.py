@@ -1,6 +1,6 @@
 """`main(arguments)`: finds the command, runs it, and turns every error and signal into a message and an exit code.
 
-Not here: the commands. Each is a module that is loaded when it runs, so that `--help` is fast.
+Each command is a module that is loaded when it runs, so that `--help` is fast.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Declares the commands and their arguments for argparse. Not here: the parsing, and the commands themselves."""
+"""Declares the commands and their arguments for argparse."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`asides ask`: one question, one answer. `asides "question"` is short for it.
-
-Not here: what is saved under which name (saved_conversations).
-"""
+"""`asides ask`: one question, one answer. `asides "question"` is short for it."""
 
 from __future__ import annotations
 

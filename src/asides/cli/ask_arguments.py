@@ -1,7 +1,4 @@
-"""Declares the arguments of one call to a model, which several commands share: the model, the prompt, the thinking.
-
-Not here: the commands (arguments, service_arguments), and what the arguments mean (request).
-"""
+"""Declares the arguments of one call to a model, which several commands share: the model, the prompt, the thinking."""
 
 from __future__ import annotations
 

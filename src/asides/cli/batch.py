@@ -1,7 +1,4 @@
-"""`asides batch`: runs the questions of a file with a ledger, says how far it is, goes on with it, and cancels it.
-
-Not here: how a batch works (batch).
-"""
+"""`asides batch`: run the questions in a file with a ledger, show the progress, resume, and cancel."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """`BatchProgress`: shows how far a run of a batch is. At a terminal it is one line, drawn again and again; elsewhere,
 such as in a log, it is a line at the beginning, at each change of a batch at a vendor, and every few minutes.
-
-Not here: the words (batch_texts), and the drawing (terminal).
 """
 
 from __future__ import annotations

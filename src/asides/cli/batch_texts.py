@@ -1,7 +1,4 @@
-"""What `asides batch` says about a batch: counts, tokens, cost, time, and how to go on. Nothing of the content.
-
-Not here: when it is said (batch, batch_progress).
-"""
+"""What `asides batch` says about a batch: counts, tokens, cost, time, and how to go on. Nothing of the content."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """`asides chat`: asks question after question and sends each with the earlier messages.
 
-However a question ends, the next one can be asked. Not here: asking one question and showing its reply (request), the
-slash commands (chat_commands), and reading what is typed (line_input).
+However a question ends, the next one can be asked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The slash commands of `asides chat`, and the state of a chat that they change.
-
-Not here: asking (chat), and reading what is typed (line_input).
-"""
+"""The slash commands of `asides chat`, and the state of a chat that they change."""
 
 from __future__ import annotations
 

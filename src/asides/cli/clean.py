@@ -8,7 +8,7 @@ from asides.cli.doctor import encode_history, write_history
 from asides.cli.exit_codes import Exit
 from asides.cli.inputs import open_chunks
 from asides.cli.terminal import Terminal
-from asides.history.diagnosis.open_history import decode_history, parse_history
+from asides.intake.documents import decode_history, parse_history
 from asides.relay.state.clean_history import CleanedHistory, clean_document
 
 

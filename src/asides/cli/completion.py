@@ -1,7 +1,7 @@
 """`asides completion`: prints a script that completes commands, options and values in bash, zsh or fish.
 
 A script is made from the declarations of the arguments. It asks `asides completion --candidates KIND` only for what
-changes, such as models and saved conversations. Not here: the scripts' text (completion_scripts).
+changes, such as models and saved conversations.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The text of the completion scripts for bash, zsh and fish. Not here: what there is to complete (completion)."""
+"""The text of the completion scripts for bash, zsh and fish."""
 
 from __future__ import annotations
 

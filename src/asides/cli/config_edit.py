@@ -1,6 +1,6 @@
 """`asides config get`, `set` and `unset`: one setting, read from all sources, or written to the user's own file.
 
-A value is checked as the settings check it before anything is written. Not here: the text of the file (edit_toml).
+A value is checked as the settings check it before anything is written.
 """
 
 from __future__ import annotations

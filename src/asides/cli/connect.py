@@ -6,7 +6,6 @@ here: the clients (connect_clients), and their files (connect_files).
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import shlex
@@ -39,6 +38,7 @@ from asides.providers.table import find_maker
 from asides.relay.known_models import list_known_models
 from asides.relay.routes import find_route
 from asides.settings import Settings
+from asides.values.error_words import find_near_name
 from asides.values.errors import ConfigError, UnknownModel, UnknownProvider
 from asides.values.notices import escape_controls
 
@@ -79,8 +79,8 @@ def _find_client(name: str | None) -> KnownClient:
         raise ConfigError(f"which client? To do: write `asides connect NAME`, with one of {names}.")
     if name in CLIENTS:
         return CLIENTS[name]
-    near = difflib.get_close_matches(name.lower(), CLIENTS, n=1, cutoff=0.6)
-    meant = f" Did you mean {near[0]}?" if near else ""
+    near = find_near_name(name.lower(), CLIENTS)
+    meant = "" if near is None else f" Did you mean {near}?"
     raise ConfigError(
         f"no client is called {escape_controls(name)!r} here.{meant} There are {names}; whatever speaks OpenAI's or "
         "Anthropic's API is set up as openai or anthropic."
@@ -157,7 +157,7 @@ def _check_model(
     """Refuse a name that leads nowhere. A gateway elsewhere may have names that are not known here."""
     try:
         route = find_route(name, builder, "", client.dialect)
-        target = builder.find_known(name if route.is_guess else route.targets[0]).found
+        target = builder.find_target(name if route.is_guess else route.targets[0])
     except (UnknownModel, UnknownProvider) as problem:
         if not is_elsewhere:
             raise

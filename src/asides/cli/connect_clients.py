@@ -1,7 +1,6 @@
 """The clients that `asides connect` knows: the variables, files and commands with which each reaches a gateway.
 
-Every client is a row with the version that it was checked with, its date and its source. Not here: writing the files
-(connect_files), and printing (connect).
+Every client is a row with the version that it was checked with, its date and its source.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Writes the settings of a gateway into the files of other programs, and takes them out again.
 
-Everything else in a file stays as it is. The file as it was before the first change is kept beside it. Not here: what
-the clients want (connect_clients), and how a text is changed (edit_json, edit_toml, edit_env).
+Everything else in a file stays as it is. The file as it was before the first change is kept beside it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`asides doctor FILE`: says what a model would refuse of a history, and writes the repaired one. Sends nothing.
 
-Without a file it asks the servers of the settings whether they can be used. Not here: how (maintenance/check_servers).
+Without a file it checks whether the servers in the settings can be used.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from asides.cli.saved_conversations import find_state_folder
 from asides.cli.terminal import Terminal
 from asides.cli.trust import read_settings
 from asides.conversations.serialise import write_file
-from asides.history.diagnosis.diagnose import diagnose
-from asides.history.diagnosis.findings import Diagnosis, Finding
-from asides.history.diagnosis.open_history import decode_history, parse_history
+from asides.history.doctor.diagnose import diagnose
+from asides.history.doctor.findings import Diagnosis, Finding
+from asides.intake.documents import decode_history, parse_history
 from asides.settings import Settings
 from asides.values.errors import ConfigError
 from asides.values.notices import escape_controls

@@ -1,7 +1,6 @@
 """`asides ask --each FILE`: every question of a file, some at once, one JSON line for each answer.
 
-A run that was stopped goes on: questions that are answered in the output are not asked again. Not here: reading the
-questions (question_rows), the file of answers (answer_rows), and asking many (flows/many).
+A stopped run resumes: questions that are answered in the output are not asked again.
 """
 
 from __future__ import annotations

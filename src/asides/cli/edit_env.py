@@ -1,7 +1,4 @@
-"""Changes variables of a `.env` file, and leaves everything else as it is: comments, order, other variables.
-
-Not here: the files themselves (connect_files).
-"""
+"""Changes variables of a `.env` file, and leaves everything else as it is: comments, order, other variables."""
 
 from __future__ import annotations
 

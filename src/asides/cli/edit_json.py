@@ -1,7 +1,7 @@
 """Changes values of a JSON text and leaves everything else as it is: comments, order, spelling, commas, line ends.
 
 Settings files of other programs are JSON with comments and with commas behind the last member; a plain JSON text is
-one of them. The result is read again: every other value must be what it was. Not here: TOML (edit_toml).
+one of them. The result is read again: every other value must be what it was.
 """
 
 from __future__ import annotations

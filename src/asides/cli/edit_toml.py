@@ -1,7 +1,6 @@
 """Changes one value of a TOML text and leaves everything else as it is: comments, order, spelling, line ends.
 
-`tomllib` finds where each statement ends, and checks the result: every other value must be what it was. Not here: which
-values a settings file may have (settings).
+`tomllib` finds where each statement ends, and checks the result: every other value must be what it was.
 """
 
 from __future__ import annotations

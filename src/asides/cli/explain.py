@@ -65,6 +65,7 @@ def _encode(explanation: Explanation) -> dict[str, object]:
         "headers": explanation.headers,
         "body": explanation.body,
         "missing_key": explanation.missing_key,
+        "passes": explanation.passes,
         "decisions": msgspec.to_builtins(explanation.decisions),
         "cache_break_at": msgspec.to_builtins(explanation.cache_break_at),
         "notices": msgspec.to_builtins(explanation.notices),

@@ -1,7 +1,4 @@
-"""`asides gateway`: makes, lists and revokes the keys of gateways, also while they run.
-
-Not here: the keys (gateway/access), what they used (gateway_usage), and running a gateway (serve).
-"""
+"""`asides gateway`: makes, lists and revokes the keys of gateways, also while they run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`asides gateway usage`: what the requests of a gateway used and cost, by key, tenant, model, day or client.
-
-Not here: the rows that it adds up (gateway/summary_rows), and keys (cli/gateway).
-"""
+"""`asides gateway usage`: what the requests of a gateway used and cost, by key, tenant, model, day or client."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`asides history`: lists, shows, searches, exports, renames and deletes the saved conversations.
 
-They are the log of the command line: there is no other. Not here: what is saved when (saved_conversations).
+They are the log of the command line: there is no other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from asides.cli.trust import read_settings
 from asides.conversations.store import ConversationInfo, ConversationSnapshot
 from asides.conversations.store.database_store import DatabaseStore
 from asides.history.document import to_document
-from asides.history.import_export import export_messages, parse_format
+from asides.history.export import export_messages, parse_format
 from asides.history.redact import redact
 from asides.settings import Settings
 from asides.values.error_words import find_near_name

@@ -1,7 +1,4 @@
-"""Reads the user's input: the question, attached files, piped text, JSON, recorded bytes, and the tools of `--tools`.
-
-Not here: the options of a call (request).
-"""
+"""Reads the user's input: the question, attached files, piped text, JSON, recorded bytes and the tools of `--tools`."""
 
 from __future__ import annotations
 
@@ -55,7 +52,7 @@ def read_prompt(arguments: Namespace, terminal: Terminal) -> Message:
 
 def build_message(parts: list[Part], words: str) -> Message:
     """A user's message. Neighbouring texts are joined, since not every host takes a list of texts."""
-    from asides.values.attachments import attach
+    from asides.intake.files import attach
 
     return Message("user", attach(parts, (Text(words),)))
 

@@ -1,7 +1,6 @@
 """`asides keys`: stores API keys in a file that only its owner may read, lists where keys come from, removes them.
 
-No command prints a key, and none takes one as an argument: others can read command lines. Not here: reading the file
-for a call (providers/key_file).
+No command prints a key, and none takes one as an argument: others can read command lines.
 """
 
 from __future__ import annotations

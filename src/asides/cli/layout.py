@@ -1,7 +1,6 @@
 """Lines and tables that fit the terminal: text is padded, wrapped or shortened.
 
-Tables that go into a pipe are neither wrapped nor shortened. Not here: the streams (terminal), and tables without a
-limit (render).
+Tables that go into a pipe are neither wrapped nor shortened.
 """
 
 from __future__ import annotations

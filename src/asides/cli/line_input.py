@@ -1,7 +1,6 @@
 """Reads what a person types into `asides chat`: lines, pasted paragraphs, the input history, and text from an editor.
 
-A pasted text is one input, however many lines it has, and nothing is sent before Enter is pressed on its own. Not here:
-what the input means (chat, chat_commands).
+A pasted text is one input, however many lines it has, and nothing is sent before Enter is pressed on its own.
 """
 
 from __future__ import annotations

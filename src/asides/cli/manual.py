@@ -1,7 +1,4 @@
-"""`asides help`: the help of all commands or of one, and the manual page, from the same declarations.
-
-Not here: the declarations (arguments).
-"""
+"""`asides help`: the help of all commands or of one, and the manual page, from the same declarations."""
 
 from __future__ import annotations
 

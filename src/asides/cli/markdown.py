@@ -1,8 +1,7 @@
 """Writes the answer: as it is, or on a terminal with its Markdown rendered by `rich`, which is loaded when needed.
 
 While a block (a paragraph, a list, fenced code …) arrives, it is shown as it is. When it is complete, it is replaced by
-its rendered form, once. What has left the screen is never touched. Not here: the streams (terminal), and what a block
-looks like (render_blocks).
+its rendered form, once. What has left the screen is never touched.
 """
 
 from __future__ import annotations

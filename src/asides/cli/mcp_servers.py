@@ -1,6 +1,6 @@
 """The MCP servers of `--mcp`: a command, a URL, the NAME of [mcp.NAME] in the settings, or a JSON file of servers.
 
-They are opened for one command and end with it. Not here: the connection and the tools (agents/mcp).
+They are opened for one command and end with it.
 """
 
 from __future__ import annotations

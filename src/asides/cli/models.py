@@ -1,7 +1,4 @@
-"""`asides models`: our rules for models; with `--refresh`, the models that a provider lists, compared with our rules.
-
-Not here: the rules (providers/table), and reading a provider's list (dialects).
-"""
+"""`asides models`: our rules for models; with `--refresh`, compared with the models that a provider lists."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Parses the arguments of one command with argparse, and says what is meant where an option is not known.
 
-Also what the help says about `asides` itself, with the arguments of `help` and `completion`. Not here: the
-arguments of the other commands (arguments).
+Also what the help says about `asides` itself, with the arguments of `help` and `completion`.
 """
 
 from __future__ import annotations

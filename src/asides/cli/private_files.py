@@ -1,7 +1,4 @@
-"""Writes the user's own files, with their folders: whole or not at all, for their owner alone, one writer at a time.
-
-Not here: what the files hold (keys, trust, config).
-"""
+"""Writes the user's own files, with their folders: whole or not at all, for their owner alone, one writer at a time."""
 
 from __future__ import annotations
 

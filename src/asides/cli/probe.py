@@ -1,7 +1,6 @@
 """`asides probe`: finds out how an unknown server thinks, and prints a row for it.
 
-The report is a settings file on stdout; each request is shown on stderr before it is sent. Not here: the probe itself
-(flows/probe).
+The report is a settings file on stdout; each request is shown on stderr before it is sent.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""`asides providers`: the table of providers, or one of them in full. Prints whether a key is set, never a key.
-
-Not here: the facts themselves (providers/table).
-"""
+"""`asides providers`: the table of providers, or one of them in full. Prints whether a key is set, never a key."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The questions of `ask --each`, from its file or from standard input.
-
-Not here: the form of a row (batch/batch_rows), and asking them (each).
-"""
+"""The questions of `ask --each`, from its file or from standard input."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`read_time`: a time as someone writes it in an option: a span before or after now, such as 30d, or a date.
-
-Not here: whether an option takes a time of the past or of the future (gateway, gateway_usage).
-"""
+"""`read_time`: a time as someone writes it in an option: a span before or after now, such as 30d, or a date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text and JSON for replies, runs, errors and tables. Not here: the streams and how they look (terminal)."""
+"""Text and JSON for replies, runs, errors and tables."""
 
 from __future__ import annotations
 

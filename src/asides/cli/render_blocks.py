@@ -1,7 +1,4 @@
-"""Renders one block of Markdown with `rich` (extra `markdown`): text with styles, and no other escapes.
-
-Not here: which lines are a block, and when it is shown (markdown).
-"""
+"""Renders one block of Markdown with `rich` (extra `markdown`): text with styles, and no other escapes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""One question to a model: reads its model and options from the arguments, sends it, and shows the reply.
-
-Not here: the question itself (inputs), and the work of a command after the reply (ask, chat).
-"""
+"""One question to a model: reads its model and options from the arguments, sends it, and shows the reply."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The conversations that the command line saves: in the user's state folder, or in the database of the setting `store`.
 
 `ask` and `chat` save under a name when one is given. A question without a name is kept as the setting
-keep_conversations says. Not here: the store itself (conversations/store), and `asides history`.
+keep_conversations says.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The short notation of `--schema`: "name, age int, tags list[str], email?: if it is known" becomes a JSON schema.
 
-A field is a name, a type and a description; only the name is needed. Not here: schemas in files and as JSON (inputs).
+A field is a name, a type and a description; only the name is needed.
 """
 
 from __future__ import annotations

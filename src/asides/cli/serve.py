@@ -1,5 +1,4 @@
-"""`asides serve`: runs the gateway until Ctrl-C. Not here: the gateway itself (gateway), and its settings
-(serve_settings)."""
+"""`asides serve`: runs the gateway until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     # They need packages of the extra, which are looked for first.
     from asides.gateway.reload_settings import LoadedSettings
 
-_PACKAGES = {"cryptography": "cryptography", "prometheus_client": "prometheus-client"}
+_PACKAGES = {"aiohttp": "aiohttp", "cryptography": "cryptography", "prometheus_client": "prometheus-client"}
 _METRICS_VARIABLES = ("PROMETHEUS_MULTIPROC_DIR", "prometheus_multiproc_dir")
 _MOST_NAMES = 10
 # A worker takes modules from where its parent did, and none from the current folder.
@@ -110,7 +109,7 @@ def _check_packages() -> None:
     missing = [package for module, package in _PACKAGES.items() if find_spec(module) is None]
     if missing:
         raise ConfigError(
-            f"`asides serve` needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not "
+            f"`asides serve` needs {', '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not "
             "installed. To do: pip install 'asides[gateway]'."
         )
 

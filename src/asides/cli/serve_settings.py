@@ -1,7 +1,4 @@
-"""The settings of `asides serve`: arguments, environment, asides.toml and key files, read again when they change.
-
-Not here: what is done with them (gateway).
-"""
+"""The settings of `asides serve`: arguments, environment, asides.toml and key files, read again when they change."""
 
 from __future__ import annotations
 

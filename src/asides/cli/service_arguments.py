@@ -1,7 +1,5 @@
 """Declares the arguments of the commands that look after histories, keys and servers: doctor, clean, keys, probe,
 stage, serve, connect, store and batch.
-
-Not here: those of the other commands (arguments), and the parsing (parse_arguments).
 """
 
 from __future__ import annotations

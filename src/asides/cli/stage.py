@@ -1,4 +1,4 @@
-"""`asides stage`: runs the offline provider until Ctrl-C. Not here: the server and what it plays (testing/stage)."""
+"""`asides stage`: runs the offline provider until Ctrl-C."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`asides store`: creates and upgrades the tables of a PostgreSQL store, checks a store, and copies one to another.
-
-Not here: how that is done (database/migrate, maintenance).
-"""
+"""`asides store`: creates and upgrades the tables of a PostgreSQL store, checks a store, and copies one to another."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`-T NAME`: a template of the settings becomes options of the call and the text around the question.
-
-Not here: placeholders and how they are filled (settings_tables).
-"""
+"""`-T NAME`: a template of the settings becomes options of the call and the text around the question."""
 
 from __future__ import annotations
 

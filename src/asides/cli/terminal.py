@@ -1,6 +1,6 @@
 """Writes to stdout and stderr: lines, colours, the live line, and the stopwatch behind it.
 
-Only the answer goes to stdout. Everything else goes to stderr, dim on a terminal. Not here: the text itself (render).
+Only the answer goes to stdout. Everything else goes to stderr, dim on a terminal.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The settings of the command line, and the record of the files in other folders that the user trusts.
 
 The record is `trusted.json` in the user's configuration folder: the path of each file and the SHA-256 of its content.
-A file that has changed is not trusted any more. Not here: what a file may set without trust (settings).
+A file that has changed is not trusted any more.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 """Conversations: objects that hold a history and ask a model with it. `sync` and `async_` share `core`.
 
-Each of the two can be imported alone, since `async_` needs asyncio. Not here: which parts of a history go back to a
-model (history/plan).
+Each of the two can be imported alone, since `async_` needs asyncio.
 """

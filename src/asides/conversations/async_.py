@@ -1,7 +1,4 @@
-"""`AsyncConversation`: a conversation that asks without blocking the event loop. `sync` has the sync class.
-
-Not here: the shared methods (core), and what a question adds to the history (turn).
-"""
+"""`AsyncConversation`: a conversation that asks without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -11,8 +8,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any, Generic, Self, TypeVar, Unpack, overload
 
-from asides import aio
-from asides.aio import AsyncClient, AsyncStream
+from asides.aio import AsyncClient, AsyncStream, open_client
 from asides.conversations.compact import (
     CompactBy,
     build_compacted_reply,
@@ -22,23 +18,31 @@ from asides.conversations.compact import (
 from asides.conversations.core import ConversationCore
 from asides.conversations.message_history import Question
 from asides.conversations.turn import Turn
+
+# sync: from asides.flows.build_call import CallBuilder
 from asides.options import ModelLike, Options, SharedOptions
 from asides.values.events import Event
 from asides.values.reply import Output, Output_co, Reply
 from asides.values.visibility import Visibility
 
-Result = TypeVar("Result")
+Result = TypeVar("Result")  # async only
 
 
 class AsyncConversation(ConversationCore[AsyncClient]):
     """A history that can be sent at any time, and that asks without blocking the event loop.
 
-        chat = AsyncConversation("deepseek:deepseek-flash")
+        chat = AsyncConversation("deepseek:deepseek-flash", system="Be brief.")
         (await chat.ask("Why is the sky blue?")).text
+        (await chat.ask("And at night?")).text
 
-    It works like `Conversation`. Without a `client`, each question opens one and closes it. Turns are written to the
-    store in another thread, before their answer is returned. `AsyncConversation(…)`, `stream` and changes such as
-    `edit` read the store at once; where it is a server, use `asyncio.to_thread` if the loop may not wait for it.
+    Every option of `ask` may be given here for all questions; an option of a question wins. `client` sends the
+    questions; without one, each question opens a client and closes it.
+
+    With `store` and `name` each turn is stored before its answer is returned. `keep_thinking` saves readable thinking
+    too (default: the setting keep_thinking, which is false).
+
+    Turns are written in another thread. `AsyncConversation(…)`, `stream` and changes such as `edit` read the store in
+    this one; if it is a server and the event loop must not wait for it, use `asyncio.to_thread`.
     """
 
     @overload
@@ -65,13 +69,12 @@ class AsyncConversation(ConversationCore[AsyncClient]):
         turn, name, given = await run_to_end(
             lambda: self._prepare(prompt, model, options), in_thread=self._waits_for_server
         )
-        turn.begin()
         try:
-            reply = await (aio if self._client is None else self._client).ask(name, turn, **given)
-        except BaseException:
+            turn.begin()
+            reply = await self._asking_client.ask(name, turn, **given)
+            await run_to_end(lambda: turn.end(reply), in_thread=turn.writes_to_store)
+        finally:
             turn.drop()
-            raise
-        await _end_turn(turn, reply)
         return reply
 
     @overload
@@ -94,8 +97,7 @@ class AsyncConversation(ConversationCore[AsyncClient]):
         are added to the conversation.
         """
         turn, name, given = self._prepare(prompt, model, options)
-        events = (aio if self._client is None else self._client).stream(name, turn, **given)
-        return AsyncConversationStream(turn, events)
+        return AsyncConversationStream(turn, self._asking_client.stream(name, turn, **given))
 
     async def compact(
         self,
@@ -122,11 +124,7 @@ class AsyncConversation(ConversationCore[AsyncClient]):
                 )
                 if build is None:
                     return None
-                if self._client is None:
-                    async with aio.AsyncClient() as opened:
-                        compacted = await opened.compact(build)
-                else:
-                    compacted = await self._client.compact(build)
+                compacted = await self._asking_client.compact(build)
                 await run_to_end(lambda: replace_compacted(self._history, compacted), in_thread=self.name is not None)
                 return build_compacted_reply(compacted)
             compaction = await run_to_end(
@@ -134,24 +132,32 @@ class AsyncConversation(ConversationCore[AsyncClient]):
             )
             if compaction is None:
                 return None
-            client = aio if self._client is None else self._client
-            reply = await client.ask(compaction.model, compaction.request, **compaction.options)
+            reply = await self._asking_client.ask(compaction.model, compaction.request, **compaction.options)
             await run_to_end(lambda: compaction.finish(reply), in_thread=self.name is not None)
         return reply
 
     @property
-    def _waits_for_server(self) -> bool:
-        """Whether even reading what others wrote waits for another machine, and so needs a thread."""
+    def _asking_client(self) -> AsyncClient:
+        return open_client() if self._client is None else self._client
+
+    # sync: @property
+    # sync: def _asking_builder(self) -> CallBuilder:
+    # sync:     # The shared client may have read the settings earlier.
+    # sync:     return self._asking_client._call_builder
+
+    @property
+    def _waits_for_server(self) -> bool:  # async only
+        """True if the store is a server, so that even reading needs a thread."""
         stored = self._history.stored
         return stored is not None and getattr(stored.store, "is_shared", False)
 
 
 class AsyncConversationStream(Generic[Output_co]):
-    """The events of one answer: those of `AsyncClient.stream`. Iterate over it in an `async with`; leaving it ends the
-    turn.
+    """The events of one answer: those of `AsyncClient.stream`. Leaving its `async with` ends the turn.
 
-    However it ends (at the last event, on an error, when it is closed, when its task is cancelled), the question and
-    the answer so far are added to the conversation and its store, once. If no answer has begun, nothing is added.
+    However it ends (at the last event, on an error, when it is closed, when its task is cancelled),
+    the question and the answer so far are added to the conversation and its store, once. If no answer has begun,
+    nothing is added.
     """
 
     def __init__(self, turn: Turn, stream: AsyncStream[Output_co]) -> None:
@@ -171,7 +177,7 @@ class AsyncConversationStream(Generic[Output_co]):
     def batches(self) -> AsyncIterator[list[Event]]:
         """The events in lists, one for each read of the connection."""
         # Where single events were read, the rest of their batch is there.
-        return _to_batches(self._events) if "_events" in self.__dict__ else self._batches
+        return ([event] async for event in self._events) if "_events" in self.__dict__ else self._batches
 
     @property
     def visibility(self) -> Visibility | None:
@@ -179,13 +185,13 @@ class AsyncConversationStream(Generic[Output_co]):
         return self._stream.visibility
 
     async def drain(self) -> Reply[Output_co]:
-        """Read the rest of the events; returns the whole reply."""
+        """Read the rest of the events. Returns the whole reply."""
         async for _ in self._batches:
             pass
         return self._stream.reply
 
     @property
-    def reply(self) -> Reply[Output_co]:
+    def reply(self) -> Reply[Output_co]:  # async only
         """The whole reply, once all events were read; `await drain()` reads them."""
         return self._stream.reply
 
@@ -200,7 +206,7 @@ class AsyncConversationStream(Generic[Output_co]):
         return self._stream.partial_output
 
     async def close(self) -> None:
-        """Close the connection at once, from any task. The answer so far is added to the conversation."""
+        """Close the connection immediately, from any task. The answer so far is added to the conversation."""
         await self._stream.close()
         # Another task may be reading; it finds the connection closed and ends the turn itself.
         for generator in (self._events, self._batches):
@@ -217,20 +223,16 @@ class AsyncConversationStream(Generic[Output_co]):
         return f"AsyncConversationStream({self._stream!r})"
 
 
-async def _to_batches(events: AsyncIterator[Event]) -> AsyncGenerator[list[Event], None]:
-    async for event in events:
-        yield [event]
-
-
 async def _read_turn(turn: Turn, stream: AsyncStream[Any]) -> AsyncGenerator[list[Event], None]:
-    turn.begin()
     try:
+        turn.begin()
         async for batch in stream.batches():
             yield batch
     finally:
         try:
-            await _end_turn(turn, stream.partial)
+            await run_to_end(lambda: turn.end(stream.partial), in_thread=turn.writes_to_store)
         finally:
+            turn.drop()
             await stream.close()
 
 
@@ -240,12 +242,8 @@ async def _flatten(batches: AsyncIterator[list[Event]]) -> AsyncGenerator[Event,
             yield event
 
 
-async def _end_turn(turn: Turn, reply: Reply | None) -> None:
-    await run_to_end(lambda: turn.end(reply), in_thread=turn.writes_to_store)
-
-
-async def run_to_end(work: Callable[[], Result], *, in_thread: bool = True) -> Result:
-    """Do the work, in a thread if it may wait for a disk. A task that is cancelled still finishes it."""
+async def run_to_end(work: Callable[[], Result], *, in_thread: bool = True) -> Result:  # async only
+    """Do the work, in a thread if it may wait for a disk. Cancelling the task does not cancel the work."""
     if not in_thread:
         return work()
     running = asyncio.ensure_future(asyncio.to_thread(work))

@@ -1,7 +1,4 @@
-"""Replace the older turns of a conversation by a summary: which they are, and the change of the history.
-
-Not here: the words of the request (history/summary), and sending it (sync, async_).
-"""
+"""Replace the older turns of a conversation by a summary: which they are, and the change of the history."""
 
 from __future__ import annotations
 
@@ -10,7 +7,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 from asides.conversations.message_history import MessageHistory
 from asides.history.redact import drop_stored_responses, invalidate_seals
 from asides.history.summary import LABEL, build_summary_request, make_summary_message
-from asides.history.trim import TokenCounter, lighten, split_turns
+from asides.history.trim import TokenCounter, lighten
+from asides.history.turns import count_system_head, split_turns
 from asides.options import ModelLike, Options
 from asides.values.errors import ConfigError, NoAnswer
 from asides.values.messages import Message
@@ -65,7 +63,7 @@ def check_compact_by(by: CompactBy) -> CompactBy:
 def replace_compacted(history: MessageHistory, compacted: CompactedHistory) -> None:
     """Replace the messages by what the provider made of them. The caller holds the history."""
     messages = history.messages
-    head = messages[: next((place for place, each in enumerate(messages) if each.role != "system"), len(messages))]
+    head = messages[: count_system_head(messages)]
     history.replace((*head, *(each for each in compacted.messages if each.role != "system")), compacted.usage)
 
 
@@ -96,7 +94,7 @@ def select_summary_options(options: Options) -> Options:
 
 def find_older_turns(messages: tuple[Message, ...], keep_turns: int) -> range:
     """Find the messages to sum up: after the system messages, before the last turns. May be empty."""
-    start = next((place for place, message in enumerate(messages) if message.role != "system"), len(messages))
+    start = count_system_head(messages)
     end = len(messages) - sum(map(len, split_turns(messages[start:])[-keep_turns:]))
     # A single earlier summary cannot become shorter.
     is_summary = end - start == 1 and messages[start].text.startswith(LABEL)

@@ -1,7 +1,6 @@
 """`ConversationCore`: the methods that `Conversation` and `AsyncConversation` share. All but those that ask a model.
 
-It holds a `MessageHistory` and the options of all questions. Not here: asking (sync, async_), one question in progress
-(turn), files and documents (serialise), summaries (compact).
+It holds a `MessageHistory` and the options of all questions.
 """
 
 from __future__ import annotations
@@ -28,11 +27,13 @@ from asides.conversations.serialise import read_file, read_json, split_system, w
 from asides.conversations.store import Store
 from asides.conversations.turn import Turn
 from asides.database import StoreError
-from asides.flows.build_call import CallBuilder, attach_files, fill_prompt
+from asides.flows.build_call import CallBuilder
 from asides.flows.fallback import raise_for_no_model
-from asides.history.import_export import MessageFormat, export_messages, import_messages
+from asides.history.export import MessageFormat, export_messages
 from asides.history.redact import drop_stored_responses, invalidate_seals, redact
 from asides.history.trim import Strip, TokenCounter, TrimmedHistory, build_token_counter, strip_thinking, trim
+from asides.intake.files import attach_files, fill_prompt
+from asides.intake.read import read
 from asides.options import ModelLike, Options, merge_options, reject_unknown
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, system
@@ -303,7 +304,7 @@ class ConversationCore(Generic[AnyClient]):
 
     @classmethod
     def _import(cls, value: object, format_name: MessageFormat, given: dict[str, Any]) -> Self:
-        messages = import_messages(value, format_name)
+        messages = read(value, format_name=format_name)
         if given.get("system") is None:
             given["system"], messages = split_system(messages)
         made = cls(**given)

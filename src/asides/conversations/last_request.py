@@ -1,6 +1,6 @@
 """The latest request of a conversation, and whether the next one gives up its cache.
 
-Loaded only where `explain` or a question with `cache=` needs it. Not here: the comparison (history/cache_break).
+Loaded only where `explain` or a question with `cache=` needs it.
 """
 
 from __future__ import annotations

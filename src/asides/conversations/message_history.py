@@ -1,7 +1,6 @@
 """`MessageHistory`: the messages of one conversation, their usage, and their copy in a store (`StoredConversation`).
 
-Also `read_question`, for messages as users pass them. Not here: the methods for users (core), and the functions that
-change a tuple of messages (history).
+Also `read_question`, for messages as users pass them.
 """
 
 from __future__ import annotations
@@ -21,8 +20,9 @@ from asides.conversations.store import (
     Store,
     StoreConflict,
 )
-from asides.flows.build_call import CallBuilder, read_messages
+from asides.flows.build_call import CallBuilder
 from asides.history.redact import drop_stored_responses, invalidate_seals, redact
+from asides.intake.read import read
 from asides.options import PromptItem
 from asides.providers.provider import Provider
 from asides.values.errors import ConfigError
@@ -310,7 +310,7 @@ def read_question(value: Question, *, after: Messages = (), each: bool = False) 
         if not value:
             return ()
     # Read them together: calls in the old format have no ids, and their results are found by order.
-    return read_messages(value, after=after, each=each)
+    return read(value, after=after, each=each)
 
 
 def open_messages(messages: Any) -> tuple[Any, Usage | None]:
@@ -321,12 +321,12 @@ def open_messages(messages: Any) -> tuple[Any, Usage | None]:
     is_one = isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable)
     is_one = is_one or hasattr(type(messages), "model_dump")  # whose fields can be iterated
     if not is_one and not isinstance(messages, (list, tuple)):
-        from asides.flows.prompt_messages import collect_items
+        from asides.intake.prompts import collect_items
 
         messages = collect_items(messages)
     given = (messages,) if is_one else tuple(messages)
     if not all(map(_is_known, given)):
-        from asides.flows.read_object import read_replies
+        from asides.flows.offline import read_replies
 
         given = tuple(read_replies(given))
     spent: Usage | None = None

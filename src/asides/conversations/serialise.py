@@ -1,7 +1,4 @@
-"""Conversations as JSON documents and as files.
-
-Not here: the format of the document (history/document), and stores (store).
-"""
+"""Conversations as JSON documents and as files."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""`Conversation`: a conversation that asks and waits for the answer. `async_` has the async class.
-
-Not here: the shared methods (core), and what a question adds to the history (turn).
-"""
+# Written by scripts/unasync.py from async_.py. Do not edit.
+"""`Conversation`: a conversation that asks and waits for the answer."""
 
 from __future__ import annotations
 
@@ -28,15 +26,17 @@ from asides.values.visibility import Visibility
 
 
 class Conversation(ConversationCore[Client]):
-    """A history that can be sent at any time, and that asks.
+    """A history that can be sent at any time, and that asks and waits for the answer.
 
         chat = Conversation("deepseek:deepseek-flash", system="Be brief.")
         chat.ask("Why is the sky blue?").text
         chat.ask("And at night?").text
 
     Every option of `ask` may be given here for all questions; an option of a question wins. `client` sends the
-    questions; the default is a shared client. With `store` and `name` each turn is stored before its answer is
-    returned. `keep_thinking` saves readable thinking too (default: the setting keep_thinking, which is false).
+    questions; the default is a shared client.
+
+    With `store` and `name` each turn is stored before its answer is returned. `keep_thinking` saves readable thinking
+    too (default: the setting keep_thinking, which is false).
     """
 
     @overload
@@ -59,8 +59,8 @@ class Conversation(ConversationCore[Client]):
         If it raises, the conversation stays unchanged.
         """
         turn, name, given = self._prepare(prompt, model, options)
-        turn.begin()
         try:
+            turn.begin()
             reply = self._asking_client.ask(name, turn, **given)
             turn.end(reply)
         finally:
@@ -133,10 +133,11 @@ class Conversation(ConversationCore[Client]):
 
 
 class ConversationStream(Generic[Output_co]):
-    """The events of one answer: those of `Client.stream`. Iterate over it in a `with`; leaving it ends the turn.
+    """The events of one answer: those of `Client.stream`. Leaving its `with` ends the turn.
 
-    However it ends (at the last event, on an error, when it is closed, on Ctrl-C), the question and the
-    answer so far are added to the conversation and its store, once. If no answer has begun, nothing is added.
+    However it ends (at the last event, on an error, when it is closed, on Ctrl-C),
+    the question and the answer so far are added to the conversation and its store, once. If no answer has begun,
+    nothing is added.
     """
 
     def __init__(self, turn: Turn, stream: Stream[Output_co]) -> None:
@@ -165,7 +166,7 @@ class ConversationStream(Generic[Output_co]):
 
     @property
     def reply(self) -> Reply[Output_co]:
-        """The whole reply; reads the rest of the events first."""
+        """The whole reply. Reads the rest of the events first."""
         for _ in self._batches:
             pass
         return self._stream.reply
@@ -181,7 +182,7 @@ class ConversationStream(Generic[Output_co]):
         return self._stream.partial_output
 
     def close(self) -> None:
-        """Close the connection at once, from any thread. The answer so far is added to the conversation."""
+        """Close the connection immediately, from any thread. The answer so far is added to the conversation."""
         self._stream.close()
         # Another thread may be reading; it finds the connection closed and ends the turn itself.
         for generator in (self._events, self._batches):
@@ -199,12 +200,15 @@ class ConversationStream(Generic[Output_co]):
 
 
 def _read_turn(turn: Turn, stream: Stream[Any]) -> Generator[list[Event], None, None]:
-    turn.begin()
     try:
+        turn.begin()
         yield from stream.batches()
     finally:
-        stream.close()
-        turn.end(stream.partial)
+        try:
+            turn.end(stream.partial)
+        finally:
+            turn.drop()
+            stream.close()
 
 
 def _flatten(batches: Iterator[list[Event]]) -> Generator[Event, None, None]:

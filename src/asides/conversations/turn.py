@@ -1,12 +1,10 @@
-"""`Turn`: one question in progress. It holds the messages to send, and adds the question and the answer to the history.
-
-Not here: sending (sync, async_).
-"""
+"""`Turn`: one question in progress. It holds the messages to send, and adds question and answer to the history."""
 
 from __future__ import annotations
 
 from asides.conversations.message_history import MessageHistory
-from asides.history.pair import add_missing_results, finish_turn
+from asides.history.finish import finish_turn
+from asides.history.turns import add_missing_results
 from asides.values.errors import AsidesError, ConfigError
 from asides.values.messages import Message
 from asides.values.notices import Notice
@@ -59,8 +57,8 @@ class Turn:
         """Add the question and the answer so far, and release the history. A second call does nothing."""
         if not self._begun or self._ended:
             return
-        self._ended = True
         try:
+            self._ended = True
             message = finish_turn(reply, rows=self._history.rows)
             if reply is not None:
                 self._record(reply, message if message is not None and _has_answer(message) else None)
@@ -69,13 +67,17 @@ class Turn:
             problem.partial = reply
             raise
         finally:
-            self.drop()
+            self._release()
 
     def drop(self) -> None:
-        """Release the history and add nothing."""
+        """Release the history and add nothing. Does nothing during or after `end`."""
+        if not self._ended:
+            self._ended = True
+            self._release()
+
+    def _release(self) -> None:
         if self._begun:
             self._begun = False
-            self._ended = True
             self._history.release()
 
     def _record(self, reply: Reply, message: Message | None) -> None:

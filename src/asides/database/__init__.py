@@ -1,7 +1,7 @@
 """Databases: SQLite files and PostgreSQL, behind one protocol, and the queries that both run.
 
 Work on a database is a generator of queries, so that the same SQL serves both engines, and threads as well as event
-loops: `Query`, `Queries`, `Database`. Not here: what is stored (conversations/store, relay/vault, gateway, batch).
+loops: `Query`, `Queries`, `Database`.
 """
 
 from __future__ import annotations

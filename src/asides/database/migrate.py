@@ -2,8 +2,7 @@
 
 The steps are numbered files in migrations/. One process migrates at a time, under an advisory lock; the others wait. A
 step only adds, so that instances of the previous version go on while the next one starts. A step that has to change
-more says in its first line which versions still work after it: `-- oldest: 12` means those that know step 12. Not here:
-SQLite files, whose tables are created where they are used.
+more says in its first line which versions still work after it: `-- oldest: 12` means those that know step 12.
 """
 
 from __future__ import annotations

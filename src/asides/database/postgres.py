@@ -1,9 +1,7 @@
 """`PostgresDatabase`: work on a PostgreSQL server, for threads and for event loops, each with pools of connections.
 
 While a server does not answer, the first caller waits as long as its patience allows. After that all callers get an
-error at once, until the server answers again. Not here: the tables (migrate), the SQL (wherever something is stored),
-and the parts of this: postgres_pools, postgres_work, postgres_attempts, postgres_outage, postgres_deadlines and
-postgres_url.
+error at once, until the server answers again.
 """
 
 from __future__ import annotations

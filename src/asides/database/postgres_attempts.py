@@ -1,7 +1,4 @@
-"""The attempts to run work on PostgreSQL: which errors are worth another one, and what is raised for the others.
-
-Not here: the work (postgres_work), and a server that is down (postgres_outage).
-"""
+"""The attempts to run work on PostgreSQL: which errors are worth another one, and what is raised for the others."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Deadlines of statements, so that no caller waits for a server that has stopped answering.
 
 At the deadline we shut down the socket, so that the waiting thread or task gets an error. The server's own timeout does
-not help: a server that hangs does not enforce it. Not here: what is done about the error (postgres_attempts).
+not help: a server that hangs does not enforce it.
 """
 
 from __future__ import annotations

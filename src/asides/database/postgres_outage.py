@@ -1,7 +1,7 @@
 """`Outage`: whether a PostgreSQL server is down, and why. While it is, callers get an error at once and do not wait.
 
 An outage is logged once, and a thread probes the server until it answers again, or its database object is closed or
-garbage-collected. Not here: which errors mean an outage (postgres_attempts).
+garbage-collected.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Connections to a PostgreSQL server: how they are opened, which ones can still be used, and the pools that hold them.
 
 Each connection finds out whether a pooler such as PgBouncer stands before the server. If one does, the next transaction
-may be on another connection of the server: nothing is set or prepared for longer than a transaction then. Not here:
-when a pool is opened and closed (postgres), and the work on a connection (postgres_work).
+may be on another connection of the server: nothing is set or prepared for longer than a transaction then.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Carry out work on one connection to PostgreSQL, as one transaction: for threads and for event loops.
 
 Behind a pooler, which keeps no session, each transaction begins with its settings, in the same round trip. Its end is
-sent alone: PgBouncer 1.18 was seen to lose the answers of a pipeline in which a transaction ends. Not here: which
-connection it is, and what becomes of errors (postgres, postgres_attempts).
+sent alone: PgBouncer 1.18 was seen to lose the answers of a pipeline in which a transaction ends.
 """
 
 from __future__ import annotations

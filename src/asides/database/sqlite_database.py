@@ -1,4 +1,4 @@
-"""`SqliteDatabase`: work on one SQLite file. Not here: its connections, transactions and errors (sqlite_file)."""
+"""`SqliteDatabase`: work on one SQLite file."""
 
 from __future__ import annotations
 

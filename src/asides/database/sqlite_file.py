@@ -1,7 +1,4 @@
-"""`SqliteFile`: one SQLite file that many threads and processes use: its connections, its transactions and its errors.
-
-Not here: what is in it (conversations/store, relay/vault).
-"""
+"""`SqliteFile`: one SQLite file for many threads and processes: its connections, transactions and errors."""
 
 from __future__ import annotations
 

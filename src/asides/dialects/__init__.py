@@ -1,7 +1,7 @@
 """Dialects, one folder per wire language, client half and server half together; and how a dialect is found by name.
 
 A third-party dialect is found once it is registered, or when an installed package declares it. Dialects know no HTTP
-library and no provider. Not here: the protocol of a dialect (dialect).
+library and no provider.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ is one after the tools, one after the system prompt, one at the end of the newes
 before ended: however long the turn in between is, the provider finds it. Breakpoints are no part of what a cache
 compares.
 
-Loaded only where `cache=` is set. Not here: breakpoints that the caller put on parts and tools (the encoders).
+Loaded only where `cache=` is set.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import msgspec
 from asides.dialects.http_body import RETENTIONS
 from asides.dialects.message_encoder import Wire
 from asides.values.messages import Message, Prompt
-from asides.values.parts import Text
 
 _MOST = 4
 _ROLE = re.compile(rb'\{"role":"(\w+)"')
@@ -82,10 +81,8 @@ def _list_own(prompt: Prompt) -> Iterator[tuple[bool, bool | str]]:
 
 def _list_marks(message: Message) -> Iterator[bool | str]:
     for part in message.parts:
-        if cache := getattr(part, "cache", False):
+        if cache := getattr(part, "cache", False):  # a result has that of its content
             yield cache
-        content = getattr(part, "content", ())
-        yield from (each.cache for each in content if isinstance(each, Text) and each.cache)
 
 
 def _find_ends(messages: list[Any]) -> list[int]:
@@ -167,7 +164,10 @@ def encode_cache_key(prompt: Prompt) -> dict[str, Any]:
     """Return the fields for hosts whose cache takes a key: requests of one conversation have the same. A lifetime is
     one field more.
     """
-    begin = [prompt.system, next((message for message in prompt.messages if message.role == "user"), None)]
+    first = next((message for message in prompt.messages if message.role == "user"), None)
+    # Not the JSON that it was read from: the key stays when that is lost.
+    said = first and {name: getattr(first, name) for name in first.__struct_fields__ if name != "source"}
+    begin = [prompt.system, said]
     key = hashlib.blake2b(msgspec.json.encode(begin, enc_hook=repr), digest_size=12).hexdigest()
     kept = {"prompt_cache_retention": prompt.cache} if prompt.cache in RETENTIONS else {}
     return {"prompt_cache_key": f"asides-{key}", **kept}

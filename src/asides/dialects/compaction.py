@@ -4,7 +4,7 @@ on its own.
 Anthropic: `context_management.edits` (platform.claude.com build-with-claude/compaction and context-editing, 2026-11).
 OpenAI: `context_management` of a response, and `/responses/compact` (developers.openai.com api/docs/guides/compaction,
 2026-11). What they return is a part of the reply like any other that a provider made: it goes back verbatim, and only
-there. Not here: summaries that a model writes for us (history/summary).
+there.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import msgspec
 from asides.dialects.dialect import HttpRequest
 from asides.providers.provider import Target
 from asides.values.errors import ProtocolError
-from asides.values.message_facts import IS_BOUND
-from asides.values.messages import Message, find_traits
+from asides.values.messages import Message
 from asides.values.notices import Notice
 from asides.values.parts import ServerTool
 from asides.values.usage import Usage, normalise_usage
@@ -55,12 +54,14 @@ def find_betas(body: Mapping[str, Any], messages: Sequence[Message]) -> list[str
     management = body.get("context_management")
     edits: Any = management.get("edits") if isinstance(management, dict) else None
     kinds = [edit.get("type") for edit in edits if isinstance(edit, dict)] if isinstance(edits, list) else []
-    if find_traits(messages) & IS_BOUND and any(map(_has_compaction, messages)):
+    if any(map(_has_compaction, messages)):
         kinds.append(_COMPACT_EDIT)
     return list(dict.fromkeys(_BETAS[kind] for kind in kinds if kind in _BETAS))
 
 
 def _has_compaction(message: Message) -> bool:
+    if message.role != "assistant":
+        return False
     return any(isinstance(part, ServerTool) and part.name == "compaction" for part in message.parts)
 
 

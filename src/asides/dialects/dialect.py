@@ -206,7 +206,7 @@ class _Places(msgspec.Struct, frozen=True):
 
 def _find_places(dialect: str) -> _Places:
     decoder, writer = _DECODER_AND_WRITER[dialect]
-    models = f"model_list_formats:{dialect.upper()}"
+    models = f"model_lists:{dialect.upper()}"
     return _Places(
         encode=f"{dialect}.encode:encode",
         decoder=f"{dialect}.decode:{decoder}",

@@ -1,7 +1,4 @@
-"""The base of every decoder: bytes to JSON documents, and how a body ends or fails.
-
-Not here: any dialect. A dialect decodes one document at a time and sets `ended` when the reply is complete.
-"""
+"""The base of every decoder: bytes to JSON documents, and how a body ends or fails."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, Us
 from asides.values.notices import Notice
 from asides.values.parts import MAX_DEPTH, is_too_deep
 from asides.wire.framing import Framing
-from asides.wire.lenient import INVALID_TEXT, read_leniently, replace_invalid_text
+from asides.wire.lenient import INVALID_TEXT, compact_json, read_any, read_leniently, replace_invalid_text
 from asides.wire.sse import DONE
 
 Read = TypeVar("Read")
@@ -29,8 +26,6 @@ _MOST_LATE_DOCUMENTS = 100
 # So short a document is either flat enough or not JSON: a level takes "[]", or {"":} where the document has no list.
 _SURELY_FLAT = 2 * MAX_DEPTH
 _FLAT_WITHOUT_LISTS = 5 * MAX_DEPTH
-# After a document that was not plain, so many are decoded with care: the next ones are often like it.
-_CARE = 15
 
 
 def explain_problem(problem: Exception, payload: bytes) -> ProtocolError:
@@ -49,6 +44,24 @@ def explain_problem(problem: Exception, payload: bytes) -> ProtocolError:
     return error
 
 
+class RawItems:
+    """The objects of a list as a document has them, for items of unknown types. Read once, when the first is needed.
+
+    Other items are left out, as they are when the list is read leniently.
+    """
+
+    __slots__ = ("_find", "_items")
+
+    def __init__(self, find: Callable[[], Any]) -> None:
+        self._find = find
+        self._items: list[dict[str, Any]] | None = None
+
+    def __getitem__(self, place: int) -> dict[str, Any]:
+        if self._items is None:
+            self._items = [item for item in self._find() if isinstance(item, dict)]
+        return self._items[place]
+
+
 class DocumentDecoder:
     """Decodes the bytes of one response into events. Any chunking gives the same events.
 
@@ -64,13 +77,6 @@ class DocumentDecoder:
     """Whether a warning may start the reply. In other dialects it waits until the server has named the model."""
     stop_completes = False
     """Whether a stop reason or a whole body completes the reply. Otherwise only the end mark does."""
-    stores_raw_bytes = False
-    """Whether `payloads` holds documents as they came, even with invalid characters. Otherwise those are replaced."""
-
-    plain: Callable[[bytes], Any] | None = None
-    """Decodes the plain documents, which are nearly all of a stream, and raises for others. Its type must not let
-    unknown fields or raw JSON through, so that whatever it decodes is valid text and flat. None: no document is plain.
-    """
 
     max_documents = MAX_DOCUMENTS
     """The most documents that a reply may have; more are a failure."""
@@ -98,8 +104,6 @@ class DocumentDecoder:
         self._framing = framing
         self._started = False
         self._documents = 0
-        self._care = 0
-        """How many documents are decoded with care before a plain one is tried again."""
 
     @property
     def streamed(self) -> bool:
@@ -194,29 +198,13 @@ class DocumentDecoder:
             )
 
     def _decode_until_failure(self, payloads: Iterator[bytes], events: list[Event]) -> None:
-        """Decode document after document. A plain one takes the short way: no check, one decode, one call."""
-        plain = None if self._care else self.plain
         for payload in payloads:
-            if plain is not None:
-                try:
-                    document = plain(payload)
-                except (msgspec.DecodeError, UnicodeDecodeError):
-                    self._care, plain = _CARE, None
-                else:
-                    self.payloads.append(payload)
-                    if self.decode_plain(document, events):
-                        continue
-                    self.payloads.pop()
             size = len(payload)
             if size > _SURELY_FLAT and (size > _FLAT_WITHOUT_LISTS or b"[" in payload):
                 self._check_depth(payload)
             self.decode_payload(payload, events)
             if self.failure is not None:
                 return
-            if self._care:
-                self._care -= 1
-            else:
-                plain = self.plain
 
     def _check_depth(self, payload: bytes) -> None:
         if is_too_deep(payload):
@@ -258,29 +246,13 @@ class DocumentDecoder:
 
     # --- hooks: a dialect may override these ------------------------------------------------------------------------
 
-    def decode_plain(self, document: Any, events: list[Event]) -> bool:
-        """Emit the events of a document that `plain` decoded; False, and nothing changed, if it needs care after all.
-        The events are those of `decode_payload`.
-        """
-        raise NotImplementedError
-
     def decode_payload(self, payload: bytes, events: list[Event]) -> None:
         """Decode one frame of the body: a document, or the end mark."""
         if payload == DONE:
             self.ended = True
             return
-        if self._framing.form == "json" and self.decode_whole(payload, events):
-            return
-        document = replace_invalid_text(payload)
-        self._replaced_text = self._replaced_text or document is not payload
-        self.payloads.append(payload if self.stores_raw_bytes else document)
-        self.decode_document(document, events)
-
-    def decode_whole(self, payload: bytes, events: list[Event]) -> bool:  # noqa: ARG002 - for those who override it
-        """Decode a whole body in one pass and add it to `payloads`, if all of it is as documented; False for any
-        other, which is then decoded as one document.
-        """
-        return False
+        self.payloads.append(payload)
+        self.decode_document(payload, events)
 
     @property
     def is_cut_off(self) -> bool:
@@ -362,19 +334,40 @@ class DocumentDecoder:
             self._early_warnings = (*self._early_warnings, warning)
 
     def read(self, payload: bytes, decoder: msgspec.json.Decoder[Read], events: list[Event]) -> Read:
-        """Read a document as this type; values of another type are left out, with a warning."""
+        """Read a document as this type. Values of another type are left out, and invalid characters are replaced, each
+        with a warning.
+        """
         try:
             return decoder.decode(payload)
         except msgspec.ValidationError as problem:
             return self.read_leniently(payload, decoder, problem, events)
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-            raise ProtocolError(f"a document is not JSON ({problem}).", payload=payload) from None
+            if (clean := self.clean(payload)) is payload:
+                raise ProtocolError(f"a document is not JSON ({problem}).", payload=payload) from None
+        return self.read(clean, decoder, events)
 
     def read_leniently(
         self, payload: bytes, decoder: msgspec.json.Decoder[Read], problem: msgspec.ValidationError, events: list[Event]
     ) -> Read:
         """Read a document that made `decoder` raise `problem` without the values that do not fit; warn about each."""
-        read, removed = read_leniently(payload, decoder, problem)
+        read, removed = read_leniently(self.clean(payload), decoder, problem)
         for path in removed:
             self.warn("malformed_field", f"{path} has an unexpected type and was left out", events)
         return read
+
+    # Decoding checks the characters of the strings that it reads, and those of raw JSON only when that is read too.
+
+    def clean(self, raw: bytes | msgspec.Raw) -> bytes:
+        """Replace invalid characters in JSON; a warning at the end of the reply reports it."""
+        document = bytes(raw)
+        clean = replace_invalid_text(document)
+        self._replaced_text = self._replaced_text or clean is not document
+        return clean
+
+    def compact(self, raw: msgspec.Raw) -> bytes:
+        """Return raw JSON without white space; invalid characters are replaced."""
+        return compact_json(self.clean(raw))
+
+    def read_fields(self, raw: bytes | msgspec.Raw) -> Any:
+        """Read raw JSON of any type; invalid characters are replaced."""
+        return read_any(self.clean(raw))

@@ -1,7 +1,5 @@
 """Builds HTTP requests for every dialect: native fields, JSON, headers, the address, the credential header, and notices
 for settings that a dialect has no field for.
-
-Not here: the fields of a dialect (its encode.py), and settings that a model refuses (history/check).
 """
 
 from __future__ import annotations
@@ -16,10 +14,10 @@ from asides import __version__
 from asides.dialects.dialect import HttpRequest
 from asides.providers.provider import Target
 from asides.values.errors import ConfigError, Unsupported
-from asides.values.message_facts import HAS_BREAKPOINTS
-from asides.values.messages import OutputSchema, Prompt, find_traits
+from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
 from asides.values.tools import Tool
+from asides.values.traits import HAS_BREAKPOINTS, find_traits
 
 
 def merge_fields(ours: dict[str, Any], native: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,4 @@
-"""Pictures and files in requests: their media types and data: addresses.
-
-Not here: the forms in which a dialect sends them (its encode.py).
-"""
+"""Pictures and files in requests: their media types and data: addresses."""
 
 from __future__ import annotations
 

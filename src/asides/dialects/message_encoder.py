@@ -1,23 +1,23 @@
 """Encodes a history for every dialect, message by message, and adds notices for parts that cannot be sent.
 
-A dialect provides a function that encodes a message. `HistoryEncoder` is for dialects with a flat list of messages,
-`TurnHistoryEncoder` for those with turns. Not here: the fields of a dialect (its encode.py), content blocks
-(turn_encoder), pictures and files (media).
+A dialect provides a function that encodes a message. `encode_flat` is for dialects with a flat list of messages,
+`TurnHistory` for those with turns.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import Any, TypeAlias, cast
+import re
+from collections.abc import Callable, Iterable
+from string import ascii_lowercase, ascii_uppercase, digits
+from typing import Any, TypeAlias
 
 import msgspec
 
 from asides.dialects.http_body import encode_json
+from asides.dialects.verbatim import Accepts, Same, find_source, read_turn_fields, write_source
 from asides.values.errors import Unsupported
-from asides.values.message_facts import HAS_MEDIA, IS_PLAIN, Context, MessageFacts
-from asides.values.messages import Message, Prompt, read_facts
+from asides.values.messages import Message, Prompt, Source
 from asides.values.notices import Notice
 from asides.values.parts import Part, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal
@@ -67,231 +67,57 @@ def encode_native(part: UnknownPart, role: str, notices: list[Notice]) -> list[A
 
 # --- a history, message by message ------------------------------------------------------------------------------------
 
-_ENCODER = msgspec.json.Encoder()
-
 Turns: TypeAlias = list[tuple[str, list[Any]]]
 """Pairs of the kind of a turn and its parts."""
 
 
-class EncodedMessage(msgspec.Struct, gc=False, eq=False):
-    """The form of a message on the wire, in one context, with the notices about it."""
-
-    wires: Sequence[Any]
-    first: str = ""
-    last: str = ""
-    """The kinds of its first and its last turn."""
-    turns: Turns | None = None
-    """Its turns, unless they are only needed as a whole."""
-    context: Context | None = None
-    notices: tuple[Notice, ...] = ()
-    arguments: tuple[bytes, ...] = ()
-
-    def has_arguments_of(self, facts: MessageFacts) -> bool:
-        """Whether the arguments of the calls are as before: nothing else in a message can be changed in place."""
-        try:
-            return not facts.calls or _encode_all_arguments(facts) == self.arguments
-        except (TypeError, ValueError, RecursionError):
-            return False  # the error of the whole request names the field
-
-
-def _encode_all_arguments(facts: MessageFacts) -> tuple[bytes, ...]:
-    return tuple([_ENCODER.encode(call.arguments) for call in facts.calls])
-
-
-def _encode_nothing(_: Message) -> list[Any]:
-    raise AssertionError("the history has ended")
-
-
-class HistoryEncoder:
-    """Encodes messages one after the other, as a flat list. `encode` encodes one of them.
-
-    Each message is encoded once for a context, and its bytes are used again: a turn of a conversation encodes only its
-    new messages. Without a context nothing is kept, and the result holds plain dicts. `encode` sets `keep` to
-    False if its result depends on other messages.
+class TurnHistory:
+    """Collects the turns of a history. Turns in a row become one if their kind is in `merges`. `finish` builds a turn
+    from its kind and its parts.
     """
 
-    def __init__(
-        self,
-        encode: Callable[[Message], list[Any]],
-        notices: list[Notice],
-        plain: Callable[[str, str], Wire],
-        *,
-        between: Callable[[str, str], list[Any]] | None = None,
-    ) -> None:
-        """`plain` is a short way for most messages: it encodes a role and a text as `encode` would."""
-        self.encode = encode
-        self.notices = notices
-        self._plain = plain
-        self.encoded: list[Any] = []
-        self.keep = True
-        self.last = ""
-        """The kind of the last turn."""
-        self._between = between
-        """Returns what is sent between two messages of these roles."""
-
-    def run(self, messages: Sequence[Message], context: Context | None) -> None:
-        """Encode these messages after those before."""
-        encoded, between = self.encoded, self._between
-        for message, facts in zip(messages, read_facts(messages), strict=True):
-            form = facts.encoded
-            if form.context is not context or (facts.calls and not form.has_arguments_of(facts)):
-                form = self.find_form(message, facts, context)
-            if form.notices:
-                self.add_notices(form.notices)
-            if between is not None and form.wires:
-                encoded += between(self.last, form.first)
-                self.last = form.last
-            encoded += form.wires
-
-    def find_form(self, message: Message, facts: MessageFacts, context: Context | None) -> EncodedMessage:
-        """Find the form that the message had before its latest one, or encode it."""
-        earlier = facts.encoded_before
-        if context is None or earlier.context is not context or not earlier.has_arguments_of(facts):
-            make = self._make_plain_form if facts.traits & IS_PLAIN and context is not None else self._make_form
-            return make(message, facts, context)
-        facts.encoded, facts.encoded_before = earlier, facts.encoded
-        return cast("EncodedMessage", earlier)
-
-    def _make_form(self, message: Message, facts: MessageFacts, context: Context | None) -> EncodedMessage:
-        # Base64 is made anew each time: it takes more room than time.
-        self.keep = context is not None and not facts.traits & HAS_MEDIA
-        others, self.notices[:] = self.notices[:], ()
-        try:
-            form = self.make_form(message)
-            form.notices = tuple(self.notices)
-        finally:
-            self.notices[:] = others
-        if self.keep:
-            try:
-                form.arguments = _encode_all_arguments(facts)
-                form.wires = tuple([msgspec.Raw(_ENCODER.encode(wire)) for wire in form.wires])
-            except (TypeError, ValueError, RecursionError):
-                return form  # the error of the whole request names the field
-            form.turns = None
-            form.context = context
-            facts.encoded, facts.encoded_before = form, facts.encoded
-        return form
-
-    def _make_plain_form(self, message: Message, facts: MessageFacts, context: Context | None) -> EncodedMessage:
-        role, (part,) = message.role, message.parts
-        wire = self._plain(role, cast("Text", part).text)
-        try:
-            form = EncodedMessage((msgspec.Raw(_ENCODER.encode(wire)),), role, role, None, context)
-        except ValueError:
-            return EncodedMessage([wire], role, role)  # half a character: the error of the whole request tells
-        facts.encoded, facts.encoded_before = form, facts.encoded
-        return form
-
-    def make_form(self, message: Message) -> EncodedMessage:
-        """Encode the message."""
-        wires = self.encode(message)
-        if self._between is None or not wires:
-            return EncodedMessage(wires)
-        return EncodedMessage(wires, wires[0]["role"], wires[-1]["role"])
-
-    def end(self) -> list[Any]:
-        """Return what was encoded. Nothing can follow: no encoder and its history refer to each other after a call."""
-        self.encode = _encode_nothing
-        return self.encoded
-
-    def add_notices(self, notices: tuple[Notice, ...]) -> None:
-        """Add the notices about one message, each once."""
-        self.notices += [notice for notice in notices if notice not in self.notices]
-
-
-class TurnHistoryEncoder(HistoryEncoder):
-    """Encodes messages as turns: `encode` returns the turns of a message. Turns in a row become one if their kind is in
-    `merges`. `finish` builds a turn from its kind and its parts.
-    """
-
-    def __init__(
-        self,
-        encode: Callable[[Message], Turns],
-        notices: list[Notice],
-        plain: Callable[[str, str], Wire],
-        *,
-        merges: tuple[str, ...],
-        finish: Callable[[str, list[Any]], Wire],
-    ) -> None:
-        super().__init__(encode, notices, plain)
+    def __init__(self, *, merges: tuple[str, ...], finish: Callable[[str, list[Any]], Wire]) -> None:
         self._merges = merges
         self._finish = finish
-        self._before = Message("user"), EncodedMessage(())
-        self._merged: list[Any] = []
-        """The parts of the last turn, while those of other messages are added to it."""
+        self._turns: Turns = []
+        self._beside: list[tuple[int, Source]] = []
+        """Sources with fields beside the parts, each with the number of its turn."""
+        self._accepts: Accepts | None = None
+        self.last = ""
+        """The kind of the last turn."""
 
-    def run(self, messages: Sequence[Message], context: Context | None) -> None:
-        """Encode these messages after those before."""
-        encoded, merges, last = self.encoded, self._merges, self.last
-        before, before_form = self._before
-        for message, facts in zip(messages, read_facts(messages), strict=True):
-            form = facts.encoded
-            if form.context is not context or (facts.calls and not form.has_arguments_of(facts)):
-                self.last = last
-                form = self.find_form(message, facts, context)
-            if form.notices:
-                self.add_notices(form.notices)
-            if not form.wires:
-                continue
-            if form.first == last and last in merges:
-                self._merge(before, before_form, message, form)
+    def restore(
+        self, message: Message, turns: Turns, dialect: str, same: Same | None = None, accepts: Accepts | None = None
+    ) -> None:
+        """Add the turns of a message that was read from a document, with the JSON that it was read from."""
+        if not turns:
+            return
+        *before, (kind, parts) = turns
+        written = write_source(message, parts, dialect, same=same, accepts=accepts)
+        self.add([*before, (kind, written)])
+        source = find_source(message, dialect)
+        if source is not None and source.turn and written is not parts:
+            self._beside.append((len(self._turns) - 1, source))
+            self._accepts = accepts
+
+    def add(self, turns: Turns) -> None:
+        """Add the turns of a message."""
+        for kind, parts in turns:
+            if kind == self.last and kind in self._merges:
+                self._turns[-1][1].extend(parts)
             else:
-                if self._merged:
-                    self._finish_merged(last)
-                encoded += form.wires
-            last, before, before_form = form.last, message, form
-        if self._merged:
-            self._finish_merged(last)
-        self.last, self._before = last, (before, before_form)
+                self._turns.append((kind, list(parts)))
+                self.last = kind
 
-    def run_opening(self, messages: Sequence[Message]) -> int:
-        """Encode the messages up to the first one that has a turn; return how many. None of them is kept: whether a
-        message is the first decides what is added before it.
-        """
-        count = 0
-        while not self.last and count < len(messages):
-            count += 1
-            self.run(messages[count - 1 : count], None)
-        return count
-
-    def make_form(self, message: Message) -> EncodedMessage:
-        """Encode the message."""
-        turns: Turns = self.encode(message)
-        wires = [self._finish(kind, parts) for kind, parts in turns]
-        return EncodedMessage(wires, turns[0][0], turns[-1][0], turns) if turns else EncodedMessage(())
-
-    def unpack_last(self) -> Wire:
-        """Return the last turn as a dict that can be changed."""
-        last = self.encoded[-1]
-        if isinstance(last, msgspec.Raw):
-            last = self.encoded[-1] = self._finish(*self._find_turns(*self._before)[-1])
-        return cast("Wire", last)
-
-    def _merge(self, before: Message, before_form: EncodedMessage, message: Message, form: EncodedMessage) -> None:
-        """Add the first turn of a message to the last turn of the one before; its other turns follow."""
-        if not self._merged:
-            self._merged = list(self._find_turns(before, before_form)[-1][1])
-        self._merged += self._find_turns(message, form)[0][1]
-        if len(form.wires) > 1:
-            self._finish_merged(form.first)
-            self.encoded += form.wires[1:]
-
-    def _finish_merged(self, kind: str) -> None:
-        self.encoded[-1] = self._finish(kind, self._merged)
-        self._merged = []
-
-    def _find_turns(self, message: Message, form: EncodedMessage) -> Turns:
-        if form.turns is None:
-            form.turns = cast("Turns", self.encode(message))  # its notices are there already
-        return form.turns
+    def encode(self) -> list[Wire]:
+        """Encode the turns."""
+        encoded = [self._finish(kind, parts) for kind, parts in self._turns]
+        for number, source in self._beside:
+            encoded[number] |= read_turn_fields(source, encoded[number], self._accepts)
+        return encoded
 
 
 # --- a flat list of messages ----------------------------------------------------------------------------------------
-
-
-def encode_plain(role: str, text: str) -> Wire:
-    """Encode a plain text, for the dialects whose messages are a role and a content."""
-    return {"role": role, "content": text}
 
 
 def read_system(prompt: Prompt) -> str | None:
@@ -320,47 +146,38 @@ def encode_flat(
     user: Callable[[Message, list[Part]], Wire],
     assistant: Callable[[Message], list[Wire]],
     tool_result: Callable[[ToolResult], Wire],
+    system: Callable[[Message], list[Wire]] | None = None,
+    restore: Callable[[Message, list[Wire]], list[Wire]] | None = None,
 ) -> list[Wire]:
     """Encode a history as a flat list, in order. Tool results come before the other parts of their message.
 
-    `user` is called with a message and its parts without results.
+    `user` is called with a message and its parts without results. Without `system`, `encode_system` is used.
+    `restore` returns the JSON that a message was read from, where that says the same (`write_source`).
     """
-    system = partial(encode_system, notices=notices)
-    encode = build_flat_encoder(system=system, user=user, assistant=assistant, tool_result=tool_result)
-    return [wire for message in messages for wire in encode(message)]
-
-
-def build_flat_encoder(
-    *,
-    user: Callable[[Message, list[Part]], Wire],
-    assistant: Callable[[Message], list[Wire]],
-    tool_result: Callable[[ToolResult], Wire],
-    system: Callable[[Message], list[Wire]],
-) -> Callable[[Message], list[Wire]]:
-    """Build the function that encodes one message of a flat list (see `encode_flat`)."""
-
-    def encode(message: Message) -> list[Wire]:
+    encoded: list[Wire] = []
+    for message in messages:
+        start = len(encoded)
         match message.role:
             case "system":
-                return system(message)
+                encoded += encode_system(message, notices) if system is None else system(message)
             case "assistant":
-                return assistant(message)
+                encoded += assistant(message)
             case "user" | "tool":
-                (facts,) = read_facts((message,))
-                parts: list[Part] = list(message.parts)
-                encoded: list[Wire] = []
-                if facts.results:
-                    encoded = [tool_result(part) for part in facts.results]
-                    parts = [part for part in parts if not isinstance(part, ToolResult)]
-                if not parts and (message.parts or message.role == "tool"):
-                    return encoded
-                if message.role == "tool":
+                others: list[Part] = []
+                for part in message.parts:
+                    if isinstance(part, ToolResult):
+                        encoded.append(tool_result(part))
+                    else:
+                        others.append(part)
+                if others and message.role == "tool":
                     raise Unsupported(
                         "a message of role 'tool' holds ToolResult parts; put other parts into a user message."
                     )
-                return [*encoded, user(message, parts)]
-
-    return encode
+                if others or (not message.parts and message.role == "user"):
+                    encoded.append(user(message, others))
+        if message.source is not None and restore is not None:
+            encoded[start:] = restore(message, encoded[start:])
+    return encoded
 
 
 # --- values -------------------------------------------------------------------------------------------------------
@@ -383,13 +200,30 @@ def encode_arguments(call: ToolCall) -> str:
     return encode_json(call.arguments).decode() if raw is None else raw
 
 
-def shorten_call_id(call_id: str, most: int) -> str:
-    """Return the id, or one derived from it if it is longer than a host takes. The call, its result and every later
-    request have the same.
+# "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40" (2026-11).
+ID_UP_TO_40 = re.compile(r".{0,40}", re.DOTALL)
+# "Invalid 'input[1].call_id': string too long. Expected a string with maximum length 64" (2026-11).
+ID_UP_TO_64 = re.compile(r".{0,64}", re.DOTALL)
+WORD_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+NINE_ALPHANUMERICS = re.compile(r"[a-zA-Z0-9]{9}")
+_ALPHABET = digits + ascii_uppercase + ascii_lowercase
+
+
+def fit_call_id(call_id: str, accepted: re.Pattern[str]) -> str:
+    """Return the id, or one derived from it if a host does not accept it. The call, its result and every later request
+    have the same. Ids of one history are unique before (history/turns) and after.
     """
-    if len(call_id) <= most:
+    if accepted.fullmatch(call_id):
         return call_id
-    return f"call_{hashlib.blake2b(call_id.encode('utf-8', 'replace'), digest_size=12).hexdigest()}"
+    data = call_id.encode("utf-8", "replace")
+    if accepted is not NINE_ALPHANUMERICS:
+        return f"call_{hashlib.blake2b(data, digest_size=12).hexdigest()}"
+    number = int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())
+    letters: list[str] = []
+    for _ in range(9):
+        number, place = divmod(number, len(_ALPHABET))
+        letters.append(_ALPHABET[place])
+    return "".join(letters)
 
 
 def find_entry(seals: tuple[Seal, ...], kind: str) -> msgspec.Raw | None:

@@ -1,7 +1,4 @@
-"""Leave fields out of an encoded request that its host refuses: `drop_fields(request, names, given)`. Pure.
-
-Not here: how a refused field is learned (flows/heal).
-"""
+"""Leave fields out of an encoded request that its host refuses: `drop_fields(request, names, given)`. Pure."""
 
 from __future__ import annotations
 

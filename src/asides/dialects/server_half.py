@@ -1,7 +1,5 @@
 """The shared parts of every server half: the fields of a client's request (`RequestFields`), and the base of the
 writers (`ReplyWriter`).
-
-Not here: the fields and the bytes of one dialect (its folder `server`).
 """
 
 from __future__ import annotations
@@ -151,8 +149,8 @@ class ReplyWriter:
     """Events of one reply in, bytes of a response out.
 
     A subclass implements `_write_event`, for the events of a block, and `_write_end`; and `_write_failure`, if its
-    streams have a form for errors. It may have a short way for text and thinking, which are most of a stream
-    (`_write_text`, `_write_thinking`), and for pieces of calls (`_write_arguments`). Warnings are not written.
+    streams have a form for errors. It may override `_write_text`, `_write_thinking` and `_write_arguments`,
+    which are most of a stream, where that saves more than a microsecond per event. Warnings are not written.
     """
 
     parts: tuple[type, ...] = (ServerTool, UnknownPart)

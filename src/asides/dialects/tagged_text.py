@@ -1,7 +1,4 @@
-"""Turns text of an answer that may hold thinking in tags into events: `TaggedText`, for every dialect.
-
-Not here: how tags are found (wire/inline_tags), and which tags a provider uses (its row).
-"""
+"""Turns text of an answer that may hold thinking in tags into events: `TaggedText`, for every dialect."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Callable
 from asides.providers.provider import Facts, Target
 from asides.values.events import Event, TextDelta, ThinkingDelta
 from asides.values.thinking import ThoughtKind
-from asides.wire.inline_tags import Piece, Splitter, StartsInside, begins_answer, may_hold_tags, split_untagged
+from asides.wire.inline_tags import Piece, Splitter, StartsInside, begins_answer
 
 SEGMENTS = 1_000
 """The distance between the first blocks of two texts: each text needs a block for every segment that tags make."""
@@ -18,13 +15,6 @@ SEGMENTS = 1_000
 # Segment numbers besides those of the splitter, which begin at 0.
 _PLAIN = -1
 _FRAGMENT = -2
-
-
-def is_untagged(text: str, facts: Facts, *, field_thinking: bool) -> bool:
-    """Whether a text that is all of the answer is one block for certain. `field_thinking`: a field has thinking."""
-    if not facts.tags or _begins_with_answer(text, facts, starts_inside=facts.starts_inside and not field_thinking):
-        return True
-    return facts.starts_inside is not True and not may_hold_tags(text, facts.tags)
 
 
 def _begins_with_answer(text: str, facts: Facts, *, starts_inside: StartsInside) -> bool:
@@ -43,8 +33,8 @@ class TaggedText:
     # The state at the beginning belongs to the class, as that of a decoder: most of it never changes.
     first_text_block: int | None = None
     """The block where the answer begins; None before it does."""
-    plain_block: int | None = None
-    """The block where more text of `part` needs no splitting, so that hot paths need not call `feed`; else None."""
+    _unsplit_block: int | None = None
+    """The block where more text of `part` needs no splitting; None where it does."""
     part: object = None
     """The part of the message that the current block belongs to."""
     _splitter: Splitter | None = None
@@ -55,7 +45,6 @@ class TaggedText:
     _unread: list[str] | None = None
     _is_thinking = False
     _answers = False  # no tag can come any more
-    _unsplit = ""  # text that the splitter has not seen
 
     def __init__(
         self,
@@ -82,11 +71,11 @@ class TaggedText:
         """After `finish`: the text ended inside a thinking block."""
         return self._splitter is not None and self._splitter.truncated
 
-    def feed(self, text: str, events: list[Event], part: int = 0, *, last: bool = False) -> None:
-        """Add text. `part` is its place in the message; another part is another block. `last`: most likely the end."""
-        if self.plain_block is not None and part == self.part:
+    def feed(self, text: str, events: list[Event], part: int = 0) -> None:
+        """Add text. `part` is its place in the message; another part is another block."""
+        if self._unsplit_block is not None and part == self.part:
             if text:
-                events.append(TextDelta(text, self.plain_block))
+                events.append(TextDelta(text, self._unsplit_block))
             return
         if self._passes is not None and part == self.part and self._passes(text) is None and text:
             # Most texts of a reply with tags: more of the same thought, or of the same answer.
@@ -109,32 +98,18 @@ class TaggedText:
                 self._answers = True
                 if text:
                     self._emit([(0, False, text)], events, part)
-                    self.plain_block = self.block
-                return
-            if last and not starts_inside and not self._unsplit and (pieces := split_untagged(text, self._tags)):
-                self._unsplit = text
-                self._emit(pieces, events, part)
+                    self._unsplit_block = self.block
                 return
             splitter = self._splitter = Splitter(self._tags, self._facts.tag_position, starts_inside)
-            if self._unsplit:
-                splitter.feed(self._unsplit)
         pieces = splitter.feed(text)
         self._emit(pieces, events, part)
         self._passes = None
         if pieces:
             self._is_thinking = pieces[-1][1]
             if splitter.passes_all:
-                self.plain_block = self.block
+                self._unsplit_block = self.block
             elif not (self._is_thinking and self._fragmented):
                 self._passes, self._unread = splitter.plain, splitter.unread
-
-    def feed_whole(self, text: str, events: list[Event]) -> None:
-        """Add a text that is all of the answer. A text without any character that begins a tag is not split."""
-        is_first = self._splitter is None and not self._answers
-        if is_first and self._starts_inside is not True and not may_hold_tags(text, self._tags):
-            self._emit_plain(text, events, 0)
-        else:
-            self.feed(text, events)
 
     def finish(self, events: list[Event], *, cut: bool = False, part: int = 0) -> None:
         """Emit the held text: no more comes. `cut`: the text broke off."""
@@ -152,7 +127,7 @@ class TaggedText:
     def _emit_plain(self, text: str, events: list[Event], part: int) -> None:
         if part != self.part or self._segment != _PLAIN:
             self._begin_text(part, _PLAIN, events)
-            self.plain_block = None if self._tags else self.block
+            self._unsplit_block = None if self._tags else self.block
         if text:
             events.append(TextDelta(text, self.block))
 
@@ -185,7 +160,7 @@ class TaggedText:
     def _begin_block(self, part: object, segment: int, events: list[Event]) -> None:
         if self._held:
             self._release_held(self._held, events)
-        self.plain_block = self._passes = None
+        self._unsplit_block = self._passes = None
         if self.part is not None:
             self.block += 1
         self.part, self._segment = part, segment

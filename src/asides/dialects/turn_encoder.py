@@ -1,43 +1,43 @@
 """Encodes a history as turns of content blocks (`encode_turns`), for the dialects that have them.
 
-A dialect provides functions that encode a part. Not here: how messages are kept (message_encoder).
+A dialect provides functions that encode a part.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, assert_never
 
 import msgspec
 
 from asides.dialects.message_encoder import (
     OPENING,
-    TurnHistoryEncoder,
+    WORD_ID,
+    TurnHistory,
     Turns,
     Wire,
     add_notice,
     encode_native,
+    fit_call_id,
     leave_out,
     leave_out_all_but_text,
     read_system,
     report_effort,
 )
-from asides.values.message_facts import Context, ContextOwner, find_context
-from asides.values.messages import Message, Prompt, read_facts
+from asides.dialects.verbatim import Accepts
+from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Thought
 
 SILENT_FAILURE = "The tool failed and said nothing."
 """The content of a failed result that has none: hosts of this kind refuse an empty one."""
-_CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
-class BlockFormat(msgspec.Struct, ContextOwner, frozen=True):
+class BlockFormat(msgspec.Struct, frozen=True):
     """The content blocks of a dialect: one function for each kind of part."""
 
+    dialect: str
     text: Callable[[str], Wire]
     image: Callable[[Image], Wire]
     file: Callable[[File], Wire]
@@ -51,8 +51,6 @@ class BlockFormat(msgspec.Struct, ContextOwner, frozen=True):
     """Arguments: the call, its id."""
     mark_cache: Callable[[Wire, bool | str], list[Any]]
     """Returns the block with a cache breakpoint after it, which may have a lifetime."""
-    plain: Callable[[str, str], Wire]
-    """Builds a turn that is one text, as the other functions would. Arguments: its role, its text."""
     finish_turn: Callable[[str, list[Any]], Wire]
     """Builds a turn. Arguments: its role, its blocks."""
     merges: tuple[str, ...] = ("user",)
@@ -65,60 +63,51 @@ class EncodedTurns(msgspec.Struct):
     """A history as turns of content blocks, and the system prompt as blocks."""
 
     system: list[Any]
-    history: TurnHistoryEncoder
-
-    @property
-    def turns(self) -> list[Wire]:
-        """The turns: dicts, or bytes that were encoded before."""
-        return self.history.end()
+    turns: list[Wire]
+    last: str
+    """The role of the last turn."""
 
 
-def encode_turns(prompt: Prompt, form: BlockFormat, notices: list[Notice], *, reuse: bool = False) -> EncodedTurns:
+def encode_turns(
+    prompt: Prompt, form: BlockFormat, notices: list[Notice], accepts: Accepts | None = None
+) -> EncodedTurns:
     """Encode every message of a prompt, in order. Assistant turns go back as they came, block for block.
 
-    With `reuse`, a turn may be the bytes that an earlier request had for it.
+    `accepts` tells whether the host accepts an unknown field of a block or a turn (`write_source`).
     """
-    return _TurnEncoder(form, notices).encode(prompt, reuse=reuse)
+    encoder = _TurnEncoder(form, notices)
+    if (system := read_system(prompt)) is not None:
+        encoder.system.append(form.text(system))
+    for message in prompt.messages:
+        turns = encoder.encode_message(message)
+        if message.source is None:
+            encoder.history.add(turns)
+        else:
+            encoder.history.restore(message, turns, form.dialect, accepts=accepts)
+    return EncodedTurns(encoder.system, encoder.history.encode(), encoder.history.last)
 
 
 class _TurnEncoder:
-    """The encoder of one message for `encode_turns`, with the ids of the calls so far."""
+    """The encoder of one message for `encode_turns`."""
 
     def __init__(self, form: BlockFormat, notices: list[Notice]) -> None:
         self.form = form
         self.notices = notices
-        self.call_ids: _CallIds | _FixedIds = _CallIds()
-        self.history = TurnHistoryEncoder(
-            self.encode_message, notices, form.plain, merges=form.merges, finish=form.finish_turn
-        )
-        system: list[Any] = []
-        self.encoded = EncodedTurns(system, self.history)
-
-    def encode(self, prompt: Prompt, *, reuse: bool) -> EncodedTurns:
-        if (system := read_system(prompt)) is not None:
-            self.encoded.system.append(self.form.text(system))
-        messages, history = prompt.messages, self.history
-        context: Context | None = None
-        if reuse and _has_fixed_ids(messages):
-            self.call_ids = _FixedIds()
-            context = find_context(self.form)
-        start = history.run_opening(messages)
-        history.run(messages[start:], context)
-        return self.encoded
+        self.history = TurnHistory(merges=form.merges, finish=form.finish_turn)
+        self.system: list[Any] = []
 
     def encode_message(self, message: Message) -> Turns:
-        form, notices, encoded = self.form, self.notices, self.encoded
+        form, notices = self.form, self.notices
         match message.role:
             case "system" if message.effort is not None and not message.parts:
                 return self.encode_effort(message.effort)
             case "system":
-                self.history.keep = False
                 if self.history.last:
                     detail = "system messages have one place here; this one was moved to the front"
                     add_notice(notices, "system_moved", detail)
                 leave_out_all_but_text(message, notices)
                 texts = [part for part in message.parts if isinstance(part, Text)]
-                encoded.system += [block for part in texts for block in self.encode_user_part(part)]
+                self.system += [block for part in texts for block in self.encode_user_part(part)]
                 return []
             case "assistant":
                 blocks = self.encode_assistant(message)
@@ -163,12 +152,14 @@ class _TurnEncoder:
 
     def encode_tool_result(self, result: ToolResult) -> Wire:
         parts = (Text(result.content),) if isinstance(result.content, str) else result.content
-        content = [block for part in parts for block in self.encode_user_part(part)]
+        # A breakpoint inside is that of the whole result: two would count twice.
+        unmarked = (msgspec.structs.replace(part, cache=False) if part.cache else part for part in parts)
+        content = [block for part in unmarked for block in self.encode_user_part(part)]
         if result.is_error and not content:
             # Refused: "content cannot be empty if `is_error` is true" (Messages, 2025; Converse, 2026-06).
             result = msgspec.structs.replace(result, content=SILENT_FAILURE)
             content = [self.form.text(SILENT_FAILURE)]
-        return self.form.tool_result(result, self.call_ids.find(result.call_id), content)
+        return self.form.tool_result(result, fit_call_id(result.call_id, WORD_ID), content)
 
     def encode_assistant(self, message: Message) -> list[Any]:
         encoded: list[Any] = []
@@ -197,7 +188,7 @@ class _TurnEncoder:
                 if part.raw_arguments is not None:
                     detail = "arguments that are no JSON object were sent back as an empty object"
                     add_notice(self.notices, "arguments_not_sent", detail)
-                return [self.form.tool_call(part, self.call_ids.add(part.id))]
+                return [self.form.tool_call(part, fit_call_id(part.id, WORD_ID))]
             case ServerTool() | UnknownPart():
                 return [msgspec.Raw(part.json.encode())]
             case Refusal():
@@ -206,50 +197,3 @@ class _TurnEncoder:
                 return leave_out(part, "assistant", self.notices)
             case _:
                 assert_never(part)
-
-
-class _CallIds:
-    """The ids of calls as they are sent. Hosts that count their calls from zero use the same ids in every reply, and
-    these dialects refuse an id that an earlier turn has.
-    """
-
-    def __init__(self) -> None:
-        self._sent: dict[str, str] = {}
-        self._used: set[str] = set()
-
-    def add(self, call_id: str) -> str:
-        """Return the id to send for a call."""
-        accepted, times = make_call_id(call_id), 1
-        sent = accepted
-        while sent in self._used:
-            times += 1
-            sent = f"{accepted[:56]}_{times}"
-        self._used.add(sent)
-        self._sent[call_id] = sent
-        return sent
-
-    def find(self, call_id: str) -> str:
-        """Return the id to send for a result: that of the latest call with this id."""
-        return self._sent.get(call_id) or make_call_id(call_id)
-
-
-class _FixedIds:
-    """The ids of calls as they are sent, where no two are the same: each follows from the call alone."""
-
-    def add(self, call_id: str) -> str:
-        """Return the id to send for a call."""
-        return make_call_id(call_id)
-
-    find = add
-
-
-def _has_fixed_ids(messages: Sequence[Message]) -> bool:
-    ids = [make_call_id(call.id) for facts in read_facts(messages) if facts.calls for call in facts.calls]
-    return len(set(ids)) == len(ids)
-
-
-def make_call_id(call_id: str) -> str:
-    """Return the id, or one derived from it if it holds characters that are not accepted."""
-    if _CALL_ID.fullmatch(call_id):
-        return call_id
-    return f"call_{hashlib.blake2b(call_id.encode(), digest_size=12).hexdigest()}"

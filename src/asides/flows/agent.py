@@ -1,7 +1,4 @@
-"""The agent loop: ask, run the tools, ask again, until there is an answer or a limit. Drivers carry out its steps.
-
-Not here: the calls of one reply (tool_turn), and answers that are not plain text (output_format).
-"""
+"""The agent loop: ask, run the tools, ask again, until there is an answer or a limit. Drivers carry out its steps."""
 
 from __future__ import annotations
 
@@ -15,9 +12,10 @@ from asides.flows.call import Call
 from asides.flows.exchange import Exchange
 from asides.flows.run_config import RunConfig
 from asides.flows.steps import Allow, Emit, Flow, Now
-from asides.flows.tool_turn import CallIds, ToolTurn
-from asides.history.pair import add_missing_results, add_skipped_results, finish_turn
+from asides.flows.tool_turn import ToolTurn
+from asides.history.finish import finish_turn
 from asides.history.redact import invalidate_seals
+from asides.history.turns import CallIds, add_missing_results, add_skipped_results
 from asides.values.errors import AsidesError, IdleTimeout, LimitReached, TooManyTurns
 from asides.values.messages import Message
 from asides.values.parts import ToolCall, ToolResult

@@ -1,21 +1,23 @@
 """Turn the arguments of `ask` into a `Call`: merge the options, read the prompt, find target, key and policy.
 
-Prompts, tools and timeouts have many forms, which are read here. Not here: the options (options) and the settings
-(settings) themselves.
+Prompts, tools and timeouts have many forms, which are read here.
 """
 
 from __future__ import annotations
 
 from collections.abc import KeysView, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from asides.flows.call import NO_STATE, POLICY_OPTIONS, Call, Policy, fit_compaction, read_policy, report_target
+from asides.intake.files import attach_files, fill_prompt
+from asides.intake.read import read
 from asides.options import (
     DECODING_OPTIONS,
     LIST_OPTIONS,
+    OPTIONS,
     THINKING_OPTIONS,
     CallOptions,
     ListOptions,
@@ -31,17 +33,16 @@ from asides.options import (
 )
 from asides.providers.credentials import Secret, find_key
 from asides.providers.endpoint import Choice, EndpointRequest, choose_endpoint, is_responses_disabled
-from asides.providers.find import find_host, find_rule
-from asides.providers.known_targets import SHARED_TARGETS, KnownTarget, KnownTargets
-from asides.providers.provider import Provider, Target, settle
+from asides.providers.find import find_host, find_target
+from asides.providers.provider import Provider, Target
+from asides.providers.settle import settle
 from asides.settings import Settings, load_settings
 from asides.values.errors import ConfigError, MissingKey, UnknownModel, UnknownProvider
-from asides.values.messages import Message, Prompt, Sampling, read_attribute, user
+from asides.values.messages import Message, Prompt, ProviderState, Sampling, read_attribute
 from asides.values.notices import Notice
 from asides.values.thinking import Thinking, read_thinking
 from asides.values.tools import Tool, check_tools, read_tool, read_tool_choice, report_fields
 from asides.values.visibility import DEFAULT_VISIBILITY, Visibility
-from asides.wire.inline_tags import DEFAULT_TAGS
 
 if TYPE_CHECKING:
     # A plain call loads none of these.
@@ -96,9 +97,23 @@ class CallBuilder:
         given, names = read_options(self.defaults, options)
         if is_elsewhere:
             given = msgspec.structs.replace(given, api_key=None, base_url=None, family=None)
-        known = self.find_known(model, given.base_url, given.family)
+        found = self.find_target(model, given.base_url, given.family)
         read, notices = read_prompt(prompt, given, names, stream)
-        choice, target = self._choose_target(known, read, given, names)
+        choice = _choose_endpoint(found, read, given)
+        key = _find_key(found, given, needs_key)
+        facts = self._settings_facts
+        if not DECODING_OPTIONS.isdisjoint(names):
+            facts = {**facts, **dict(read_decoding_facts(given))}
+        target = settle(
+            found,
+            dialect=choice.dialect,
+            shows_raw=read.thinking.show == "raw",
+            overrides=facts,
+            account="" if key is None else key.account,
+        )
+        if self.rows:
+            # Only a row of the caller can have bad tags.
+            check_tags(target.facts.tags)
         expected = None
         if given.output is not None or read.output is not None:
             from asides.agents.outputs.expected_output import expect_output
@@ -114,17 +129,14 @@ class CallBuilder:
         if target.foreign or target.launches or read.state != NO_STATE:
             notices += report_target(read, target)
         policy = self._usual_policy if options.keys().isdisjoint(POLICY_OPTIONS) else self._read_policy(given)
-        key = _find_key(target, given, needs_key)
-        if key is not None and (account := key.account):
-            target = known.find_for_account(target, account)
         return Call(read, target, policy, key, notices, choice.why, expected)
 
-    def find_known(self, model: str, base_url: str | None = None, family: str | None = None) -> KnownTarget:
-        """Find the target of a model."""
+    def find_target(self, model: str, base_url: str | None = None, family: str | None = None) -> Target:
+        """Find a model: row, rule and address, before a call chooses among them."""
         if self.settings.aliases:
             model = self.settings.resolve_model(model)
         try:
-            return self._targets.find(model, base_url, family)
+            return find_target(model, base_url=base_url, family=family, rows=self.rows)
         except (UnknownModel, UnknownProvider) as problem:
             raise self._mention_ignored(problem) from None
 
@@ -183,51 +195,8 @@ class CallBuilder:
         return policy if own == DEFAULT_VISIBILITY else msgspec.structs.replace(policy, visibility=own)
 
     @cached_property
-    def _targets(self) -> KnownTargets:
-        return KnownTargets(self.rows) if self.rows else SHARED_TARGETS
-
-    @cached_property
-    def _settings_facts(self) -> tuple[tuple[str, Any], ...]:
-        return tuple(self.settings.collect_decoding_facts().items())
-
-    def _choose_target(
-        self, known: KnownTarget, prompt: Prompt, given: CallOptions, names: KeysView[str]
-    ) -> tuple[Choice, Target]:
-        """The dialect of the call, and its target: the same object for all calls that are equal in what decides it."""
-        request = _read_endpoint_request(known.found, prompt, given)
-        shows_raw = prompt.thinking.show == "raw"
-        facts = self._settings_facts
-        if not DECODING_OPTIONS.isdisjoint(names):
-            facts = (*facts, *read_decoding_facts(given))
-        kind = (request, shows_raw, facts)
-        chosen = known.choices.get(kind)
-        if chosen is None:
-            found = known.found
-            choice = Choice(found.provider.dialect, "")
-            if request is not None:
-                choice = choose_endpoint(found, EndpointRequest(*request))
-            chosen = known.keep_choice(kind, choice, self._adjust_target(found, choice, shows_raw, dict(facts)))
-        return chosen
-
-    def _adjust_target(self, found: Target, choice: Choice, shows_raw: bool, facts: dict[str, Any]) -> Target:
-        """The target in its chosen dialect, with the decoding facts that settings and options override."""
-        changes: dict[str, Any] = {}
-        tags = found.facts.tags
-        if choice.dialect != found.dialect and (row := found.provider.with_dialect(choice.dialect)) is not None:
-            rule = find_rule(row, found.family or found.model, foreign=found.foreign)
-            tags = settle(rule, row.quirks).tags
-            changes = {"provider": row, "rule": rule, "chosen_dialect": choice.dialect}
-        if shows_raw:
-            changes["shows_raw"] = True
-        if "tags" not in facts and not tags and (facts.get("starts_inside") or "tag_position" in facts):
-            # The row lists no inline tags for this host, but the caller says that it sends them.
-            facts["tags"] = DEFAULT_TAGS
-        if facts:
-            changes["overrides"] = tuple(facts.items())
-        if self.rows:
-            # Only a row of the caller can have bad tags.
-            check_tags(facts.get("tags", tags))
-        return msgspec.structs.replace(found, **changes) if changes else found
+    def _settings_facts(self) -> Mapping[str, Any]:
+        return self.settings.collect_decoding_facts()
 
     def _check_tools(self, prompt: Prompt, target: Target, given: CallOptions) -> None:
         if not prompt.tools:
@@ -246,16 +215,20 @@ class CallBuilder:
 # --- target, key and policy ---------------------------------------------------------------------------------------
 
 
-def _read_endpoint_request(found: Target, prompt: Prompt, given: CallOptions) -> tuple[Any, ...] | None:
-    """The facts that choose the dialect of the call, as `EndpointRequest` has them. None for most hosts: they speak
-    only one.
-    """
+def _choose_endpoint(found: Target, prompt: Prompt, given: CallOptions) -> Choice:
+    """Choose the dialect of the call. Most hosts have only one."""
     if not (found.provider.also or given.endpoint or found.rule.endpoint == "responses"):
-        return None
+        return Choice(found.provider.dialect, "")
     state = prompt.state
-    stateful = state.continues or state.resume or state.store is True
-    disabled, enabled = is_responses_disabled(), given.openai_responses_enabled
-    return prompt.thinking.wanted, stateful, given.endpoint, enabled, disabled, bool(prompt.tools)
+    request = EndpointRequest(
+        prompt.thinking.wanted,
+        state.continues or state.resume or state.store is True,
+        given.endpoint,
+        given.openai_responses_enabled,
+        is_responses_disabled(),
+        bool(prompt.tools),
+    )
+    return choose_endpoint(found, request)
 
 
 def _find_key(target: Target, given: CallOptions, needed: bool) -> Secret | None:
@@ -272,22 +245,21 @@ def _find_key(target: Target, given: CallOptions, needed: bool) -> Secret | None
 
 # --- the prompt ---------------------------------------------------------------------------------------------------
 
-# Fields of a ProviderState → the names of their options.
-_STATE_OPTIONS = {
-    "store": "store",
+CACHE_LIFETIMES = ("5m", "1h", "24h")
+# Fields of a ProviderState whose options have other names.
+_RENAMED = {
     "resume": "stateful",
-    "previous_response_id": "previous_response_id",
     "conversation": "conversation_id",
-    "truncation": "truncation",
-    "include": "include",
     "context": "reasoning_context",
     "mode": "reasoning_mode",
 }
-CACHE_LIFETIMES = ("5m", "1h", "24h")
+# Field → option.
+_STATE_OPTIONS = {name: _RENAMED.get(name, name) for name in ProviderState.__struct_fields__}
 _SAMPLING_OPTIONS = {name: name for name in Sampling.__struct_fields__}
-_PROMPT_FIELDS = ("system", "parallel_tool_calls", "max_tokens", "user", "metadata", "cache", "compaction")
-_OTHER_PROMPT_OPTIONS = (*THINKING_OPTIONS, "tools", "tool_choice", "output", "stop", "extra", "files")
-PROMPT_OPTIONS = frozenset((*_STATE_OPTIONS.values(), *_SAMPLING_OPTIONS, *_PROMPT_FIELDS, *_OTHER_PROMPT_OPTIONS))
+_CONVERTED_OPTIONS = THINKING_OPTIONS | {"tools", "tool_choice", "output", "stop", "extra", "files"}
+_PLAIN_OPTIONS = (OPTIONS & frozenset(Prompt.__struct_fields__)) - _CONVERTED_OPTIONS - {"stream"}
+"""Options that are fields of a prompt as they are."""
+PROMPT_OPTIONS = _PLAIN_OPTIONS | _CONVERTED_OPTIONS | {*_STATE_OPTIONS.values(), *_SAMPLING_OPTIONS}
 
 
 def _collect(given: CallOptions, options: Mapping[str, str]) -> dict[str, Any]:
@@ -308,7 +280,7 @@ def read_prompt(
     else:
         system = None if isinstance(prompt, (str, Message)) else read_attribute(prompt, "system")  # a conversation's
         start = Prompt(
-            read_messages(fill_prompt(prompt, given.files)),
+            read(fill_prompt(prompt, given.files)),
             system=system if isinstance(system, str) else None,
             stream=stream,
         )
@@ -322,14 +294,14 @@ def read_prompt(
 def _read_prompt_options(start: Prompt, given: CallOptions) -> tuple[dict[str, Any], tuple[Notice, ...]]:
     """The fields of the prompt that options change."""
     notices: tuple[Notice, ...] = ()
-    changes = {name: value for name in _PROMPT_FIELDS if (value := getattr(given, name)) is not None}
+    changes = {name: value for name in _PLAIN_OPTIONS if (value := getattr(given, name)) is not None}
     if changes.get("max_tokens", 1) < 1:
         raise ConfigError("max_tokens is below one; an answer needs at least one token.")
     if isinstance(given.cache, str) and given.cache not in CACHE_LIFETIMES:
         raise ConfigError(f"cache is True or False, or how long it lasts: {', '.join(CACHE_LIFETIMES)}.")
     if isinstance(given.system, list):
         blocks = {"role": "system", "content": given.system}
-        changes |= {"system": None, "messages": (*read_messages([blocks]), *start.messages)}
+        changes |= {"system": None, "messages": (*read([blocks]), *start.messages)}
     if given.files is not None:
         changes["messages"] = attach_files(changes.get("messages", start.messages), given.files)
     if (given.thinking, given.reasoning_effort, given.reasoning) != (None, None, None):
@@ -349,44 +321,6 @@ def _read_prompt_options(start: Prompt, given: CallOptions) -> tuple[dict[str, A
     if sampling := _collect(given, _SAMPLING_OPTIONS):
         changes["sampling"] = msgspec.structs.replace(start.sampling, **sampling)
     return changes, notices
-
-
-def fill_prompt(prompt: Any, files: object) -> Any:
-    """The prompt; beside files, a text may be empty."""
-    return Message("user", ()) if prompt == "" and files else prompt
-
-
-def attach_files(messages: tuple[Message, ...], files: object) -> tuple[Message, ...]:
-    """Put the files of the option `files` into the last user message, before its text. Raises if there is none."""
-    from asides.values.attachments import attach, read_attachments
-
-    place = max((place for place, message in enumerate(messages) if message.role == "user"), default=None)
-    if place is None:
-        raise ConfigError("files= goes with a question, and no message is a user's. To do: add one, user(…).")
-    parts = attach(read_attachments(files), messages[place].parts)
-    return (*messages[:place], msgspec.structs.replace(messages[place], parts=parts), *messages[place + 1 :])
-
-
-def read_messages(prompt: PromptLike, *, after: Sequence[Message] = (), each: bool = False) -> tuple[Message, ...]:
-    """Read the messages of a prompt in any of its forms. Raises a ConfigError for anything else.
-
-    `after` are the messages of the conversation so far: calls of the old kind have no ids, and are counted. With
-    `each`, every text of a list is a message of its own; otherwise texts, pictures and files in a row are one message.
-    """
-    if isinstance(prompt, str):
-        return (user(prompt),)
-    if isinstance(prompt, Message):
-        return (prompt,)
-    items = prompt if isinstance(prompt, (list, tuple)) else read_attribute(prompt, "messages")
-    if isinstance(items, (list, tuple)) and set(map(type, items)) == _ONLY_MESSAGES:
-        # A conversation's, perhaps thousands: nothing to read.
-        return cast("tuple[Message, ...]", tuple(items))
-    from asides.flows.prompt_messages import read_any_prompt
-
-    return read_any_prompt(prompt, after, each=each)
-
-
-_ONLY_MESSAGES = {Message}
 
 
 def _read_tool(tool: ToolLike) -> Tool:

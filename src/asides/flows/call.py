@@ -1,7 +1,6 @@
 """One call as a value: a prompt, its target, and the policy that carries it out. `exchange` runs it.
 
-The policy is read from the options here, what there is to say about a target, and the request of a prompt. Not here:
-the rest of a call (build_call).
+Also: reading the policy from the options, notices about the target, and encoding a prompt.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import msgspec
 from asides.dialects import find_dialect, plain_row
 from asides.dialects.dialect import HttpRequest
 from asides.history.plan import Decision, OnConflict, encode_plan, plan
-from asides.options import CallOptions, ReplyLimits, Timeout, convert_option
+from asides.options import OPTIONS, CallOptions, ReplyLimits, Timeout, convert_option
 from asides.providers.credentials import Secret
 from asides.providers.endpoint import RESPONSES
 from asides.providers.find import OWN_STAGE
@@ -183,9 +182,9 @@ def fit_compaction(
 
 # --- the policy ---------------------------------------------------------------------------------------------------
 
-# Options that are fields of a policy as they are.
-_PLAIN_OPTIONS = ("retries", "max_wait", "on_conflict", "keep_raw", "thinking_encrypted")
-POLICY_OPTIONS = frozenset({*_PLAIN_OPTIONS, "reply_limits", "timeout", "recover"})
+POLICY_OPTIONS = OPTIONS & frozenset(Policy.__struct_fields__)
+_PLAIN_OPTIONS = POLICY_OPTIONS - {"reply_limits", "timeout", "recover"}
+"""Options that are fields of a policy as they are."""
 
 
 def read_policy(given: CallOptions) -> Policy:

@@ -1,7 +1,4 @@
-"""What a step of recovery changes in a call, whether a reply needs one, and when the limits are reached. Pure.
-
-Not here: carrying out the steps (recover).
-"""
+"""What a step of recovery changes in a call, whether a reply needs one, and when the limits are reached. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 
 from asides.flows.call import Call
-from asides.history.check import check_request
-from asides.history.fit_request import ANSWER_ROOM
+from asides.history.check import ANSWER_ROOM, check_request
 from asides.providers.provider import ModelRule, Target
+from asides.providers.settle import settle
 from asides.values.errors import AsidesError
 from asides.values.messages import Prompt
 from asides.values.notices import Notice
@@ -131,7 +128,7 @@ def _continue(sent: Prompt, target: Target, reply: Reply, need: Need) -> tuple[d
         if target.rule.thinking != "always":
             # The server refuses a begun turn while the template thinks, or would read the answer as thinking.
             changes["thinking"] = turn_off(sent.thinking)
-        target = target.override(starts_inside=False)
+        target = settle(target, overrides={"starts_inside": False})
     detail = f"the reply had no answer ({need}); the model went on from its thinking"
     return changes, target, Notice("recover_continue", detail, "recover")
 

@@ -1,7 +1,4 @@
-"""Let a provider compact a history on its own: one request, and the messages that take the place of the history.
-
-Not here: compaction that comes with an answer (`compaction=`), and summaries by a model (history/summary).
-"""
+"""Let a provider compact a history on its own: one request, and the messages that take the place of the history."""
 
 from __future__ import annotations
 
@@ -17,8 +14,8 @@ from asides.flows.call import Call
 from asides.flows.fetch_body import fetch_body
 from asides.flows.retry import clean_error
 from asides.flows.steps import Flow
-from asides.history.import_export import import_messages
 from asides.history.plan import encode_plan, plan
+from asides.intake.read import read
 from asides.providers.endpoint import RESPONSES
 from asides.providers.provider import Target
 from asides.values.errors import AsidesError, Unsupported
@@ -59,7 +56,7 @@ def compact_history(call: Call, *, jitter: Callable[[], float] = random.random) 
             jitter=jitter,
         )
         items, usage = read_compacted(body, target)
-        messages = import_messages(items, "openai_responses")
+        messages = read(items, format_name="responses")
         return CompactedHistory(tuple(_add_origin(message, target) for message in messages), usage)
     except AsidesError as error:
         clean_error(error, target, call.key, call.prompt)

@@ -1,7 +1,6 @@
 """One request → one reply: plan, encode, open, try again, decode, fold. A flow: drivers carry out its steps.
 
-`ResponseReader` decodes and folds a response; `Exchange` sends the request and drives the reader. Not here: sockets,
-clocks and waiting (transports), when to try again (retry), and how to repair a request (heal).
+`ResponseReader` decodes and folds a response; `Exchange` sends the request and drives the reader.
 """
 
 from __future__ import annotations
@@ -23,8 +22,9 @@ from asides.flows.retry import NO_HEAD, clean_error, fetch_key, receive_error, w
 from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep, traced
 from asides.options import ReplyLimits
 from asides.providers.credentials import KeySource, Secret, collect_secrets
-from asides.providers.learned_rules import MEMORY, recall
+from asides.providers.learned_rules import recall
 from asides.providers.provider import Target
+from asides.providers.settle import settle
 from asides.values.errors import AsidesError, BadRequest, ProtocolError, ProviderError, TransportError
 from asides.values.events import Event, Warned, has_content, is_thinking
 from asides.values.fold import Fold
@@ -222,7 +222,7 @@ class ResponseReader:
         if self._packed is not None:
             payloads = self._packed.add(payloads)
         reply = self._fold.reply(payloads, streamed=self.decoder.streamed)
-        return msgspec.structs.replace(reply, **self._fields) if self._fields else reply
+        return reply.with_call(**self._fields) if self._fields else reply
 
 
 def make_nonce() -> str:
@@ -258,9 +258,7 @@ class Exchange:
         """The flow. Its errors carry the reply so far, and show no key and no prompt. `began`: when, if not now."""
         call = self._call
         try:
-            target = call.target
-            if MEMORY or any(message.learned for message in call.prompt.messages):
-                target = recall(target, call.prompt.messages)
+            target = settle(call.target, learned=recall(call.target, call.prompt.messages))
             dialect = find_dialect(target.dialect)
             sent = encode_request(call.prompt, target, on_conflict=call.policy.on_conflict)
             if began is None:
@@ -392,7 +390,7 @@ def _choose_decode_target(sent: SentRequest) -> Target:
     target = sent.target
     if not sent.is_off or not target.facts.starts_inside or target.rule.thinks_though_off:
         return target
-    return target.override(starts_inside=False)
+    return settle(target, overrides={"starts_inside": False})
 
 
 def _make_redactor(target: Target, key: Secret | None) -> Redact:

@@ -1,7 +1,4 @@
-"""Several models in order: the next one is asked when one fails before its first event. Also the default model.
-
-Not here: one attempt (exchange), and its retries (retry).
-"""
+"""Several models in order: the next one is asked when one fails before its first event. Also the default model."""
 
 from __future__ import annotations
 
@@ -163,7 +160,7 @@ def _find_fallbacks(builder: CallBuilder, call: Call) -> tuple[str, ...]:
     table: Mapping[str, tuple[str, ...]] = builder.settings.fallbacks
     for name, others in table.items():
         try:
-            found = builder.find_known(name).found
+            found = builder.find_target(name)
         except (UnknownProvider, UnknownModel):
             raise
         except ConfigError:
@@ -177,7 +174,7 @@ def _is_same_place(builder: CallBuilder, name: str, first: str, base_url: str | 
     """Whether two models are at one provider, or at one address under two names of providers."""
     if name == first:
         return True
-    one, other = (builder.find_known(model, base_url).found.provider for model in (name, first))
+    one, other = (builder.find_target(model, base_url).provider for model in (name, first))
     return one.name == other.name or (one.base_url == other.base_url and bool(one.base_url))
 
 

@@ -1,7 +1,4 @@
-"""Fetch the body of one response, with as many attempts as the policy allows: for requests that ask for no reply.
-
-Not here: a request for a reply (exchange), and when to try again (retry).
-"""
+"""Fetch the body of one response, with as many attempts as the policy allows: for requests that ask for no reply."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""List the models that a provider offers today: one request for each page. A flow: drivers carry out its steps.
-
-Not here: the facts about models in our rows (providers).
-"""
+"""List the models that a provider offers today: one request for each page. A flow: drivers carry out its steps."""
 
 from __future__ import annotations
 

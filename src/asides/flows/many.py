@@ -1,7 +1,5 @@
 """Many questions: what is decided once for the sync and the async driver. When to take the next prompt, what ends the
 batch, and what is reported.
-
-Not here: threads and tasks (transports/answers), and one question (exchange).
 """
 
 from __future__ import annotations

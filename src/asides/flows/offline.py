@@ -1,13 +1,15 @@
-"""Offline functions: recorded bytes → Reply (`decode`), and the request that a call would send (`explain`).
+"""Offline functions: recorded bytes → Reply (`decode`), an object of another library → Reply (`read`), and the request
+that a call would send (`explain`).
 
-Both run the same code as a live call.
+They run the same code as a live call.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 import msgspec
 
@@ -24,13 +26,20 @@ from asides.providers.credentials import collect_secrets, is_secret_header, is_s
 from asides.providers.find import find_provider
 from asides.providers.learned_rules import recall
 from asides.providers.provider import Provider, Target
+from asides.providers.settle import settle
 from asides.settings import Settings
 from asides.values.errors import ConfigError, ConnectionLost, ProtocolError, UnknownProvider, Unsupported, redact_keys
 from asides.values.learned import Learned
+from asides.values.messages import Message
 from asides.values.notices import Notice, escape_controls
+from asides.values.parts import Part
 from asides.values.redaction import HIDDEN, Redact, build_redactor
 from asides.values.reply import Reply
 
+if TYPE_CHECKING:
+    from asides.intake.replies import FoundReply
+
+_PARTS = get_args(Part)
 _PIECE = 1024 * 1024
 _MOST_COMMON = "openai_chat"
 
@@ -69,6 +78,54 @@ def decode(
     return reader.reply()
 
 
+def read(obj: Any, *, provider: str | Provider | None = None, model: str | None = None) -> Reply:
+    """Read the reply in an object of another library. No library is imported.
+
+    `obj` is a response or a message of a model, as openai, anthropic, google-genai, LangChain, pydantic-ai, ollama,
+    cohere, boto3 and clients like them have it, or the same as a dict; or a list with the pieces of a stream.
+    `provider` and `model` name its origin; seals then go back only there. Raises ConfigError for anything else, and
+    the errors of `decode`.
+    """
+    if isinstance(obj, Reply):
+        return obj
+    from asides.intake.replies import find_reply
+
+    return _decode_found(find_reply(obj), provider, model)
+
+
+def read_replies(items: Sequence[Any]) -> list[Any]:
+    """The items, with responses and turns of other libraries as replies, which know their usage."""
+    from asides.intake.replies import find_response_in
+
+    replies: list[Any] = []
+    for item in items:
+        found = find_response_in(item) if _may_be_response(item) else None
+        try:
+            replies.append(item if found is None else _decode_found(found))
+        except ConfigError:
+            replies.append(item)  # reading the messages raises it again, with its place
+    return replies
+
+
+def _may_be_response(item: object) -> bool:
+    if isinstance(item, dict):
+        return "role" not in item or "usage" in item
+    return item is not None and not isinstance(item, (str, bytes, Message, Reply, list, tuple, os.PathLike, *_PARTS))
+
+
+def _decode_found(found: FoundReply, provider: str | Provider | None = None, model: str | None = None) -> Reply:
+    from asides.intake.objects.read_objects import mark_library_parts
+
+    # An object does not name its host.
+    row = msgspec.structs.replace(dialects.plain_row(found.dialect), base_url="") if provider is None else provider
+    reply = decode(found.dialect, found.body, provider=row, model=model)
+    turn = found.turn
+    if turn is None:
+        return msgspec.structs.replace(reply, parts=mark_library_parts(reply.parts))
+    reply = msgspec.structs.replace(reply, parts=turn.parts)
+    return reply.with_call(prefix=turn.prefix, learned=turn.learned, effort=turn.effort)
+
+
 def recognise_dialect(
     body: bytes | str | Iterable[bytes], *, provider: str | Provider | None = None, status: int = 200
 ) -> tuple[str, Iterator[bytes]]:
@@ -76,7 +133,7 @@ def recognise_dialect(
 
     A provider with a dialect of a third party speaks that. An error of HTTP may have any body, a page of a proxy too.
     """
-    from asides.dialects.detect import detect_in_pieces
+    from asides.intake.detect import detect_in_pieces
 
     with suppress(UnknownProvider):
         provider = find_provider(provider) if isinstance(provider, str) else provider
@@ -172,6 +229,8 @@ class Explanation(msgspec.Struct, frozen=True):
     cache_break_at: CacheBreak | None = None
     """Where the request no longer begins like the one before it, and why: the provider's cache ends there. None:
     nowhere, or there was none before."""
+    passes: dict[str, str] = {}
+    """The passes of the plan that changed the request, in order, each with its reason."""
 
     def __repr__(self) -> str:
         return f"Explanation({self.method} {self.url}, notices={[notice.code for notice in self.notices]})"
@@ -188,6 +247,9 @@ class Explanation(msgspec.Struct, frozen=True):
             lines += ["", f"No key was found; set {' or '.join(self.missing_key) or 'api_key='}."]
         if self.fallbacks:
             lines += ["", f"If it fails, these are asked: {', '.join(self.fallbacks)}."]
+        if self.passes:
+            lines += ["", "What the plan changed, and why:"]
+            lines += [f"  {name}: {reason}" for name, reason in self.passes.items()]
         if self.decisions:
             lines += ["", "Of the history:"]
             lines += [f"  {_format_decision(decision)}" for decision in self.decisions]
@@ -245,7 +307,7 @@ def explain(
 
 def explain_call(call: Call, before: SentBefore | None = None) -> Explanation:
     """Explain the request of a call. `before` is the request before it in its conversation, where that is known."""
-    target = recall(call.target, call.prompt.messages)
+    target = settle(call.target, learned=recall(call.target, call.prompt.messages))
     planned = plan(call.prompt, target, on_conflict=call.policy.on_conflict)
     dialect = dialects.find_dialect(target.dialect)
     request, encoder_notices = encode_plan(planned, target, dialect, on_conflict=call.policy.on_conflict)
@@ -274,6 +336,7 @@ def explain_call(call: Call, before: SentBefore | None = None) -> Explanation:
         tuple(other.model for other in call.fallbacks),
         target.learned,
         find_cache_break(call.prompt, target, before=before, on_conflict=call.policy.on_conflict),
+        {each.name: each.reason for each in planned.passes},
     )
 
 

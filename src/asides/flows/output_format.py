@@ -1,7 +1,4 @@
-"""Runs whose answer is not plain text, or whose tools are called in text: typed answers, ReAct, or both.
-
-Not here: how a value is asked for and parsed (agents/outputs), and the text protocol (agents/react).
-"""
+"""Runs whose answer is not plain text, or whose tools are called in text: typed answers, ReAct, or both."""
 
 from __future__ import annotations
 
@@ -205,5 +202,5 @@ class ReactExchange:
             flow.close()
 
     def _translate(self, received: Reply) -> Reply:
-        given = {name: getattr(received, name) for name in ("revealed", "expected", "priced_by", "visibility")}
-        return msgspec.structs.replace(self._fold.reply(received.payloads, streamed=received.streamed), **given)
+        given = {name: getattr(received.call, name) for name in ("revealed", "expected", "priced_by", "visibility")}
+        return self._fold.reply(received.payloads, streamed=received.streamed).with_call(**given)

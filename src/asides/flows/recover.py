@@ -1,7 +1,6 @@
 """A reply that ended without an answer is recovered: continued, asked again with less effort, or with more tokens.
 
-`RecoveringExchange` wraps an exchange. Its attempts are one stream of events and one reply. Not here: one attempt
-(exchange), and what a step changes (choose_recovery).
+`RecoveringExchange` wraps an exchange. Its attempts are one stream of events and one reply.
 """
 
 from __future__ import annotations
@@ -255,9 +254,10 @@ class RecoveringExchange:
     def _join(self, received: Reply) -> Reply:
         """The reply of the last attempt, with what all of them have in common."""
         folded = self._fold.reply(received.payloads, streamed=received.streamed)
-        names = ("parts", "usage", "stop", "warnings", "model", "id", "origin", "complete", "stored", "timing")
+        names = ("parts", "usage", "stop", "warnings", "model", "id", "origin", "complete", "stored")
         changes = {name: getattr(folded, name) for name in names}
-        return msgspec.structs.replace(received, **changes, learned=tuple(self._learned) or received.learned)
+        joined = msgspec.structs.replace(received, **changes)
+        return joined.with_call(timing=folded.timing, learned=tuple(self._learned) or received.learned)
 
 
 class _Later:

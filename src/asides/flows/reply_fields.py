@@ -1,7 +1,4 @@
-"""A reply or an error as JSON fields for programs and files, with as much of the thinking as the settings allow.
-
-Not here: how they are shown to people (cli/render), and the fields themselves (values/reply).
-"""
+"""A reply or an error as JSON fields for programs and files, with as much of the thinking as the settings allow."""
 
 from __future__ import annotations
 

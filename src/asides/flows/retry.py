@@ -1,7 +1,4 @@
-"""After a failed attempt: read the error, decide whether to try again, and how long to wait. The driver waits.
-
-Not here: a different request after a rejection (heal).
-"""
+"""After a failed attempt: read the error, decide whether to try again, and how long to wait. The driver waits."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ from asides.flows.call import Policy
 from asides.flows.steps import FetchKey, Flow, Head, Read
 from asides.providers.credentials import KeySource, Secret, collect_secrets
 from asides.providers.provider import Target
+from asides.providers.provider_errors import from_status
 from asides.values.errors import (
     AsidesError,
     AuthError,
@@ -26,7 +24,6 @@ from asides.values.errors import (
     ProviderError,
     RateLimited,
     TransportError,
-    from_status,
     quote_message,
 )
 from asides.values.messages import Prompt
@@ -108,7 +105,7 @@ def clean_error(error: AsidesError, target: Target, key: Secret | None, prompt: 
             setattr(error, name, redact_bytes(value, redact))
     if error.partial is not None and _hold_secrets(error.partial.payloads, redact):
         payloads = tuple(redact_bytes(payload, redact) for payload in error.partial.payloads)
-        error.partial = msgspec.structs.replace(error.partial, payloads=payloads)
+        error.partial = error.partial.with_call(payloads=payloads)
     if error.__suppress_context__:
         # The errors of HTTP libraries name the whole address.
         error.__context__ = None

@@ -1,8 +1,4 @@
-"""The calls of one reply: give them ids, check approvals, run the tools, collect the results. A flow: drivers carry out
-its steps.
-
-Not here: how a function is called and its value becomes a result (agents/tools), and what happens next (agent).
-"""
+"""The calls of one reply: check approvals, run the tools, collect the results. A flow: drivers carry out its steps."""
 
 from __future__ import annotations
 
@@ -17,55 +13,8 @@ from asides.agents.tools.results import build_result, deny_call, reject_unknown_
 from asides.flows.run_config import Approve, RunConfig
 from asides.flows.steps import Emit, Flow, RunTools
 from asides.values.errors import ToolFailed
-from asides.values.messages import Message
-from asides.values.parts import Part, ToolCall, ToolResult
-from asides.values.reply import Reply
+from asides.values.parts import ToolCall, ToolResult
 from asides.values.result import RunEvent, ToolFinished, ToolStarted
-
-
-class CallIds:
-    """The ids of the calls of a conversation. It grows with its messages: none is read twice, however long the run."""
-
-    __slots__ = ("_counts", "_taken")
-
-    def __init__(self, messages: Sequence[Message]) -> None:
-        self._taken: set[str] = set()
-        self._counts: dict[str, int] = {}
-        """By id: the lowest number that may be free. All below it are taken."""
-        self.add(messages)
-
-    def add(self, messages: Sequence[Message]) -> None:
-        """Add the calls of these messages."""
-        self._taken.update(part.id for message in messages for part in message.parts if isinstance(part, ToolCall))
-
-    def make_unique(self, reply: Reply) -> Reply:
-        """Give each tool call of the reply an id that no other call of the conversation has.
-
-        Some servers send no ids, and some count from the start with every reply.
-        """
-        own: set[str] = set()
-        changed: dict[int, Part] = {}
-        for place, part in enumerate(reply.parts):
-            if isinstance(part, ToolCall):
-                unique = self._find_free(part.id, own)
-                own.add(unique)
-                if unique != part.id:
-                    changed[place] = msgspec.structs.replace(part, id=unique)
-        if not changed:
-            return reply
-        parts = tuple(changed.get(place, part) for place, part in enumerate(reply.parts))
-        return msgspec.structs.replace(reply, parts=parts)
-
-    def _find_free(self, id_: str, own: set[str]) -> str:
-        count = self._counts.get(id_, 1)
-        while (unique := id_ if count == 1 else f"{id_}_{count}") in self._taken:
-            count += 1
-        if count > 1:
-            self._counts[id_] = count
-        while unique in self._taken or unique in own:
-            count += 1
-            unique = f"{id_}_{count}"
-        return unique
 
 
 class ApprovalRequest(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 """The log of a gateway: one line for each request, as text or as JSON, without content or keys.
 
 `AccessLog` writes to the logger "asides.access"; `start_log` sends it and our other loggers to stderr. Nothing that a
-client chose can forge a line, or hide a part of one. Not here: figures (metrics).
+client chose can forge a line, or hide a part of one.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from typing import Any
 import msgspec
 
 from asides.gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
+from asides.settings import LogFormat
 from asides.values.errors import redact_keys
-from asides.values.gateway_table import LogFormat
 from asides.values.notices import Notice, escape_controls
 
 _access = logging.getLogger("asides.access")

@@ -1,8 +1,7 @@
 """Who asks, and whether they may: `Authenticator(settings).identify(headers, query, …) → Identity | Refusal`.
 
 Keys decide about clients. The headers Host and Origin decide about browsers, which pages of strangers could use against
-a gateway that needs no key: by a name of theirs that leads here, or by a request across sites. Not here: what is
-answered (relay_handler, web_app).
+a gateway that needs no key: by a name of theirs that leads here, or by a request across sites.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Requests as the inspector may show them: `black_out(body, …)` gives JSON without keys, seals, envelopes, and thinking
 that may not be seen; `show_address`, `show_headers` and `SentHead` have no secrets.
 
-Fields are found by their structure, whatever the dialect. Not here: when bodies are kept (seen_request).
+Fields are found by their structure, whatever the dialect.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The API of the page: conversations over REST, turns as server-sent events. `add_routes(app, service)`.
-
-Not here: one turn (page_turn), what is stored (page_store), and who may ask (authenticate).
-"""
+"""The API of the page: conversations over REST, turns as server-sent events. `add_routes(app, service)`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Let the replies of a gateway end: `drain(runner, seconds)`.
 
 aiohttp's own shutdown stops reading requests that are still arriving, and forgets what a slow client has not read yet.
-This is the only module that looks inside its connections. Not here: signals (run_gateway).
+This is the only module that looks inside its connections.
 """
 
 from __future__ import annotations

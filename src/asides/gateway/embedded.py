@@ -1,7 +1,4 @@
-"""A gateway inside another program: `Gateway(settings)`, in a thread of its own.
-
-Not here: the process that `asides serve` is (run_gateway).
-"""
+"""A gateway inside another program: `Gateway(settings)`, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +11,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Self
 
-from aiohttp import web
+try:
+    from aiohttp import web
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        "a gateway needs aiohttp, which is not installed. To do: pip install 'asides[gateway]'.", name=missing.name
+    ) from None
 
 from asides.gateway.drain import drain
 from asides.gateway.gateway_settings import GatewaySettings

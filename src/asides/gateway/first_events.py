@@ -1,7 +1,4 @@
-"""When the first thinking and the first of the answer of a request came: `FirstEvents`, an observer of the relay.
-
-Not here: what is made of it (metrics, request_summaries).
-"""
+"""When the first thinking and the first of the answer of a request came: `FirstEvents`, an observer of the relay."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The database of a gateway: `open_database(settings)`, and `prepare_database`, which creates its tables.
 
 With a store it is PostgreSQL, which all instances share. Without one it is a SQLite file in the gateway's folder, or in
-memory. Not here: what is in it (access, request_summaries), and the vault and conversations of SQLite, which have files
-of their own.
+memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The keys of a gateway: where they come from, and which are too weak. No error shows one.
 
 In order: the file that an argument names, ASIDES_GATEWAY_KEY, the file and the variable that the settings name, and the
-entry `gateway` of the key file. Not here: comparing them with what a client sends (authenticate).
+entry `gateway` of the key file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """What a gateway needs to know before it starts: addresses, keys, limits, and where it keeps things.
 
-`build_settings` makes it of [gateway] and the keys; `check_settings` refuses what would not be safe. Not here: routes,
-aliases and rows, which are settings of every relay (settings), the keys themselves (gateway_keys), and the arguments
-(cli/serve).
+`build_settings` makes it of [gateway] and the keys; `check_settings` refuses what would not be safe.
 """
 
 from __future__ import annotations
@@ -19,8 +17,8 @@ from asides.gateway.gateway_database import GATEWAY_FILE, open_database
 from asides.gateway.gateway_keys import HOW_TO_MAKE, VARIABLE, check_keys
 from asides.relay.relay_config import ThinkingField
 from asides.relay.state.turn_state import StateMode
+from asides.settings import GatewayTable, LogFormat
 from asides.values.errors import ConfigError
-from asides.values.gateway_table import GatewayTable, LogFormat
 
 DEFAULT_PORT = 4242
 MEGABYTE = 1024 * 1024

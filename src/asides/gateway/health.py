@@ -1,7 +1,7 @@
 """Whether a gateway lives, and whether it wants requests: /healthz and /readyz.
 
 Neither asks a provider anything. An instance whose shared store is down is ready all the same, and names what
-it has to do without. Not here: figures (metrics).
+it has to do without.
 """
 
 from __future__ import annotations

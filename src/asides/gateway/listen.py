@@ -1,7 +1,4 @@
-"""Open the sockets of a gateway: `open_sockets(host, port)`. Errors say what to do.
-
-Not here: what answers on them (run_gateway).
-"""
+"""Open the sockets of a gateway: `open_sockets(host, port)`. Errors say what to do."""
 
 from __future__ import annotations
 

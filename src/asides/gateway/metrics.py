@@ -1,8 +1,7 @@
 """The figures of a gateway in the format of Prometheus: `Metrics` watches requests, /metrics shows what it counted.
 
 No client can add a series: labels are names of dialects, of providers, and of ours; anything else is "other". With
-several processes, each answers for all of them: they share a folder, which PROMETHEUS_MULTIPROC_DIR names. Not here:
-the log (access_log).
+several processes, each answers for all of them: they share a folder, which PROMETHEUS_MULTIPROC_DIR names.
 """
 
 from __future__ import annotations

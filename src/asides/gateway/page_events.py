@@ -1,6 +1,6 @@
 """The events of a reply as server-sent events of the page: `EventWriter(visibility).write(events) → bytes`.
 
-Thinking is in `thought` alone, and only as far as the policy allows. Not here: the turn (page_turn).
+Thinking is in `thought` alone, and only as far as the policy allows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Messages as the page shows them: `show_message(message, place, note, …)`, and the notes that are kept about them.
 
 Readable thinking only as far as the policy allows; a thought that was saved without its text keeps its kind and its
-time. No seal ever. Not here: the events of a reply under way (page_events).
+time. No seal ever.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Models for the page: which there are, which is the default, and what a conversation's model and thinking mean.
-
-Not here: what is known about models without asking anybody (relay/known_models).
-"""
+"""Models for the page: which there are, which is the default, and what a conversation's model and thinking mean."""
 
 from __future__ import annotations
 
@@ -154,7 +151,7 @@ def show_model(name: str, builder: CallBuilder) -> PageModel | None:
     except ConfigError:
         return None
     try:
-        found = builder.find_known(target, builder.defaults.get("base_url")).found
+        found = builder.find_target(target, builder.defaults.get("base_url"))
         row, rule = found.provider, found.rule
     except ConfigError:
         # Its address is not set, which a request tells; the model exists.

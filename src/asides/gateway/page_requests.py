@@ -1,7 +1,4 @@
-"""Requests of the page: their paths, bodies and queries, and answers in JSON, errors included.
-
-Not here: what is asked for (conversations_api), and who may ask (authenticate).
-"""
+"""Requests of the page: their paths, bodies and queries, and answers in JSON, errors included."""
 
 from __future__ import annotations
 

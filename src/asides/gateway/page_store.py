@@ -1,7 +1,6 @@
 """`PageStore`: the store of conversations, with what the page keeps beside them. Every method blocks.
 
-It is the store of the command line, so that `asides history` and the page see the same conversations. Not here: the SQL
-(page_tables, page_search), and who asks (conversations_api).
+It is the store of the command line, so that `asides history` and the page see the same conversations.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What the page keeps beside stored conversations, as tables in the same database, and all its SQL statements.
 
 Whose a conversation is, its title and settings, and notes about its messages. They go with their conversation when any
-asides deletes it. Each function is work, one transaction or a part of one. Not here: the messages
-(conversations/store/tables), searches (page_search), and the tables in PostgreSQL (database/migrations).
+asides deletes it. Each function is work, one transaction or a part of one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """One turn of a conversation of the page: the question is saved, the model is asked, its events leave as they come.
 
-However it ends, what arrived is in the conversation, with a note about how it ended. Not here: the form of the events
-(page_events), and who may send (conversations_api).
+However it ends, what arrived is in the conversation, with a note about how it ended.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from asides.gateway.page_store import PageStore
 from asides.gateway.page_tables import PageConversation
 from asides.gateway.relay_handler import report_fault
 from asides.gateway.watched_turn import WatchedTurn
-from asides.history.pair import finish_turn
+from asides.history.finish import finish_turn
 from asides.options import Options, merge_options
 from asides.values.errors import AsidesError, BadRequest, ContentFiltered, ProtocolError
 from asides.values.messages import Message

@@ -1,7 +1,4 @@
-"""Read the body of a request: within its bounds of size and time, and decompressed. `read_body(request, settings)`.
-
-Not here: what the body says (relay).
-"""
+"""Read the body of a request: within its bounds of size and time, and decompressed. `read_body(request, settings)`."""
 
 from __future__ import annotations
 

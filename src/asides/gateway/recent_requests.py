@@ -1,7 +1,6 @@
 """The last requests of a gateway, in the memory of its process: `RecentRequests`, a watcher, and feeds of changes.
 
-Bounded in number and in bytes. Every tenant sees its own requests and no others. Not here: what is kept of one
-(seen_request), and HTTP (requests_api).
+Bounded in number and in bytes. Every tenant sees its own requests and no others.
 """
 
 from __future__ import annotations

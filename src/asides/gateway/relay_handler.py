@@ -1,7 +1,4 @@
-"""One relayed request over HTTP: the request of aiohttp → the relay → its response, written as it comes.
-
-Not here: what the relay does, who may ask (authenticate), and bodies of requests (read_body).
-"""
+"""One relayed request over HTTP: the request of aiohttp → the relay → its response, written as it comes."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ from asides.relay.error_response import RelayRefusal, write_error_response
 from asides.relay.relay import RelayExchange
 from asides.relay.relay_config import STREAM_HEADERS, make_request_id
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
-from asides.transports.relay_stream import AsyncRelayStream
+from asides.relay.streams.relay_stream import AsyncRelayStream
 
 _log = logging.getLogger("asides.gateway")
 _STREAM_MARK = next(iter(STREAM_HEADERS.keys() - {"cache-control"}))

@@ -1,6 +1,6 @@
 """Reload the settings of a running gateway: `Reloader.run()` looks at their files, and uses what has changed.
 
-A file that does not read changes nothing, and is told of once. Not here: where settings come from (cli/serve_settings).
+A file that does not read changes nothing, and is told of once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A command that repeats a request: `write_curl(…)`, for a POSIX shell. The key is a variable in it.
-
-Not here: which requests there are (recent_requests).
-"""
+"""A command that repeats a request: `write_curl(…)`, for a POSIX shell. The key is a variable in it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The server spans and metrics of a gateway's requests: `RequestSpans` watches requests, as logs and figures do.
 
 The parent of a span is the one in the client's `traceparent`. While a request is answered, its span is the current one,
-so that the spans of its requests to providers are inside it. A turn of the page links to the turn before it. Not here:
-the spans inside (telemetry/flow_spans), and what Prometheus reads (metrics).
+so that the spans of its requests to providers are inside it. A turn of the page links to the turn before it.
 """
 
 from __future__ import annotations

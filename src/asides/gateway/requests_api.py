@@ -1,7 +1,5 @@
 """The API of the inspector: the last requests, one of them, their changes as server-sent events, and whether bodies are
 kept. `add_routes(app, service)`.
-
-Not here: what is kept (recent_requests, seen_request), and who may ask (authenticate).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Run one process of a gateway until it is told to end: `run_gateway(loaded)`.
 
 At the first SIGTERM or SIGINT it stops listening, and ends when the replies under way have ended; at the second, at
-once. Not here: what it answers (web_app), and several processes (worker_processes).
+once.
 """
 
 from __future__ import annotations

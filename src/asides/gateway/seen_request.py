@@ -1,7 +1,7 @@
 """One request as the inspector keeps it: `SeenRequest`, an observer of the relay, and its summary and detail as JSON.
 
 It holds figures, names and reasons. Content is kept only where bodies are captured (`BodyCapture`), blacked out, and
-never a key. Not here: the list of requests (recent_requests).
+never a key.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The files of the page under /ui/, as they stand in the package. `add_routes(app, service)`.
 
-Not here: what the page asks for (conversations_api, requests_api). The files hold nothing private, so that they need no
-key; the key is asked for by the API behind them.
+The files hold nothing private, so that they need no key; the key is asked for by the API behind them.
 """
 
 from __future__ import annotations

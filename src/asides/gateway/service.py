@@ -1,7 +1,4 @@
-"""What all requests of a gateway share: the relay, its transport, its stores. `Service(settings)`.
-
-Not here: HTTP (web_app, relay_handler), and processes (run_gateway).
-"""
+"""What all requests of a gateway share: the relay, its transport, its stores. `Service(settings)`."""
 
 from __future__ import annotations
 
@@ -28,12 +25,12 @@ from asides.relay.observer import RelayObserver
 from asides.relay.relay import Relay, RelayExchange
 from asides.relay.relay_config import RelayConfig
 from asides.relay.relay_request import RelayRequest
+from asides.relay.streams.relay_stream import AsyncRelayStream
 from asides.relay.vault import VAULT_FILE
 from asides.relay.vault.open_vault import OpenedVault, find_keys, open_shared_vault, open_vault
 from asides.settings import Settings, load_settings
-from asides.transports.aiohttp import AiohttpTransport
+from asides.transports.http_async import AsyncHttpTransport
 from asides.transports.protocols import AsyncTransport
-from asides.transports.relay_stream import AsyncRelayStream
 
 BUSY = "the gateway has as many requests under way as it may have. To do: try again later."
 MOST_WAIT = 1.0
@@ -70,7 +67,7 @@ class Service:
         self.open_requests = 0
         """The requests under way."""
         self._options = options or Options()
-        self.transport: AsyncTransport = AiohttpTransport() if transport is None else transport
+        self.transport: AsyncTransport = AsyncHttpTransport() if transport is None else transport
         self._tasks: list[asyncio.Task[None]] = []
         self.vault = _open_vault(settings, self.database)
         self.degraded_checks: list[Callable[[], str | None]] = []

@@ -1,8 +1,7 @@
 """The requests that other processes of a gateway have answered, for the inspector: `read_others(service, tenant, …)`.
 
 They come from the rows in the database that the processes share. Their details and bodies are with the process that
-answered them, and nowhere else. Not here: the requests of this process (recent_requests), and writing rows
-(request_summaries).
+answered them, and nowhere else.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The rows of requests in the database of a gateway: what is in one, and the work that writes, reads and deletes them.
-
-Not here: when that is done (request_summaries), and tables for people (cli/gateway_usage).
-"""
+"""The request rows in the database of a gateway: their fields, and the queries that write, read and delete them."""
 
 from __future__ import annotations
 
@@ -97,7 +94,7 @@ class EndedRequest(msgspec.Struct, frozen=True, gc=False):
         origin = None if reply.origin is None else reply.origin.model
         models = tuple(model for model in (reply.model, origin) if model)
         named = (outcome.asked, outcome.model, outcome.mode)
-        return EndedRequest(*first, *last, *named, reply.usage, models, reply.priced_by, *counts)
+        return EndedRequest(*first, *last, *named, reply.usage, models, reply.call.priced_by, *counts)
 
 
 def build_row(ended: EndedRequest, instance: str) -> Row:

@@ -2,8 +2,7 @@
 
 The estimate of `find_cost` takes up to a millisecond, which is too much for every request of a gateway. Below the
 lengths at which makers ask higher prices it is a sum of tokens times rates, so that a few estimates give the rates.
-Where that does not hold, and for long requests, each reply gets its own estimate. Not here: the estimate itself
-(values/usage).
+Where that does not hold, and for long requests, each reply gets its own estimate.
 """
 
 from __future__ import annotations

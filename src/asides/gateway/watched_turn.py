@@ -1,7 +1,6 @@
 """A turn of the page as watchers see it: in the inspector, the log and the figures, beside relayed requests.
 
-`WatchedTurn` tells the watchers of a turn, and asks through a client of its own over the gateway's transport. Not here:
-the turn itself (page_turn).
+`WatchedTurn` tells the watchers of a turn, and asks through a client of its own over the gateway's transport.
 """
 
 from __future__ import annotations

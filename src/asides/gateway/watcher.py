@@ -1,7 +1,4 @@
-"""Who is told of the requests of a gateway: `RequestWatcher`, for logs, metrics and the inspector.
-
-Not here: what is seen of one request while it is relayed (relay/observer).
-"""
+"""Who is told of the requests of a gateway: `RequestWatcher`, for logs, metrics and the inspector."""
 
 from __future__ import annotations
 

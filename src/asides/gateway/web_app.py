@@ -1,6 +1,6 @@
 """The HTTP application of a gateway: which handler gets which path. `make_app(service)`, `make_runner(app)`.
 
-Everything that no other handler has is a request for the relay. Not here: the handlers.
+Everything that no other handler has is a request for the relay.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Run a gateway in several processes that share one port: `run_workers`.
 
 The parent answers nothing: it starts the workers, starts one again that dies, and passes signals on. A worker ends with
-its parent, however that ends: it holds the other end of a pipe. Not here: what a worker does (run_gateway).
+its parent, however that ends: it holds the other end of a pipe.
 """
 
 from __future__ import annotations

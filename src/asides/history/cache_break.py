@@ -1,7 +1,6 @@
 """Find where a request no longer begins like the request before it: there the provider's prompt cache ends. Pure.
 
-`explain` shows it as `cache_break_at`. Loaded only there and where settings of a conversation changed. Not here: cache
-breakpoints (dialects), and which parts of the history go back (replay).
+`explain` shows it as `cache_break_at`.
 """
 
 from __future__ import annotations
@@ -12,9 +11,12 @@ from typing import Any, Literal, TypeAlias, cast
 import msgspec
 
 from asides.dialects import find_dialect, find_facts
+from asides.history.effort_changes import can_change
 from asides.history.plan import Decision, Plan, encode_plan, plan
 from asides.history.replay import is_same_host
+from asides.history.turns import find_last
 from asides.providers.provider import Target
+from asides.providers.switches.table import list_switch_fields
 from asides.values.errors import AsidesError
 from asides.values.messages import Message, Prompt, ProviderState
 from asides.values.notices import Notice
@@ -67,16 +69,7 @@ _FIELDS: dict[str, BreakReason] = {
     "text": "output",
     "outputConfig": "output",
     "tool_choice": "tool_choice",
-    "thinking": "thinking",
-    "output_config": "thinking",
-    "reasoning": "thinking",
-    "reasoning_effort": "thinking",
-    "enable_thinking": "thinking",
-    "chat_template_kwargs": "thinking",
-    "prompt_mode": "thinking",
-    "think": "thinking",
-    "additionalModelRequestFields": "thinking",
-    "generationConfig": "thinking",
+    **dict.fromkeys(list_switch_fields(), "thinking"),
 }
 _CONFIG_FIELDS = ("thinkingConfig", "responseJsonSchema", "responseSchema", "responseMimeType")
 _WHY: dict[BreakReason, str] = {
@@ -118,23 +111,15 @@ def find_cache_break(
 
 def _find_before(prompt: Prompt, target: Target) -> SentBefore | None:
     messages = prompt.messages
-    last = max((place for place, message in enumerate(messages) if message.role == "assistant"), default=0)
-    if last == 0:
+    last = find_last(messages, "assistant")
+    if last <= 0:
         return None
     thinking, effort = prompt.thinking, messages[last].effort
     # Where messages change the effort, a turn without one was asked without one. Elsewhere it may not be known.
-    is_known = effort is not None or _changes_effort(prompt, target)
+    is_known = effort is not None or can_change(prompt, target)
     if is_known and thinking.mode != "off" and thinking.budget is None:
         thinking = msgspec.structs.replace(thinking, effort=effort)
     return SentBefore(msgspec.structs.replace(prompt, messages=messages[:last], thinking=thinking), target)
-
-
-def _changes_effort(prompt: Prompt, target: Target) -> bool:
-    if target.rule.effort_updates is None:
-        return False
-    from asides.history.effort_changes import can_change
-
-    return can_change(prompt, target)
 
 
 def _find_maker(message: Message) -> Origin | None:

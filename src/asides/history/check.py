@@ -1,7 +1,4 @@
-"""Check a request against its model's rule. A contradiction raises, or is adjusted with a notice. Pure.
-
-Not here: which parts of the history go back (replay), and how a setting is fitted to a rule (fit_request).
-"""
+"""Check the settings of a request against its model's rule. A contradiction raises, or is adjusted with a notice."""
 
 from __future__ import annotations
 
@@ -10,18 +7,9 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.history.fit_request import (
-    ANSWER_ROOM,
-    Contradiction,
-    Finding,
-    ends_with_assistant,
-    fit_sampling,
-    fit_thinking,
-    has_open_thoughts,
-    lacks_thinking,
-)
+from asides.history.turns import ends_with_assistant, has_open_thoughts, lacks_thinking
 from asides.providers.find import find_rule
-from asides.providers.provider import ModelRule, Target
+from asides.providers.provider import ModelRule, Sampled, Target
 from asides.values.errors import InvalidThinking
 from asides.values.messages import Message, Prompt, Sampling
 from asides.values.notices import Notice
@@ -29,6 +17,26 @@ from asides.values.parts import Text
 from asides.values.thinking import EFFORTS, Effort, Thinking, nearest_effort, turn_off
 
 OnConflict: TypeAlias = Literal["raise", "adjust"]
+
+ANSWER_ROOM = 4096
+"""Tokens for the answer beside a thinking budget."""
+
+# The budget in tokens for each effort, to convert one into the other.
+BUDGETS: dict[Effort, int] = {
+    "minimal": 1_024,
+    "low": 2_048,
+    "medium": 8_192,
+    "high": 16_384,
+    "xhigh": 24_576,
+    "max": 32_768,
+}
+# 400 with these (platform.claude.com whats-new-sonnet-5-5, 2026-11-15).
+_NOT_BETWEEN_TOOLS = ("xhigh", "max")
+
+Advised: TypeAlias = tuple[Notice, str]
+"""A finding about a setting: the notice of its replacement, and the advice of the error where that is not wanted. "" =
+the replacement is not a contradiction.
+"""
 
 _FREE_CHOICES = (None, "auto", "none")
 _NO_SAMPLING = Sampling()
@@ -83,7 +91,8 @@ class _RequestCheck:
             changes |= self._check_forced_tool(thinking)
         if prompt.tools and self.rule.tools_while_thinking is not True and thinking.mode != "off":
             thinking = self._drop_thinking_for_tools(thinking)
-        if self.target.quirks.stream_only and not prompt.stream:
+        streams = self.target.restrictions.stream_only or self.rule.stream_only
+        if streams and not prompt.stream and (streams is True or (on and thinking.mode != "off")):
             self.notices.append(Notice("streamed", "this host answers only as a stream", "stream", "false", "true"))
             changes["stream"] = True
         if thinking is not prompt.thinking:
@@ -93,11 +102,7 @@ class _RequestCheck:
     def _report_conflict(
         self, code: str, message: str, *, setting: str, asked: object, sent: object, advice: str
     ) -> None:
-        if not self.adjusts:
-            raise InvalidThinking(
-                f"{self.model_name}: {message}; {advice}, or pass on_conflict='adjust'.", setting=setting
-            )
-        self.notices.append(Notice(code, message, setting, str(asked), str(sent)))
+        self._report([(Notice(code, message, setting, str(asked), str(sent)), advice)])
 
     def _check_amount(self, thinking: Thinking) -> Thinking:
         rule = self.rule
@@ -285,7 +290,7 @@ class _RequestCheck:
         return chosen
 
     def _check_sampling(self, thinking: Thinking, on: bool) -> dict[str, Any]:
-        found: list[Contradiction] = []
+        found: list[Advised] = []
         changes: dict[str, Any] = {}
         if self.prompt.sampling.to_dict():
             sampling, found = fit_sampling(self.prompt.sampling, self.rule, thinks=on)
@@ -293,28 +298,24 @@ class _RequestCheck:
         if self.prompt.stop and ("stop" in self.rule.refuses or (on and "stop" in self.rule.forbids)):
             when = "by this model" if "stop" in self.rule.refuses else "while this model thinks"
             message = f"stop is not accepted {when}"
-            found.append(Contradiction("setting_dropped", message, "stop", "set", "nothing", "leave stop out"))
+            found.append((Notice("setting_dropped", message, "stop", "set", "nothing"), "leave stop out"))
             changes["stop"] = ()
         if found and not thinking.wanted:
             # The model thinks by itself, so leaving thinking out would not help.
             way_out = " or turn thinking off" if self.rule.thinking == "optional" else ""
-            found = [_advise(finding, f"leave {finding.setting} out{way_out}") for finding in found]
+            found = [
+                (notice, f"leave {notice.setting} out{way_out}" if advice.endswith("thinking out") else advice)
+                for notice, advice in found
+            ]
         self._report(found)
         return changes
 
-    def _report(self, found: Sequence[Finding]) -> None:
-        for finding in found:
-            if isinstance(finding, Contradiction):
-                self._report_conflict(
-                    finding.code,
-                    finding.message,
-                    setting=finding.setting,
-                    asked=finding.asked,
-                    sent=finding.sent,
-                    advice=finding.advice,
-                )
-            else:
-                self.notices.append(finding)
+    def _report(self, found: Sequence[Advised]) -> None:
+        for notice, advice in found:
+            if advice and not self.adjusts:
+                text = f"{self.model_name}: {notice.detail}; {advice}, or pass on_conflict='adjust'."
+                raise InvalidThinking(text, setting=notice.setting)
+            self.notices.append(notice)
 
     def _check_prefill(self, thinking: Thinking, on: bool) -> tuple[Thinking, dict[str, Any]]:
         """Handle a conversation that ends with an assistant message, for a model that does not continue one."""
@@ -390,5 +391,94 @@ class _RequestCheck:
         return {"tool_choice": sent}
 
 
-def _advise(finding: Contradiction, advice: str) -> Contradiction:
-    return msgspec.structs.replace(finding, advice=advice) if finding.advice.endswith("thinking out") else finding
+# --- settings in a form that the model takes --------------------------------------------------------------------------
+
+
+def fit_thinking(thinking: Thinking, rule: ModelRule, limit: int | None) -> tuple[Thinking, list[Advised]]:
+    """Express the amount of thinking in a form that the model takes: a budget, or an effort."""
+    found: list[Advised] = []
+    forms = rule.forms
+    if thinking.mode == "off" and "between_tools" in forms and "disabled" not in forms:
+        detail = "this model's off is to think only between calls of tools"
+        found.append((Notice("form_adjusted", detail, "thinking", "off", "between_tools"), ""))
+        return msgspec.structs.replace(thinking, mode="between_tools"), found
+    if not forms or not thinking.wanted:
+        return thinking, found
+    if thinking.mode == "between_tools" and "between_tools" not in forms:
+        message = "this model cannot be asked to think only between calls of tools"
+        advice = "use thinking='auto'"
+        found.append((Notice("form_adjusted", message, "thinking", "between_tools", "auto"), advice))
+        thinking = msgspec.structs.replace(thinking, mode="auto")
+    if thinking.mode == "between_tools" and thinking.effort in _NOT_BETWEEN_TOOLS:
+        message = f"the effort {thinking.effort} is not accepted while this model thinks only between calls of tools"
+        found.append((Notice("effort_mapped", message, "thinking", thinking.effort, "high"), "ask for high"))
+        thinking = msgspec.structs.replace(thinking, effort="high")
+    if thinking.budget is not None and "enabled" not in forms:
+        nearest = _find_effort(thinking.budget, rule.efforts or EFFORTS)
+        sent = thinking.effort or nearest
+        message = "this model takes an effort, not a budget"
+        notice = Notice("budget_mapped", message, "thinking", str(thinking.budget), sent)
+        found.append((notice, f"use thinking={nearest!r}"))
+        return msgspec.structs.replace(thinking, budget=None, effort=sent), found
+    if thinking.budget is None and "adaptive" not in forms and rule.budget is not None:
+        asked = thinking.effort
+        chosen = _fit_budget(BUDGETS[asked or "medium"], rule, limit)
+        code = "budget_chosen" if asked is None else "effort_mapped"
+        found.append((Notice(code, "this model thinks with a budget", "thinking", asked or "on", str(chosen)), ""))
+        effort = asked if asked in (rule.efforts or ()) else None
+        return msgspec.structs.replace(thinking, mode=None, effort=effort, budget=chosen), found
+    return thinking, found
+
+
+def _fit_budget(budget: int, rule: ModelRule, limit: int | None) -> int:
+    """Limit a budget so that it leaves room for an answer, but not below the model's minimum."""
+    least, _ = rule.budget or (1, None)
+    most = budget
+    for ceiling in (limit, rule.max_output):
+        if ceiling is not None:
+            most = min(most, ceiling - min(ANSWER_ROOM, ceiling // 2))
+    return max(least, most)
+
+
+def _find_effort(budget: int, takes: Sequence[Effort]) -> Effort:
+    enough: list[Effort] = [effort for effort in takes if BUDGETS[effort] >= budget]
+    return enough[0] if enough else takes[-1]
+
+
+def fit_sampling(sampling: Sampling, rule: ModelRule, *, thinks: bool) -> tuple[Sampling, list[Advised]]:
+    """The sampling settings that the model accepts, and a finding for each change."""
+    found: list[Advised] = []
+    accepted = sampling.to_dict()
+    for name in _list_refused(rule, thinks=thinks):
+        value = accepted.get(name)
+        if value is None or (name == "temperature" and thinks and value == rule.temperature):
+            continue
+        del accepted[name]
+        if name in rule.refuses:
+            message, advice = f"{name} is not accepted by this model", f"leave {name} out"
+        else:
+            message, advice = f"{name} is not accepted while this model thinks", f"leave {name} or thinking out"
+        found.append((Notice("setting_dropped", message, name, "set", "nothing"), advice))
+    for name, only in () if thinks else rule.off_sampling:
+        if accepted.get(name) not in (None, only):
+            del accepted[name]
+            message = f"{name} is {only:g} while this model does not think"
+            found.append((Notice("setting_dropped", message, name, "set", "nothing"), f"leave {name} out"))
+    top_p = sampling.top_p
+    if thinks and rule.top_p is not None and top_p is not None and "top_p" in accepted:
+        least, most = rule.top_p
+        if not least <= top_p <= most:
+            accepted["top_p"] = sent = min(max(top_p, least), most)
+            message = f"top_p is {least:g} to {most:g} while this model thinks"
+            advice = "change it or leave it out"
+            found.append((Notice("setting_adjusted", message, "top_p", f"{top_p:g}", f"{sent:g}"), advice))
+    if rule.temperature_or_top_p and "temperature" in accepted and "top_p" in accepted:
+        del accepted["top_p"]
+        message = "this model takes temperature or top_p, not both"
+        found.append((Notice("setting_dropped", message, "top_p", "set", "nothing"), ""))
+    return Sampling(**accepted), found
+
+
+def _list_refused(rule: ModelRule, *, thinks: bool) -> list[Sampled]:
+    names = dict.fromkeys((*rule.refuses, *(rule.forbids if thinks else ())))
+    return [name for name in names if name != "stop"]

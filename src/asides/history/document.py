@@ -1,8 +1,7 @@
 """A history as a JSON document in our own format: `to_document(messages) → bytes`, `from_document(bytes) → Document`.
 
 The format has a version. Parts that a later version adds are stored unchanged; other additions are reported or refused
-with advice. Fields with their default value are not written. Not here: where documents are stored (conversations), and
-the formats of other libraries (import_export).
+with advice. Fields with their default value are not written.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ import msgspec
 from asides.history.redact import redact
 from asides.providers.provider import Provider
 from asides.values.errors import ConfigError
-from asides.values.messages import Message
+from asides.values.messages import Message, Source
 from asides.values.notices import Notice
 from asides.values.parts import Part, UnknownPart
-from asides.values.thinking import Origin, Thought
+from asides.values.thinking import SAVED_THOUGHT_FIELDS, Origin, Thought
 from asides.values.visibility import ALL_VISIBLE, DEFAULT_VISIBILITY, Visibility
 
 VERSION = 1
@@ -162,6 +161,7 @@ def _list_fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, str, Any], ...]
     return tuple(
         (field.name, field.encode_name, field.default_factory() if callable(field.default_factory) else field.default)
         for field in msgspec.structs.fields(kind)
+        if kind is not Thought or field.name in SAVED_THOUGHT_FIELDS
     )
 
 
@@ -188,11 +188,12 @@ def _parse_message(value: object, where: str, notices: list[Notice]) -> Message:
     if not isinstance(parts, list):
         raise ConfigError(f"{where} has no list of parts. To do: check whether the file was edited.")
     try:
-        message = msgspec.convert({**value, "parts": []}, Message)
+        message = msgspec.convert({**value, "parts": [], "source": None}, Message)
+        source = None if value.get("source") is None else msgspec.convert(value["source"], Source)
     except msgspec.ValidationError as problem:
         raise _build_read_error(where, problem) from None
     parsed = tuple(_parse_part(part, f"{where}.parts[{place}]", notices) for place, part in enumerate(parts))
-    return msgspec.structs.replace(message, parts=parsed)
+    return msgspec.structs.replace(message, parts=parsed, source=source)
 
 
 def _parse_part(value: object, where: str, notices: list[Notice]) -> Part:

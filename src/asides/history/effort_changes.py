@@ -1,8 +1,8 @@
 """Effort that changes inside a conversation: as a message of its own, so that the request before stays the beginning of
-the next one. Pure, and loaded only for models that have such messages (`ModelRule.effort_updates`).
+the next one, for models that have such messages (`ModelRule.effort_updates`). Pure.
 
 Each turn of the model remembers the effort that it was asked for (`Message.effort`), so the places of all changes
-follow from the history, and are the same in every later request. Not here: how a dialect writes such a message.
+follow from the history, and are the same in every later request.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import msgspec
 
 from asides.dialects import find_facts
 from asides.history.check import OnConflict
-from asides.history.pair import begins_turn
+from asides.history.turns import begins_turn
 from asides.providers.provider import Target
 from asides.providers.quirks import EffortUpdates
 from asides.values.errors import InvalidThinking
-from asides.values.message_facts import HAS_BREAKPOINTS
-from asides.values.messages import Message, Prompt, find_traits
+from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
 from asides.values.thinking import Effort, Thinking, nearest_effort
+from asides.values.traits import HAS_BREAKPOINTS, find_traits
 
 
 def place_changes(
@@ -52,6 +52,8 @@ def place_changes(
         thinking = msgspec.structs.replace(thinking, mode="auto")
     if history.changes and prompt.thinking.mode == "between_tools":
         thinking = _leave_form(thinking, target, on_conflict, notices)
+    if not history.changes and thinking == prompt.thinking:
+        return prompt, history.in_force
     planned = msgspec.structs.replace(prompt, messages=history.insert(prompt.messages), thinking=thinking)
     return planned, history.in_force
 
@@ -60,7 +62,7 @@ _WHEN = "effort changes with a question, and the model is in the middle of a tur
 
 
 def takes_changes(target: Target) -> bool:
-    """Whether messages that change the effort can be sent there. A model that nobody knows may take them."""
+    """Whether messages that change the effort can be sent there. An unknown model may take them."""
     rule = target.rule
     return find_facts(target.dialect).effort_updates and (rule.effort_updates is not None or rule.thinking == "unknown")
 

@@ -1,28 +1,41 @@
-"""Decide which parts of the history go back to the model, and why: `plan(prompt, target) → Plan`. Pure.
+"""Plan a request: which parts of the history go back to the model, in which form, and why. Pure.
 
-Not here: the check of the request itself (check), its wire form (dialects), and the rules (providers).
+`plan(prompt, target)` runs `PASSES` in order. Each takes a `Draft` and returns the next one.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import is_
+from typing import TypeAlias
 
 import msgspec
 
 from asides.dialects import find_facts
 from asides.dialects.dialect import Dialect, HttpRequest
 from asides.history.check import OnConflict, check_request
-from asides.history.fit_thoughts import add_stand_ins, drop_open_thoughts, fit_thoughts
-from asides.history.pair import (
-    add_missing_results,
-    drop_blank_messages,
-    drop_orphan_results,
-    is_paired,
-    make_ids_unique,
+from asides.history.effort_changes import place_changes
+from asides.history.fit import add_called_tools, apply_rules, drop_blank_messages, replace_media, replace_refused
+from asides.history.redact import drop_model_source
+from asides.history.replay import (
+    OTHER_PREFIX,
+    Decision,
+    add_stand_ins,
+    bind_prefix,
+    drop_open_thoughts,
+    fit_thoughts,
+    is_same_host,
+    replay,
 )
-from asides.history.replay import Decision, is_same_host, replay
+from asides.history.turns import add_missing_results, drop_orphan_results, find_question, is_paired, make_ids_unique
 from asides.providers.provider import Target
 from asides.providers.quirks import fits_glob
 from asides.values.errors import Unsupported
-from asides.values.message_facts import (
+from asides.values.messages import Message, Prompt, ProviderState
+from asides.values.notices import Notice
+from asides.values.parts import File, Image
+from asides.values.thinking import Effort
+from asides.values.traits import (
     CHANGES_EFFORT,
     HAS_CALLS,
     HAS_MEDIA,
@@ -30,15 +43,53 @@ from asides.values.message_facts import (
     HAS_THOUGHTS,
     IS_BLANK,
     IS_BOUND,
+    find_traits,
 )
-from asides.values.messages import Message, Prompt, ProviderState, find_traits
-from asides.values.notices import Notice
-from asides.values.parts import File, Image
-from asides.values.thinking import Effort
 
-__all__ = ["Decision", "OnConflict", "Plan", "plan"]
+__all__ = ["PASSES", "Decision", "Draft", "Finding", "OnConflict", "Pass", "Plan", "encode_plan", "plan"]
+
+Finding: TypeAlias = Decision | Notice
+"""What a pass reports: a decision about one part of the history, or a notice about the request."""
 
 _NO_STATE = ProviderState()
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """A request between two passes."""
+
+    prompt: Prompt
+    target: Target
+    on_conflict: OnConflict
+    given: tuple[Message, ...]
+    """The messages as the caller gave them, which decisions count."""
+    traits: int
+    """Traits that the messages may have. Most passes look for something that most histories do not have."""
+    findings: tuple[Finding, ...] = ()
+    """The findings so far."""
+    effort: Effort | None = None
+    prefix: str = ""
+
+    def change(self, prompt: Prompt, found: Sequence[Finding] = ()) -> Draft:
+        """The draft with this prompt and more findings; the draft itself if neither changes."""
+        if prompt is self.prompt and not found:
+            return self
+        return msgspec.structs.replace(self, prompt=prompt, findings=(*self.findings, *found))
+
+    def change_messages(self, messages: tuple[Message, ...], found: Sequence[Finding] = ()) -> Draft:
+        """Like `change`, with these messages."""
+        prompt, before = self.prompt, self.prompt.messages
+        if messages is not before and not (len(messages) == len(before) and all(map(is_, messages, before))):
+            prompt = msgspec.structs.replace(prompt, messages=messages)
+        return self.change(prompt, found)
+
+
+class Pass(msgspec.Struct, frozen=True):
+    """One step of the plan."""
+
+    name: str
+    reason: str
+    """Why requests need it, in one line. `explain` prints it where the pass changed something."""
+    run: Callable[[Draft], Draft]
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -51,79 +102,75 @@ class Plan(msgspec.Struct, frozen=True):
     """The effort in force for the answer. It may be set by a message of the prompt, not by its settings."""
     prefix: str = ""
     """The digest of everything that is sent, where the model binds its seals to that."""
+    passes: tuple[Pass, ...] = ()
+    """The passes that changed the prompt."""
 
 
 def plan(prompt: Prompt, target: Target, *, on_conflict: OnConflict = "raise") -> Plan:
     """Decide which parts of the history go back, and check the request against the model's rules. Nothing is sent."""
+    draft = Draft(prompt, target, on_conflict, prompt.messages, find_traits(prompt.messages))
+    passes: list[Pass] = []
+    for each in PASSES:
+        after = each.run(draft)
+        if after.prompt is not draft.prompt:
+            passes.append(each)
+        draft = after
     decisions, notices = list[Decision](), list[Notice]()
-    traits = find_traits(prompt.messages)  # most steps look for something that most histories do not have
-    messages = replay(prompt, target, traits, decisions) if traits & IS_BOUND else prompt.messages
-    state = prompt.state
-    if traits & (HAS_CALLS | HAS_RESULTS):
-        paired = _pair_calls(messages, notices, state)
-        if paired is not messages:
-            traits |= find_traits(paired)  # without its results, a message may be blank
-        messages = paired
-    if state != _NO_STATE:
-        messages, state = _resume(messages, state, target, decisions)
-        messages = make_ids_unique(messages)
-    if traits & IS_BLANK:
-        messages = drop_blank_messages(messages, notices)
-    if traits & HAS_MEDIA and (target.facts.refuses_files or not target.facts.pictures):
-        from asides.history.fit_media import replace_refused
-
-        messages = replace_refused(messages, target, on_conflict, notices)
-    sendable = msgspec.structs.replace(prompt, messages=messages, state=state)
-    if traits & HAS_THOUGHTS:
-        joins, leads = find_facts(target.dialect).joins_turns, target.rule.begins_with_thinking
-        if joins or leads:
-            sendable = fit_thoughts(sendable, notices, joins=joins, leads=leads)
-    if target.quirks.message_rules or (traits & HAS_CALLS and not prompt.tools):
-        from asides.history.fit_messages import fit_messages
-
-        sendable = fit_messages(
-            sendable,
-            find_facts(target.dialect),
-            target.quirks.message_rules,
-            notices,
-            calls_need_tools=any(fits_glob(target.model.lower(), glob) for glob in target.quirks.calls_need_tools),
-        )
-    checked = check_request(sendable, target, on_conflict, notices)
-    if traits & HAS_THOUGHTS and not target.quirks.thoughts_while_off and target.thinks(checked.thinking) is False:
-        checked = drop_open_thoughts(checked, notices)
-    lost = target.quirks.missing_thinking
-    if lost and traits & HAS_CALLS and find_facts(target.dialect).thinks_in_blocks and target.thinks(checked.thinking):
-        checked = add_stand_ins(checked, lost, notices)
-    effort = checked.thinking.effort
-    if target.rule.effort_updates is not None or traits & CHANGES_EFFORT:
-        from asides.history.effort_changes import place_changes
-
-        checked, effort = place_changes(checked, target, on_conflict, notices)
-    planned = Plan(checked, tuple(decisions), tuple(notices), effort)
-    return _bind_seals(planned, prompt.messages) if target.rule.prefix_bound else planned
+    for finding in draft.findings:
+        if isinstance(finding, Decision):
+            decisions.append(finding)
+        else:
+            notices.append(finding)
+    return Plan(draft.prompt, tuple(decisions), tuple(notices), draft.effort, draft.prefix, tuple(passes))
 
 
-def _bind_seals(planned: Plan, history: tuple[Message, ...]) -> Plan:
-    """Drop the thoughts whose seals are bound to another past, and report the prefix of the reply."""
-    from asides.history.prefix import WHY_DROPPED, bind_prefix
-
-    bound, prefix, broken = bind_prefix(planned.prompt)
-    decisions = planned.decisions
-    if broken:
-        numbers = {number for number, message in enumerate(history) if message.prefix in broken}
-        decisions = tuple(
-            msgspec.structs.replace(decision, action="drop", why=WHY_DROPPED)
-            if decision.message in numbers and decision.what == "thought"
-            else decision
-            for decision in decisions
-        )
-    return msgspec.structs.replace(planned, prompt=bound, decisions=decisions, prefix=prefix)
+# --- the history ------------------------------------------------------------------------------------------------------
 
 
-# --- conversations that the provider stores, calls and results --------------------------------------------------------
+def _replay(draft: Draft) -> Draft:
+    if draft.prompt.thinking.replay == "never":
+        draft = draft.change_messages(tuple(map(drop_model_source, draft.prompt.messages)))
+    if not draft.traits & IS_BOUND:
+        return draft
+    decisions: list[Decision] = []
+    return draft.change_messages(replay(draft.prompt, draft.target, draft.traits, decisions), decisions)
 
 
-def _resume(
+def _make_ids_unique(draft: Draft) -> Draft:
+    # A result may belong to a call that the provider has stored, under its own id: see _resume.
+    if not draft.traits & HAS_CALLS or draft.prompt.state != _NO_STATE:
+        return draft
+    return draft.change_messages(make_ids_unique(draft.prompt.messages))
+
+
+def _pair_calls(draft: Draft) -> Draft:
+    messages = draft.prompt.messages
+    if not draft.traits & (HAS_CALLS | HAS_RESULTS) or is_paired(messages):
+        return draft
+    with_calls, orphans = drop_orphan_results(messages, continues=draft.prompt.state.continues)
+    notices = [Notice("orphan_tool_result", "a tool result without its call was left out")] * orphans
+    paired = add_missing_results(with_calls)
+    if dangling := len(paired) - len(with_calls):
+        detail = f"{dangling} tool call(s) had no result; an error was sent instead"
+        notices.append(Notice("dangling_tool_call", detail))
+    # Without its results, a message may be blank.
+    draft = msgspec.structs.replace(draft, traits=draft.traits | find_traits(paired))
+    return draft.change_messages(paired, notices)
+
+
+def _resume(draft: Draft) -> Draft:
+    state = draft.prompt.state
+    if state == _NO_STATE:
+        return draft
+    decisions: list[Decision] = []
+    messages, sent = _find_unstored(draft.prompt.messages, state, draft.target, decisions)
+    messages = make_ids_unique(messages)
+    if messages is draft.prompt.messages and sent == state:
+        return draft
+    return draft.change(msgspec.structs.replace(draft.prompt, messages=messages, state=sent), decisions)
+
+
+def _find_unstored(
     messages: tuple[Message, ...], state: ProviderState, target: Target, decisions: list[Decision]
 ) -> tuple[tuple[Message, ...], ProviderState]:
     """Send only the messages after the turn that the provider continues from; send all if there is no such turn.
@@ -132,7 +179,7 @@ def _resume(
     complete, tool results included.
     """
     turns = [number for number, message in enumerate(messages) if message.role == "assistant"]
-    if turns and not target.quirks.stores:
+    if turns and not target.restrictions.stores:
         # Nothing is stored there, and the history is known here.
         return messages, msgspec.structs.replace(
             state, previous_response_id=None, conversation=None, resume=False, store=False
@@ -160,19 +207,121 @@ def _resume(
     return messages[start + 1 :], state
 
 
-def _pair_calls(messages: tuple[Message, ...], notices: list[Notice], state: ProviderState) -> tuple[Message, ...]:
-    """Give every call a result and every result its call, since providers refuse a history where one is missing."""
-    if state == _NO_STATE:  # otherwise a result may belong to a call that the provider has stored, under its own id
-        messages = make_ids_unique(messages)
-    if is_paired(messages):
-        return messages
-    with_calls, orphans = drop_orphan_results(messages, continues=state.continues)
-    notices += [Notice("orphan_tool_result", "a tool result without its call was left out")] * orphans
-    paired = add_missing_results(with_calls)
-    if dangling := len(paired) - len(with_calls):
-        detail = f"{dangling} tool call(s) had no result; an error was sent instead"
-        notices.append(Notice("dangling_tool_call", detail))
-    return paired
+def _drop_blanks(draft: Draft) -> Draft:
+    if not draft.traits & IS_BLANK:
+        return draft
+    notices: list[Notice] = []
+    return draft.change_messages(drop_blank_messages(draft.prompt.messages, notices), notices)
+
+
+def _replace_media(draft: Draft) -> Draft:
+    facts = draft.target.facts
+    if not draft.traits & HAS_MEDIA or (facts.pictures and not facts.refuses_files):
+        return draft
+    notices: list[Notice] = []
+    return draft.change_messages(
+        replace_refused(draft.prompt.messages, draft.target, draft.on_conflict, notices), notices
+    )
+
+
+def _place_thoughts(draft: Draft) -> Draft:
+    joins, leads = find_facts(draft.target.dialect).joins_turns, draft.target.rule.begins_with_thinking
+    if not draft.traits & HAS_THOUGHTS or not (joins or leads):
+        return draft
+    notices: list[Notice] = []
+    return draft.change(fit_thoughts(draft.prompt, notices, joins=joins, leads=leads), notices)
+
+
+def _add_called_tools(draft: Draft) -> Draft:
+    prompt, target = draft.prompt, draft.target
+    if not draft.traits & HAS_CALLS or prompt.tools:
+        return draft
+    facts, field = find_facts(target.dialect), ""
+    if facts.tools_field:
+        field = facts.tools_field
+    elif any(fits_glob(target.model.lower(), glob) for glob in target.restrictions.calls_need_tools):
+        field = "tools"
+    if not field or field in prompt.extra:
+        return draft
+    notices: list[Notice] = []
+    return draft.change(add_called_tools(prompt, facts, notices), notices)
+
+
+def _apply_rules(draft: Draft) -> Draft:
+    target = draft.target
+    rules = (*target.facts.message_rules, *target.restrictions.message_rules)
+    if not rules:
+        return draft
+    notices: list[Notice] = []
+    return draft.change(apply_rules(draft.prompt, rules, notices), notices)
+
+
+# --- settings, and what depends on them -------------------------------------------------------------------------------
+
+
+def _check_settings(draft: Draft) -> Draft:
+    notices: list[Notice] = []
+    return draft.change(check_request(draft.prompt, draft.target, draft.on_conflict, notices), notices)
+
+
+def _drop_open_thoughts(draft: Draft) -> Draft:
+    prompt, target = draft.prompt, draft.target
+    if not draft.traits & HAS_THOUGHTS or target.quirks.thoughts_while_off:
+        return draft
+    if target.thinks(prompt.thinking) is not False:
+        return draft
+    notices: list[Notice] = []
+    return draft.change(drop_open_thoughts(prompt, notices), notices)
+
+
+def _add_stand_ins(draft: Draft) -> Draft:
+    if not draft.traits & HAS_CALLS or not find_facts(draft.target.dialect).thinks_in_blocks:
+        return draft
+    notices: list[Notice] = []
+    return draft.change(add_stand_ins(draft.prompt, draft.target, notices), notices)
+
+
+def _place_effort(draft: Draft) -> Draft:
+    prompt, target = draft.prompt, draft.target
+    if target.rule.effort_updates is None and not draft.traits & CHANGES_EFFORT:
+        return msgspec.structs.replace(draft, effort=prompt.thinking.effort)
+    notices: list[Notice] = []
+    prompt, effort = place_changes(prompt, target, draft.on_conflict, notices)
+    return msgspec.structs.replace(draft.change(prompt, notices), effort=effort)
+
+
+def _bind_seals(draft: Draft) -> Draft:
+    if not draft.target.rule.prefix_bound:
+        return draft
+    bound, prefix, broken = bind_prefix(draft.prompt)
+    findings = draft.findings
+    if broken:
+        findings = tuple(
+            msgspec.structs.replace(each, action="drop", why=OTHER_PREFIX)
+            if isinstance(each, Decision) and each.what == "thought" and draft.given[each.message].prefix in broken
+            else each
+            for each in findings
+        )
+    return msgspec.structs.replace(draft, prompt=bound, prefix=prefix, findings=findings)
+
+
+PASSES: tuple[Pass, ...] = (
+    Pass("replay", "thinking and seals go back only to their maker, and by the model's replay rule", _replay),
+    Pass("unique_ids", "providers refuse two calls with one id", _make_ids_unique),
+    Pass("pair_calls", "providers refuse a call without a result, and a result without a call", _pair_calls),
+    Pass("resume", "what the provider has stored is not sent again", _resume),
+    Pass("drop_blanks", "some hosts refuse empty user messages", _drop_blanks),
+    Pass("replace_media", "the model refuses pictures or files of this kind", _replace_media),
+    Pass("place_thoughts", "thinking is refused behind that of another reply, or behind text", _place_thoughts),
+    Pass("add_called_tools", "a history with calls is refused without its tools", _add_called_tools),
+    Pass("message_rules", "the host demands another order or form of messages", _apply_rules),
+    Pass("check_settings", "the settings have to agree with the model's rule", _check_settings),
+    Pass("drop_open_thoughts", "thinking of the current turn is refused while thinking is off", _drop_open_thoughts),
+    Pass("stand_ins", "the host refuses turns with calls that have lost their thinking", _add_stand_ins),
+    Pass("effort_changes", "a new effort is a message of its own, so that the prompt cache stays warm", _place_effort),
+    Pass("bind_seals", "the model accepts its seals only after the messages that they were made for", _bind_seals),
+)
+"""The steps of a plan, in order."""
 
 
 # --- encoding ---------------------------------------------------------------------------------------------------------
@@ -191,7 +340,6 @@ def encode_plan(
         encoded = dialect.encode(prompt, target)
         return _drop_refused_fields(encoded, prompt, target) if target.quirks.refused_fields else encoded
     except Unsupported:
-        from asides.history.fit_media import replace_media
 
         def is_unfit(part: Image | File) -> bool:
             small = part if part.data is None else msgspec.structs.replace(part, data=b"0")
@@ -201,9 +349,9 @@ def encode_plan(
                 return True
             return False
 
-        last_user = max((place for place, message in enumerate(prompt.messages) if message.role == "user"), default=-1)
+        question = find_question(prompt.messages)
         fit = tuple(
-            message if place == last_user and on_conflict == "raise" else replace_media(message, is_unfit)
+            message if place == question and on_conflict == "raise" else replace_media(message, is_unfit)
             for place, message in enumerate(prompt.messages)
         )
         if fit == prompt.messages:

@@ -1,7 +1,5 @@
 """Remove readable thinking from a history (`redact`), and mark thoughts that can no longer go back: seals that an edit
 made void (`invalidate_seals`), and the rest of a turn that lost a thought (`withhold_broken_turns`).
-
-Not here: dropping whole thoughts (trim), and whether a thought without its text goes back (replay).
 """
 
 from __future__ import annotations
@@ -11,14 +9,14 @@ from typing import Any
 
 import msgspec
 
-from asides.history.pair import begins_turn
+from asides.history.turns import split_turns
 from asides.providers.find import find_provider
 from asides.providers.provider import Provider
 from asides.values.errors import UnknownProvider
-from asides.values.message_facts import HAS_THOUGHTS, HAS_WITHHELD
-from asides.values.messages import Message, find_traits, read_facts
+from asides.values.messages import Message
 from asides.values.parts import Part, Refusal, ToolResult, UnknownPart
 from asides.values.thinking import Origin, Seal, Thought
+from asides.values.traits import HAS_WITHHELD, find_traits, has_thoughts
 from asides.values.visibility import Visible
 
 # The only type of `reasoning_details` entry that holds a token and no text.
@@ -59,23 +57,13 @@ def withhold_broken_turns(messages: Sequence[Message], *, rows: Sequence[Provide
     if not find_traits(messages) & HAS_WITHHELD:
         return tuple(messages)
     whole: list[Message] = []
-    for turn in _split_turns(messages):
+    for turn in split_turns(messages):
         lost = {
             part.origin for message in turn for part in message.parts if isinstance(part, Thought) and part.withheld
         }
         whole += [_withhold_sealed(message, lost) for message in turn] if lost else turn
     first = next(place for place, message in enumerate(whole) if _has_withheld(message))
     return invalidate_seals(whole, first + 1, rows=rows)
-
-
-def _split_turns(messages: Sequence[Message]) -> Iterable[list[Message]]:
-    turn: list[Message] = []
-    for message in messages:
-        if begins_turn(message) and turn:
-            yield turn
-            turn = []
-        turn.append(message)
-    yield turn
 
 
 def _has_withheld(message: Message) -> bool:
@@ -104,7 +92,15 @@ def _redact_message(message: Message, keep: frozenset[Visible]) -> Message:
     if "sealed" not in keep:
         redacted = [part if part is None else _remove_seals(part) for part in redacted]
     parts = tuple(part for part in redacted if part is not None)
+    message = drop_model_source(message)
     return message if parts == message.parts else msgspec.structs.replace(message, parts=parts)
+
+
+def drop_model_source(message: Message) -> Message:
+    """Drop the JSON that a message of the model was read from: thinking may be in a field that was not read."""
+    if message.source is None or message.role != "assistant":
+        return message
+    return msgspec.structs.replace(message, source=None)
 
 
 def _is_kept(part: Part, keep: frozenset[Visible]) -> bool:
@@ -205,10 +201,7 @@ def invalidate_seals(
     of the system prompt or the tools, pass 0. `rows` are providers of the caller and win over the built-in ones.
     """
     later = messages[from_index:]
-    changed = [
-        _invalidate(message, rows) if facts.traits & HAS_THOUGHTS else message
-        for message, facts in zip(later, read_facts(later), strict=True)
-    ]
+    changed = [_invalidate(message, rows) if has_thoughts(message) else message for message in later]
     return (*messages[:from_index], *changed)
 
 

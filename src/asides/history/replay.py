@@ -1,10 +1,14 @@
-"""Decide which parts of earlier turns go back to a model, by its replay rule and by who made them. Pure.
+"""Decide which parts of earlier turns go back to a model. Pure.
 
-Not here: everything else that a request needs (plan), and the rules (providers).
+`replay` decides by the model's replay rule and by the origin of a part. `fit_thoughts`, `drop_open_thoughts` and
+`bind_prefix` leave out thoughts that would be refused where they are, though their seals are valid; `add_stand_ins`
+replaces lost ones.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
 from operator import is_
 from typing import Literal
 from urllib.parse import urlsplit
@@ -13,22 +17,16 @@ import msgspec
 
 from asides.dialects import find_facts, is_made_elsewhere, plain_row
 from asides.history.redact import withhold_broken_turns
+from asides.history.turns import find_last_run, find_model_runs, find_question
 from asides.providers.provider import ReplayRule, Target
 from asides.values.learned import digest_refused
-from asides.values.message_facts import (
-    HAS_WITHHELD,
-    IS_BOUND,
-    Context,
-    MessageFacts,
-    find_context,
-)
-from asides.values.messages import Message, Prompt, read_facts
-from asides.values.parts import Part, Refusal, ServerTool, Text, ToolResult, UnknownPart
-from asides.values.thinking import ENVELOPES, Origin, Seal, Thought
+from asides.values.messages import Message, Prompt
+from asides.values.notices import Notice
+from asides.values.parts import Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.thinking import ENVELOPES, SAVED_THOUGHT_FIELDS, Origin, Seal, Thought
+from asides.values.traits import HAS_WITHHELD, has_thoughts
 
-_MOST_HOSTS = 64
-
-# Reasons why a part does not go back, which others ask for.
+# Reasons why a part does not go back, used elsewhere too.
 BY_RULE = "replay rule: "
 """The beginning of the reason where the replay rule decides; its `when` follows."""
 NOT_SAVED = "its text was not saved, or that of a thought beside it, and it cannot go back without"
@@ -36,6 +34,13 @@ NOT_REPLAYABLE = "the reply broke off inside it, or the messages before it were 
 OTHER_DIALECT = "it was made in another dialect, or did not come as a block"
 OTHER_ACCOUNT = "another account made it"
 OTHER_HOST = "another provider or endpoint made it"
+OTHER_PREFIX = "the messages, the tools or the system prompt before it have changed, and its seal is bound to them"
+NOT_LED = "a turn that does not begin with its thinking goes back without it"
+NOT_THINKING = "a request that does not think cannot hold the thoughts of the current turn"
+
+_DIGEST_SIZE = 12
+EMPTY_THOUGHT = "."
+"""Stand-in for lost thinking; an empty block would be ignored."""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -68,66 +73,39 @@ def replay(prompt: Prompt, target: Target, traits: int, decisions: list[Decision
         case "tool_turns":
             by_calls = True
         case "since_last_user":
-            places = range(len(messages) - 1, -1, -1)
-            since = next((place for place in places if messages[place].role == "user"), -1)
-    planned = list(messages)
+            since = find_question(messages)
+    changed: dict[int, Message] = {}
     dropped: set[int] = set()
-    for number, facts in enumerate(read_facts(messages)):
-        if not facts.traits & IS_BOUND or messages[number].role != "assistant":
+    for number, message in enumerate(messages):
+        if message.role != "assistant":
             continue
-        replays = number > since or (by_calls and bool(facts.calls))
-        form = facts.planned
-        if form.context is not replayer.contexts[replays] or form.number != number:
-            form = replayer.plan_message(messages[number], facts, number, replays)
-        decisions += form.decisions
-        if form.message is None:
+        replays = number > since or (by_calls and bool(message.tool_calls))
+        parts = replayer.replay_parts(message, number, replays, decisions)
+        if len(parts) == len(message.parts) and all(map(is_, parts, message.parts)):
             continue
-        if form.message:
-            planned[number] = form.message[0]
+        if parts:
+            changed[number] = msgspec.structs.replace(message, parts=tuple(parts))
         else:
             dropped.add(number)
-    if dropped:
-        planned = [message for number, message in enumerate(planned) if number not in dropped]
-    return tuple(planned)
-
-
-class _PlannedMessage(msgspec.Struct, frozen=True, gc=False):
-    """What goes back of a message, and the decisions about its parts."""
-
-    context: Context
-    number: int
-    """The place of the message, which the decisions name."""
-    decisions: tuple[Decision, ...]
-    message: tuple[Message, ...] | None
-    """The message that goes back; none if nothing does. None: the message itself, to which a form must not refer."""
+    if not changed and not dropped:
+        return messages
+    kept = (number for number in range(len(messages)) if number not in dropped)
+    return tuple(changed.get(number, messages[number]) for number in kept)
 
 
 class _Replayer:
-    """Plans the messages of a history for one target and its replay rule. A message that was planned stays planned."""
+    """Decides about the parts of messages, for one target and its replay rule."""
 
     def __init__(self, target: Target, *, never: bool) -> None:
         self._target = target
         self.rule = target.provider.replay_rule(target.family or target.model)
         if never:
             self.rule = ReplayRule(when="never", source="Thinking(replay='never')")
-        # The second one is for turns whose thoughts the rule sends back.
-        self.contexts = tuple(find_context(target, "plan", never, replays) for replays in (False, True))
-        self._hosts = self.contexts[0].known
+        self._hosts: dict[tuple[str, str], bool] = {}
         self._facts = find_facts(target.dialect)
 
-    def plan_message(self, message: Message, facts: MessageFacts, number: int, replays: bool) -> _PlannedMessage:
-        """Find the plan that the message had before its latest one, or make it."""
-        form: _PlannedMessage = facts.planned_before
-        if form.context is not self.contexts[replays] or form.number != number:
-            decisions: list[Decision] = []
-            parts = tuple(self._replay_parts(message, number, replays, decisions))
-            whole = len(parts) == len(message.parts) and all(map(is_, parts, message.parts))
-            changed = (msgspec.structs.replace(message, parts=parts),) if parts else ()
-            form = _PlannedMessage(self.contexts[replays], number, tuple(decisions), None if whole else changed)
-        facts.planned, facts.planned_before = form, facts.planned
-        return form
-
-    def _replay_parts(self, message: Message, number: int, replays: bool, decisions: list[Decision]) -> list[Part]:
+    def replay_parts(self, message: Message, number: int, replays: bool, decisions: list[Decision]) -> list[Part]:
+        """Return the parts of a message that go back, and add the decisions about them."""
         parts: list[Part] = []
         rule = self.rule
         for place, part in enumerate(message.parts):
@@ -181,22 +159,20 @@ class _Replayer:
         return "" if replays else f"{BY_RULE}{rule.when}"
 
     def _is_own(self, origin: Origin | None) -> bool:
-        # A part without an origin was written by the caller, who answers for it.
+        # No origin: the caller supplied this part; trust it.
         if origin is None:
             return True
         # Most parts of a history come from few hosts.
         host = origin.provider, origin.endpoint
         if (is_own := self._hosts.get(host)) is None:
-            if len(self._hosts) >= _MOST_HOSTS:
-                self._hosts.clear()
             is_own = self._hosts[host] = is_same_host(origin, self._target)
         return is_own
 
     def _is_own_seal(self, seal: Seal) -> bool:
         origin = seal.origin
         if seal.value.startswith(ENVELOPES) and self._target.base_url == self._target.provider.base_url:
-            return False  # it is for the relay that made it, which is no provider's own address
-        # A seal without an origin came with an imported history; the caller answers for it (requirements, H6).
+            return False  # only the relay that made it can read it, and this is a provider's own address
+        # No origin: the seal came with an imported history; trust it (requirements, H6).
         if origin is None:
             return True
         is_own_model = origin.model in ("", self._target.model)
@@ -234,3 +210,152 @@ def _normalise_address(url: str) -> tuple[str, str, int | None, str]:
     parts = urlsplit(url)
     port = parts.port if parts.port != {"https": 443, "http": 80}.get(parts.scheme) else None
     return parts.scheme, (parts.hostname or "").lower(), port, parts.path.rstrip("/")
+
+
+# --- thoughts that are refused where they are -------------------------------------------------------------------------
+
+
+def fit_thoughts(prompt: Prompt, notices: list[Notice], *, joins: bool, leads: bool) -> Prompt:
+    """Leave out thoughts that are refused where they are. `joins`: assistant messages in a row are one message.
+    `leads`: a message with thoughts begins with one.
+    """
+    if joins:
+        detail = "a turn follows another one directly, which is one message here; its thoughts were left out"
+        prompt = _drop_from(prompt, _find_joined(prompt.messages), detail, notices)
+    if leads:
+        prompt = _drop_from(prompt, _find_without_lead(prompt.messages), NOT_LED, notices)
+    return prompt
+
+
+def drop_open_thoughts(prompt: Prompt, notices: list[Notice]) -> Prompt:
+    """Drop the thoughts of the model's last turn, if nothing but results follows it: a request that does not think
+    cannot hold them there.
+    """
+    return _drop_from(prompt, find_last_run(prompt.messages), NOT_THINKING, notices)
+
+
+def add_stand_ins(prompt: Prompt, target: Target, notices: list[Notice]) -> Prompt:
+    """Add a thought to each turn that calls tools and has lost its own, for hosts that want one back."""
+    text = learned = target.restrictions.missing_thinking
+    if text is None and target.facts.empty_thinking and target.thinks(prompt.thinking) is not False:
+        text = EMPTY_THOUGHT
+    if not text:
+        return prompt
+    messages = tuple(
+        msgspec.structs.replace(message, parts=(Thought(text, source="block"), *message.parts))
+        if message.tool_calls and not has_thoughts(message)
+        else message
+        for message in prompt.messages
+    )
+    if all(map(is_, messages, prompt.messages)):
+        return prompt
+    if learned is not None:
+        # Hosts whose row says so always get it, without a notice.
+        notices.append(Notice("thinking_stand_in", "a stand-in was sent for thinking that is gone", "messages"))
+    return msgspec.structs.replace(prompt, messages=messages)
+
+
+def _find_joined(messages: Sequence[Message]) -> Iterator[int]:
+    """Find the messages that follow another one with thoughts directly. A provider refuses thoughts among those of
+    another reply: "cannot be modified". Thoughts that nothing follows do not count: they cannot go back at all.
+    """
+    for run in find_model_runs(messages):
+        has_first = False
+        for number in run:
+            if not has_thoughts(messages[number]):
+                continue
+            if has_first or all(isinstance(part, Thought) or _is_blank(part) for part in messages[number].parts):
+                yield number
+            else:
+                has_first = True
+
+
+def _find_without_lead(messages: Sequence[Message]) -> Iterator[int]:
+    """Find the messages whose run does not begin with a thought: a run is sent as one message."""
+    for run in find_model_runs(messages):
+        leads: bool | None = None
+        for number in run:
+            sent = (p for p in messages[number].parts if not isinstance(p, Refusal) and not _is_blank(p))
+            if leads is None and (first := next(sent, None)) is not None:
+                leads = isinstance(first, Thought)
+            if leads is False:
+                yield number
+
+
+def _is_blank(part: object) -> bool:
+    return isinstance(part, Text) and not part.text.strip()
+
+
+def _drop_from(prompt: Prompt, numbers: Iterable[int], detail: str, notices: list[Notice]) -> Prompt:
+    messages = list(prompt.messages)
+    for number in numbers:
+        parts = tuple(part for part in messages[number].parts if not isinstance(part, Thought))
+        if len(parts) < len(messages[number].parts):
+            messages[number] = msgspec.structs.replace(messages[number], parts=parts)
+    if all(map(is_, messages, prompt.messages)):
+        return prompt
+    notices.append(Notice("reasoning_not_sent", detail, "messages"))
+    return _keep_filled(prompt, messages)
+
+
+def _keep_filled(prompt: Prompt, messages: Sequence[Message]) -> Prompt:
+    """The prompt with these messages, without those of the model that were nothing but thinking."""
+    kept = tuple(message for message in messages if message.parts or message.role != "assistant")
+    return msgspec.structs.replace(prompt, messages=kept)
+
+
+# --- seals that are bound to all that was sent before them ------------------------------------------------------------
+
+
+def bind_prefix(prompt: Prompt) -> tuple[Prompt, str, frozenset[str]]:
+    """Drop the thoughts whose prefix has changed. Returns the prompt, the digest of all that is sent, and the prefixes
+    of the messages that lost their thoughts.
+
+    Each reply of such a model carries the digest of what it followed (`Message.prefix`). A thought goes back only after
+    exactly the same system prompt, tools and messages. Without a digest, as in an imported history, it goes back: the
+    provider decides.
+
+    A message that loses its thoughts changes the prefix of all later ones. So those made after it lose theirs too, but
+    not those that were made after the loss.
+    """
+    front = [prompt.system, [msgspec.structs.replace(tool, cache=False) for tool in prompt.tools]]
+    digest = hashlib.blake2b(msgspec.json.encode(front, enc_hook=repr), digest_size=_DIGEST_SIZE).digest()
+    bound = list(prompt.messages)
+    broken: set[str] = set()
+    for place, message in enumerate(bound):
+        if message.prefix and message.prefix != digest.hex() and _has_seals(message):
+            broken.add(message.prefix)
+            bound[place] = message = _drop_bound_thoughts(message)
+        digest = _extend_digest(digest, message)
+    if broken:
+        prompt = _keep_filled(prompt, bound)
+    return prompt, digest.hex(), frozenset(broken)
+
+
+def _extend_digest(digest: bytes, message: Message) -> bytes:
+    """The digest of what was before and this message: what it says, without marks of a cache."""
+    said: tuple[object, ...] = (message.role, [_get_said(part) for part in message.parts])
+    if message.role == "system" and message.effort is not None:
+        said = (*said, message.effort)  # a message that changes the effort
+    return hashlib.blake2b(digest + msgspec.json.encode(said, enc_hook=repr), digest_size=_DIGEST_SIZE).digest()
+
+
+def _get_said(part: Part) -> object:
+    if isinstance(part, Thought):
+        # Digests are saved, so a thought is written as it was before `seconds` was a field.
+        return {"type": "reasoning"} | {name: getattr(part, name) for name in SAVED_THOUGHT_FIELDS}
+    return msgspec.structs.replace(part, cache=False) if getattr(part, "cache", False) else part
+
+
+def _has_seals(message: Message) -> bool:
+    return any(part.seals for part in message.parts if isinstance(part, (Thought, Text, ToolCall)))
+
+
+def _drop_bound_thoughts(message: Message) -> Message:
+    """The message without its thoughts. The seals of other parts belong to them."""
+    parts: Sequence[Part] = [
+        msgspec.structs.replace(part, seals=()) if isinstance(part, ToolCall) and part.seals else part
+        for part in message.parts
+        if not isinstance(part, Thought)
+    ]
+    return msgspec.structs.replace(message, parts=tuple(parts))

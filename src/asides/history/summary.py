@@ -1,8 +1,7 @@
 """Summaries of a conversation by a model: the request for one (`build_summary_request`), and the message that holds it
 (`make_summary_message`).
 
-The model that sums up sees no thinking. Not here: which turns are summed up (conversations/compact), and what clients
-of other dialects get (relay/compacted_exchange).
+The model that sums up sees no thinking.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Shorten a history: `trim` to a number of tokens, `strip_thinking`; split it into turns, and estimate its tokens.
-
-Not here: removing text that must not be saved (redact).
-"""
+"""Shorten a history: `trim` to a number of tokens, `strip_thinking`; and estimate its tokens."""
 
 from __future__ import annotations
 
@@ -13,15 +10,15 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from asides import dialects
-from asides.history.pair import begins_turn
 from asides.history.plan import Plan, encode_plan, plan
 from asides.history.redact import invalidate_seals
+from asides.history.turns import begins_turn, count_system_head, split_turns, split_units
 from asides.providers.provider import Provider, Target
-from asides.values.message_facts import HAS_MEDIA, HAS_THOUGHTS, IS_BOUND
-from asides.values.messages import Message, Prompt, find_traits, read_facts
+from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, Text, ToolResult
 from asides.values.thinking import Thought
+from asides.values.traits import HAS_MEDIA, IS_BOUND, find_traits, has_thoughts
 
 _log = logging.getLogger("asides")
 
@@ -38,33 +35,6 @@ FILE_TOKENS = 3_000
 """The price of a document of a few pages. Its size in bytes says little about it."""
 
 
-# --- turns --------------------------------------------------------------------------------------------------------
-
-
-def split_units(messages: Sequence[Message]) -> tuple[tuple[Message, ...], ...]:
-    """Group the messages that can only be dropped together: a message with tool calls and its results; others alone."""
-    groups: list[list[Message]] = []
-    for message, facts in zip(messages, read_facts(messages), strict=True):
-        if facts.results and groups and groups[-1][0].tool_calls:
-            groups[-1].append(message)
-        else:
-            groups.append([message])
-    return tuple(map(tuple, groups))
-
-
-def split_turns(messages: Sequence[Message]) -> tuple[tuple[Message, ...], ...]:
-    """Split the messages into turns: a user message and everything up to the next one. Messages before the first user
-    message are one turn.
-    """
-    groups: list[list[Message]] = []
-    for message, facts in zip(messages, read_facts(messages), strict=True):
-        if (message.role == "user" and not facts.results) or not groups:
-            groups.append([message])
-        else:
-            groups[-1].append(message)
-    return tuple(map(tuple, groups))
-
-
 # --- thoughts -----------------------------------------------------------------------------------------------------
 
 
@@ -77,13 +47,13 @@ def strip_thinking(messages: Sequence[Message], strip: Strip, *, rows: Sequence[
     if strip == "none":
         return tuple(messages)
     turns = split_turns(messages)
-    thinking = [place for place, turn in enumerate(turns) if any(_has_thoughts(message) for message in turn)]
+    thinking = [place for place, turn in enumerate(turns) if any(has_thoughts(message) for message in turn)]
     untouched = thinking[-1] if thinking and strip == "all_but_last" else None
     remaining: list[Message] = []
     first_change: int | None = None
     for place, turn in enumerate(turns):
         for message in turn:
-            if place == untouched or not _has_thoughts(message):
+            if place == untouched or not has_thoughts(message):
                 remaining.append(message)
                 continue
             first_change = len(remaining) if first_change is None else first_change
@@ -91,10 +61,6 @@ def strip_thinking(messages: Sequence[Message], strip: Strip, *, rows: Sequence[
             if parts:
                 remaining.append(msgspec.structs.replace(message, parts=parts))
     return tuple(remaining) if first_change is None else invalidate_seals(remaining, first_change, rows=rows)
-
-
-def _has_thoughts(message: Message) -> bool:
-    return bool(find_traits((message,)) & HAS_THOUGHTS)
 
 
 # --- trimming to a number of tokens ---------------------------------------------------------------------------------
@@ -183,7 +149,7 @@ def lighten(
 
 def _describe(remaining: Sequence[Message], dropped: int) -> str:
     *finished, _ = split_turns(remaining) or ((),)
-    keeps_thoughts = any(_has_thoughts(message) for turn in finished for message in turn)
+    keeps_thoughts = any(has_thoughts(message) for turn in finished for message in turn)
     thoughts = f"{'seals' if keeps_thoughts else 'thoughts'} of finished turns were left out"
     return f"{thoughts}, and {dropped} of the oldest messages" if dropped else thoughts
 
@@ -192,7 +158,7 @@ class _Choices:
     """The histories that can remain, from the longest to the shortest."""
 
     def __init__(self, messages: tuple[Message, ...], rows: Sequence[Provider]) -> None:
-        start = next((place for place, message in enumerate(messages) if message.role != "system"), len(messages))
+        start = count_system_head(messages)
         self._head = messages[:start]
         self._rows = rows
         self._given = messages
@@ -325,12 +291,11 @@ class RequestCounter:
         return -(-characters // CHARACTERS_PER_TOKEN) + media_tokens
 
     def weigh(self, message: Message) -> float:
-        """Estimate the tokens of one message, from its form in the request that was counted last."""
-        (facts,) = read_facts((message,))
-        sent = facts.planned.message
-        wires = [wire for each in ([facts] if sent is None else read_facts(sent)) for wire in each.encoded.wires]
-        characters = sum(1 + len(str(wire, "utf-8")) for wire in wires) or len(message.text)
-        return characters / CHARACTERS_PER_TOKEN
+        """Estimate the tokens of one message."""
+        if find_traits((message,)) & HAS_MEDIA:
+            return len(message.text) / CHARACTERS_PER_TOKEN
+        written = msgspec.json.encode(message.parts, enc_hook=repr).decode()
+        return len(written) / CHARACTERS_PER_TOKEN
 
 
 def build_token_counter(prompt: Prompt, target: Target) -> TokenCounter:

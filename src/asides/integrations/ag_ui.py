@@ -3,8 +3,7 @@
     RUN_STARTED (STEP_STARTED (REASONING_* | TEXT_MESSAGE_* | TOOL_CALL_*)* STEP_FINISHED)* (RUN_FINISHED | RUN_ERROR)
 
 A client makes messages of them. Thinking, and what follows it, are messages of their own, so that their order stays;
-the ids of all messages of a step begin alike. Not here: which parts there are (ui_writer), and messages that a client
-posts (read_ag_ui).
+the ids of all messages of a step begin alike.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from asides.history.turns import CallIds
 from asides.integrations.ui_parts import Chunk, UiCall, UiPart, WriterOptions, list_result_parts, make_url
 from asides.integrations.ui_writer import UiWriter
 from asides.integrations.vercel_ui import METADATA_KEY, write_usage
@@ -28,7 +28,7 @@ class AgUiWriter(UiWriter):
     def __init__(self, options: WriterOptions, *, thread_id: str, run_id: str, taken: Iterable[str]) -> None:
         """`taken` are the ids of the calls that the client has. It takes a second call of one id for the first."""
         super().__init__(options)
-        self.taken.update(taken)
+        self.call_ids = CallIds(taken=taken)
         self._thread_id = thread_id
         self._run_id = run_id
         self._message: str | None = None

@@ -1,7 +1,5 @@
 """The arguments of an official client, completed: our transport, and a key where the caller has none; and what to say
 if its package is missing.
-
-Not here: the clients themselves (openai, anthropic), and the transport (httpx_transport).
 """
 
 from __future__ import annotations

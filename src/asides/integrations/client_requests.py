@@ -1,7 +1,7 @@
 """What an HTTP request of another library's client asks for: its endpoint, its home provider, its key, its options.
 
 The home is the server that the client's own base URL names. A model without a provider is asked there, and only there
-does the client's key go. Not here: how the request arrived (httpx_transport), and answering it (relay).
+does the client's key go.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
     httpx.Client(transport=AsidesTransport())
 
-One class serves both libraries: a response is made with the classes of the library that made the request. Not here:
-what a request asks for (client_requests), and the relay (in_process_relay).
+One class serves both libraries: a response is made with the classes of the library that made the request.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from asides.integrations.in_process_relay import Answered, ClientRequest, InProcessRelay, RelayOptions
 from asides.relay.relay_request import RelayOutcome, ResponseStart
-from asides.transports.aiohttp import AiohttpTransport
+from asides.relay.streams.relay_stream import AsyncRelayStream, Relayed, RelayStream
+from asides.transports.http_async import AsyncHttpTransport
+from asides.transports.http_sync import HttpTransport
 from asides.transports.protocols import AsyncTransport, Transport
-from asides.transports.relay_stream import AsyncRelayStream, Relayed, RelayStream
-from asides.transports.urllib3 import Urllib3Transport
 from asides.values.errors import ConfigError, ConnectTimeout, IdleTimeout, TransportError
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class AsidesTransport(_TransportOfBoth):
         self, asides: RelayOptions | Mapping[str, Any] | None = None, *, transport: Transport | None = None
     ) -> None:
         self._relay = InProcessRelay(asides)
-        self._transport: Transport = Urllib3Transport() if transport is None else transport
+        self._transport: Transport = HttpTransport() if transport is None else transport
 
     def handle_request(self, request: Any) -> Any:
         """Answer a request. The body of the response arrives while it is read."""
@@ -84,7 +83,7 @@ class AsyncAsidesTransport(_AsyncTransportOfBoth):
         self, asides: RelayOptions | Mapping[str, Any] | None = None, *, transport: AsyncTransport | None = None
     ) -> None:
         self._relay = InProcessRelay(asides)
-        self._transport: AsyncTransport = AiohttpTransport() if transport is None else transport
+        self._transport: AsyncTransport = AsyncHttpTransport() if transport is None else transport
 
     async def handle_async_request(self, request: Any) -> Any:
         """Answer a request. The body of the response arrives while it is read."""

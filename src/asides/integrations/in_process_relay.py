@@ -1,7 +1,6 @@
 """The relay inside this process, for clients of other libraries: their requests in, exchanges out.
 
-Requests that the relay has no endpoint for go to the home provider as they came. Not here: what a request asks for
-(client_requests), and the HTTP library of the client (httpx_transport).
+Requests that the relay has no endpoint for go to the home provider as they came.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from asides.dialects.dialect import HttpRequest
 from asides.flows.build_call import CallBuilder
 from asides.flows.call import BareCall, CallLike, Policy
 from asides.flows.retry import fetch_key
-from asides.flows.steps import Emit, Flow, Open, Read, UnconfirmedRecord
+from asides.flows.steps import Emit, Flow, Open, Read
 from asides.integrations.client_requests import (
     Home,
     check_options,
@@ -41,10 +40,12 @@ from asides.relay.relay import Relay, RelayConfig, find_no_call
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
 from asides.relay.state.relay_keys import KEY_VARIABLE
 from asides.relay.state.turn_state import StateMode
+from asides.relay.steps import UnconfirmedRecord
+from asides.relay.streams.relay_stream import Relayed
+from asides.relay.streams.step_handlers import RecordStore
 from asides.relay.vault.open_vault import OpenedVault, open_vault
 from asides.settings import Settings
-from asides.transports.protocols import AsyncTransport, RecordStore, Transport
-from asides.transports.relay_stream import Relayed
+from asides.transports.protocols import AsyncTransport, Transport
 from asides.values.errors import AsidesError, ConfigError, TransportError
 
 AnyTransport = TypeVar("AnyTransport", Transport, AsyncTransport)

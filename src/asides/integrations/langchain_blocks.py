@@ -2,8 +2,7 @@
 
 A message holds the answer as text in `content`, the calls in `tool_calls`, and under `additional_kwargs["asides"]` the
 rest: thinking and the order of all blocks. Other chat models ignore that field. Seals stand in `extras` of a block, as
-one text, which is void when somebody has changed the block. Not here: how messages are read for a request
-(langchain_messages, history/objects/langchain_state), and how they are written (langchain_replies).
+one text, which is void once the block was changed.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from langchain_core.messages.block_translators import register_translator
 from langchain_core.messages.content import ContentBlock
 
 from asides.history.document import write_message
-from asides.history.objects.langchain_state import CUSTOM_ARGUMENT, NAME, Block, fingerprint, list_blocks, read_entries
+from asides.intake.objects.langchain_state import CUSTOM_ARGUMENT, NAME, Block, fingerprint, list_blocks, read_entries
 from asides.values.messages import Message
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Thought

@@ -1,8 +1,7 @@
 """Messages of LangChain as ours: `read_history` reads those of any chat model, with all that ours carry.
 
 Every block is read as the standard block that LangChain makes of it. What has no standard form is read as the makers of
-models write it. Nothing is left out in silence: it becomes a part, a notice, or a ConfigError. Not here: what a message
-of ours carries (history/objects/langchain_state).
+models write it. Nothing is left out in silence: it becomes a part, a notice, or a ConfigError.
 """
 
 from __future__ import annotations
@@ -23,8 +22,9 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from asides.history.import_export import ImportFormat, parse_items
-from asides.history.objects.langchain_state import Block, CarriedParts, read_entries, read_facts_of_turn
+from asides.intake.detect import find_part_format
+from asides.intake.documents import parse_items
+from asides.intake.objects.langchain_state import Block, CarriedParts, read_entries, read_facts_of_turn
 from asides.values.attachments import split_data_url
 from asides.values.error_words import describe_type
 from asides.values.errors import ConfigError
@@ -45,10 +45,6 @@ _ROLES: dict[str, Role] = {
     "model": "assistant",
 }
 _MEDIA_TYPES = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4", "file": "application/pdf"}
-_CHAT_TYPES = frozenset(
-    {"image_url", "video_url", "audio_url", "input_audio", "input_image", "input_file", "input_text", "input_video"}
-)
-_GEMINI_FIELDS = frozenset({"text", "inlineData", "inline_data", "fileData", "file_data"})
 _CHANGED = Notice("seal_void", "a block was changed after the model wrote it, and its seal did not go back", "messages")
 _UNKNOWN = Notice(
     "thinking_left_out", "thinking without the state that its provider gave it did not go back", "messages"
@@ -247,7 +243,8 @@ def _read_foreign(value: object) -> Iterator[Part]:
             return  # without what it carried, it is nothing
         case _:
             pass
-    form, field = _find_format(value)
+    form = find_part_format(value)
+    field = "parts" if form == "gemini" else "content"
     try:
         found = parse_items([{"role": "user", field: [value]}], form)
     except ConfigError as problem:
@@ -255,14 +252,6 @@ def _read_foreign(value: object) -> Iterator[Part]:
         raise ConfigError(f"a block of type {str(kind)[:40]!r} cannot be read: {problem}") from None
     for message in found:
         yield from message.parts
-
-
-def _find_format(value: object) -> tuple[ImportFormat, str]:
-    if isinstance(value, Mapping) and value.get("type") in _CHAT_TYPES:
-        return "openai_chat", "content"
-    if isinstance(value, Mapping) and "type" not in value and not _GEMINI_FIELDS.isdisjoint(value):
-        return "gemini", "parts"
-    return "anthropic", "content"
 
 
 def _read_image(block: Block) -> Image:

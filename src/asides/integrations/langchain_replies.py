@@ -1,7 +1,6 @@
 """Replies as messages of LangChain: `build_message` writes a whole one, `ChunkWriter` one that arrives in events.
 
-The pieces add up to the message that a whole reply makes. Not here: what a message carries for the next turn, and its
-`content_blocks` (langchain_blocks).
+The pieces add up to the message that a whole reply makes.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from langchain_core.messages.ai import InputTokenDetails, OutputTokenDetails, Us
 from langchain_core.messages.tool import ToolCallChunk, invalid_tool_call, tool_call, tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from asides.history.objects.langchain_state import CUSTOM_ARGUMENT, NAME, Block
+from asides.intake.objects.langchain_state import CUSTOM_ARGUMENT, NAME, Block
 from asides.integrations.langchain_blocks import build_block, carry
 from asides.values.events import (
     Event,

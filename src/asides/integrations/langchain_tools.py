@@ -1,7 +1,4 @@
-"""Tools, choices and typed answers as LangChain's users write them, as the options of a call.
-
-Not here: the chat model (asides.langchain), and how a provider is asked for a schema (agents/outputs).
-"""
+"""Tools, choices and typed answers as LangChain's users write them, as the options of a call."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Reads the messages that a client of AG-UI posts (`RunAgentInput`, protocol 1.0): dicts, JSON, or the values of the
 package `ag-ui-protocol`, which is not needed for it.
 
-Messages of one step become one turn, whatever order a client keeps them in. Not here: what the parts of all protocols
-share (read_ui_parts).
+Messages of one step become one turn, whatever order a client keeps them in.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Reads what front ends post: fields, pictures and files, and the state that came back (`TurnReader`).
 
-Everything here was in a browser: nothing is believed but what a token proves, and no address is opened. Not here: the
-messages of a protocol (read_vercel, read_ag_ui).
+Everything here was in a browser: nothing is believed but what a token proves, and no address is opened.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from asides.history.objects.plain_values import to_plain
-from asides.history.pair import make_ids_unique
+from asides.history.turns import make_ids_unique
+from asides.intake.objects.plain_values import to_plain
 from asides.integrations.ui_state import PostedState
 from asides.values.attachments import split_data_url
 from asides.values.error_words import describe_type

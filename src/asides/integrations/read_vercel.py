@@ -1,7 +1,6 @@
 """Reads the messages that `useChat` of Vercel's AI SDK posts (`UIMessage`s of npm package `ai`, versions 5 to 7).
 
-Parts for the eye alone (sources, `data-*`) are left out, as the SDK does for models. Not here: what the parts of all
-protocols share (read_ui_parts).
+Parts for the eye alone (sources, `data-*`) are left out, as the SDK does for models.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The parts of a reply on their way to a front end, and what may be written of them.
-
-Not here: when parts begin and end (ui_writer), and how a protocol writes them (vercel_ui, ag_ui).
-"""
+"""The parts of a reply on their way to a front end, and what may be written of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Reasoning state that a front end holds: `StateKeys` encrypts it, `TurnTokens` makes the tokens of a reply, and
 `PostedState` puts back what a front end posts. Tokens are the envelopes of the relay, with its keys and its rules.
-
-Not here: where a protocol has a place for a token (vercel_ui, ag_ui), and who finds it there (read_vercel, read_ag_ui).
 """
 
 from __future__ import annotations

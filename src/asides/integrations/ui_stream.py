@@ -1,7 +1,5 @@
 """`UiStream` and `AsyncUiStream`: read the events of a stream, write the chunks of a protocol, and close the stream
 when the reader has gone. Both share `_Output`, which decides everything; they differ in how they wait.
-
-Not here: what is written (ui_writer).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """`UiWriter`: the events of a reply or a run as the parts that a front end shows. The protocols (vercel_ui, ag_ui) say
 how each part is written; which parts there are, when they begin and end and what may be seen is decided here, once.
 
-Nothing is buffered but the arguments of calls, which end with their reply. Not here: where events come from, and how
-chunks become bytes (ui_stream).
+Nothing is buffered but the arguments of calls, which end with their reply.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from asides.history.turns import CallIds
 from asides.integrations.ui_parts import Chunk, PartKind, PartWriter, UiCall, UiPart, WriterOptions
 from asides.integrations.ui_state import TurnTokens
 from asides.values.events import (
@@ -57,8 +57,7 @@ class UiWriter(PartWriter):
         self._step_calls: dict[str, UiCall] = {}
         self._seen: set[int] = set()
         self._late: dict[int, list[Seal]] = {}
-        self.taken: set[str] = set()
-        """The ids that a new call may not have."""
+        self.call_ids = CallIds()
         self._run_calls: dict[str, UiCall] = {}
         self._reply_usage: Usage | None = None
         self._part_count = 0
@@ -217,21 +216,13 @@ class UiWriter(PartWriter):
             self._start_call(call)
 
     def _start_call(self, call: UiCall) -> None:
-        call.id = self._make_unique(call.model_id or f"call_{self.make_part_id()}")
+        # As a run does, so that its results find their calls.
+        call.id = self.call_ids.take(call.model_id or f"call_{self.make_part_id()}")
         call.name = call.name or "unnamed"
         self.unanswered[call.id] = call
         self._write_call_start(call)
         if call.pieces:
             self._write_call_delta(call, call.raw)
-
-    def _make_unique(self, id_: str) -> str:
-        # As a run does (flows/tool_turn): some servers count from the start with every reply.
-        unique, count = id_, 1
-        while unique in self.taken:
-            count += 1
-            unique = f"{id_}_{count}"
-        self.taken.add(unique)
-        return unique
 
     def _finish_calls(self) -> None:
         for block in sorted(self._calls):

@@ -1,8 +1,6 @@
 """`VercelWriter`: the UI message stream of Vercel's AI SDK (npm package `ai`, versions 5 to 7, read 2026-11-16).
 
-    start (start-step (reasoning-* | text-* | tool-* | file)* finish-step)* (finish | abort | error)
-
-Not here: which parts there are (ui_writer), and messages that a front end posts (read_vercel).
+start (start-step (reasoning-* | text-* | tool-* | file)* finish-step)* (finish | abort | error)
 """
 
 from __future__ import annotations

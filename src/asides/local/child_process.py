@@ -1,7 +1,4 @@
-"""One llama.cpp server as a child process: find the file of its model, start it, wait until it is healthy, stop it.
-
-Not here: one server for each model (server_pool), and the program that the child runs (llama_server).
-"""
+"""One llama.cpp server as a child process: find the file of its model, start it, wait until it is healthy, stop it."""
 
 from __future__ import annotations
 

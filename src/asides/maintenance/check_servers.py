@@ -1,7 +1,6 @@
 """Check the servers of the settings: `check_servers` says whether PostgreSQL and Redis answer, and can be used.
 
-It waits a few seconds at most, whatever the servers do, and shows no password. Not here: what is in a store
-(check_stores), and how it is printed (cli/doctor).
+It waits a few seconds at most, whatever the servers do, and shows no password.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Check a store: `check_stores(stores)` says what is in each area, how old and how large it is, and what is wrong.
 
-It only reads, and memory stays small. Not here: how it is printed (cli/store), and how a server is upgraded
-(database/migrate).
+It only reads, and memory stays small.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Copy the records of a vault with their keys: `copy_records`. Compare the copies: `verify_records`.
 
 A record is known by its tenant and its id, and its content never changes. It is copied as it is, encrypted: reading it
-takes the master key. A damaged record does not stop the others. Not here: in which order areas are copied
-(copy_stores).
+takes the master key. A damaged record does not stop the others.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from asides.database import Database, Queries, Query, QueryMany, StoreError, StoreUnavailable
-from asides.flows.steps import PENDING
 from asides.maintenance.copy_report import CopyReport, OnProgress
 from asides.maintenance.open_stores import TableNames, name_vault_tables
 from asides.maintenance.table_columns import BEFORE_ALL, can_hold, count_rows, read_columns, read_value
+from asides.relay.steps import PENDING
 
 _BATCH_ROWS = 100
 _BATCH_BYTES = 8 * 1024 * 1024

@@ -1,8 +1,4 @@
-"""Copy the rows of tables with natural keys: gateway keys, spending, summaries, ledgers. `copy_rows`, `verify_rows`.
-
-Not here: tables whose rows refer to each other by row numbers (copy_conversations, copy_records), and which tables
-there are (copy_stores).
-"""
+"""Copy the rows of tables with natural keys: gateway keys, spending, summaries, ledgers. `copy_rows`, `verify_rows`."""
 
 from __future__ import annotations
 

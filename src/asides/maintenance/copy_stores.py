@@ -1,7 +1,7 @@
 """Copy a store to another one: `copy_stores(source, target)`, from SQLite to PostgreSQL or back, or to the same engine.
 
 It can be ended at any moment and run again: what is there already is left alone, so the rest is copied. The source is
-only read, and may be in use; what changes meanwhile is copied by the next run. Not here: opening (open_stores).
+only read, and may be in use; what changes meanwhile is copied by the next run.
 """
 
 from __future__ import annotations

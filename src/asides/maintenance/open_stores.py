@@ -1,8 +1,7 @@
 """The databases of a store, by their areas: `open_stores(place)`. A place is the URL of a PostgreSQL database, or a
 folder with the SQLite files of a state folder, or one such file.
 
-A source is opened for reading only, so that it cannot change. Not here: what is in the databases (copy_stores,
-check_stores).
+A source is opened for reading only, so that it cannot change.
 """
 
 from __future__ import annotations

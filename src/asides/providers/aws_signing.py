@@ -1,7 +1,4 @@
-"""Signatures for AWS (SigV4): the headers that a request gets instead of a key.
-
-Not here: where the credentials come from (credentials).
-"""
+"""Signatures for AWS (SigV4): the headers that a request gets instead of a key."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The providers that answer batches later at a lower price, and what they say about them: forms, limits, times.
 
-Each fact has its date and its source. Not here: the requests of each form (batch/vendor/forms).
+Each fact has its date and its source.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whether this machine has credentials of a cloud: a look at variables and files, in microseconds and without network.
 
 Libraries of clouds wait seconds for a metadata server that a laptop does not have. So they are asked only where there
-is a hint. Not here: asking them (transports/fetch_key).
+is a hint.
 """
 
 from __future__ import annotations

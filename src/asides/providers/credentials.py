@@ -1,8 +1,6 @@
 """The key of a call and where it comes from. A `Secret` prints as ***.
 
-`api_key=` wins over the environment, that over the key file, and that over the credentials of a cloud. Not here: which
-header carries the key (dialects), the names of the variables (table), the key file itself (key_file), and the libraries
-of the clouds (transports/fetch_key).
+`api_key=` wins over the environment, that over the key file, and that over the credentials of a cloud.
 """
 
 from __future__ import annotations

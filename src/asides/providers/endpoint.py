@@ -2,8 +2,8 @@
 
 The first condition that applies decides: the environment disables Responses · the caller names an endpoint · the model
 exists only on Responses · the provider stores the conversation · the settings enable Responses for a custom address ·
-the address is the host's own and the call or the model thinks · the model takes tools while it thinks only on Responses
-· else chat. Not here: the request (dialects).
+the address is the host's own and the call or the model thinks, or the model takes tools only on Responses · the model
+takes tools while it thinks only on Responses · else chat.
 """
 
 from __future__ import annotations
@@ -119,6 +119,8 @@ def _choose_by_default(
             return Choice(RESPONSES, "thinking is asked for, and only there it comes back", notices)
         if target.rule.thinking in ("always", "optional"):
             return Choice(RESPONSES, "the model thinks, and only there it keeps its thoughts between turns", notices)
+        if call.tools and target.rule.tools_need_off:
+            return Choice(RESPONSES, "the model takes tools only there", notices)
         return Choice(CHAT, "nothing here needs Responses", notices)
     if call.tools and call.thinking and call.enabled is not False and target.rule.tools_while_thinking is not True:
         return Choice(RESPONSES, "the model takes tools while it thinks only there", notices)

@@ -1,7 +1,4 @@
-"""Finds the target of a model string, `find_target("provider:model") → Target`, and rows by name.
-
-Not here: the rows themselves (table), and keys (credentials).
-"""
+"""Finds the target of a model string, `find_target("provider:model") → Target`, and rows by name."""
 
 from __future__ import annotations
 

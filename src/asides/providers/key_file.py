@@ -1,8 +1,7 @@
 """The key file: `keys.json` in the user's configuration folder, one key for each provider. Read-only here.
 
 Nobody but its owner may read or write the file; else it is refused, as ssh does. No error shows what it holds.
-`locate_key` says where the key of a provider comes from. Not here: writing the file (cli/keys), and the key of a call
-(credentials).
+`locate_key` says where the key of a provider comes from.
 """
 
 from __future__ import annotations

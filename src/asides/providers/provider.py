@@ -1,6 +1,6 @@
 """The types of a provider's row, and `Target`: one model at one address, with all facts that hold for it.
 
-Every rule carries the date and the source of its fact. Not here: the rows (table), and how a dialect uses them.
+Every rule carries the date and the source of its fact.
 """
 
 from __future__ import annotations
@@ -11,16 +11,20 @@ import msgspec
 
 from asides.providers.quirks import (
     ANY_TAGS,
+    NO_RESTRICTIONS,
     THINKING_FIELDS,
-    AskBy,
     Cloud,
     EffortUpdates,
+    EmptyThinking,
     FileKind,
+    MessageRule,
     OutputLimit,
     Quirks,
     ReplayAs,
     ReplayWhen,
+    Restrictions,
     Sampled,
+    StreamOnly,
     StructuredOutput,
     SystemRole,
     TagPosition,
@@ -28,8 +32,8 @@ from asides.providers.quirks import (
     ThinkingForm,
     fits_glob,
 )
+from asides.providers.switches.table import AskBy
 from asides.values.learned import Learned
-from asides.values.message_facts import ContextOwner
 from asides.values.thinking import Effort, Origin, Thinking, ThoughtKind
 
 __all__ = [
@@ -69,12 +73,16 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The efforts it accepts; None = not known, () = none."""
     effort_map: tuple[tuple[Effort, Effort], ...] = ()
     """Efforts that the provider maps otherwise than to the nearest: (asked, sent)."""
+    max_effort_while_off: Effort | None = None
+    """The highest effort beside thinking that is off, or only between tools; None = any."""
     off_as_effort: bool = True
     """Whether `reasoning_effort: "none"` turns thinking off."""
     effort_updates: EffortUpdates | None = None
     """How the effort may change inside a conversation without a loss of its cache; None: only for all of it."""
     budget: tuple[int, int | None] | None = None
     """The lowest and the highest thinking budget in tokens; None = it takes no budget, or not known."""
+    refuses_zero_budget: bool = False
+    """It refuses a budget of 0, since it always thinks."""
     budget_excludes_effort: bool = False
     """It refuses a budget beside an effort. The budget is sent, since it is more exact."""
     forbids: tuple[Sampled, ...] = ()
@@ -84,6 +92,8 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     tools: bool = True
     tools_while_thinking: bool | Literal["off"] = True
     """Whether it accepts tools while thinking, in the dialect of its row. "off": only with thinking turned off."""
+    tools_need_off: bool = False
+    """It refuses tools also in a request that names no effort: thinking must be turned off for them."""
     forms: tuple[ThinkingForm, ...] = ()
     """The values of `thinking.type` that it accepts, in dialects that have that field; () = not known."""
     assumed: bool = False
@@ -92,8 +102,12 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The only temperature that it accepts while thinking, where `forbids` names temperature."""
     top_p: tuple[float, float] | None = None
     """The range of top_p that it accepts while thinking; None = any, unless `forbids` names top_p."""
+    off_sampling: tuple[tuple[Sampled, float], ...] = ()
+    """The only values of settings that it accepts while it does not think."""
     refuses: tuple[Sampled, ...] = ()
     """Settings that it always refuses."""
+    temperature_or_top_p: bool = False
+    """It refuses temperature beside top_p."""
     forced_tools_with_budget: bool = True
     """Whether it accepts a forced tool_choice beside a thinking budget."""
     interleaves: Literal["never", "by_beta", "always"] = "never"
@@ -102,6 +116,10 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """With a thinking budget, a replayed turn that calls tools must begin with its thinking."""
     prefix_bound: bool = False
     """Its seals are valid only after exactly the same system prompt, tools and messages."""
+    prefix_bound_since: str = ""
+    """The day from which on new accounts have that checked; "" = every account."""
+    reads: tuple[str, ...] = ()
+    """Other models, as globs, whose seals it reads."""
     account_bound: bool | None = None
     """Whether its seals are valid only in the account that made them; None = as the host."""
     prefill: Literal["yes", "without_thinking", "never"] = "yes"
@@ -126,6 +144,8 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The output limit in tokens, thinking included; None = not known."""
     context: int | None = None
     """The most tokens of a request and its reply together; None = not known."""
+    input_limit: int | None = None
+    """The most input tokens of a request; None = not known."""
     starts_inside: bool | Literal["auto"] = False
     """Whether its chat template opens the thinking tag. "auto": it may, so content waits for a tag or the end."""
     thinks_though_off: bool = False
@@ -149,6 +169,14 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     output_limit: OutputLimit | None = None
     system_role: SystemRole | None = None
     replay_as: ReplayAs | None = None
+    empty_thinking: EmptyThinking | None = None
+    """How a turn with calls carries thinking that is gone, where it differs from the host."""
+    message_rules: tuple[MessageRule, ...] = ()
+    """What its chat template demands of messages, besides the host."""
+    stream_only: StreamOnly = False
+    """Whether it answers only as a stream; "thinking": only if it thinks."""
+    enforces: tuple[str, ...] | None = None
+    """The rule sets that the model's server enforces, where they differ from the host's."""
     since: str = ""
     """The date of the fact: year-month(-day)."""
     source: str = ""
@@ -186,8 +214,6 @@ _ANY_MODEL = ModelRule()
 # Matching dozens of globs on every call adds up, so the rule of a model is looked up once.
 _FOUND: dict[tuple[int, str], tuple[tuple[ModelRule, ...], ModelRule]] = {}
 _MOST_FOUND = 4096
-# The facts of a rule at a host, settled once.
-_SETTLED: dict[tuple[int, int], tuple[ModelRule, Quirks, Facts]] = {}
 
 
 class ModelVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -314,27 +340,33 @@ class Facts(msgspec.Struct, frozen=True):
     pictures: bool
     refuses_files: tuple[FileKind, ...]
     account_bound: bool
+    empty_thinking: EmptyThinking
+    message_rules: tuple[MessageRule, ...]
+    enforces: tuple[str, ...]
+    """The rule sets of the dialect that hold here besides the common rules."""
 
 
-def settle(rule: ModelRule, quirks: Quirks) -> Facts:
+def merge_facts(rule: ModelRule, quirks: Quirks, model: str = "") -> Facts:
     """The facts of a model at a host. This is the only place that reads a rule beside the quirks."""
-    key = (id(rule), id(quirks))
-    known = _SETTLED.get(key)
-    if known is None:
-        facts: dict[str, Any] = {}
-        for name in Facts.__struct_fields__:
-            own = getattr(rule, name, None)
-            facts[name] = getattr(quirks, name) if own is None else own
-        facts["fields"] = (*quirks.fields, *rule.fields)
-        facts["tags"] = ANY_TAGS if facts["tags"] is None else facts["tags"]
-        if len(_SETTLED) >= _MOST_FOUND:
-            _SETTLED.clear()
-        # Stored with the rule and the quirks, so that no other objects can take their ids.
-        known = _SETTLED[key] = (rule, quirks, Facts(**facts))
-    return known[2]
+    facts: dict[str, Any] = {}
+    for name in Facts.__struct_fields__:
+        own = getattr(rule, name, None)
+        facts[name] = getattr(quirks, name) if own is None else own
+    facts["fields"] = (*quirks.fields, *rule.fields)
+    facts["message_rules"] = tuple(dict.fromkeys((*quirks.message_rules, *rule.message_rules)))
+    facts["tags"] = ANY_TAGS if facts["tags"] is None else facts["tags"]
+    if rule.enforces is None and quirks.enforces:
+        facts["enforces"] = _select_rule_sets(quirks, model.lower())
+    return Facts(**facts)
 
 
-class Target(msgspec.Struct, ContextOwner, frozen=True):
+def _select_rule_sets(quirks: Quirks, model: str) -> tuple[str, ...]:
+    """The rule sets of a host that hold for a model."""
+    listed = [(entry,) if isinstance(entry, str) else entry for entry in quirks.enforces]
+    return tuple(name for name, *globs in listed if not globs or any(fits_glob(model, glob) for glob in globs))
+
+
+class Target(msgspec.Struct, frozen=True):
     """One model at one address: where a prompt goes. Holds no key."""
 
     provider: Provider
@@ -354,28 +386,28 @@ class Target(msgspec.Struct, ContextOwner, frozen=True):
     account: str = ""
     """A fingerprint of the account that asks; "" where it is not known."""
     learned: tuple[Learned, ...] = ()
-    """What refusals taught about this model here. The rule and the row have it already (learned_rules)."""
+    """What refusals taught about this model here. Rule and row include it."""
     refused: frozenset[str] = frozenset()
     """Digests of the seals and thoughts that were refused here."""
+    restrictions: Restrictions = NO_RESTRICTIONS
+    """What refusals taught about the host that no row says."""
+    unlearned: Target | None = None
+    """The target without what refusals taught; None = nothing was learned."""
     facts: Facts = cast(Facts, None)
-    """The facts that hold: overrides win over the rule, and the rule over the quirks. Computed, never given."""
+    """Effective facts (overrides > rule > quirks). Derived; do not pass."""
     quirks: Quirks = cast(Quirks, None)
-    """The host's quirks. Computed, never given."""
+    """The host's quirks. Derived; do not pass."""
     dialect: str = ""
-    """The name of the dialect that this target speaks. Computed, never given."""
+    """The name of the dialect that this target speaks. Derived; do not pass."""
 
     def __post_init__(self) -> None:
         quirks = self.provider.quirks
-        facts = settle(self.rule, quirks)
+        facts = merge_facts(self.rule, quirks, self.family or self.model)
         if self.overrides:
             facts = msgspec.structs.replace(facts, **dict(self.overrides))
         msgspec.structs.force_setattr(self, "facts", facts)
         msgspec.structs.force_setattr(self, "quirks", quirks)
         msgspec.structs.force_setattr(self, "dialect", self.chosen_dialect or self.provider.dialect)
-
-    def override(self, **facts: Any) -> Target:
-        """This target with some of its facts changed."""
-        return msgspec.structs.replace(self, overrides=(*self.overrides, *facts.items())) if facts else self
 
     @property
     def origin(self) -> Origin:

@@ -1,6 +1,5 @@
-"""How a host differs from the documented form of its dialect, and the words of a row. Part of a provider's row.
-
-Not here: facts of models (provider), and how a dialect uses a quirk (dialects).
+"""How a host differs from the documented form of its dialect: `Quirks`, a part of its row, and `Restrictions`, which
+only refusals teach. Also the words of a row.
 """
 
 from __future__ import annotations
@@ -11,46 +10,11 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from asides.providers.switches.table import AskBy
 from asides.values.thinking import Effort
 
 Cloud: TypeAlias = Literal["nothing", "aws", "google-cloud", "azure-ad"]
 """A cloud with credentials of its own, which its maker's library finds and renews."""
-
-AskBy: TypeAlias = Literal[
-    "reasoning_effort",
-    "reasoning_object",
-    "thinking_toggle",
-    "thinking_toggle_and_effort",
-    "enable_thinking",
-    "enable_thinking_and_effort",
-    "template",
-    "template_and_effort",
-    "prompt_mode",
-    "thinking_budget",
-    "thinking_level",
-    "think",
-    "max_reasoning_effort",
-    "reasoning_config",
-    "nothing",
-]
-"""How to ask this host for thinking:
-
-reasoning_effort            `reasoning_effort: "low"`; off is "none"
-reasoning_object            `reasoning: {effort | max_tokens | enabled, exclude}`
-thinking_toggle             `thinking: {type: "enabled" | "disabled", budget_tokens?}`
-thinking_toggle_and_effort  the toggle, and `reasoning_effort` beside it
-enable_thinking             `enable_thinking: true`, `thinking_budget: 1024`
-enable_thinking_and_effort  the same, and `reasoning_effort` instead of the budget
-template                    `chat_template_kwargs: {enable_thinking: true}`
-template_and_effort         the same, and `reasoning_effort` beside it
-prompt_mode                 `prompt_mode: "reasoning"` for the models that always think, else `reasoning_effort`
-thinking_budget             `thinkingConfig: {thinkingBudget: 1024}`; -1 leaves it to the model, off is 0
-thinking_level              `thinkingConfig: {thinkingLevel: "LOW"}`
-think                       `think: true`, false, or an effort; in chat completions true or false
-max_reasoning_effort        `reasoningConfig: {type: "enabled", maxReasoningEffort: "low"}`
-reasoning_config            `reasoning_config: "low"`
-nothing                     a request cannot ask for thinking
-"""
 
 ThinkingForm: TypeAlias = Literal["enabled", "adaptive", "disabled", "between_tools"]
 """The values of `thinking.type`: with a budget · as the model decides · off · only between tool calls."""
@@ -79,7 +43,10 @@ ReplayAs: TypeAlias = Literal["field", "details", "content_list", "tags"]
 Tags: TypeAlias = tuple[str | tuple[str, str], ...]
 TagPosition: TypeAlias = Literal["auto", "leading", "anywhere"]
 OutputLimit: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
-SystemRole: TypeAlias = Literal["system", "developer"]
+SystemRole: TypeAlias = Literal["system", "developer", "user"]
+"""user: the model refuses both other roles, so instructions are a user message."""
+StreamOnly: TypeAlias = bool | Literal["thinking"]
+EmptyThinking: TypeAlias = bool | Literal["."]
 StructuredOutput: TypeAlias = Literal["json_schema", "json_object", "nothing"]
 
 MessageRule: TypeAlias = Literal["alternate", "system_first", "filled"]
@@ -139,6 +106,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     snapshots: bool = False
     """Deltas repeat everything so far."""
     ask_by: AskBy = "reasoning_effort"
+    """How to ask for thinking: the switch of this name (providers/switches/table.py)."""
     toggle_on: Literal["enabled", "adaptive"] = "enabled"
     """The value that turns a thinking toggle on."""
     budget_in: str | None = None
@@ -157,7 +125,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The only fields that it accepts in a message of the model; () = any."""
     blank_content: bool = True
     """Whether a message with tool calls may have blank content beside them. We send none in any case."""
-    empty_thinking: bool | Literal["."] = False
+    empty_thinking: EmptyThinking = False
     """Turns that must carry thinking carry the field even when it is empty. ".": lost thinking is a dot there, since
     the host takes an empty field for none."""
     tool_call_ids: Literal["any", "nine_alphanumerics"] = "any"
@@ -195,29 +163,18 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """grouped: the calls of a turn must follow each other, after its text."""
     encrypted_reasoning: bool = False
     """It returns encrypted reasoning for conversations that it does not store. We ask for that and store nothing."""
-    summaries: bool = True
-    """Whether it may be asked for summaries of reasoning."""
-    includes_reasoning: bool = True
-    """Whether `include` may ask for encrypted reasoning, where `encrypted_reasoning` says that it comes."""
     account_bound: bool = False
     """Its seals are valid only in the account that made them, whatever the model."""
-    stores: bool = True
-    """Whether a conversation can continue from a stored response. False: the whole history goes each time."""
-    item_ids: bool = True
-    """Whether items of earlier turns go back with their ids."""
     raw_items: bool = True
     """Whether items of reasoning go back with their raw text."""
     thoughts_while_off: bool = True
     """Whether it takes thoughts of the current turn back in a request that does not think."""
-    missing_thinking: str | None = None
-    """The text that stands for lost thinking, in every turn that must carry some; None: as `empty_thinking` says."""
-    stream_only: bool = False
-    """It answers only as a stream."""
     message_rules: tuple[MessageRule, ...] = ()
-    calls_need_tools: tuple[str, ...] = ("*claude*",)
-    """The models, as globs, that refuse a history with calls in a request without tools, whatever the dialect:
-    "Requests which have `tool_use` or `tool_result` blocks in messages must define tools" (Claude behind OpenRouter and
-    LiteLLM, 2026-11)."""
+    enforces: tuple[str | tuple[str, ...], ...] = ()
+    """The rule sets of its dialect (dialects/<name>/rules) that it enforces besides the common rules: a name, or a name
+    and the globs of the models that it holds for."""
+    results_alone: tuple[str, ...] = ()
+    """The models, as globs, that refuse tool results beside other content in a message."""
     refused_fields: tuple[str, ...] = ()
     """Fields of a request that it refuses, so they are left out: "a.b" is the field b of the object a, or of all
     objects in the list a. Fields that the caller gives with `extra=` stay."""
@@ -234,6 +191,31 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "thinking_in", trim_names(self.thinking_in) or THINKING_FIELDS)
+
+
+class Restrictions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a host refuses beyond its row. Only refusals teach it: `settle` fills it in, and rows cannot set it."""
+
+    summaries: bool = True
+    """Whether it may be asked for summaries of reasoning."""
+    includes_reasoning: bool = True
+    """Whether `include` may ask for encrypted reasoning, where `encrypted_reasoning` says that it comes."""
+    stores: bool = True
+    """Whether a conversation can continue from a stored response. False: send the whole history each time."""
+    item_ids: bool = True
+    """Whether items of earlier turns go back with their ids."""
+    missing_thinking: str | None = None
+    """Stand-in for lost thinking, in every turn that must carry some; None: as `Quirks.empty_thinking` says."""
+    stream_only: bool = False
+    """It answers only as a stream."""
+    message_rules: tuple[MessageRule, ...] = ()
+    calls_need_tools: tuple[str, ...] = ("*claude*",)
+    """The models, as globs, that refuse a history with calls in a request without tools, whatever the dialect:
+    "Requests which have `tool_use` or `tool_result` blocks in messages must define tools" (Claude behind OpenRouter and
+    LiteLLM, 2026-11)."""
+
+
+NO_RESTRICTIONS = Restrictions()
 
 
 def fits_glob(name: str, glob: str) -> bool:

@@ -1,8 +1,8 @@
 """The variable ASIDES_STAGE: every row is moved to the offline stage, so that no request leaves this machine.
 
 `ASIDES_STAGE=1` starts a stage in this process with the first request; `ASIDES_STAGE=http://127.0.0.1:8765/v1` uses one
-that runs. Only the environment can set it: a settings file has no say in where requests go. Not here: starting the
-stage (testing/stage/switch). Loaded only when the variable is set.
+that runs. Only the environment can set it: a settings file has no say in where requests go. Loaded only when the
+variable is set.
 """
 
 from __future__ import annotations

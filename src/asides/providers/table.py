@@ -1,7 +1,5 @@
 """ONE ROW PER PROVIDER — the place to add one. Facts only: a new row needs no code.
 
-Not here: what a field of a row means (provider), and how rows are found by name (find).
-
 A fact carries its date (`since`) and its source (`source`): the maker's documents, a public project that measured it,
 or "recorded" for answers of the real host. Facts after "unsure:" rest on memory or on one weak source and need a check.
 The first rule that matches a model counts, so special rules come before general ones.
@@ -33,6 +31,7 @@ from asides.providers.models.makers import (
     QWEN_MODELS,
 )
 from asides.providers.models.open_weights import (
+    ALTERNATING_TEMPLATES,
     HOSTED,
     SELF_HOSTED,
     SELF_HOSTED_AUTO,
@@ -119,9 +118,10 @@ def _messages(
     clone: bool = False,
     empty_thinking: bool = False,
     tags: Tags | None = (),
+    enforces: tuple[str, ...] = (),
 ) -> Quirks:
-    """The quirks of a host of Anthropic's Messages. A clone is a host that copies it; clones sign nothing. `tags` is
-    None for a server that may inline anything."""
+    """The quirks of a host of Anthropic's Messages. A clone is a host that copies it; clones sign nothing, and enforce
+    only the rule sets in `enforces`. `tags` is None for a server that may inline anything."""
     return Quirks(
         tags=tags,
         ask_by="thinking_toggle",
@@ -129,6 +129,7 @@ def _messages(
         path=path,
         transport=transport,
         empty_thinking=empty_thinking,
+        enforces=enforces if clone else ("claude_rules",),
         structured_output="nothing" if clone else "json_schema",
         # 400 for bounds, open objects and recursive types (platform.claude.com structured-outputs, "JSON Schema
         # limitations"; agentjido/req_llm#302, 2026).
@@ -213,7 +214,9 @@ _GEMINI_EFFORTS: tuple[tuple[str, Literal["always", "optional"], tuple[Effort, .
 # Signatures of calls arrive in extra_content and go back there.
 _GEMINI_AS_CHAT = ModelVariant(
     dialect="openai_chat",
-    quirks=Quirks(tags=("thought", "think"), output_excludes_thinking=True),
+    quirks=Quirks(
+        tags=("thought", "think"), output_excludes_thinking=True, enforces=("effort_or_config", "call_signatures")
+    ),
     models=(
         *(
             ModelRule(
@@ -262,6 +265,7 @@ _LLAMACPP = Provider(
     headers=(("Connection", "close"),),
     quirks=Quirks(
         ask_by="template_and_effort",
+        enforces=("no_prefill",),
         budget_in="reasoning_budget_tokens",
         output_with_tools=_SCHEMA_WITH_TOOLS,
         # With thinking turned off a last assistant message is continued (llama.cpp#15404, #22727; 2026-05).
@@ -320,11 +324,23 @@ _BEDROCK_AS_MESSAGES = ModelVariant(
 
 # --- Ollama, in its own dialect and in two others ---------------------------------------------------------------------
 
-_OLLAMA = Quirks(ask_by="think", thinking_in=("thinking",), path="/api/chat", output_with_tools=_SCHEMA_WITH_TOOLS)
+_OLLAMA = Quirks(
+    ask_by="think",
+    thinking_in=("thinking",),
+    path="/api/chat",
+    output_with_tools=_SCHEMA_WITH_TOOLS,
+)
 
 # In Ollama's library, these sizes are the models that always think. With `think: false` they think in the content,
 # after a tag that their template opened (recorded: qwen3:4b).
 _OLLAMA_MODELS = (
+    *(
+        never_thinks(models, "2026-11", "ollama.com/library: no capability `thinking`")
+        for models in (
+            *("llama[23]*", "codellama*", "mistral*", "mixtral*", "gemma", "gemma:*", "gemma[23]", "gemma[23]:*"),
+            *("qwen2*", "phi3*", "phi4", "phi4:*", "starcoder*"),
+        )
+    ),
     *(
         ModelRule(
             models=f"*qwen3:{size}*",
@@ -351,7 +367,7 @@ _OLLAMA_REPLAY = (
 
 _OLLAMA_AS_CHAT = ModelVariant(
     dialect="openai_chat",
-    quirks=Quirks(replay_field="reasoning", output_with_tools=_SCHEMA_WITH_TOOLS),
+    quirks=Quirks(replay_field="reasoning", enforces=("levels_by_model",), output_with_tools=_SCHEMA_WITH_TOOLS),
     models=SELF_HOSTED,
     replay=(_replay("tool_turns", "2026-08-21", "ollama openai/openai.go; recorded"),),
     tier="verified",
@@ -376,18 +392,117 @@ _OLLAMA_AS_RESPONSES = _responses(
 # Items of reasoning go back without raw text: "Expected an array with maximum length 0" (2026).
 _APART = Quirks(tags=(), encrypted_reasoning=True, account_bound=True, raw_items=False, cache_key=True)
 
-_OPENAI_CHAT = Quirks(tags=(), output_limit="max_completion_tokens", cache_key=True)
+# Settings of other makers' hosts: 400 "Unknown parameter: 'top_k'." (errors of the live service, 2024-10).
+_FOREIGN_SAMPLING = ("top_k", "min_p", "repetition_penalty")
+
+_OPENAI_RULES = (
+    "known_fields",
+    "reasoning_settings",
+    # The words for a temperature that is refused are older (langchain4j/langchain4j#2699, 2025-03-14).
+    ("named_sampling", "o[0-9]*"),
+    # 400 "does not support 'system' with this model" (recorded in pydantic-ai's test_openai cassettes, 2025).
+    ("no_system_role", "o1-mini*", "o1-preview*"),
+    # 400 "Web search options not supported with this model." (recorded there, 2025): only models named for search.
+    ("no_web_search", "gpt-4o", "gpt-4o-20*", "gpt-4o-mini", "gpt-4o-mini-20*"),
+)
+
+_OPENAI_CHAT = Quirks(
+    tags=(),
+    output_limit="max_completion_tokens",
+    cache_key=True,
+    refused_fields=_FOREIGN_SAMPLING,
+    enforces=_OPENAI_RULES,
+)
+
+_OWN_RESPONSES = ("known_fields", "reasoning_settings", "item_forms", "paired_items")
+
+
+def _enforce(rules: tuple[ModelRule, ...], *enforces: str) -> tuple[ModelRule, ...]:
+    """The same models where other rule sets hold than for the host's own."""
+    return tuple(msgspec.structs.replace(rule, enforces=enforces) for rule in rules)
+
 
 _OPENAI_RESPONSES = _responses(
     models=GPT_RESPONSES_MODELS,
     # developers.openai.com api/docs/guides/compaction, 2026-11.
-    quirks=msgspec.structs.replace(_APART, compacts=True),
+    quirks=msgspec.structs.replace(_APART, compacts=True, enforces=_OWN_RESPONSES),
     tier="verified",
     source=f"{_RESPONSES_GUIDE}: {_KEEP_ITEMS}",
 )
 
 # Data residency: us.api.openai.com, eu.api.openai.com (platform.openai.com/docs/guides/your-data, 2026-11).
 _OPENAI_HOSTS = (".api.openai.com",)
+
+
+def _routed(
+    models: str,
+    thinking: Literal["always", "optional"],
+    *upstream: str,
+    forced_tools: bool | Literal["required"] = True,
+    empty_thinking: bool | None = None,
+) -> ModelRule:
+    """A model behind a router that maps efforts, and the rule sets of its maker that reach the caller."""
+    return ModelRule(
+        models=models,
+        thinking=thinking,
+        default=None if forced_tools is True else "on",
+        efforts=("minimal", *LOW_TO_MAX),
+        budget=(1, None),
+        forced_tools=forced_tools,
+        empty_thinking=empty_thinking,
+        enforces=("one_reasoning_spelling", *upstream),
+        since="2026-06-25" if thinking == "optional" else "2026-07-25",
+        source="openrouter.ai/docs/use-cases/reasoning-tokens"
+        if thinking == "optional"
+        else "/api/v1/models reasoning.mandatory; musistudio/claude-code-router#1215, 2026-02-15",
+    )
+
+
+_CLAUDE_UPSTREAM = ("signed_upstream", "block_pairs")
+_OPENROUTER_MODELS = (
+    *(_routed(f"openai/{name}", "always") for name in ("o[0-9]*", "gpt-5", "gpt-5-[!c]*", "gpt-oss*")),
+    *(_routed(f"google/gemini-{name}*", "always") for name in ("2.5-pro", "[3-9]")),
+    *(
+        _routed(f"anthropic/claude-{name}*", "always", *_CLAUDE_UPSTREAM)
+        for name in ("fable", "mythos", "opus-5.5", "sonnet-5.5")
+    ),
+    _routed("anthropic/claude*", "optional", *_CLAUDE_UPSTREAM),
+    _routed("deepseek/deepseek-r1*", "always"),
+    # Turns with calls need their thinking (endolith/open-interpreter#215, 2026-08-20); unsure: an empty text for a
+    # thought that is gone, which the maker's own host takes.
+    *(
+        _routed(f"deepseek/deepseek-{name}*", "optional", "tool_turns_upstream", empty_thinking=True)
+        for name in ("v[4-9]", "flash")
+    ),
+    _routed("moonshotai/kimi-k2-thinking*", "always"),
+    # Forced tools: AstrBotDevs/AstrBot#7805, 2026-04-25; UKGovernmentBEIS/inspect_ai#5152, 2026-08-31.
+    _routed("moonshotai/kimi-k[3-9]*", "always", "forced_tools_upstream", forced_tools="required"),
+    _routed("moonshotai/kimi-k2.[5-9]*", "optional", "forced_tools_upstream", forced_tools=False),
+    _routed("minimax/minimax-m2*", "always", "numbered_pairs"),
+    _routed("minimax/minimax*", "optional", "numbered_pairs"),
+    _routed("z-ai/glm-5.3*", "always", "one_pair_error"),
+    _routed("z-ai/glm*", "optional", "one_pair_error"),
+    _routed("*", "optional"),
+)
+
+# Only vLLM passes the exceptions of chat templates on: "System message must be at the beginning." (nashsu/llm_wiki#45,
+# 2026-04-21), and that roles must alternate.
+_LEADING_SYSTEM = ("*qwen3.8*", "*qwen3.[5-9]*")
+_VLLM_MODELS = (
+    *(
+        msgspec.structs.replace(rule, message_rules=("system_first",)) if rule.models in _LEADING_SYSTEM else rule
+        for rule in SELF_HOSTED
+    ),
+    *(
+        ModelRule(
+            models=models,
+            message_rules=("alternate", "system_first"),
+            since="2025-12-05",
+            source="suitenumerique/conversations#197",
+        )
+        for models in ALTERNATING_TEMPLATES
+    ),
+)
 
 PROVIDERS: tuple[Provider, ...] = (
     # ── the plain rows ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -476,8 +591,16 @@ PROVIDERS: tuple[Provider, ...] = (
         key_env=("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"),
         cloud="azure-ad",
         query=(("api-version", "$OPENAI_API_VERSION"),),
-        quirks=Quirks(auth="api-key", output_limit="max_completion_tokens", tags=("think",)),
-        models=(*GPT_MODELS, *HOSTED),
+        quirks=Quirks(
+            enforces=_OPENAI_RULES,
+            refused_fields=_FOREIGN_SAMPLING,
+            auth="api-key",
+            output_limit="max_completion_tokens",
+            tags=("think",),
+        ),
+        # "Unrecognized request argument supplied: reasoning_effort" is known of OpenAI's models alone
+        # (avante-corp/avante.nvim#1359, 2025-02-22; generative-computing/mellea#270, 2025-12-24).
+        models=(*GPT_MODELS, *_enforce(HOSTED, "known_fields")),
         replay=(
             _replay("never", "2025-01", "api-docs.deepseek.com/guides/reasoning_model", "*deepseek-r1*"),
             _replay("tool_turns", "2026-08", "learn.microsoft.com use-chat-reasoning", "*deepseek-v*"),
@@ -487,9 +610,15 @@ PROVIDERS: tuple[Provider, ...] = (
                 # Messages that change the effort are documented at OpenAI alone.
                 models=(
                     *(msgspec.structs.replace(rule, effort_updates=None) for rule in GPT_RESPONSES_MODELS),
-                    *HOSTED,
+                    *_enforce(HOSTED, "known_fields", "item_forms", "paired_items"),
                 ),
-                quirks=Quirks(tags=(), auth="api-key", encrypted_reasoning=True, account_bound=True),
+                quirks=Quirks(
+                    tags=(),
+                    auth="api-key",
+                    encrypted_reasoning=True,
+                    account_bound=True,
+                    enforces=_OWN_RESPONSES,
+                ),
                 tier="verified",
                 source=f"learn.microsoft.com azure/ai-foundry/openai/how-to/responses: {_KEEP_ITEMS}",
             ),
@@ -505,7 +634,15 @@ PROVIDERS: tuple[Provider, ...] = (
         name="deepseek",
         also=(
             _responses(
-                quirks=Quirks(tags=(), raw_reasoning="shown", call_order="grouped"),
+                quirks=Quirks(
+                    tags=(),
+                    raw_reasoning="shown",
+                    call_order="grouped",
+                    # "The `reasoning_text` in the thinking mode must be passed back" (rikkahub/rikkahub#1690,
+                    # 2026-08-11).
+                    empty_thinking=True,
+                    enforces=("known_fields", "reasoning_text"),
+                ),
                 tier="verified",
                 source="recorded; calls must not be interleaved (pydantic-ai providers/deepseek.py)",
             ),
@@ -516,6 +653,17 @@ PROVIDERS: tuple[Provider, ...] = (
         key_env=("DEEPSEEK_API_KEY",),
         # Pictures: 400 "unknown variant `image_url`" (vercel/ai#9179, 2026-07; rikkahub/rikkahub#1433, 2026-07).
         quirks=Quirks(
+            enforces=(
+                ("thinking_refused", "*deepseek-r1*"),
+                ("loop_thinking", "*deepseek-v3.[2-9]*"),
+                ("turn_thinking", "*deepseek-v[4-9]*", "*deepseek-flash*"),
+                # Names that meant several generations.
+                ("dated_thinking", "*deepseek-reasoner", "*deepseek-chat"),
+                ("alternation_of_2025", "*deepseek-reasoner", "*deepseek-r1"),
+                ("pictures_since_2026_11", "*deepseek-v4-flash*", "*deepseek-flash*"),
+                "unforced_while_thinking",
+                "text_content",
+            ),
             tags=(),
             ask_by="thinking_toggle_and_effort",
             empty_thinking=True,
@@ -552,6 +700,7 @@ PROVIDERS: tuple[Provider, ...] = (
         own_hosts=("api.moonshot.cn",),
         key_env=("MOONSHOT_API_KEY", "MOONSHOTAI_API_KEY"),
         quirks=Quirks(
+            enforces=("tool_turn_thinking", "switch_and_sampling", "filled_messages"),
             tags=(),
             ask_by="thinking_toggle",
             output_limit="max_completion_tokens",
@@ -587,6 +736,7 @@ PROVIDERS: tuple[Provider, ...] = (
         # Models refused JSON while they think (presenton/presenton#184, 2025-08). Newer ones accept it, but their
         # answer then contradicts their thinking (QwenLM/Qwen#2329, 2026-09-02).
         quirks=Quirks(
+            enforces=("thinking_switch",),
             tags=(),
             ask_by="enable_thinking",
             structured_output="json_object",
@@ -607,7 +757,12 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("ZAI_BASE_URL",),
         own_hosts=("open.bigmodel.cn",),
         key_env=("ZAI_API_KEY", "ZHIPU_API_KEY", "ZHIPUAI_API_KEY"),
-        quirks=Quirks(tags=(), ask_by="thinking_toggle", structured_output="json_object"),
+        quirks=Quirks(
+            enforces=("not_disabled", "one_pair_error"),
+            tags=(),
+            ask_by="thinking_toggle",
+            structured_output="json_object",
+        ),
         models=GLM_MODELS,
         replay=(_replay("since_last_user", "2026-08", "docs.z.ai thinking-mode: required in a tool loop; recorded"),),
         prices="zai",
@@ -622,7 +777,12 @@ PROVIDERS: tuple[Provider, ...] = (
         aliases=("glm-coding",),
         base_url="https://api.z.ai/api/coding/paas/v4",
         key_env=("ZAI_API_KEY", "ZHIPU_API_KEY", "ZHIPUAI_API_KEY"),
-        quirks=Quirks(tags=(), ask_by="thinking_toggle", structured_output="json_object"),
+        quirks=Quirks(
+            enforces=("not_disabled", "one_pair_error"),
+            tags=(),
+            ask_by="thinking_toggle",
+            structured_output="json_object",
+        ),
         models=GLM_MODELS,
         replay=(_replay("all", "2026-08", "docs.z.ai thinking-mode: clear_thinking is false here"),),
         docs="https://docs.z.ai/guides/capabilities/thinking-mode",
@@ -639,6 +799,9 @@ PROVIDERS: tuple[Provider, ...] = (
         own_hosts=("api.minimaxi.com",),
         key_env=("MINIMAX_API_KEY",),
         quirks=Quirks(
+            # "chat content has invalid message role: system" (BigPizzaV3/CodexPlusPlus#267, 2026-05-23).
+            message_rules=("system_first",),
+            enforces=(("switch_values", "*minimax-m3*"), "leading_system", "json_arguments", "numbered_pairs"),
             ask_by="thinking_toggle",
             toggle_on="adaptive",
             tags=("think", "mm"),
@@ -659,7 +822,12 @@ PROVIDERS: tuple[Provider, ...] = (
         aliases=("grok",),
         base_url="https://api.x.ai/v1",
         key_env=("XAI_API_KEY",),
-        quirks=Quirks(tags=(), output_limit="max_completion_tokens", output_excludes_thinking=True),
+        quirks=Quirks(
+            tags=(),
+            output_limit="max_completion_tokens",
+            output_excludes_thinking=True,
+            enforces=("listed_efforts", "content_elements"),
+        ),
         models=GROK_MODELS,
         replay=(_replay("never", "2026-08", "docs.x.ai: state goes back through the Responses API only"),),
         also=(
@@ -668,7 +836,7 @@ PROVIDERS: tuple[Provider, ...] = (
                     msgspec.structs.replace(rule, kind="summary") if rule.thinking != "never" else rule
                     for rule in GROK_MODELS
                 ),
-                quirks=_APART,
+                quirks=msgspec.structs.replace(_APART, enforces=("known_fields", "listed_efforts", "content_elements")),
                 tier="verified",
                 source="docs.x.ai guides/reasoning: encrypted_content goes back on every turn",
             ),
@@ -688,6 +856,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.mistral.ai/v1",
         key_env=("MISTRAL_API_KEY",),
         quirks=Quirks(
+            enforces=("reasoning_modes", "strict_order", "strict_messages"),
             ask_by="prompt_mode",
             tags=("think", "[think]"),
             stream_usage=False,
@@ -717,10 +886,14 @@ PROVIDERS: tuple[Provider, ...] = (
         # "json mode cannot be combined with tool/function calling", 400 (vercel/ai#16540, 2026-07-01).
         # server_tools: console.groq.com/docs/tool-use/built-in-tools, 2026-11.
         quirks=Quirks(
+            enforces=("reasoning_field", "efforts_by_model"),
             tags=("think",),
             replay_field="reasoning",
             # 400: "reasoning is not supported with this model" (2026-06).
             refuses_thinking=("*qwen*", "*deepseek*", "*llama*", "*kimi*"),
+            refused_fields=(
+                "top_k",
+            ),  # "property 'top_k' is unsupported" (musistudio/claude-code-router#1204, 2026-02)
             output_with_tools=False,
             server_tools=("browser_search", "code_interpreter"),
         ),
@@ -773,7 +946,12 @@ PROVIDERS: tuple[Provider, ...] = (
         title="Cerebras",
         base_url="https://api.cerebras.ai/v1",
         key_env=("CEREBRAS_API_KEY",),
-        quirks=Quirks(tags=("think",), replay_field="reasoning"),
+        quirks=Quirks(
+            refused_fields=("top_k",),
+            enforces=("assistant_fields", "own_efforts"),
+            tags=("think",),
+            replay_field="reasoning",
+        ),
         models=(
             ModelRule(
                 models="gpt-oss*",
@@ -861,7 +1039,7 @@ PROVIDERS: tuple[Provider, ...] = (
         title="Fireworks AI",
         base_url="https://api.fireworks.ai/inference/v1",
         key_env=("FIREWORKS_API_KEY",),
-        quirks=Quirks(tags=("think",)),
+        quirks=Quirks(enforces=("one_switch",), tags=("think",)),
         models=_fireworks(
             extend_hosted(
                 gpt_oss("*gpt-oss*", "2026-08", _FIREWORKS),
@@ -970,6 +1148,7 @@ PROVIDERS: tuple[Provider, ...] = (
         # cache_control: openrouter.ai/docs, prompt caching, 2026-11. It and server_tools: OpenRouterTeam/python-sdk
         # components/chatfunctiontool.py, 2026-11.
         quirks=Quirks(
+            enforces=("one_reasoning_spelling",),
             ask_by="reasoning_object",
             tags=("think",),
             replay_as="details",
@@ -983,20 +1162,12 @@ PROVIDERS: tuple[Provider, ...] = (
                 "web_search_2025_08_26",
             ),
         ),
-        models=(
-            ModelRule(
-                thinking="optional",
-                efforts=("minimal", *LOW_TO_MAX),
-                budget=(1, None),
-                since="2026-06-25",
-                source="openrouter.ai/docs/use-cases/reasoning-tokens",
-            ),
-        ),
+        models=_OPENROUTER_MODELS,
         replay=(*_SEALED_AT_GATEWAYS, _replay("all", "2026-06-25", "OpenRouterTeam/ai-sdk-provider; recorded")),
         prices="openrouter",
         docs="https://openrouter.ai/docs/use-cases/reasoning-tokens",
         tier="verified",
-        since="2026-06-25",
+        since="2026-08-20",
     ),
     Provider(
         name="perplexity",
@@ -1069,13 +1240,20 @@ PROVIDERS: tuple[Provider, ...] = (
         key_env=("VLLM_API_KEY",),
         key="optional",
         quirks=Quirks(
+            enforces=(
+                # Templates that raise an exception: for a late system message, for two turns of one role, for efforts.
+                ("system_first", "*qwen3.[5-9]*"),
+                ("template_alternation", *ALTERNATING_TEMPLATES),
+                ("template_efforts", "*qwen3.8*"),
+                "continued_message",
+            ),
             ask_by="template_and_effort",
             budget_in="thinking_token_budget",
             replay_field="reasoning",
             output_with_tools=_SCHEMA_WITH_TOOLS,
             continues="final_message",  # vllm entrypoints/openai/chat_completion/protocol.py, 2026-08
         ),
-        models=(TINY_REASONER, *SELF_HOSTED),
+        models=(TINY_REASONER, *_VLLM_MODELS),
         replay=(_replay("tool_turns", "2026-08-22", "vllm entrypoints/openai/chat_completion/protocol.py"),),
         docs="https://docs.vllm.ai/en/latest/features/reasoning_outputs.html",
         tier="verified",
@@ -1224,7 +1402,7 @@ PROVIDERS: tuple[Provider, ...] = (
         addressing="regional",
         key_env=("GOOGLE_ACCESS_TOKEN", "GOOGLE_OAUTH_ACCESS_TOKEN", "CLOUDSDK_AUTH_ACCESS_TOKEN"),
         cloud="google-cloud",
-        quirks=Quirks(tags=(), ask_by="thinking_level", path="", account_bound=True),
+        quirks=Quirks(tags=(), ask_by="thinking_level", path="", account_bound=True, enforces=("cloud_words",)),
         models=GEMINI_MODELS,
         replay=GEMINI_REPLAY,
         prices="google",
@@ -1280,6 +1458,11 @@ PROVIDERS: tuple[Provider, ...] = (
             path="",
             schema_words="shapes",
             thoughts_while_off=False,
+            enforces=("alternation",),
+            # can1357/oh-my-pi#9086, 2026-08-20: Nova's first generation, DeepSeek R1.
+            refuses_thinking=("*amazon.nova-[!2]*", "*deepseek.r1*"),
+            # strands-agents/harness-sdk#1223, 2025-11-23; langchain-ai/langchain-aws#141.
+            results_alone=("*meta.llama*", "*mistral.*", "*cohere.*"),
         ),
         models=BEDROCK_MODELS,
         replay=BEDROCK_REPLAY,
@@ -1526,7 +1709,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("LITELLM_PROXY_API_BASE",),
         key_env=("LITELLM_PROXY_API_KEY",),
         key="optional",
-        quirks=Quirks(),
+        quirks=Quirks(enforces=("one_thinking_level",)),
         models=HOSTED,
         replay=(_replay("tool_turns", "2026-08", _SAME_FIELD),),
         docs="https://docs.litellm.ai/docs/reasoning_content",
@@ -1635,7 +1818,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.minimax.io/anthropic/v1",
         key_env=("MINIMAX_API_KEY",),
         headers=(("anthropic-version", "2023-06-01"),),
-        quirks=_messages(auth="x-api-key", clone=True),
+        quirks=_messages(auth="x-api-key", clone=True, enforces=("numbered_errors",)),
         models=(
             _clone("minimax-m2*", "always", ("adaptive",)),
             _clone("minimax-m3.1*", "always", ("adaptive",), efforts=LOW_TO_MAX),
@@ -1654,7 +1837,7 @@ PROVIDERS: tuple[Provider, ...] = (
         key_env=("DEEPSEEK_API_KEY",),
         headers=(("anthropic-version", "2023-06-01"),),
         # "The `content[].thinking` in the thinking mode must be passed back to the API" (2026-11). Unsigned is fine.
-        quirks=_messages(auth="x-api-key", clone=True, empty_thinking=True),
+        quirks=_messages(auth="x-api-key", clone=True, empty_thinking=True, enforces=("tool_thinking",)),
         models=(_clone("*", "optional", ("enabled", "adaptive", "disabled"), efforts=("low", "high", "max")),),
         replay=(_replay("all", "2026-08", "api-docs.deepseek.com anthropic_api; unsure: earlier turns"),),
         prices="deepseek",

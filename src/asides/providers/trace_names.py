@@ -1,7 +1,4 @@
-"""The names of providers in traces: those of the GenAI conventions of OpenTelemetry, where they have one.
-
-Not here: what else a span says of a call (telemetry/span_attributes).
-"""
+"""The names of providers in traces: those of the GenAI conventions of OpenTelemetry, where they have one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What to say about a model or a provider that is not known: what was probably meant, and how to write it.
 
-Loaded only with such an error. Not here: finding rows and targets (find).
+Loaded only with such an error.
 """
 
 from __future__ import annotations

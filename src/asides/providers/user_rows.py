@@ -1,6 +1,6 @@
 """Reads a user's row, a TOML table, into a Provider. Errors name the place, the table and the field.
 
-Not here: where such tables are found (settings). Rows in code need none of this.
+Rows in code need none of this.
 """
 
 from __future__ import annotations

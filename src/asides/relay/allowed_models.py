@@ -1,7 +1,7 @@
 """The models that a caller may ask: `AllowedModels(patterns)`. What it may not ask is refused, and in no list.
 
 A pattern fits the name that a request has, be it a route, an alias or a model, and then everything that the name leads
-to; or it fits a target as provider:model. Not here: what a name means (routes).
+to; or it fits a target as provider:model.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def refuse_model(name: str) -> RelayRefusal:
 def _complete(target: str, builder: CallBuilder) -> str:
     """A target as provider:model, with the provider's own name."""
     try:
-        found = builder.find_known(target).found
+        found = builder.find_target(target)
     except ConfigError:
         return target
     return f"{found.provider.name}:{found.model}"

@@ -1,7 +1,7 @@
 """Forward or translate: `choose_mode` decides for one target, and says why.
 
 A request is forwarded only if nothing has to be changed in it: the same dialect on both sides, and a host that takes
-the plain dialect. Not here: how each is done (forward, translate).
+the plain dialect.
 """
 
 from __future__ import annotations
@@ -14,22 +14,23 @@ from asides.dialects import find_facts, plain_row
 from asides.flows.call import Call
 from asides.history.check import check_request
 from asides.providers.provider import Target
-from asides.providers.quirks import Quirks
+from asides.providers.quirks import NO_RESTRICTIONS, Quirks
 from asides.providers.table import is_maker
 from asides.relay.known_calls import KnownCalls
 from asides.relay.relay_request import RelayMode
 from asides.relay.state.sealed_summary import takes_compactions
 from asides.values.errors import ConfigError
-from asides.values.message_facts import HAS_THOUGHTS
-from asides.values.messages import find_traits
+from asides.values.traits import HAS_THOUGHTS, find_traits
 from asides.values.visibility import Sink, Visibility
 
 # What only concerns how replies are read and where requests go: the same request is right with any of them.
 _ABOUT_REPLIES = (
     *("thinking_in", "heuristics", "tags", "tag_position", "fragmented_tags", "snapshots", "output_excludes_thinking"),
     *("hides_truncation", "raw_reasoning", "auth", "path", "account_bound", "compacts", "continues", "cache_key"),
-    *("cache_control", "server_tools", "stores", "summaries", "encrypted_reasoning", "includes_reasoning"),
+    *("cache_control", "server_tools", "encrypted_reasoning"),
 )
+# Restrictions that a plain request may ignore.
+_OPTIONAL = {"stores": True, "summaries": True, "includes_reasoning": True}
 # What a model's rule may change for requests.
 _ABOUT_REQUESTS = ("ask_by", "output_limit", "system_role", "replay_as")
 
@@ -125,6 +126,8 @@ def _is_plain(target: Target) -> bool:
     if facts.fields or any(getattr(facts, name) != getattr(plain, name) for name in _ABOUT_REQUESTS):
         return False
     if row.replay_rule(target.model).when != "never":
+        return False
+    if msgspec.structs.replace(target.restrictions, **_OPTIONAL) != NO_RESTRICTIONS:
         return False
     return _has_same_requests(row.quirks, plain)
 

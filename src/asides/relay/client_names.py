@@ -2,7 +2,7 @@
 
 Claude Code lists only names that begin with "claude" or "anthropic" (2.1.197, its list of a gateway's models), and may
 add "[1m]" for a long context. Clients of Ollama add the tag "latest" to a name without one; those of Gemini write
-"models/" before it. Every name that is shown leads back to one model. Not here: what a name means (routes).
+"models/" before it. Every name that is shown leads back to one model.
 """
 
 from __future__ import annotations

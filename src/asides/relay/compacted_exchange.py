@@ -1,8 +1,7 @@
 """Compact a conversation for a client of Responses where the provider does not: ask the target for a summary, and seal
 it into one `compaction` item.
 
-While the model writes, a stream tells that it does. Not here: the item itself (state/sealed_summary), the words of the
-request (history/summary), and providers that compact themselves (forward).
+While the model writes, a stream tells that it does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a request asks for: `find_endpoint(method, path, …) → Endpoint`. The paths of every dialect, in one place.
 
-The stage serves the same paths. Paths may have any beginning, such as `/v1`. Not here: the answers (relay).
+The stage serves the same paths. Paths may have any beginning, such as `/v1`.
 """
 
 from __future__ import annotations

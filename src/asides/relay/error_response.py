@@ -1,7 +1,4 @@
-"""Errors as responses: the status, the words and the codes that the caller's dialect has for each of our errors.
-
-Not here: errors of providers that are forwarded as they are (forward), and the bodies of a dialect (its write_error).
-"""
+"""Errors as responses: the status, the words and the codes that the caller's dialect has for each of our errors."""
 
 from __future__ import annotations
 

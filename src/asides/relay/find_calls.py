@@ -1,7 +1,6 @@
 """The calls of a request by the name of its model: `find_calls(caller, asked, own) → FoundCalls`.
 
-A name that no key is there for goes to the fallback model of the relay, if it has one, and a notice tells. Not here:
-what a name means (routes), and building calls (target_calls).
+A name that no key is there for goes to the fallback model of the relay, if it has one, and a notice tells.
 """
 
 from __future__ import annotations

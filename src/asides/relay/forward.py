@@ -2,7 +2,7 @@
 
 Only the model's name changes, and the credential. A decoder reads along, for usage, thinking and the record of the
 turn. A status that tells of a failure goes to the caller, who tries again itself; only a connection that fails before
-the head of a response is tried again here, as the policy says. Not here: when a request is forwarded (choose_mode).
+the head of a response is tried again here, as the policy says.
 """
 
 from __future__ import annotations

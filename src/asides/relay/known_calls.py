@@ -1,7 +1,6 @@
 """Calls that a relay built before: most requests to a model differ in their messages alone. `KnownCalls`.
 
-A call is built anew after a second, so that a key or a variable that has changed counts. Not here: how a call is built
-(target_calls, flows/build_call).
+A call is built anew after a second, so that a key or a variable that has changed counts.
 """
 
 from __future__ import annotations

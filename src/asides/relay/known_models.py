@@ -1,8 +1,7 @@
 """The models that a relay without a home can name: those of the settings, and of every provider that has a key.
 
 With ASIDES_STAGE that is every provider, since the stage answers for all of them and needs no key. Nothing is asked of
-a provider. A row knows few models by name: most of its rules are for families, and a pattern is no model. Not here: the
-lists that providers give (flows/list_models), and their forms (dialects/model_list_formats).
+a provider. A row knows few models by name: most of its rules are for families, and a pattern is no model.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from importlib.util import find_spec
 from asides.flows.build_call import CallBuilder
 from asides.providers.credentials import KeySource, find_key
 from asides.providers.find import find_staged, list_providers
-from asides.providers.provider import ModelRule, Provider, settle
+from asides.providers.provider import ModelRule, Provider, merge_facts
 from asides.providers.table import WITHOUT_A_KEY
 from asides.relay.routes import GLOB_MARKS, list_own_names
 from asides.values.errors import ConfigError
@@ -39,7 +38,7 @@ def describe_model(name: str, builder: CallBuilder, *, target: str = "") -> Mode
     table = settings.routes.get(name)
     target = target or (table.targets[0] if table is not None else settings.aliases.get(name, name))
     try:
-        found = builder.find_known(target).found
+        found = builder.find_target(target)
     except ConfigError:
         return ModelInfo(name)  # Its address is not set, or nobody knows it.
     return _describe(name, None, found.rule, found.provider)
@@ -85,4 +84,4 @@ def _describe(model_id: str, name: str | None, rule: ModelRule, row: Provider) -
         types = tuple(form for form in rule.forms if form != "disabled") if thinks else ()
         thinking = ThinkingInfo(thinks, rule.thinking == "always", types, rule.efforts if thinks else None)
     facts = rule.context, rule.max_output, thinking
-    return ModelInfo(model_id, name, None, *facts, tools=rule.tools, pictures=settle(rule, row.quirks).pictures)
+    return ModelInfo(model_id, name, None, *facts, tools=rule.tools, pictures=merge_facts(rule, row.quirks).pictures)

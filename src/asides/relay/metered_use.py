@@ -1,7 +1,6 @@
 """What a request of a caller with limits may use, and what it used: `MeteredUse`, in tokens and US dollars.
 
-Reserved before each target is asked, by its price; settled before the caller gets the end of the reply. Not here: the
-limits themselves (gateway/access), and prices (values/usage).
+Reserved before each target is asked, by its price; settled before the caller gets the end of the reply.
 """
 
 from __future__ import annotations
@@ -16,17 +15,18 @@ from typing import Any
 import msgspec
 
 from asides.flows.call import Call
-from asides.flows.steps import Flow, ReserveUse, SettleUse, Use
+from asides.flows.steps import Flow
 from asides.history.trim import CHARACTERS_PER_TOKEN, RequestCounter
 from asides.providers.provider import Target
 from asides.relay.allowed_models import find_more_models
 from asides.relay.error_response import RelayRefusal
 from asides.relay.relay_request import CallerLimits
+from asides.relay.steps import ReserveUse, SettleUse, Use
 from asides.values.errors import AsidesError, IdleTimeout
-from asides.values.message_facts import HAS_MEDIA
-from asides.values.messages import Prompt, find_traits
+from asides.values.messages import Prompt
 from asides.values.parts import File, Image, Part, ToolResult
 from asides.values.reply import Reply
+from asides.values.traits import HAS_MEDIA, find_traits
 from asides.values.usage import Usage, find_cost
 
 _log = logging.getLogger("asides")

@@ -1,7 +1,4 @@
-"""What someone may see of a relayed request under way, such as an inspector: `RelayObserver`.
-
-Not here: the outcome, which everyone gets (relay_request).
-"""
+"""What someone may see of a relayed request under way, such as an inspector: `RelayObserver`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Pings of a stream while its provider is silent, in the caller's dialect: `Pings(caller, make_writer, model)`.
 
 Before the provider has answered, the head of the response can leave early, so that there is something to send them in.
-Not here: when they are sent (gateway/relay_handler), and what a dialect has for it (its writer's `write_ping`).
 """
 
 from __future__ import annotations

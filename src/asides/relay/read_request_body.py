@@ -1,7 +1,6 @@
 """Read the body of a request for a reply; of one that our reader refuses, what decides where it goes (`read_shallow`).
 
-A request that is forwarded need not be understood: its provider may know more than we do. Not here: the readers
-themselves (dialects/*/server).
+A request that is forwarded need not be understood: its provider may know more than we do.
 """
 
 from __future__ import annotations

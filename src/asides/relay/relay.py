@@ -1,8 +1,4 @@
-"""The relay: a request of a caller → what it asks for → its response. `Relay(builder, config).begin(request)`.
-
-Not here: replies (relayed_reply), answers without one (model_answers, token_counts, stored_responses), sockets
-(transports), and what a request and a response are (relay_request).
-"""
+"""The relay: a request of a caller → what it asks for → its response. `Relay(builder, config).begin(request)`."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ import msgspec
 
 from asides.dialects import plain_row
 from asides.flows.call import BareCall, CallLike
-from asides.flows.steps import Emit, Flow, UnconfirmedRecord
+from asides.flows.steps import Emit, Flow
 from asides.providers.provider import Target
 from asides.relay.endpoints import Endpoint, NoEndpoint, find_endpoint
 from asides.relay.error_response import MALFORMED, RelayRefusal, refuse_malformed, write_error_response
@@ -23,6 +19,7 @@ from asides.relay.relay_config import Caller, OptionLayers, RelayConfig
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
 from asides.relay.relayed_reply import RelayedReply
 from asides.relay.state.relay_keys import RelayKeys
+from asides.relay.steps import UnconfirmedRecord
 from asides.values.errors import AsidesError, ProtocolError
 
 if TYPE_CHECKING:

@@ -1,7 +1,4 @@
-"""The settings of a relay, and the caller's side of one request: `Caller`.
-
-Not here: what a caller may set in a request (request_options).
-"""
+"""The settings of a relay, and the caller's side of one request: `Caller`."""
 
 from __future__ import annotations
 
@@ -12,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from asides.flows.steps import Flow, Open, UnconfirmedRecord
+from asides.flows.steps import Flow, Open
 from asides.options import Options
 from asides.relay.endpoints import Endpoint, name_request_id_header
 from asides.relay.relay_request import CallerLimits, RelayMode, RelayOutcome, RelayRequest, ResponseStart
 from asides.relay.state.relay_keys import RelayKeys
 from asides.relay.state.turn_state import StateMode
+from asides.relay.steps import UnconfirmedRecord
 from asides.values.errors import AsidesError
 from asides.values.notices import Notice
 from asides.values.visibility import Sink

@@ -1,7 +1,4 @@
-"""What goes into a relay and what comes out: the request of a caller, the head of its response, and the outcome.
-
-Not here: the flow between them (relay).
-"""
+"""What goes into a relay and what comes out: the request of a caller, the head of its response, and the outcome."""
 
 from __future__ import annotations
 

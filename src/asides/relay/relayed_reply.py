@@ -1,7 +1,6 @@
 """A request for a reply: read it, route it, put its state back, and ask its targets in order.
 
-Each target gets the request forwarded or translated, as choose_mode says. Not here: forwarding (forward) and
-translating (translate) themselves.
+Each target gets the request forwarded or translated, as choose_mode says.
 """
 
 from __future__ import annotations

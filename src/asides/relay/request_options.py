@@ -1,7 +1,6 @@
 """The options of one relayed request: those of the relay and its route, and the object `asides` in the caller's body.
 
-What the caller's dialect has a field for is in the request itself, and wins over defaults. Not here: the options of
-`ask` (options).
+What the caller's dialect has a field for is in the request itself, and wins over defaults.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Routes: what the model's name of a request means. `find_route(name, …) → Route`.
 
 In order: a route of the settings, an alias, provider:model, and else a model of the caller's home provider or of
-the dialect's maker. Not here: asking the targets in order (flows/fallback).
+the dialect's maker.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def refuse_file(names: Iterable[str], builder: CallBuilder) -> None:
         if name in builder.settings.aliases:
             continue
         try:
-            found = builder.find_known(name).found
+            found = builder.find_target(name)
         except ConfigError:
             continue  # Building its call tells why it leads nowhere.
         starts = found.launches and found.provider.launcher not in (OWN_STAGE, RUNNING_STAGE)

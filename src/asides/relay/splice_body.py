@@ -1,7 +1,4 @@
-"""Change members of a JSON object in its bytes, so that everything else stays byte for byte: `splice_body`.
-
-Not here: whether a body may go out like this (choose_mode).
-"""
+"""Change members of a JSON object in its bytes, so that everything else stays byte for byte: `splice_body`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The calls of a request: one for each of its targets, the first with the others as its fallbacks.
-
-Not here: what a model's name means (routes), and whether a call is forwarded (choose_mode).
-"""
+"""The calls of a request: one for each of its targets, the first with the others as its fallbacks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The whole events in the bytes of a stream that is forwarded: `find_splitter(content_type).feed(data)`.
 
 An event that is not whole means nothing to the caller yet, and if the provider breaks off, it must not stand before the
-error that ends the stream: a reader would take the two for one. Not here: what an event says (the decoders).
+error that ends the stream: a reader would take the two for one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The metrics of calls, by the GenAI conventions: durations, tokens, and the time to the first chunk.
 
 The number of series is bounded: of the names that others choose, the first 200 are kept, and all later ones are
-"_OTHER". Not here: the metrics of requests to a gateway (gateway/request_spans).
+"_OTHER".
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Make a span the current one while other code runs, and send the trace to servers that may see it.
-
-Not here: who begins and ends spans (flow_spans, run_spans).
-"""
+"""Make a span the current one while other code runs, and send the trace to servers that may see it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Telemetry of the command line and of `asides serve`: exporters as the variables of OpenTelemetry name them.
 
 `start_telemetry` turns it on if OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_EXPORTER or their like are set. A collector
-that does not answer fails no request, and delays the end by a few seconds at most. Not here: programs that use the
-library, which set up OpenTelemetry themselves (instrument).
+that does not answer fails no request, and delays the end by a few seconds at most.
 """
 
 from __future__ import annotations

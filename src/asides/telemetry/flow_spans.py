@@ -1,8 +1,7 @@
 """The spans of flows: `chat` for each request to a model, `invoke_agent` and its steps for a run, `ask` for a call that
 has fallbacks. `FlowSpans` is the tracer of flows.
 
-A span ends with its flow, however that ends. It is not the current span while the caller reads events. Not here: tools
-(run_spans), and what spans say (span_attributes, span_content).
+A span ends with its flow, however that ends. It is not the current span while the caller reads events.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from asides.telemetry.span_attributes import (
 )
 from asides.telemetry.span_content import ContentWriter
 from asides.transports.flow_state import ExchangeState
-from asides.transports.run_stream import RunState
+from asides.transports.run_state import RunState
 from asides.values.errors import AsidesError
 from asides.values.reply import Reply
 

@@ -1,6 +1,6 @@
 """`instrument()` and `uninstrument()`: turn the spans and the metrics of a process on and off.
 
-Not here: exporters. A program sets up its own; those of the command line are in exporters.
+A program sets up its own exporters; those of the command line are in `exporters`.
 """
 
 from __future__ import annotations

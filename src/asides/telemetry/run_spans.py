@@ -1,7 +1,6 @@
 """The spans inside a run: `agent_step` for each step, `execute_tool NAME` for each tool call that is run.
 
-The span of a tool is the current one while the tool runs, in its thread or its task. Not here: running tools
-(transports/tool_executor).
+The span of a tool is the current one while the tool runs, in its thread or its task.
 """
 
 from __future__ import annotations

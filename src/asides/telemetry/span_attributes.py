@@ -1,7 +1,7 @@
 """What spans say about a call, its reply and its error, by the GenAI conventions of OpenTelemetry. No content.
 
 The names are those of opentelemetry-semantic-conventions 0.66b (2026-11); what they have no name for begins with
-"asides.". Not here: prompts, answers and thinking (span_content), and metrics (client_metrics).
+"asides.".
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Prompts, answers and tool calls in spans, if the user turned that on: JSON by the GenAI conventions.
 
 Thinking is in separate parts, and only of the kinds that the visibility of `trace` allows. Seals, the bytes of images
-and files, and parts that a provider made for itself are never written. Not here: everything else about a call
-(span_attributes).
+and files, and parts that a provider made for itself are never written.
 """
 
 from __future__ import annotations

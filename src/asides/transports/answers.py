@@ -1,7 +1,4 @@
-"""The answers to many questions as they arrive: `Answers` with threads, `AsyncAnswers` with tasks.
-
-Not here: what both decide (flows/many), and one question (sync, async_).
-"""
+"""The answers to many questions as they arrive: `Answers` with threads, `AsyncAnswers` with tasks."""
 
 from __future__ import annotations
 

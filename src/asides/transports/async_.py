@@ -1,38 +1,21 @@
-"""The async driver: carries out the steps of a flow, awaiting. `sync` is its twin; both share `flow_state`.
-
-Not here: how bytes travel (aiohttp, or any other `AsyncTransport`).
-"""
+"""The async driver: carries out the steps of a flow. `sync` is generated from it; `flow_state` is shared."""
 
 from __future__ import annotations
 
 import asyncio
+
+# sync: import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, CallLike
-from asides.flows.steps import (
-    Allow,
-    DeleteRecords,
-    Emit,
-    FetchKey,
-    Flow,
-    Open,
-    Read,
-    ReadRecords,
-    ReserveUse,
-    RunTools,
-    SettleUse,
-    Sleep,
-    Step,
-    UseCall,
-    Whole,
-    WriteRecord,
-)
-from asides.transports.flow_state import ExchangeState, FlowState, add_credential
+from asides.flows.steps import Allow, Emit, FetchKey, Flow, Now, Open, Read, RunTools, Sleep, Step, UseCall, Whole
+from asides.transports.flow_state import ExchangeState, FlowState, StepHandlers, add_credential, find_handler
 from asides.transports.protocols import AsyncResponse, AsyncTransport
 from asides.values.errors import AsidesError, ConfigError, TransportError
 from asides.values.events import Event
@@ -48,16 +31,8 @@ Item = TypeVar("Item")
 class AsyncEvents(Generic[Item]):
     """Events as they arrive, and the driver of the flow that emits them."""
 
-    def __init__(
-        self,
-        driver: AsyncDriver,
-        batches: AsyncGenerator[list[Item], None],
-        transport: AsyncTransport,
-        ends_transport: bool,
-    ) -> None:
+    def __init__(self, driver: AsyncDriver, batches: AsyncGenerator[list[Item], None]) -> None:
         self._driver = driver
-        self._transport = transport
-        self._ends_transport = ends_transport
         self._batches = batches
 
     @cached_property
@@ -75,7 +50,7 @@ class AsyncEvents(Generic[Item]):
         """The events in lists, one list for each read. Cheaper than single events for code that forwards them."""
         if "_events" in self.__dict__ and not self._driver.is_closed:
             # Single events were read. The rest of their batch is there.
-            return _to_batches(self._events)
+            return ([event] async for event in self._events)
         output = self._driver.state.output
         return self._batches if output is None else _note_batches(self._batches, output)
 
@@ -89,17 +64,17 @@ class AsyncEvents(Generic[Item]):
 
         After the event loop of the stream was closed, this closes the socket and awaits nothing.
         """
-        # A task that waits in a closed loop cannot be woken.
-        with suppress(RuntimeError):
+        # sync: self._driver.close()
+        with suppress(RuntimeError):  # async only
+            # A task that waits in a closed loop cannot be woken.
             self._driver.close()
-        if self._driver.response is not None:
-            self._driver.response.close()
-        # Another task may be reading now. It finds the connection closed and ends the flow itself.
+        if (response := self._driver.response) is not None:
+            response.close()
+        # Another task may be reading; it finds the connection closed and ends the flow itself.
         for generator in (self._events, self._batches):
             with suppress(RuntimeError):
                 await generator.aclose()
-        if self._ends_transport:
-            await self._transport.close()
+        await self._driver.end_transport()  # async only
 
     async def __aenter__(self) -> Self:
         return self
@@ -120,18 +95,17 @@ class AsyncStream(AsyncEvents[Event], Generic[Output_co]):
 
     def __init__(self, call: Call, transport: AsyncTransport, *, ends_transport: bool = False) -> None:
         self._state = ExchangeState(call)
-        driver = AsyncDriver(self._state, transport)
-        batches = close_after(driver.batches(), transport) if ends_transport else driver.batches()
-        super().__init__(driver, batches, transport, ends_transport)
+        driver = AsyncDriver(self._state, transport, ends_transport=ends_transport)
+        super().__init__(driver, driver.batches())
 
     async def drain(self) -> Reply[Output_co]:
-        """Read the rest of the stream. Returns the whole reply."""
+        """Read the rest of the events. Returns the whole reply."""
         async for _ in self._batches:
             pass
         return self._state.reply(closed=True)
 
     @property
-    def reply(self) -> Reply[Output_co]:
+    def reply(self) -> Reply[Output_co]:  # async only
         """The whole reply, once all events are read. `await drain()` reads them."""
         return self._state.reply(closed=self._driver.is_closed)
 
@@ -148,18 +122,6 @@ class AsyncStream(AsyncEvents[Event], Generic[Output_co]):
         return self._state.show_output()
 
 
-async def close_after(
-    batches: AsyncGenerator[list[Item], None], transport: AsyncTransport
-) -> AsyncGenerator[list[Item], None]:
-    """Yield the batches, then close the transport. So callers who read to the end need no `async with`."""
-    try:
-        async for batch in batches:
-            yield batch
-    finally:
-        await batches.aclose()
-        await transport.close()
-
-
 async def _flatten(batches: AsyncIterator[list[Item]]) -> AsyncGenerator[Item, None]:
     async for batch in batches:
         for event in batch:
@@ -174,11 +136,6 @@ async def _flatten_noted(batches: AsyncIterator[list[Item]], output: PartialOutp
             yield event
 
 
-async def _to_batches(events: AsyncIterator[Item]) -> AsyncGenerator[list[Item], None]:
-    async for event in events:
-        yield [event]
-
-
 async def _note_batches(batches: AsyncIterator[list[Item]], output: PartialOutput) -> AsyncGenerator[list[Item], None]:
     async for batch in batches:
         output.add(batch)
@@ -190,13 +147,16 @@ async def run_flow(
     flow: Callable[[], Flow[Whole]],
     transport: AsyncTransport,
     on_event: Callable[[Any], object] | None = None,
+    *,
+    ends_transport: bool = False,
 ) -> Whole:
     """Run a flow to its result. `on_event` gets what it emits on the way. A cancelled task closes its connection."""
     state = FlowState(call, flow)
-    async for batch in AsyncDriver(state, transport).batches():
-        if on_event is not None:
-            for event in batch:
-                on_event(event)
+    async with aclosing(AsyncDriver(state, transport, ends_transport=ends_transport).batches()) as batches:
+        async for batch in batches:
+            if on_event is not None:
+                for event in batch:
+                    on_event(event)
     if state.whole is None:
         raise RuntimeError("a flow ends with a result or raises.")
     return state.whole
@@ -205,18 +165,37 @@ async def run_flow(
 class AsyncDriver:
     """Drives a flow. It holds no reference to its stream, so that an unused stream is garbage-collected and closed."""
 
-    __slots__ = ("_closed", "_transport", "is_closed", "response", "state")
+    # sync: __slots__ = ("_closed", "_handlers", "_transport", "is_closed", "response", "state")
+    __slots__ = (  # async only
+        "_closed",
+        "_ends_transport",
+        "_handlers",
+        "_transport",
+        "is_closed",
+        "response",
+        "state",
+    )
 
-    def __init__(self, state: FlowState[Any], transport: AsyncTransport) -> None:
+    def __init__(
+        self,
+        state: FlowState[Any],
+        transport: AsyncTransport,
+        handlers: StepHandlers[Awaitable[Any]] = MappingProxyType({}),
+        *,
+        ends_transport: bool = False,
+    ) -> None:
+        """`handlers`: for steps that only this flow yields. `ends_transport`: close the transport after the flow."""
         self.state = state
         self.response: AsyncResponse | None = None
         self.is_closed = False
         self._closed: asyncio.Event | None = None
+        self._ends_transport = ends_transport  # async only
+        self._handlers = handlers
         self._transport = transport
 
     @property
     def closed(self) -> asyncio.Event:
-        """Set when the stream is closed. Made for the first who waits, since few streams have one and it is large."""
+        """Set when the stream is closed. Created on first use: most streams never wait, and it is large."""
         if self._closed is None:
             self._closed = asyncio.Event()
             if self.is_closed:
@@ -254,7 +233,8 @@ class AsyncDriver:
                         value, read = await response.head(), response.read
                     elif isinstance(step, Sleep):
                         state.check_wait(step.seconds)
-                        await self._sleep(step.seconds)
+                        # sync: self.closed.wait(step.seconds)
+                        await self._sleep(step.seconds)  # async only
                     elif isinstance(step, RunTools):
                         from asides.transports.tool_executor import run_jobs_async
 
@@ -270,18 +250,12 @@ class AsyncDriver:
                     elif isinstance(step, FetchKey):
                         from asides.transports.fetch_key import fetch_async
 
-                        value = await fetch_async(step.key, state)
-                    elif isinstance(step, (ReadRecords, WriteRecord, DeleteRecords)):
-                        from asides.transports.record_steps import carry_out_async
-
-                        value = await carry_out_async(step, state.records)
-                    elif isinstance(step, ReserveUse):
-                        value = None if state.meter is None else await state.meter.reserve(step)
-                    elif isinstance(step, SettleUse):
-                        if state.meter is not None:
-                            await state.meter.settle(step.use)
-                    else:
+                        # sync: value = fetch(step.key)
+                        value = await fetch_async(step.key, state)  # async only
+                    elif isinstance(step, Now):
                         value = time.monotonic()
+                    else:
+                        value = await find_handler(self._handlers, step)(step)
                 except TransportError as problem:
                     error = state.settle_error(problem)
                 except ConfigError as problem:
@@ -290,9 +264,17 @@ class AsyncDriver:
             state.failure = problem
             raise
         finally:
-            flow.close()
-            if self.response is not None:
-                self.response.close()
+            try:
+                flow.close()
+            finally:
+                if self.response is not None:
+                    self.response.close()
+                await self.end_transport()  # async only
+
+    async def end_transport(self) -> None:  # async only
+        """Close the transport if it serves this flow only."""
+        if self._ends_transport:
+            await self._transport.close()
 
     async def _open(self, request: HttpRequest) -> AsyncResponse:
         if self.response is not None:
@@ -301,9 +283,10 @@ class AsyncDriver:
         if call.target.launches:
             from asides.transports.launch import direct_to_running_server, direct_to_server
 
-            # Starting a server takes time, so a thread does it.
-            ready = direct_to_running_server(request, call.target)
-            if ready is None:
+            # sync: ready = direct_to_server(request, call.target)
+            ready = direct_to_running_server(request, call.target)  # async only
+            if ready is None:  # async only
+                # Starting a server takes time, so a thread does it.
                 ready = await asyncio.to_thread(direct_to_server, request, call.target)
         else:
             ready = add_credential(request, call.key)
@@ -312,7 +295,7 @@ class AsyncDriver:
             self.response.close()
         return self.response
 
-    async def _sleep(self, seconds: float) -> None:
+    async def _sleep(self, seconds: float) -> None:  # async only
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.closed.wait()

@@ -1,7 +1,7 @@
 """Credentials of clouds, from their makers' own libraries: `botocore`, `google-auth` and `azure-identity`.
 
 Each library is loaded with the first request that needs it, finds the credentials, keeps them and renews them. One
-object for each set of variables serves all threads. Not here: when a library is asked (providers/cloud_hints).
+object for each set of variables serves all threads.
 """
 
 from __future__ import annotations

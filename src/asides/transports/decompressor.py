@@ -1,7 +1,4 @@
-"""Decompresses the content of a response: gzip and deflate, in any cut, and never much at once. Loaded when needed.
-
-Not here: heads and framing (http_response).
-"""
+"""Decompresses the content of a response: gzip and deflate, in bounded steps. Loaded when needed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Carries out the step `FetchKey`, sync and async: calls the caller's function, or asks a cloud's library.
 
-Both return the key, or the error of the fetching as a value, which the flow raises. Not here: the libraries
-(cloud_credentials), and what a key must look like (providers/credentials).
+Both return the key, or the error of the fetching as a value, which the flow raises.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
-"""The state of a running flow, shared by the sync and the async driver, and the credential of a request.
-
-Not here: driving the flow (sync, async_).
-"""
+"""The state of a running flow, shared by the sync and the async driver, and the credential of a request."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -15,7 +12,7 @@ from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, CallLike
 from asides.flows.exchange import Exchange
 from asides.flows.retry import clean_error
-from asides.flows.steps import Flow, Tracing, Whole
+from asides.flows.steps import Flow, Step, Tracing, Whole
 from asides.options import Timeout
 from asides.providers.credentials import AwsCredentials, KeySource, Secret
 from asides.transports.transport_errors import get_host, total_timeout
@@ -27,13 +24,24 @@ if TYPE_CHECKING:
     from asides.agents.outputs.expected_output import ExpectedOutput, PartialOutput
     from asides.flows.fallback import ExchangeInOrder
     from asides.flows.recover import RecoveringExchange
-    from asides.transports.protocols import RecordStore, UseMeter
+
+Result = TypeVar("Result")
+StepHandlers: TypeAlias = Mapping[type[Step], Callable[[Any], Result]]
+"""What carries out steps that the drivers do not know, by type of step. Each gets the step and returns its result."""
+
+
+def find_handler(handlers: StepHandlers[Result], step: Step) -> Callable[[Any], Result]:
+    """The handler for this step. Raises TypeError if there is none."""
+    handler = handlers.get(type(step))
+    if handler is None:
+        raise TypeError(f"no handler for the step {type(step).__name__}. Pass one to the driver with handlers=.")
+    return handler
 
 
 class FlowState(Generic[Whole]):
     """A running flow: its call, its result or failure, and its deadline."""
 
-    __slots__ = ("_deadline", "_failure", "_flow", "_total", "call", "meter", "output", "records", "whole")
+    __slots__ = ("_deadline", "_failure", "_flow", "_total", "call", "output", "whole")
 
     def __init__(
         self,
@@ -49,10 +57,6 @@ class FlowState(Generic[Whole]):
             from asides.agents.outputs.expected_output import PartialOutput
 
             self.output = PartialOutput(expected, find_expected)
-        self.records: RecordStore | None = None
-        """The store of a relay."""
-        self.meter: UseMeter | None = None
-        """Counts what the caller of a relay uses; None: nobody does."""
         self.whole: Whole | None = None
         """The result, once the flow has returned."""
         self._failure: AsidesError | None = None

@@ -1,8 +1,4 @@
-"""Reads an HTTP/1.1 response, for both transports: its head, its framing and its compression. Bytes in, content out.
-
-HTTP libraries disagree on responses that break the rules. One reader makes both transports agree, however bytes are
-cut. Not here: sockets and timeouts (urllib3, aiohttp), compression (decompressor), and what a response means (flows).
-"""
+"""Reads an HTTP/1.1 response: its head, its framing and its compression. Bytes in, content out, in any chunking."""
 
 from __future__ import annotations
 
@@ -18,9 +14,12 @@ if TYPE_CHECKING:
 LONGEST_HEAD = 256 * 1024
 _LONGEST_LINE = 16 * 1024
 _LONGEST_TRAILER = 64 * 1024
+_MAX_EMPTY_ROUNDS = 100
+"""How often in a row a decompressor may return nothing although it has more."""
 
 _START = b"HTTP/1."
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
+_FOLD = re.compile(rb"\r?\n[ \t]+")
 _STATUS_LINE = re.compile(rb"HTTP/1\.(\d) ([1-9]\d\d)(?: [^\0\r]*)?")
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _LENGTH = re.compile(r"[0-9]{1,18}")
@@ -109,7 +108,7 @@ class HttpResponseReader:
 
     def take(self) -> bytes | None:
         """The next content; b"" at the end of the body, None as long as there is none. Raises when some is missing."""
-        pieces, decompressor, data = self._pieces, self._decompressor, b""
+        pieces, decompressor, data, rounds = self._pieces, self._decompressor, b"", 0
         while not data and (pieces or (decompressor is not None and decompressor.has_more)):
             if decompressor is None or not decompressor.has_more:
                 data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
@@ -117,6 +116,9 @@ class HttpResponseReader:
                 self.size = 0
             if decompressor is not None:
                 data = decompressor.feed(data)
+                rounds += 1
+                if rounds > _MAX_EMPTY_ROUNDS:
+                    raise BadEncoding
         body = self.body
         if body is not None and body.ended:
             self.is_taken = decompressor is None or not decompressor.has_more
@@ -161,21 +163,18 @@ class HttpResponseReader:
 
 def _parse_head(received: bytes) -> tuple[int, int, list[tuple[str, str]]]:
     """The minor version, the status and the headers, with names in lower case."""
-    first, *lines = (line.removesuffix(b"\r") for line in received.split(b"\n"))
-    found = _STATUS_LINE.fullmatch(first)
+    first, _, rest = received.partition(b"\n")
+    found = _STATUS_LINE.fullmatch(first.removesuffix(b"\r"))
     if found is None:
         raise BrokenHead("its first line is no status line")
+    if rest.startswith((b" ", b"\t")):
+        raise BrokenHead("its first header has no name")
     headers: list[tuple[str, str]] = []
-    for line in lines:
+    # A fold is the old way to continue a header on the next line.
+    for line in _FOLD.sub(b" ", rest).split(b"\n") if rest else ():
+        line = line.removesuffix(b"\r")
         if b"\r" in line or b"\0" in line:
             raise BrokenHead("a header holds a control character")
-        if line[:1] in (b" ", b"\t"):
-            if not headers:
-                raise BrokenHead("its first header has no name")
-            # The old way to continue a header on the next line.
-            name, value = headers.pop()
-            headers.append((name, f"{value} {line.strip().decode('latin-1')}".strip()))
-            continue
         raw_name, colon, raw_value = line.partition(b":")
         if not colon or _NAME.fullmatch(raw_name) is None:
             raise BrokenHead("a header has no valid name")
@@ -190,7 +189,8 @@ def _choose_body(minor: int, status: int, headers: list[tuple[str, str]]) -> Bod
     options = _list_values(headers, "connection")
     reusable = "close" not in options and (minor >= 1 or "keep-alive" in options)
     if status in _NO_BODY:
-        return SizedBody(0, reusable=reusable)
+        # A server that announces a body may send it, and the next response would begin with it.
+        return SizedBody(0, reusable=reusable and not codings and lengths <= {"0"})
     if codings and lengths:
         raise BrokenHead("it has both a Content-Length and a Transfer-Encoding")
     # Some proxies repeat a header. That is harmless as long as all say the same.

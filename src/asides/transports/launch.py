@@ -1,6 +1,6 @@
 """Providers whose server is started on demand: a request gets the address and the key of the running server.
 
-A row names its launcher, which is imported with the first request. Not here: the servers (local).
+A row names its launcher, which is imported with the first request.
 """
 
 from __future__ import annotations

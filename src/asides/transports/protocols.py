@@ -1,17 +1,12 @@
-"""The Protocols of a transport, for `Client(transport=…)` and `AsyncClient(transport=…)`.
-
-Not here: the transports that come with asides (urllib3, aiohttp).
-"""
+"""The Protocols of a transport, for `Client(transport=…)` and `AsyncClient(transport=…)`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
 from asides.dialects.dialect import HttpRequest
-from asides.flows.steps import Head, ReserveUse, StoredRecord, UnconfirmedRecord, Use
+from asides.flows.steps import Head
 from asides.options import Timeout
-from asides.values.errors import AsidesError
 
 MOST_PATIENCE = 10
 """Reads with patience end after this many times of it, though something arrives now and then."""
@@ -79,67 +74,4 @@ class AsyncTransport(Protocol):
 
     async def close(self) -> None:
         """Close everything that stays open for later requests."""
-        ...
-
-
-class RecordStore(Protocol):
-    """Keeps the records of a relay for each tenant. Used from many threads. Any error means that the store failed."""
-
-    @property
-    def is_instant(self) -> bool:
-        """Whether its methods never wait, so that an event loop may call them itself."""
-        ...
-
-    def read(self, tenant: str, keys: Sequence[str]) -> Sequence[StoredRecord]:
-        """The records of the tenant that have one of these keys, each once. Reading prolongs their life."""
-        ...
-
-    def write(self, tenant: str, record: StoredRecord) -> None:
-        """Store a record. It survives the end of the process if the store does."""
-        ...
-
-    def delete(self, tenant: str, keys: Sequence[str]) -> int:
-        """Delete the records of the tenant that have one of these keys; returns how many there were."""
-        ...
-
-    def close(self) -> None:
-        """Release files and connections."""
-        ...
-
-    async def read_async(self, tenant: str, keys: Sequence[str]) -> Sequence[StoredRecord]:
-        """The same as `read`, in an event loop, which goes on meanwhile."""
-        ...
-
-    async def write_async(self, tenant: str, record: StoredRecord) -> None:
-        """The same as `write`, in an event loop. Whoever stops to wait does not stop it."""
-        ...
-
-    async def delete_async(self, tenant: str, keys: Sequence[str]) -> int:
-        """The same as `delete`, in an event loop."""
-        ...
-
-
-class ConfirmingStore(RecordStore, Protocol):
-    """A store that knows which replies were delivered. A record with a `pending` key takes the place of earlier ones
-    with the same key, unless they were confirmed, or may still be on their way. Other stores keep both.
-    """
-
-    def confirm(self, record: UnconfirmedRecord) -> None:
-        """The reply of this record was delivered: its pending key goes. Waits for nothing and raises nothing."""
-        ...
-
-
-class UseMeter(Protocol):
-    """Counts what one relayed request uses, for whoever limits its caller. It belongs to the request's event loop."""
-
-    async def reserve(self, step: ReserveUse) -> AsidesError | None:
-        """Reserve it, in place of what is reserved. Returns the error for the caller if it may not use so much."""
-        ...
-
-    async def settle(self, use: Use) -> None:
-        """Replace what is reserved with what was used. Raises nothing: the reply is there."""
-        ...
-
-    def leave(self) -> None:
-        """The request has ended. What is still reserved is settled with what was used, behind its back."""
         ...

@@ -26,7 +26,8 @@ def find_proxy(url: str, environ: Mapping[str, str] | None = None) -> str | None
     if proxy is None:
         return None
     parts = urlsplit(url)
-    if _is_exempt(parts.hostname or "", parts.port, _read_variable("no_proxy", environ) or ""):
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    if _is_exempt(parts.hostname or "", port, _read_variable("no_proxy", environ) or ""):
         return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
     if not proxy.lower().startswith(("http://", "https://")):
@@ -34,7 +35,17 @@ def find_proxy(url: str, environ: Mapping[str, str] | None = None) -> str | None
             f"the proxy {get_host(proxy)} is neither http nor https. To do: set HTTPS_PROXY to such a proxy, add "
             "the host to NO_PROXY, or pass your own transport=."
         )
+    if not _is_address(proxy):
+        raise ConfigError("the proxy is not a valid address. To do: correct HTTPS_PROXY, HTTP_PROXY or ALL_PROXY.")
     return proxy
+
+
+def _is_address(proxy: str) -> bool:
+    try:
+        parts = urlsplit(proxy)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _read_variable(name: str, environ: Mapping[str, str]) -> str | None:
@@ -46,14 +57,15 @@ def _read_variable(name: str, environ: Mapping[str, str]) -> str | None:
     return environ.get(name.upper(), "").strip() or None
 
 
-def _is_exempt(host: str, port: int | None, exceptions: str) -> bool:
-    host = host.lower()
+def _is_exempt(host: str, port: int, exceptions: str) -> bool:
+    host = host.lower().rstrip(".")
     for entry in (entry.strip().lower() for entry in exceptions.split(",")):
         if entry == "*":
             return True
         if "/" in entry and _is_in_network(host, entry):
             return True
-        name, _, exempt_port = entry.rpartition(":") if entry.count(":") == 1 else (entry, "", "")
+        has_port = entry.count(":") == 1 or "]:" in entry
+        name, _, exempt_port = entry.rpartition(":") if has_port else (entry, "", "")
         name = name.lstrip("*").lstrip(".").strip("[]")
         if name and (not exempt_port or exempt_port == str(port)) and (host == name or host.endswith(f".{name}")):
             return True
@@ -84,6 +96,7 @@ def build_tls_context(environ: Mapping[str, str] | None = None) -> ssl.SSLContex
 
     environ = os.environ if environ is None else environ
     context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
     bundle = environ.get("REQUESTS_CA_BUNDLE") or environ.get("CURL_CA_BUNDLE")
     if bundle:
         try:

@@ -1,38 +1,20 @@
-"""The sync driver: carries out the steps of a flow, blocking. `async_` is its twin; both share `flow_state`.
-
-Not here: how bytes travel (urllib3, or any other `Transport`).
-"""
+# Written by scripts/unasync.py from async_.py. Do not edit.
+"""The sync driver: carries out the steps of a flow. `flow_state` is shared with `async_`."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, CallLike
-from asides.flows.steps import (
-    Allow,
-    DeleteRecords,
-    Emit,
-    FetchKey,
-    Flow,
-    Open,
-    Read,
-    ReadRecords,
-    ReserveUse,
-    RunTools,
-    SettleUse,
-    Sleep,
-    Step,
-    UseCall,
-    Whole,
-    WriteRecord,
-)
-from asides.transports.flow_state import ExchangeState, FlowState, add_credential
+from asides.flows.steps import Allow, Emit, FetchKey, Flow, Now, Open, Read, RunTools, Sleep, Step, UseCall, Whole
+from asides.transports.flow_state import ExchangeState, FlowState, StepHandlers, add_credential, find_handler
 from asides.transports.protocols import Response, Transport
 from asides.values.errors import AsidesError, ConfigError, TransportError
 from asides.values.events import Event
@@ -40,7 +22,6 @@ from asides.values.reply import Output_co, Reply
 
 if TYPE_CHECKING:
     from asides.agents.outputs.expected_output import PartialOutput
-    from asides.agents.tools.executor import JobOutcome
     from asides.values.visibility import Visibility
 
 Item = TypeVar("Item")
@@ -82,9 +63,10 @@ class Events(Generic[Item]):
         self._driver.close()
         if (response := self._driver.response) is not None:
             response.close()
-        # Another thread may be reading now. It finds the connection closed and ends the flow itself.
-        with suppress(ValueError):
-            self._batches.close()
+        # Another thread may be reading; it finds the connection closed and ends the flow itself.
+        for generator in (self._events, self._batches):
+            with suppress(ValueError):
+                generator.close()
 
     def __enter__(self) -> Self:
         return self
@@ -109,7 +91,7 @@ class Stream(Events[Event], Generic[Output_co]):
 
     @property
     def reply(self) -> Reply[Output_co]:
-        """The whole reply. Reads the rest of the stream first."""
+        """The whole reply. Reads the rest of the events first."""
         for _ in self._batches:
             pass
         return self._state.reply(closed=True)
@@ -154,10 +136,11 @@ def run_flow(
 ) -> Whole:
     """Run a flow to its result. `on_event` gets what it emits on the way."""
     state = FlowState(call, flow)
-    for batch in SyncDriver(state, transport).batches():
-        if on_event is not None:
-            for event in batch:
-                on_event(event)
+    with closing(SyncDriver(state, transport).batches()) as batches:
+        for batch in batches:
+            if on_event is not None:
+                for event in batch:
+                    on_event(event)
     if state.whole is None:
         raise RuntimeError("a flow ends with a result or raises.")
     return state.whole
@@ -166,18 +149,25 @@ def run_flow(
 class SyncDriver:
     """Drives a flow. It holds no reference to its stream, so that an unused stream is garbage-collected and closed."""
 
-    __slots__ = ("_closed", "_transport", "is_closed", "response", "state")
+    __slots__ = ("_closed", "_handlers", "_transport", "is_closed", "response", "state")
 
-    def __init__(self, state: FlowState[Any], transport: Transport) -> None:
+    def __init__(
+        self,
+        state: FlowState[Any],
+        transport: Transport,
+        handlers: StepHandlers[Any] = MappingProxyType({}),
+    ) -> None:
+        """`handlers`: for steps that only this flow yields."""
         self.state = state
         self.response: Response | None = None
         self.is_closed = False
         self._closed: threading.Event | None = None
+        self._handlers = handlers
         self._transport = transport
 
     @property
     def closed(self) -> threading.Event:
-        """Set when the stream is closed. Made for the first who waits, since few streams have one and it is large."""
+        """Set when the stream is closed. Created on first use: most streams never wait, and it is large."""
         if self._closed is None:
             self._closed = threading.Event()
             if self.is_closed:
@@ -217,7 +207,13 @@ class SyncDriver:
                         state.check_wait(step.seconds)
                         self.closed.wait(step.seconds)
                     elif isinstance(step, RunTools):
-                        value = yield from self._run_tools(step)
+                        from asides.transports.tool_executor import run_jobs
+
+                        value = [None] * len(step.jobs)
+                        with closing(run_jobs(step.jobs, step.most, self.closed)) as outcomes:
+                            for number, outcome in outcomes:
+                                value[number] = outcome
+                                yield step.report(number, outcome)
                     elif isinstance(step, Allow):
                         state.allow(step.seconds)
                     elif isinstance(step, UseCall):
@@ -226,14 +222,10 @@ class SyncDriver:
                         from asides.transports.fetch_key import fetch
 
                         value = fetch(step.key)
-                    elif isinstance(step, (ReadRecords, WriteRecord, DeleteRecords)):
-                        from asides.transports.record_steps import carry_out
-
-                        value = carry_out(step, state.records)
-                    elif isinstance(step, (ReserveUse, SettleUse)):
-                        pass  # Callers with limits are those of a gateway, which has an event loop.
-                    else:
+                    elif isinstance(step, Now):
                         value = time.monotonic()
+                    else:
+                        value = find_handler(self._handlers, step)(step)
                 except TransportError as problem:
                     error = state.settle_error(problem)
                 except ConfigError as problem:
@@ -242,18 +234,11 @@ class SyncDriver:
             state.failure = problem
             raise
         finally:
-            flow.close()
-            if self.response is not None:
-                self.response.close()
-
-    def _run_tools(self, step: RunTools) -> Generator[list[Any], None, list[JobOutcome | None]]:
-        from asides.transports.tool_executor import run_jobs
-
-        outcomes: list[JobOutcome | None] = [None] * len(step.jobs)
-        for number, outcome in run_jobs(step.jobs, step.most, self.closed):
-            outcomes[number] = outcome
-            yield step.report(number, outcome)
-        return outcomes
+            try:
+                flow.close()
+            finally:
+                if self.response is not None:
+                    self.response.close()
 
     def _open(self, request: HttpRequest) -> Response:
         if self.response is not None:
@@ -262,10 +247,10 @@ class SyncDriver:
         if call.target.launches:
             from asides.transports.launch import direct_to_server
 
-            request = direct_to_server(request, call.target)
+            ready = direct_to_server(request, call.target)
         else:
-            request = add_credential(request, call.key)
-        self.response = self._transport.open(request, self.state.timeout())
+            ready = add_credential(request, call.key)
+        self.response = self._transport.open(ready, self.state.timeout())
         if self.is_closed:
             self.response.close()
         return self.response

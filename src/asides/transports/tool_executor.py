@@ -1,7 +1,6 @@
 """Runs tool calls in parallel, each with its timeout, for the sync and the async driver.
 
 A thread cannot be stopped: if its job times out or the stream is closed, the job runs on, and nothing waits for it.
-Not here: what happens with the outcomes (flows/tool_turn).
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
-"""Builds errors of the connection: host, duration and what to do. Of an address they, and logs, show host and port.
-
-Not here: which exception of an HTTP library means which error (urllib3, aiohttp), and errors that a server sent.
-"""
+"""Builds errors of the connection: host, duration and what to do. Of an address they show only host and port."""
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from asides.options import Timeout
@@ -87,16 +82,6 @@ def no_connection(host: str, cause: BaseException | None, *, proxy: str | None =
     )
 
 
-def find_root_cause(problem: BaseException) -> BaseException:
-    """The innermost exception that a library wrapped, as an argument or as a cause."""
-    cause = problem
-    while True:
-        inner = next((value for value in (*cause.args, cause.__cause__) if isinstance(value, BaseException)), None)
-        if inner is None:
-            return cause
-        cause = inner
-
-
 def describe_cause(cause: BaseException | None) -> str:
     """The system's reason as short text, without an address."""
     import ssl
@@ -147,19 +132,3 @@ def proxy_error(proxy: str, host: str, reason: str) -> ConnectionLost:
 
 def _format_seconds(value: float | None) -> str:
     return "its time" if value is None else f"{value:g} s"
-
-
-class PathFilter(logging.Filter):
-    """Takes the path and the query of our requests out of the log of an HTTP library: they may hold a key."""
-
-    def __init__(self, is_ours: Callable[[], bool]) -> None:
-        super().__init__()
-        self._is_ours = is_ours
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Keep every record."""
-        if isinstance(record.args, tuple) and self._is_ours():
-            record.args = tuple(
-                "/…" if isinstance(value, str) and value.startswith("/") else value for value in record.args
-            )
-        return True

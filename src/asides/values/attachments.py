@@ -1,7 +1,7 @@
-"""Reads pictures and files from what people have in their hands: bytes, a path, an open file, a URL.
+"""Reads pictures and files from bytes, a path, an open file or a URL.
 
 The constructors `Image` and `File` use it, messages (`user("…", Path("a.png"))`), the option `files=`, and the command
-line. Only a value in these places is read as a path; a name in a document or a reply never is. Not here: media types.
+line. Only a value in these places is read as a path; a name in a document or a reply never is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import re
 import stat
 from base64 import b64decode
 from binascii import Error as NotBase64
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +26,7 @@ from asides.values.media_types import (
     guess_media_type,
     is_text_type,
 )
-from asides.values.parts import File, Image, Part, Text
+from asides.values.parts import File, Image, Text
 
 _SCHEMES = ("https", "http", "data", "file", "gs", "s3", "ftp")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
@@ -107,7 +106,7 @@ def _read_url(url: str, scheme: str, maker: str) -> Source:
         return _read_path(path[1:] if _DRIVE.match(path) else path, maker)
     if scheme != "data":
         if len(url.partition(":")[2].strip("/")) == 0:
-            raise ConfigError(f"{maker}: {_show(url)} is no whole URL. To do: {_explain_source(maker)}.")
+            raise ConfigError(f"{maker}: {_show(url)} is not a complete URL. To do: {_explain_source(maker)}.")
         return Source(url=url, name=_find_url_name(url), shown="the URL")
     source = split_data_url(url)
     if source is None:
@@ -156,11 +155,11 @@ def _read_path(text: str, maker: str) -> Source:
         if stat.S_ISDIR(mode):
             raise ConfigError(f"{maker}: {text} is a folder. To do: name a file in it.")
         if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
-            raise ConfigError(f"{maker}: {text} is a device and no file. To do: name a file.")
+            raise ConfigError(f"{maker}: {text} is a device, not a file. To do: name a file.")
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
     except (OSError, ValueError, RuntimeError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or "its name is no path"
+        reason = (error.strerror if isinstance(error, OSError) else None) or "its name is not a path"
         raise ConfigError(f"{maker}: the file {text} cannot be read: {reason}. To do: check the path.") from None
     if len(data) > MOST_BYTES:
         raise ConfigError(
@@ -285,9 +284,7 @@ def _find_source(kind: type[Image | File], args: tuple[Any, ...], fields: dict[s
     if url:
         inline = split_data_url(url) if url[:5].lower() == "data:" else None
         if inline is None and _URL.match(url) is None:
-            raise ConfigError(
-                f"{maker}: url= takes a URL, and {_show(url)} is none. To do: for a file write {maker}(Path(…))."
-            )
+            raise ConfigError(f"{maker}: url= takes a URL, not {_show(url)}. To do: for a file write {maker}(Path(…)).")
         return inline or Source(url=url, name=_find_url_name(url)), True
     if fields.get("id") is not None:
         if not isinstance(fields["id"], str) or not fields["id"]:
@@ -312,7 +309,7 @@ def _read_media_type(fields: dict[str, Any], kind: type[Image | File]) -> str:
     return guess_media_type(f".{given.removeprefix('.')}") or given
 
 
-# --- files beside a question ------------------------------------------------------------------------------------------
+# --- a part for any file ----------------------------------------------------------------------------------------------
 
 
 def read_attachment(value: object, maker: str = "files=") -> Text | Image | File:
@@ -349,40 +346,3 @@ def wrap_text(text: str, name: str) -> Text:
     shown = "".join(" " if not letter.isprintable() else letter for letter in name).replace('"', "'")
     label = f' name="{shown}"' if shown else ""
     return Text(f"<file{label}>\n{text.rstrip()}\n</file>")
-
-
-def read_attachments(files: object) -> tuple[Part, ...]:
-    """The parts of the option `files=`: a list of files, or one file."""
-    if isinstance(files, (str, bytes, bytearray, memoryview, os.PathLike, Image, File, Text)) or hasattr(files, "read"):
-        files = (files,)
-    if not isinstance(files, (list, tuple)):
-        raise ConfigError(
-            f"files= is a list of files, not {describe_type(files)}. To do: write "
-            'files=["a.png", Path("b.pdf"), Image(…)].'
-        )
-    parts: list[Part] = []
-    for place, file in enumerate(files):
-        try:
-            parts.append(read_attachment(file))
-        except ConfigError as problem:
-            raise ConfigError(f"files[{place}]: {problem}") from None
-    return tuple(parts)
-
-
-def attach(files: Sequence[Part], parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Put files before the parts of a message. Neighbouring texts are joined: not every host takes a list of texts."""
-    joined: list[Part] = []
-    for part in (*files, *parts):
-        last = joined[-1] if joined else None
-        if _is_plain_text(part) and isinstance(part, Text):
-            if not part.text:
-                continue
-            if last is not None and _is_plain_text(last) and isinstance(last, Text):
-                joined[-1] = Text(f"{last.text}\n\n{part.text}")
-                continue
-        joined.append(part)
-    return tuple(joined)
-
-
-def _is_plain_text(part: Part) -> bool:
-    return isinstance(part, Text) and not part.cache and not part.seals

@@ -1,7 +1,7 @@
-"""Reads the content of a message as people write it: texts, parts, paths and lists of them; or says how to write it.
+"""Normalises the arguments of messages and parts: texts, parts, paths and lists of them.
 
-Nothing is left out in silence: each value becomes a part, or raises ConfigError. Only what is not already a tuple of
-parts comes here. Not here: pictures and files (attachments), and dicts of other libraries (history/import_export).
+Each value becomes a part or raises a ConfigError that says how to write it. Constructors call this only for arguments
+that are not already a tuple of parts.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def _read_bytes(data: bytes, maker: str) -> Part:
 
     if detect_media_type(data) is None:
         raise ConfigError(
-            f"{maker}(…) got bytes that are no known picture or file. To do: for text write data.decode(), for another "
-            'file File(data, name="…", media_type="…").'
+            f"{maker}(…) got bytes that are not a known picture or file. To do: for text write data.decode(), for "
+            'another file File(data, name="…", media_type="…").'
         )
     return read_attachment(data, maker)
 
@@ -151,13 +151,13 @@ def read_call_arguments(arguments: object) -> dict[str, Any]:
     if read is None:
         raise ConfigError(
             f"ToolCall(…) takes its arguments as a dict, not {describe_type(arguments)}. To do: write "
-            'ToolCall("call_1", "add", {"a": 1}); text that is no JSON object goes into raw_arguments=.'
+            'ToolCall("call_1", "add", {"a": 1}); text that is not a JSON object goes into raw_arguments=.'
         )
     return read
 
 
 def check_call_id(call_id: object) -> None:
-    """Raise ConfigError for an id that is no text: often it is the call itself."""
+    """Raise ConfigError for an id that is not text; often the call itself was passed."""
     if not isinstance(call_id, str):
         is_call = isinstance(getattr(call_id, "id", None), str)
         advice = "write ToolResult(call.id, …)" if is_call else "pass the id of the call"

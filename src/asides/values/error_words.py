@@ -1,14 +1,11 @@
-"""Words that many errors need: the name that was probably meant, and the type of a value.
-
-Not here: the errors themselves (errors), and words for models and providers (providers/unknown_names).
-"""
+"""Hints for error messages: the name that was probably meant, and the type of a value."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 _CUTOFF = 0.6
-"""How alike two names are at least, from 0 to 1."""
+"""Minimum similarity of two names, from 0 to 1."""
 
 
 def find_near_names(name: str, known: Iterable[str], *, most: int, cutoff: float = _CUTOFF) -> list[str]:

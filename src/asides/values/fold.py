@@ -40,7 +40,7 @@ from asides.values.parts import (
     read_arguments,
 )
 from asides.values.raw_documents import Documents
-from asides.values.reply import Reply
+from asides.values.reply import CallContext, Reply
 from asides.values.thinking import Seal, Thought, ThoughtKind, ThoughtSource
 from asides.values.usage import ReplyTimer, Usage
 
@@ -83,14 +83,13 @@ class Fold:
     added is `refused`.
     """
 
-    # The state at the beginning belongs to the class: a fold is made for each reply, and most of it never changes.
+    # Class-level defaults: a fold is created per reply and rarely changes them.
     refused: Event | None = None
     started: ReplyStarted | None = None
     unnamed = False
     """Whether a call came without an id; one may have followed."""
     ended = False
     _calls = _order = 0
-    _block: int | None = None
     _usage: Usage | None = None
     _stop = StopReason()
     _truncated, void_before = False, 0  # thoughts of blocks below `void_before` are not replayable
@@ -103,7 +102,6 @@ class Fold:
         self._max_argument_bytes = max_argument_bytes
         self._blocks: dict[int, _Block] = {}
         self._warnings: list[Notice] = []
-        self._append: Callable[[str], None] = _reject
         self.moves: list[tuple[int, str]] = []  # blocks that began, or went on, since the last stamp; and their kinds
 
     @property
@@ -121,28 +119,17 @@ class Fold:
     def feed(self, events: Iterable[Event]) -> None:
         """Add the next events."""
         for event in events:
-            kind = type(event)
-            if kind is TextDelta or kind is ThinkingDelta:
-                if event.block != self._block:  # type: ignore[union-attr]
-                    self._switch_to(event)  # type: ignore[arg-type]
-                self._append(event.text)  # type: ignore[union-attr]
-            else:
-                _HANDLERS[kind](self, event)
+            _HANDLERS[type(event)](self, event)
 
-    def _switch_to(self, event: TextDelta | ThinkingDelta) -> None:
-        self._block = number = event.block
-        block = self._blocks.get(number)
-        if block is None:
-            block = self._blocks[number] = _Block("text" if type(event) is TextDelta else "thought")
-        elif block.closed:
-            block.closed = False
-        pieces = block.pieces
-        if type(event) is ThinkingDelta and not pieces:
+    def _add_text(self, event: TextDelta) -> None:
+        self._open_block(event.block, "text").pieces.append(event.text)
+
+    def _add_thinking(self, event: ThinkingDelta) -> None:
+        block = self._open_block(event.block, "thought")
+        if not block.pieces:
             block.kind = "thought"
             block.thought_kind, block.source, block.via = event.kind, event.source, event.via
-        self._order = block.order = self._order + 1
-        self._append = pieces.append
-        self._move_to(number, block.kind)
+        block.pieces.append(event.text)
 
     def _add_call(self, event: ToolCallDelta) -> None:
         if event.block not in self._blocks:
@@ -166,17 +153,15 @@ class Fold:
         raise ProtocolError(f"{what}, the limit for one. To do: set reply_limits= if you expect more.")
 
     def _add_seal(self, event: ThoughtSealed) -> None:
-        is_new = event.block not in self._blocks
-        block = self._find_block(event.block, "thought")
-        if is_new:
-            block.thought_kind, block.source = event.kind, event.source
+        block = self._blocks.get(event.block)
+        if block is None:
+            block = self._blocks[event.block] = _Block("thought", thought_kind=event.kind, source=event.source)
         if block.seals is None:
             block.seals = []
         block.seals.append(event.seal)
         if event.seal.kind in _CLOSING:
             block.closed = True
-            if self._block == event.block:
-                self._block = None  # text after it opens the thought again
+            if self._moved_to == event.block and block.kind in ("text", "thought"):
                 self._move_to(-1, "end")
 
     def _add_refusal(self, event: RefusalDelta) -> None:
@@ -215,26 +200,21 @@ class Fold:
             self.moves.append((number, kind))
 
     def join_pieces(self) -> None:
-        """Join the pieces of the current text that came since the last time: many short texts take much memory."""
-        block = None if self._block is None else self._blocks[self._block]
+        """Join the pieces of the current part that came since the last time: many short texts take much memory."""
+        block = self._blocks.get(self._moved_to)
         if block is not None and len(block.pieces) > block.joined + 1:
-            # In its place, since `_append` belongs to this list.
             block.pieces[block.joined :] = ["".join(block.pieces[block.joined :])]
             block.joined += 1
 
-    def _find_block(self, number: int, kind: _BlockKind) -> _Block:
+    def _open_block(self, number: int, kind: _BlockKind) -> _Block:
+        """Return the block that the current event belongs to; a new one where there is none."""
         block = self._blocks.get(number)
         if block is None:
             block = self._blocks[number] = _Block(kind)
-        return block
-
-    def _open_block(self, number: int, kind: _BlockKind) -> _Block:
-        """Return the block that the current event belongs to; a new one where there is none."""
-        block = self._find_block(number, kind)
         self._order = block.order = self._order + 1
         block.closed = False
-        self._block = None  # the next text must switch blocks, even back to the one before
-        self._move_to(number, kind)
+        if number != self._moved_to:
+            self._move_to(number, kind)
         return block
 
     def reply(self, payloads: Sequence[bytes] = (), *, streamed: bool = False) -> Reply:
@@ -257,10 +237,12 @@ class Fold:
             started.id,
             started.origin,
             self.ended,
-            payloads if type(payloads) is Documents else tuple(payloads),
-            streamed,
             started.stored,
-            timing=None if self.timer is None else self.timer.build_timing(),
+            CallContext(
+                payloads=payloads if type(payloads) is Documents else tuple(payloads),
+                streamed=streamed,
+                timing=None if self.timer is None else self.timer.build_timing(),
+            ),
         )
 
     def _build_part(
@@ -276,8 +258,8 @@ class Fold:
                 return None
             thought_kind: ThoughtKind = "hidden" if is_blank else block.thought_kind
             facts = (started.origin, seals, block.via, complete, False, number >= self.void_before)
-            thought = Thought(text, thought_kind, block.source, *facts)
-            return thought if self.timer is None else thought.with_seconds(self.timer.seconds.get(number))
+            seconds = None if self.timer is None else self.timer.seconds.get(number)
+            return Thought(text, thought_kind, block.source, *facts, seconds)
         if kind == "refusal":
             return Refusal(text) if text else None
         if kind == "part":
@@ -314,6 +296,8 @@ class Fold:
 
 
 _HANDLERS: dict[type, Callable[[Fold, Any], None]] = {
+    TextDelta: Fold._add_text,
+    ThinkingDelta: Fold._add_thinking,
     ToolCallDelta: Fold._add_call,
     ThoughtSealed: Fold._add_seal,
     RefusalDelta: Fold._add_refusal,
@@ -323,10 +307,6 @@ _HANDLERS: dict[type, Callable[[Fold, Any], None]] = {
     ReplyStarted: Fold._add_start,
     ReplyEnded: Fold._add_end,
 }
-
-
-def _reject(_: str) -> None:
-    raise AssertionError("a delta before its block")
 
 
 def _build_call(block: _Block, call_id: str, raw: str, seals: tuple[Seal, ...], warnings: list[Notice]) -> ToolCall:

@@ -1,6 +1,6 @@
 """Values as plain JSON: `to_dict` of replies, events, messages and the values in them.
 
-Thinking and seals are left out unless they are asked for. Not here: the fields of a reply (reply), and a run (result).
+Thinking and seals are left out unless they are asked for.
 """
 
 from __future__ import annotations
@@ -112,6 +112,8 @@ class _Writer:
         private: Mapping[str, Private] = getattr(value, "_private", {})
         for name, key in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
             if name == "seals" and "seals" not in self._shown:
+                continue
+            if name == "source" and name in private and getattr(value, name) is None:
                 continue
             is_hidden = name in private and not _NEEDED[private[name]] <= self._shown
             fields[key] = None if is_hidden else self.write(getattr(value, name))

@@ -1,7 +1,4 @@
-"""Operations on JSON schemas: find or change the schemas inside one, its faults, and its definitions. Pure.
-
-Not here: the schema of a type (agents/tools for a function's parameters, agents/outputs for an answer).
-"""
+"""Operations on JSON schemas: find or change the schemas inside one, its faults, and its definitions. Pure."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """`Learned`: what the refusal of a request taught about a model at an address, so that the next request fits.
 
-A reply carries what it took to get it, and so does its message: a saved conversation needs no second refusal. Not here:
-how a refusal is read (rejections), what is learned from one (flows/heal), and how it changes a target
-(providers/learned_rules).
+A reply carries what it took to get it, and so does its message: a saved conversation needs no second refusal.
 """
 
 from __future__ import annotations

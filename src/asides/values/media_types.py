@@ -1,6 +1,6 @@
 """Media types of pictures, sounds, videos and documents: from their first bytes, else from a name. Reads no file.
 
-The only detection in the library; the command line uses it too. Not here: where the bytes come from (attachments).
+The only detection of media types in the library; the command line uses it too.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ _TEXTS = frozenset(
 
 
 def guess_media_type(name: str) -> str | None:
-    """The media type that the ending of a name stands for; None when it is not known."""
+    """The media type for the ending of a name; None if it is unknown."""
     _, dot, ending = name.rpartition(".")
     return _ENDINGS.get(ending.lower()) if dot else None
 
@@ -238,7 +238,7 @@ _MARKS = (
 
 
 def decode_text(data: bytes) -> str | None:
-    """The text in the bytes: UTF-8, or UTF-16 or UTF-32 with its mark. None if they are no text."""
+    """The text in the bytes: UTF-8, or UTF-16 or UTF-32 with its mark. None if they are not text."""
     encoding = next((encoding for mark, encoding in _MARKS if data.startswith(mark)), "utf-8-sig")
     try:
         text = data.decode(encoding)

@@ -1,138 +1,25 @@
-"""Messages, what is known about them, and the prompt that carries them with its settings.
-
-Not here: the parts of messages (parts), and how a provider encodes them (dialects).
-"""
+"""Messages, and the prompt that carries them with its settings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
-from operator import or_
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 import msgspec
 
-from asides.values.json_form import JsonForm
+from asides.values.json_form import JsonForm, Private
 from asides.values.learned import Learned
-from asides.values.message_facts import (
-    CHANGES_EFFORT,
-    HAS_BREAKPOINTS,
-    HAS_CALLS,
-    HAS_FILE_IDS,
-    HAS_MEDIA,
-    HAS_OTHERS,
-    HAS_PICTURES,
-    HAS_RESULTS,
-    HAS_THOUGHTS,
-    HAS_WITHHELD,
-    IS_BLANK,
-    IS_BOUND,
-    IS_PLAIN,
-    FactsSlot,
-    MessageFacts,
-)
 from asides.values.parts import (
     ContentLike,
-    File,
-    Image,
     Part,
-    Refusal,
-    ServerTool,
     Text,
     ToolCall,
-    ToolResult,
-    UnknownPart,
 )
-from asides.values.thinking import Effort, Origin, Thinking, Thought
+from asides.values.thinking import Effort, Origin, Thinking
 from asides.values.tools import Tool
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
-
-
-# --- what is known about a message ------------------------------------------------------------------------------------
-
-_set_facts = FactsSlot.__dict__["_facts"].__set__
-
-
-def read_facts(messages: Sequence[Message]) -> list[MessageFacts]:
-    """Return the facts about each message."""
-    try:
-        return [message._facts for message in messages]  # pyright: ignore[reportPrivateUsage]
-    except AttributeError:
-        # Mostly the last messages are new.
-        for message in reversed(messages):
-            if hasattr(message, "_facts"):
-                break
-            _find_facts(message)
-    try:
-        return [message._facts for message in messages]  # pyright: ignore[reportPrivateUsage]
-    except AttributeError:
-        return list(map(_find_facts, messages))
-
-
-def find_traits(messages: Sequence[Message]) -> int:
-    """Return the traits of all these messages together; few messages differ in theirs."""
-    if len(messages) == 1:
-        return _find_facts(messages[0]).traits
-    return reduce(or_, {facts.traits for facts in read_facts(messages)}, 0)
-
-
-def _find_facts(message: Message) -> MessageFacts:
-    facts: MessageFacts | None = getattr(message, "_facts", None)
-    if facts is None:
-        facts = _collect_facts(message)
-        if _is_fixed(message, facts):
-            _set_facts(message, facts)
-    return facts
-
-
-def _is_fixed(message: Message, facts: MessageFacts) -> bool:
-    """Whether nothing but the arguments of calls can change: a caller may give a list, or a class of their own."""
-    contents: list[object] = [message.parts, *(result.content for result in facts.results)]
-    return type(message) is Message and all(isinstance(each, (str, tuple)) for each in contents)
-
-
-def _collect_facts(message: Message) -> MessageFacts:
-    parts, is_user = message.parts, message.role == "user"
-    if len(parts) == 1 and type(part := parts[0]) is Text and not part.cache and not part.seals:
-        if _is_blank(part.text):
-            return MessageFacts(HAS_OTHERS | IS_BLANK if is_user else HAS_OTHERS)
-        is_plain = type(message) is Message and message.name is None and (is_user or message.role == "assistant")
-        return MessageFacts(HAS_OTHERS | IS_PLAIN if is_plain else HAS_OTHERS)
-    is_filled = any(not isinstance(part, Text) or not _is_blank(part.text) for part in parts)
-    traits = 0 if not is_user or is_filled else IS_BLANK
-    traits |= CHANGES_EFFORT if message.role == "system" and message.effort is not None else 0
-    for part in parts:
-        traits |= _find_traits(part)
-    calls = tuple([part for part in parts if isinstance(part, ToolCall)]) if traits & HAS_CALLS else ()
-    results = tuple([part for part in parts if isinstance(part, ToolResult)]) if traits & HAS_RESULTS else ()
-    return MessageFacts(traits, calls, results)
-
-
-def _is_blank(text: str) -> bool:
-    return not text or text.isspace()
-
-
-def _find_traits(part: Part) -> int:
-    traits = HAS_BREAKPOINTS if getattr(part, "cache", False) else 0
-    if isinstance(part, (Thought, Refusal, ServerTool, UnknownPart)) or getattr(part, "seals", None):
-        traits |= IS_BOUND
-    match part:
-        case ToolCall():
-            return traits | HAS_CALLS | HAS_OTHERS
-        case Thought():
-            return traits | HAS_THOUGHTS | HAS_OTHERS | (HAS_WITHHELD if part.withheld else 0)
-        case Image():
-            return traits | HAS_PICTURES | HAS_MEDIA | HAS_OTHERS
-        case File():
-            return traits | HAS_MEDIA | HAS_OTHERS | (0 if part.id is None else HAS_FILE_IDS)
-        case ToolResult():
-            inner = 0
-            for each in () if isinstance(part.content, str) else part.content:
-                inner |= _find_traits(each)
-            return traits | HAS_RESULTS | (inner & (HAS_PICTURES | HAS_MEDIA | HAS_FILE_IDS))
-        case _:
-            return traits | HAS_OTHERS
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------
@@ -145,16 +32,39 @@ class StoredResponse(msgspec.Struct, frozen=True):
     origin: Origin | None = None
 
 
+class Source(msgspec.Struct, frozen=True, eq=False):
+    """The JSON that a message was read from. It never makes two messages unequal."""
+
+    dialect: str
+    json: str
+    """A JSON array: the objects of this dialect that are the message, or the content blocks of its turn."""
+    turn: str = ""
+    """The fields of the turn beside its blocks, as a JSON object; "" = none."""
+    digest: str = ""
+    """The digest of what was read. Derived; do not pass."""
+
+    def __eq__(self, other: object) -> bool:
+        return other is None or isinstance(other, Source) or NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(None)
+
+    def __repr__(self) -> str:
+        return f"Source(dialect={self.dialect!r})"
+
+
 _PARTS = frozenset(get_args(Part))
 _ROLES = frozenset(get_args(Role))
 
 
-class Message(msgspec.Struct, JsonForm, FactsSlot, frozen=True):
+class Message(msgspec.Struct, JsonForm, frozen=True):
     """One turn of one speaker: its parts in order.
 
     `Message("user", "hello")` and `Message("user", ["What is this?", Image("a.png")])` are read as they say. What
     cannot be sent raises ConfigError. `Message("assistant", ())` is empty, as a model's turn may be.
     """
+
+    _private: ClassVar[Mapping[str, Private]] = {"source": "both"}
 
     role: Role
     parts: tuple[Part, ...] = ()
@@ -167,6 +77,8 @@ class Message(msgspec.Struct, JsonForm, FactsSlot, frozen=True):
     """For a turn that took repairs of its request: what the refusals taught, so that the next request needs none."""
     effort: Effort | None = None
     """For a turn of the model: the effort it was asked for. For a system message without parts: that from here on."""
+    source: Source | None = None
+    """The JSON that the message was read from, while the message says the same."""
 
     if TYPE_CHECKING:
 
@@ -179,20 +91,38 @@ class Message(msgspec.Struct, JsonForm, FactsSlot, frozen=True):
             prefix: str = "",
             learned: tuple[Learned, ...] = (),
             effort: Effort | None = None,
+            source: Source | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
         # Almost always right, and this runs for each message of a history.
-        if type(self.parts) is tuple and self.role in _ROLES:
-            for part in self.parts:
-                if type(part) not in _PARTS:
-                    break
-            else:
-                return
-        from asides.values.content import check_role, read_parts
+        if type(self.parts) is not tuple or self.role not in _ROLES or not _PARTS.issuperset(map(type, self.parts)):
+            from asides.values.content import check_role, read_parts
 
-        check_role(self.role)
-        msgspec.structs.force_setattr(self, "parts", read_parts(self.role, self.parts))
+            check_role(self.role)
+            msgspec.structs.force_setattr(self, "parts", read_parts(self.role, self.parts))
+        if self.source is not None:
+            self._check_source(self.source)
+
+    def _check_source(self, source: Source) -> None:
+        """Drop the source of a message that was changed: redacted text must not survive in it."""
+        digest = self.digest_content()
+        if digest and not source.digest:
+            msgspec.structs.force_setattr(self, "source", msgspec.structs.replace(source, digest=digest))
+        elif not digest or source.digest != digest:
+            msgspec.structs.force_setattr(self, "source", None)
+
+    def digest_content(self) -> str:
+        """Return the digest of what the message says, which its source has while it is valid.
+
+        "" if JSON cannot hold that: arguments that contain themselves, or text with a lone surrogate.
+        """
+        said = (self.role, self.name, self.effort, self.parts)
+        try:
+            encoded = msgspec.json.encode(said, enc_hook=repr)
+        except (TypeError, ValueError, OverflowError, RecursionError):
+            return ""
+        return hashlib.blake2b(encoded, digest_size=12).hexdigest()
 
     @property
     def text(self) -> str:
@@ -210,7 +140,7 @@ class Message(msgspec.Struct, JsonForm, FactsSlot, frozen=True):
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls of the message."""
-        return _find_facts(self).calls
+        return tuple([part for part in self.parts if isinstance(part, ToolCall)])
 
     def __repr__(self) -> str:
         return f"Message(role={self.role!r}, parts=[{', '.join(type(part).__name__ for part in self.parts)}])"

@@ -1,4 +1,4 @@
-"""Models as their provider lists them today. Not here: the rules that asides has for them (providers)."""
+"""Models as their provider lists them today."""
 
 from __future__ import annotations
 

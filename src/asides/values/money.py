@@ -1,7 +1,6 @@
 """Money: whole billionths of a US dollar, as databases keep it, and dollars for people.
 
-The price of a token is a small part of a cent. Whole numbers of billionths are exact, and so are their sums. Not here:
-what a reply costs (usage).
+The price of a token is a small part of a cent. Whole numbers of billionths are exact, and so are their sums.
 """
 
 from __future__ import annotations

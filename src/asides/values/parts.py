@@ -1,7 +1,4 @@
-"""The parts of messages, and the arguments of calls as JSON text.
-
-Not here: messages (messages), thoughts and seals (thinking), how pictures and files are read (attachments).
-"""
+"""The parts of messages, and the arguments of calls as JSON text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The JSON documents that a reply was decoded from, compressed where they are many: `Documents`, `PackedDocuments`.
-
-Not here: when a reply in progress packs them (flows/exchange).
-"""
+"""The JSON documents that a reply was decoded from, compressed where they are many: `Documents`, `PackedDocuments`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`RecoverPolicy`: what to try, and how far, when a reply ends without an answer. It is the option `recover`.
-
-Not here: the steps themselves (flows/recover).
-"""
+"""`RecoverPolicy`: what to try, and how far, when a reply ends without an answer. It is the option `recover`."""
 
 from __future__ import annotations
 

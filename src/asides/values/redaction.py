@@ -1,7 +1,6 @@
 """Takes out of a text what must not be shown: known secrets in any spelling, and what it quotes of other texts.
 
-Used where something has failed, so it may take a moment. Not here: what merely looks like a key (errors), and which
-secrets a call has (providers/credentials).
+Used where something has failed, so it may take a moment.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""`Reply`: the answer of a model as one value. Not here: how events become a reply (fold)."""
+"""`Reply`: the answer of a model as one value, and `CallContext`: how it was asked for and received."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, cast
@@ -43,17 +44,54 @@ _ADVICE: dict[Outcome, str] = {
 }
 
 
-class _OutputSlot:
-    """A place for the output beside the fields: it is read once, and is not compared, copied or saved."""
+@dataclass(init=False, repr=False, eq=False)
+class OutputCache:
+    """The parsed output of a reply. Mutable, and never copied, encoded or pickled with its value."""
 
-    __slots__ = ("_output",)
-    _output: Any
+    def __init__(self) -> None:
+        self._read: tuple[tuple[Part, ...], Any] | None = None
+
+    def read(self, reply: Reply, expected: Any) -> Any:
+        """The output of a reply, parsed once. A copy of the reply with other parts is parsed again."""
+        if self._read is None or self._read[0] is not reply.parts:
+            self._read = reply.parts, expected.read(reply)
+        return self._read[1]
+
+    def __reduce__(self) -> tuple[type[OutputCache], tuple[()]]:
+        return OutputCache, ()
 
 
-_set_output = _OutputSlot.__dict__["_output"].__set__
+class CallContext(msgspec.Struct, frozen=True, kw_only=True):
+    """How a reply was asked for and received. It does not count for the equality of replies."""
+
+    payloads: Sequence[bytes] = ()
+    """The JSON documents as received."""
+    streamed: bool = False
+    timing: Timing | None = None
+    """Durations in seconds; None for a reply that was not received just now."""
+    revealed: tuple[Revealed, ...] = ()
+    """More fields that the caller asked to have in `metadata`."""
+    expected: Any = None
+    """The expected output (`output=`), and how to read it from a reply."""
+    priced_by: str | None = None
+    """The provider's name in genai-prices, for an estimate of the cost."""
+    price_share: Decimal | None = None
+    """The share of the list price that is paid, such as half of it in a vendor's batch; None: all of it."""
+    learned: tuple[Learned, ...] = ()
+    """What refusals of earlier forms of the request taught."""
+    prefix: str = ""
+    """The digest of the request, where the model's seals are bound to it."""
+    effort: Effort | None = None
+    """The effort that the request asked for, if any."""
+    visibility: Any = None
+    """The `Visibility` of the client, where that is not the default."""
+    output: OutputCache = msgspec.field(default_factory=OutputCache)
+
+    def __repr__(self) -> str:
+        return f"CallContext(<{len(self.payloads)} payloads>, streamed={self.streamed})"
 
 
-class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=False):
+class Reply(msgspec.Struct, Generic[Output_co], frozen=True, eq=False):
     """The reply of a model: the answer in `text`, the thinking in `thinking`, other content in fields of its own."""
 
     parts: tuple[Part, ...] = ()
@@ -66,30 +104,49 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
     origin: Origin | None = None
     complete: bool = True
     """False for the `.partial` of an error or of a cancelled stream."""
-    payloads: Sequence[bytes] = ()
-    """The JSON documents as received. They do not count for equality."""
-    streamed: bool = False
     stored: bool = False
     """True: the provider has stored it, and the next turn may continue from its id."""
-    revealed: tuple[Revealed, ...] = ()
-    """More fields that the caller asked to have in `metadata`. They do not count for equality."""
-    timing: Timing | None = None
-    """The seconds that it took; None for a reply that was not received just now. It does not count for equality."""
-    expected: Any = None
-    """What the caller expects (`output=`), and how it is read from a reply. It does not count for equality."""
-    priced_by: str | None = None
-    """The provider's name in genai-prices, for an estimate of the cost. It does not count for equality."""
-    learned: tuple[Learned, ...] = ()
-    """What refusals of earlier forms of the request taught. It does not count for equality."""
-    prefix: str = ""
-    """The digest of what the model was sent, where its seals are bound to that. It does not count for equality."""
-    effort: Effort | None = None
-    """The effort that the request asked for, if any. It does not count for equality."""
-    visibility: Any = None
-    """The `Visibility` of its client, where that is not the default. It does not count for equality."""
-    price_share: Decimal | None = None
-    """The share of the list price that is paid, such as half of it in a vendor's batch; None: all of it. It does not
-    count for equality."""
+    call: CallContext = CallContext()
+    """How it was asked for and received. It does not count for equality."""
+
+    @property
+    def payloads(self) -> Sequence[bytes]:
+        """The JSON documents as received."""
+        return self.call.payloads
+
+    @property
+    def streamed(self) -> bool:
+        """True if it arrived as a stream."""
+        return self.call.streamed
+
+    @property
+    def timing(self) -> Timing | None:
+        """Durations in seconds; None for a reply that was not received just now."""
+        return self.call.timing
+
+    @property
+    def learned(self) -> tuple[Learned, ...]:
+        """What refusals of earlier forms of the request taught."""
+        return self.call.learned
+
+    @property
+    def prefix(self) -> str:
+        """The digest of the request, where the model's seals are bound to it."""
+        return self.call.prefix
+
+    @property
+    def effort(self) -> Effort | None:
+        """The effort that the request asked for, if any."""
+        return self.call.effort
+
+    @property
+    def expected(self) -> Any:
+        """The expected output (`output=`), and how to read it from a reply."""
+        return self.call.expected
+
+    def with_call(self, **changes: Any) -> Self:
+        """A copy with these fields of its `call` changed."""
+        return msgspec.structs.replace(self, call=msgspec.structs.replace(self.call, output=OutputCache(), **changes))
 
     @property
     def output(self) -> Output_co:
@@ -98,13 +155,10 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
         Read from the answer when it is first used, never from thinking. Raises `InvalidOutput` for an answer that does
         not fit, and `NoAnswer` when there is none; `.partial` of the error is this reply.
         """
-        if not self.expected:  # nor does a reply that was encoded and decoded have one
+        expected = self.call.expected
+        if not expected:  # an encoded and decoded reply has none either
             return cast("Output_co", self.text)
-        try:
-            return cast("Output_co", self._output)
-        except AttributeError:
-            _set_output(self, self.expected.read(self))
-        return cast("Output_co", self._output)
+        return cast("Output_co", self.call.output.read(self, expected))
 
     @property
     def cost(self) -> Cost | None:
@@ -113,8 +167,8 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
         An estimate multiplies the tokens with the list prices that came with genai-prices. Nothing is fetched.
         """
         models = (self.model, None if self.origin is None else self.origin.model)
-        cost = find_cost(self.usage, [model for model in models if model], self.priced_by)
-        return cost if cost is None or self.price_share is None else cost.discount(self.price_share)
+        cost = find_cost(self.usage, [model for model in models if model], self.call.priced_by)
+        return cost if cost is None or self.call.price_share is None else cost.discount(self.call.price_share)
 
     @property
     def text(self) -> str:
@@ -182,14 +236,14 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
             view["thinking_type"] = thought.kind
             if thinking:
                 view["thinking"] = thought.text
-            if thinking and "thinking_raw" in self.revealed and thought.kind == "raw":
+            if thinking and "thinking_raw" in self.call.revealed and thought.kind == "raw":
                 view["thinking_raw"] = thought.text
-        if seals and "thinking_encrypted" in self.revealed:
+        if seals and "thinking_encrypted" in self.call.revealed:
             view["thinking_encrypted"] = tuple(seal.value for seal in self.seals if seal.kind == "encrypted")
         return view
 
     def _limit(self, thought: Thought | None, *asked: bool) -> Any:
-        return asked if self.visibility is None else self.visibility.limit_written(thought, *asked)
+        return asked if self.call.visibility is None else self.call.visibility.limit_written(thought, *asked)
 
     @property
     def raw(self) -> Any:
@@ -287,12 +341,8 @@ class Reply(msgspec.Struct, _OutputSlot, Generic[Output_co], frozen=True, eq=Fal
     __hash__ = None  # type: ignore[assignment]
 
 
-# A streamed reply equals the same reply received whole, so the framing does not count (contract §4.2), nor does time.
-_NOT_COMPARED = (
-    *("payloads", "streamed", "revealed", "timing", "expected", "priced_by"),
-    *("learned", "prefix", "effort", "visibility", "price_share"),
-)
-_COMPARED_FIELDS = tuple(name for name in Reply.__struct_fields__ if name not in _NOT_COMPARED)
+# A streamed reply equals the same reply received whole, so framing and time do not count (contract §4.2).
+_COMPARED_FIELDS = tuple(name for name in Reply.__struct_fields__ if name != "call")
 
 
 def merge_thoughts(thoughts: Sequence[Thought], origin: Origin | None) -> Thought | None:
@@ -307,8 +357,8 @@ def merge_thoughts(thoughts: Sequence[Thought], origin: Origin | None) -> Though
         kind = "summary" if all(thought.kind == "summary" for thought in shown) else "raw"
     first, whole = shown[0], all(thought.complete for thought in thoughts)
     seconds = [thought.seconds for thought in thoughts if thought.seconds is not None]
-    merged = Thought(text or "", kind, first.source, origin, seals, first.via, whole)
-    return merged.with_seconds(sum(seconds) if seconds else None)
+    time = sum(seconds) if seconds else None
+    return Thought(text or "", kind, first.source, origin, seals, first.via, whole, seconds=time)
 
 
 def _encode_call(call: ToolCall) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""An agent's run as values: its events, and the `Result` at its end. Not here: the run itself (flows/agent).
+"""An agent's run as values: its events, and the `Result` at its end.
 
     run := step* RunEnded
     step := StepStarted (events of one reply) (ToolStarted* ToolFinished*)? StepEnded

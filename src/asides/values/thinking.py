@@ -1,12 +1,11 @@
 """Thoughts, seals and their origin; `Thinking`, the request for an amount of thinking; and how it is read from the
 forms that callers use (`read_thinking`).
-
-Not here: how a provider encodes the request (dialects), and which thoughts go back to it (history/replay).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
@@ -63,17 +62,7 @@ class Seal(msgspec.Struct, JsonForm, frozen=True):
         return f"Seal(kind={self.kind!r}, value=<{len(self.value)} characters>)"
 
 
-class _SecondsSlot:
-    """A place for the time of a thought beside its fields: it is not compared, copied or saved."""
-
-    __slots__ = ("_seconds",)
-    _seconds: float
-
-
-_set_seconds = _SecondsSlot.__dict__["_seconds"].__set__
-
-
-class Thought(msgspec.Struct, JsonForm, _SecondsSlot, frozen=True, tag="reasoning"):
+class Thought(msgspec.Struct, JsonForm, frozen=True, tag="reasoning"):
     """One block of a model's thinking, or all blocks joined (`reply.thinking`)."""
 
     _private = {"text": "thinking"}
@@ -92,22 +81,10 @@ class Thought(msgspec.Struct, JsonForm, _SecondsSlot, frozen=True, tag="reasonin
     replayable: bool = True
     """False: it may be shown but not sent back, since messages that its seals depend on have changed or are lost."""
 
-    @property
-    def seconds(self) -> float | None:
-        """How long the model was seen to think it: from its first text until something else came. None when nobody saw
-        it arrive, as in a reply that came in one piece, or in a saved conversation.
-        """
-        return getattr(self, "_seconds", None)
-
-    def with_seconds(self, seconds: float | None) -> Thought:
-        """Set the seconds of a thought that was made just now; returns it."""
-        if seconds is not None:
-            _set_seconds(self, seconds)
-        return self
-
-    def to_dict(self, *, thinking: bool = False, seals: bool = False) -> dict[str, Any]:
-        """Return the thought as plain JSON, with its seconds; its text only with `thinking=True`."""
-        return {**super().to_dict(thinking=thinking, seals=seals), "seconds": self.seconds}
+    seconds: float | None = None
+    """How long the model was seen to think it: from its first text until something else came. None if its arrival was
+    not seen, as in a reply that came in one piece, or in a saved conversation. Not compared, and not saved.
+    """
 
     @property
     def can_replay(self) -> bool:
@@ -117,6 +94,20 @@ class Thought(msgspec.Struct, JsonForm, _SecondsSlot, frozen=True, tag="reasonin
     def __repr__(self) -> str:
         size = f"<{len(self.text)} characters>"
         return f"Thought({size}, kind={self.kind!r}, source={self.source!r}, seals={len(self.seals)})"
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Thought) and _get_content(self) == _get_content(other))
+
+    def __ne__(self, other: object) -> bool:
+        # Without this, the != of Struct would not call __eq__.
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(_get_content(self))
+
+
+SAVED_THOUGHT_FIELDS = tuple(name for name in Thought.__struct_fields__ if name != "seconds")
+_get_content = attrgetter(*SAVED_THOUGHT_FIELDS)
 
 
 # A server that closes its tag after every token sends many blocks of a word each (contract, §5).

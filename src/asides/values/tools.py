@@ -1,7 +1,4 @@
-"""A tool as the model sees it: a name, a description and a JSON schema. Also the limits for all tools (`check_tools`).
-
-Not here: the function of a tool (agents/tools).
-"""
+"""A tool as the model sees it: a name, a description and a JSON schema. Also limits on all tools (`check_tools`)."""
 
 from __future__ import annotations
 

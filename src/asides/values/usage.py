@@ -1,7 +1,6 @@
 """The figures of a reply: its tokens (`Usage`), its time (`Timing`) and its price (`Cost`).
 
-`input` includes cached tokens, `output` includes thinking. None means not reported, 0 means zero. Not here: the clock
-(flows/exchange).
+`input` includes cached tokens, `output` includes thinking. None means not reported, 0 means zero.
 """
 
 from __future__ import annotations

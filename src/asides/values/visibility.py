@@ -1,7 +1,6 @@
 """`Visibility`: what each place that thinking can reach may see of it, at most. One policy, which every place asks.
 
-A switch (`-t`, `keep_thinking`, `to_dict(thinking=True)`) asks for thinking; this says how much may come. Not here:
-which thinking goes back to a provider (history/replay).
+A switch (`-t`, `keep_thinking`, `to_dict(thinking=True)`) asks for thinking; this says how much may come.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """AWS event-stream frames: reads them from bytes in any chunking, checks both checksums, and writes them.
 
 A frame is: total length, headers length, CRC of those eight bytes, headers, payload, CRC of everything before it.
-Numbers are big-endian. `FrameReader` also turns frames into JSON documents. Not here: the meaning of an event
-(dialects).
+Numbers are big-endian. `FrameReader` also turns frames into JSON documents.
 """
 
 from __future__ import annotations

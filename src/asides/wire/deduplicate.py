@@ -1,7 +1,5 @@
 """Removes repetition from text that a server sends twice: on several channels (`SharedText`, `RepeatFilter`), or from
 the beginning each time (`SnapshotFilter`).
-
-Not here: the channels of a dialect (dialects).
 """
 
 from __future__ import annotations
@@ -45,10 +43,6 @@ class SharedText:
             piece, offset = len(pieces), 0
         self._positions[channel] = (piece, offset)
         return text
-
-    def move_to_end(self, channel: str) -> None:
-        """Note that this channel has carried all text so far: someone else added its latest pieces."""
-        self._positions[channel] = (len(self.pieces), 0)
 
 
 class RepeatFilter:

@@ -2,8 +2,7 @@
 
 The first bytes of a body show its form: one document, a document per line, server-sent events, or AWS frames. The
 request does not decide the form: some servers stream without being asked, and many answer whole (errors above all) when
-asked to stream. Not here: the meaning of the documents (dialects), and the readers of events (sse) and of frames
-(aws_frames).
+asked to stream.
 """
 
 from __future__ import annotations
@@ -45,10 +44,6 @@ class LineReader:
             self._hold(data)
             return []
         *ended, rest = data.split(b"\n")
-        if not rest and len(ended) == 1 and not self._pieces and self.documents and (bare := data.strip()):
-            # What most reads hold: a model sends a line at a time.
-            self.documents += 1
-            return [bare]
         documents: list[bytes] = []
         for place, line in enumerate(ended):
             if self._pieces:

@@ -2,7 +2,7 @@
 pages, and announces changes without a subscription. It starts fast, so tests of starts and ends use it.
 
 Arguments: with `stubborn` it does not end on request; with `mute` one of its tools closes its standard output and makes
-it stubborn. Not here: any test.
+it stubborn.
 """
 
 from __future__ import annotations

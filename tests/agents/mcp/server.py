@@ -1,5 +1,6 @@
 """An MCP server to test against, written with the official package: `python server.py` speaks stdio, and `python
-server.py http` streamable HTTP, with its port as its first line. Not here: any test."""
+server.py http` streamable HTTP, with its port as its first line.
+"""
 
 from __future__ import annotations
 

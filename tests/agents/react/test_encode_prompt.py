@@ -9,8 +9,8 @@ import pytest
 
 from asides import dialects
 from asides.agents.react.encode_prompt import encode_prompt
-from asides.history.pair import CANCELLED
 from asides.history.plan import plan
+from asides.history.turns import CANCELLED
 from asides.providers.find import find_target
 from asides.providers.provider import ModelRule
 from asides.values.messages import Message, OutputSchema, Prompt, StoredResponse, assistant, system, user

@@ -1,4 +1,4 @@
-"""The pieces of a ReAct text: thoughts, calls, the answer, and warnings. Not here: every chunking (test_laws)."""
+"""The pieces of a ReAct text: thoughts, calls, the answer, and warnings."""
 
 from __future__ import annotations
 

@@ -171,3 +171,14 @@ def test_a_time_is_read_from_text_or_from_a_timestamp() -> None:
     assert remind.run(call(at="2026-01-02T03:04:05Z")) == "2026-01-02T03:04:05+00:00"
     assert remind.run(call(at=0)) == "1970-01-01T00:00:00+00:00"
     assert "at: Invalid RFC3339 encoded datetime" in refusal(call(at="tomorrow"), remind)
+
+
+def test_a_function_that_changes_its_arguments_does_not_change_the_call() -> None:
+    @tool
+    def note(options: Any, places: dict[str, Any]) -> None:
+        options["seen"] = True
+        places["sea"].append("blue")
+
+    made = ToolCall("c1", "note", {"options": {}, "places": {"sea": []}})
+    note.run(made)
+    assert made.arguments == {"options": {}, "places": {"sea": []}}

@@ -68,7 +68,7 @@ def test_a_reply_has_its_thinking_apart_and_costs_half() -> None:
     assert reply.thinking is not None
     assert (reply.thinking.text, reply.seals[0].value) == ("mull", "c2VhbA==")
     assert reply.timing is None
-    live = msgspec.structs.replace(reply, price_share=None)
+    live = reply.with_call(price_share=None)
     assert live == reply
     assert reply.cost is not None
     assert live.cost is not None

@@ -34,7 +34,7 @@ from asides.dialects.dialect import ServedRequest
 from asides.flows.build_call import CallBuilder
 from asides.options import Options
 from asides.testing import Fail, Hang, Say, Scene, Stage
-from asides.transports.aiohttp import AiohttpTransport
+from asides.transports.http_async import AsyncHttpTransport
 from asides.values.errors import ConnectionLost
 
 QUICK = Pace(first=0.03, longest=0.1, settle=0.3, blocked=0.2)
@@ -140,7 +140,7 @@ def assert_paid_once(stage: Stage) -> None:
 # --- a process that ends at a point ---------------------------------------------------------------------------------
 
 
-class KillingTransport(AiohttpTransport):
+class KillingTransport(AsyncHttpTransport):
     """Ends the process before, after or while the first request with this method and a path like this; or breaks its
     connection.
     """
@@ -186,7 +186,7 @@ class _KillingResponse:
         self._response.close()
 
 
-class ChangingTransport(AiohttpTransport):
+class ChangingTransport(AsyncHttpTransport):
     """Changes the bodies of responses to GET requests with a path like this."""
 
     def __init__(self, pattern: str, change: Callable[[bytes], bytes]) -> None:

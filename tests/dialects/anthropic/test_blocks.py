@@ -19,17 +19,18 @@ from asides.dialects.anthropic.blocks import (
     build_raw_part,
     is_provider_block,
 )
-from asides.dialects.anthropic.wire import BLOCKS, Block, Delta
+from asides.dialects.anthropic.wire import Block, Delta
 from asides.values.events import Event, PartArrived, TextDelta, ThinkingDelta, ThoughtSealed, ToolCallDelta
 from asides.values.parts import ServerTool, UnknownPart
 from asides.values.thinking import Origin, Seal
+from asides.wire.lenient import compact_json, read_any
 from tests.dialects.anthropic.messages import claude
 
 ORIGIN = Origin("anthropic", "https://example", "m")
 
 
 def block(**fields: Any) -> Block:
-    return BLOCKS.decode(json.dumps(fields).encode())
+    return msgspec.json.decode(json.dumps(fields).encode(), type=Block)
 
 
 def read(begin: Callable[[list[Event]], OpenBlock], *deltas: dict[str, Any]) -> tuple[list[Event], list[bool]]:
@@ -54,7 +55,7 @@ def test_a_text_comes_in_deltas_with_its_citations_at_the_end() -> None:
         {"type": "text_delta"},
         {"type": "novel_delta"},
     ]
-    events, known = read(lambda out: TextBlock(3, block(type="text", text=""), target, out), *deltas)
+    events, known = read(lambda out: TextBlock(3, block(type="text", text=""), target, compact_json, out), *deltas)
     entry = json.dumps([citation], separators=(",", ":"))
     assert events == [
         TextDelta("4", 3),
@@ -63,7 +64,7 @@ def test_a_text_comes_in_deltas_with_its_citations_at_the_end() -> None:
     ]
     assert known == [True, True, True, True, False]
     whole = block(type="text", text="42", citations=[citation])
-    assert read(lambda out: TextBlock(3, whole, target, out))[0] == [TextDelta("42", 3), events[-1]]
+    assert read(lambda out: TextBlock(3, whole, target, compact_json, out))[0] == [TextDelta("42", 3), events[-1]]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,7 @@ def test_a_call_has_its_arguments_in_deltas_or_whole(
     begin: dict[str, Any], deltas: list[dict[str, Any]], more: list[str]
 ) -> None:
     opened = block(type="tool_use", id="c1", name="f", **begin)
-    events, known = read(lambda out: CallBlock(2, opened, ORIGIN, out), *deltas)
+    events, known = read(lambda out: CallBlock(2, opened, ORIGIN, compact_json, out), *deltas)
     assert events == [ToolCallDelta(2, "c1", "f"), *(ToolCallDelta(2, arguments=text) for text in more)]
     assert all(known)
 
@@ -118,7 +119,7 @@ def test_a_call_has_its_arguments_in_deltas_or_whole(
 )
 def test_a_call_of_code_goes_back_with_its_caller(caller: Any, sealed: bool) -> None:
     opened = block(type="tool_use", id="c1", name="f", caller=caller)
-    events, _ = read(lambda out: CallBlock(2, opened, ORIGIN, out))
+    events, _ = read(lambda out: CallBlock(2, opened, ORIGIN, compact_json, out))
     entry = json.dumps(caller, separators=(",", ":"))
     assert events[1:] == [ThoughtSealed(Seal("caller", "", ORIGIN, entry), 2, source="block")] * sealed
 
@@ -158,7 +159,7 @@ def test_a_redacted_thought_comes_in_one_piece() -> None:
 def test_a_block_that_goes_back_grows_by_its_deltas(
     fields: dict[str, Any], deltas: list[dict[str, Any]], grown: dict[str, Any] | None, known: list[bool]
 ) -> None:
-    events, found = read(lambda out: RawBlock(5, json.loads(json.dumps(fields)), ORIGIN, out), *deltas)
+    events, found = read(lambda out: RawBlock(5, json.loads(json.dumps(fields)), ORIGIN, read_any, out), *deltas)
     versions = [fields] if grown is None else [fields, grown]
     assert events == [PartArrived(build_raw_part(version, ORIGIN), 5) for version in versions]
     assert found == known

@@ -252,6 +252,14 @@ def test_a_native_field_wins() -> None:
     assert (body["thinking"], body["max_tokens"]) == ({"type": "adaptive"}, 7)
 
 
+def test_fields_beside_a_thinking_type_are_sent_only_with_one() -> None:
+    prompt = Prompt((user("Hi"),), thinking=Thinking(budget=2000), extra={"thinking": {"block_binding": {}}})
+    assert body_of(prompt)["thinking"] == {"type": "enabled", "budget_tokens": 2000, "block_binding": {}}
+    off = msgspec.structs.replace(prompt, thinking=Thinking())
+    assert "thinking" not in body_of(off)
+    assert codes_of(off) == ["setting_dropped"]
+
+
 def test_a_longer_history_begins_with_the_bytes_of_a_shorter_one() -> None:
     first = (user("one"), assistant("two"), user("three"))
     short = request_of(Prompt(first)).body

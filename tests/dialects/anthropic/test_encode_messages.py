@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from asides.dialects.anthropic.encode_messages import EFFORT_CHANGES, FILES, encode_cache, encode_messages
 from asides.values.messages import Message, Prompt, assistant, system, user
 from asides.values.notices import Notice
@@ -40,8 +38,7 @@ def test_it_is_reported_where_the_model_takes_none() -> None:
     assert codes == ["effort_not_sent"]
 
 
-@pytest.mark.parametrize("reuse", [True, False])
-def test_results_and_words_stay_apart_where_the_effort_changes_between_them(reuse: bool) -> None:
+def test_results_and_words_stay_apart_where_the_effort_changes_between_them() -> None:
     result = Message("tool", (ToolResult("c1", "there", "look"),))
     turns, _, _ = encode(
         user("go"),
@@ -50,10 +47,9 @@ def test_results_and_words_stay_apart_where_the_effort_changes_between_them(reus
         CHANGE,
         user("and?"),
         changes_effort=True,
-        reuse=reuse,
     )
     assert len(turns) == 5
-    assert len(encode(user("go"), assistant(ToolCall("c1", "look", {})), result, user("and?"), reuse=reuse)[0]) == 3
+    assert len(encode(user("go"), assistant(ToolCall("c1", "look", {})), result, user("and?"))[0]) == 3
 
 
 def test_the_words_of_a_system_message_are_no_turn() -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import random
 from base64 import b64encode
 from typing import Any
 
 import pytest
 
 from asides.dialects import find_dialect
-from asides.dialects.bedrock.decode import ConverseDecoder
-from asides.dialects.document_decoder import DocumentDecoder
 from asides.providers.find import find_provider
 from asides.providers.provider import Target
 from asides.values.errors import (
@@ -23,7 +20,6 @@ from asides.values.errors import (
     ProviderError,
     RateLimited,
 )
-from asides.values.events import Event as AnyEvent
 from asides.values.events import StopReason
 from asides.values.messages import Message, Prompt
 from asides.values.parts import ServerTool, Text, ToolCall, UnknownPart
@@ -393,140 +389,3 @@ def test_thinking_that_mentions_the_placeholder_is_thinking(text: str) -> None:
     reply = decoding.decoded(json.dumps(body).encode(), target(NOVA), "bedrock")
     assert reply.thinking is not None
     assert (reply.text, reply.thinking.text) == ("42", text)
-
-
-# --- the short ways give what the long way gives ----------------------------------------------------------------------
-
-
-class LongWay(ConverseDecoder):
-    """Decodes without any short way: every document is searched for invalid text, no text is only added."""
-
-    decode_payload = DocumentDecoder.decode_payload
-
-    def decode_whole(self, payload: bytes, events: list[AnyEvent]) -> bool:
-        del payload, events
-        return False
-
-    def _feed_text(self, index: int, text: str, events: list[AnyEvent]) -> None:
-        super()._feed_text(index, text, events)
-        self._plain_index = None
-
-
-def run(decoder: ConverseDecoder, body: bytes, size: int) -> tuple[object, ...]:
-    found: list[AnyEvent] = []
-    for begin in range(0, len(body), size):
-        found += decoder.feed(body[begin : begin + size])
-    found += decoder.finish()
-    return found, decoder.payloads, repr(decoder.failure), getattr(decoder.failure, "payload", None), decoder.streamed
-
-
-def assert_both_ways_agree(body: bytes) -> None:
-    for to in (target(CLAUDE), target(NOVA)):
-        for size in (len(body), 97):
-            assert run(ConverseDecoder(to), body, size) == run(LongWay(to), body, size), body
-
-
-THOUGHT = b'{"reasoningContent":{"reasoningText":{"text":"plan","signature":"c2ln"}}}'
-CALL = b'{"toolUse":{"toolUseId":"c","name":"f","input":{"a":[1.50]}}}'
-PLAIN = (
-    b'{"output":{"message":{"role":"assistant","content":[' + THOUGHT + b',{"text":"42 <thinking>"},' + CALL + b"]}},"
-    b'"stopReason":"end_turn","usage":{"inputTokens":1,"outputTokens":2,"totalTokens":3},"metrics":{"latencyMs":4}}'
-)
-# Replaced in a whole body, one by one: valid and invalid neighbours of what is read in one pass.
-SEAMS: list[tuple[bytes, bytes]] = [
-    (b"", b""),
-    (b'"role":"assistant"', b'"role":"\xff"'),
-    (b'"role":"assistant"', b'"role":"\\ud83d"'),
-    (b'"role":"assistant"', b'"role":1e999'),
-    (b'"latencyMs":4', b'"latencyMs":' + b"[" * 300 + b"]" * 300),
-    (b'"latencyMs":4', b'"\xe9":4'),
-    (b'"metrics":{', b'"new":{"a":"\\ud800"},"metrics":{'),
-    (b'"text":"plan"', b'"text":"pl\xe9n"'),
-    (b'"text":"plan"', b'"text":null'),
-    (b'"text":"plan"', b'"text":"[REDACTED]"'),
-    (b'"text":"plan"', b'"text":["a","b"]'),
-    (b'"text":"plan"', b'"thinking":"a","text":"b"'),
-    (b'"signature":"c2ln"', b'"signature":5'),
-    (THOUGHT, b'{"reasoningContent":"plan"}'),
-    (THOUGHT, b'{"reasoningContent":{}}'),
-    (THOUGHT, b'{"reasoningContent":{"reasoningText":{}},"text":"both"}'),
-    (THOUGHT, b'{"reasoningContent":{"redactedContent":"c2ln"},"toolUse":{"name":"f"}}'),
-    (THOUGHT, b"null"),
-    (THOUGHT, b"{}"),
-    (THOUGHT, b'{"text":null}'),
-    (THOUGHT, b'{"image":{"format":"png"}}'),
-    (THOUGHT, b'{"citationsContent":{"content":[{"text":"a"}],"citations":[{"title":"t"}]}}'),
-    (b'{"a":[1.50]}', b'"{\\"a\\":1}"'),
-    (b'{"a":[1.50]}', b"null"),
-    (b'{"a":[1.50]}', b"1e999"),
-    (b'{"a":[1.50]}', b'{"a":"\\ud800"}'),
-    (b'"input":', b'"type":"server_tool_use","input":'),
-    (b'"input":', b'"type":"other","input":'),
-    (CALL, b'{"toolUse":{}}'),
-    (CALL, b'{"toolUse":{"name":7}}'),
-    (b'{"text":"42 <thinking>"}', b'{"text":""}'),
-    (b'{"text":"42 <thinking>"}', b'{"text":4}'),
-    (b'"stopReason":"end_turn"', b'"stopReason":"\xff"'),
-    (b'"stopReason":"end_turn"', b'"stopReason":null'),
-    (b'"inputTokens":1', b'"inputTokens":"1"'),
-    (b'"inputTokens":1', b'"serverToolUsage":{"a":"\xff"}'),
-    (b'"usage":{', b'"contentBlockStop":{},"usage":{'),
-    (b'"output":{"message"', b'"output":{"other"'),
-    (b'"metrics":{"latencyMs":4}}', b'"metrics":{"latencyMs":4}'),
-]
-
-
-@pytest.mark.parametrize(("before", "after"), SEAMS)
-def test_a_whole_body_read_in_one_pass_is_what_it_is_otherwise(before: bytes, after: bytes) -> None:
-    assert before in PLAIN
-    body = PLAIN.replace(before, after, 1)
-    assert_both_ways_agree(body)
-    assert_both_ways_agree(body + b"\n" + PLAIN + b"\n")
-
-
-@pytest.mark.parametrize(
-    "field", [b'"new":"\xff"', b'"new":"\\ud800"', b'"new":[1e999]', b'"text":5', b'"name":"\xe9"']
-)
-@pytest.mark.parametrize("place", range(PLAIN.count(b"{")))
-def test_a_field_that_is_not_read_is_found_in_every_object(place: int, field: bytes) -> None:
-    pieces = PLAIN.split(b"{")
-    body = b"{".join(pieces[: place + 1]) + b"{" + field + b"," + b"{".join(pieces[place + 1 :])
-    assert_both_ways_agree(body)
-
-
-def test_the_plain_body_is_read_in_one_pass() -> None:
-    assert ConverseDecoder(target(CLAUDE)).decode_whole(PLAIN, [])
-
-
-SENT: list[Event] = [
-    delta(0, text="a"),
-    delta(1, text="é\n"),
-    delta(1, text=""),
-    delta(-1, text="b"),
-    delta(0, text="<thinking>"),
-    delta(0, text="c</thinking>"),
-    delta(0, reasoningContent={"text": "d"}),
-    delta(0, text="e", reasoningContent={"text": "f"}),
-    delta(1, toolUse={"input": "{}"}),
-    delta(1, text=5),
-    delta(1, new=5),
-    start(1, toolUse={"toolUseId": "c", "name": "f"}),
-    stop(0),
-    stop(1),
-    ("contentBlockDelta", {"contentBlockIndex": 1}),
-    ("contentBlockDelta", {}),
-    ("newEvent", {}),
-]
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_a_text_that_is_only_added_is_what_it_is_otherwise(seed: int) -> None:
-    rng = random.Random(seed)
-    sent = [event for event in rng.choices(SENT, k=25) for _ in range(rng.randint(1, 3))]
-    assert_both_ways_agree(stream(*sent, reason="max_tokens" if seed % 2 else "end_turn"))
-    assert_both_ways_agree(b"".join(json.dumps({name: payload}).encode() + b"\n" for name, payload in events(*sent)))
-
-
-def test_a_frame_with_more_than_its_event_is_read_with_care() -> None:
-    more = write_frame({":event-type": "contentBlockDelta"}, b'{"delta":{"text":"a"}},"usage":5')
-    assert_both_ways_agree(frame("messageStart", {}) + more + stream(delta(0, text="b")))

@@ -24,6 +24,7 @@ SONNET_5 = "bedrock:us.anthropic.claude-sonnet-5"
 NOVA_2 = "bedrock:us.amazon.nova-2-lite-v1:0"
 NOVA = "bedrock:amazon.nova-micro-v1:0"
 GPT_OSS = "bedrock:openai.gpt-oss-120b-1:0"
+RESULTS_ALONE = "bedrock:mistral.mistral-large-2407-v1:0"
 TOOL = Tool("look", "Look.", {"type": "object"})
 
 
@@ -278,3 +279,12 @@ def test_a_picture_of_another_format_is_an_error(media_type: str) -> None:
     for part in (Image(data=b"x", media_type=media_type), File(name="a", data=b"x", media_type=media_type)):
         with pytest.raises(Unsupported, match="pictures are png"):
             asides.explain("bedrock:anthropic.claude-sonnet-5", [Message("user", (part,))], base_url="http://127.0.0.1")
+
+
+def test_blocks_of_unknown_form_stand_apart_from_results_too() -> None:
+    native = UnknownPart('{"guardContent":{"text":{"text":"?"}}}')
+    result = Message("tool", (ToolResult("c1", "blue", "look"),))
+    called = Message("assistant", (ToolCall("c1", "look", {}),))
+    body, notices = sent(Prompt((user("hi"), called, result, Message("user", (native,))), tools=(TOOL,)), RESULTS_ALONE)
+    assert [next(iter(turn["content"][0])) for turn in body["messages"][-3:]] == ["toolResult", "text", "guardContent"]
+    assert notices == ["turn_added"]

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.dialects.cohere.wire import WireUsage, compact, decode_error, map_stop_reason, read_usage
+from asides.dialects.cohere.wire import WireUsage, decode_error, map_stop_reason, read_usage
 from asides.values.errors import AuthError, BadRequest, NotFound, Overloaded, ProviderError
 from asides.values.events import StopKind
 from asides.values.usage import Usage
@@ -66,7 +66,3 @@ def test_an_error_body_of_any_shape(status: int, body: Any, kind: type[ProviderE
     assert type(error) is kind
     assert says in str(error)
     assert (error.status, error.request_id, error.body) == (status, "q1", raw)
-
-
-def test_raw_fields_are_compact() -> None:
-    assert compact(b'{"a": [1, 2]}') == b'{"a":[1,2]}'

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import random
 from typing import Any
 
 import pytest
 
-from asides.dialects.document_decoder import DocumentDecoder
-from asides.dialects.gemini.decode import ContentDecoder, OpenKind
 from asides.providers.find import find_provider
 from asides.providers.provider import Target
 from asides.values.errors import (
@@ -530,138 +527,6 @@ def test_a_signature_in_the_middle_of_a_tag_lets_nothing_through() -> None:
         reply = decoded(body, FOREIGN, "gemini")
         assert (reply.text, reply.thinking and reply.thinking.text) == ("42", "plan")
         assert [seal.value for part in reply.parts for seal in getattr(part, "seals", ())] == ["c2lnbmVk"]
-
-
-# --- the short ways give what the long way gives ----------------------------------------------------------------------
-
-
-class LongWay(ContentDecoder):
-    """Decodes without any short way: every document is searched for invalid text, no part is only added."""
-
-    decode_payload = DocumentDecoder.decode_payload
-
-    def decode_whole(self, payload: bytes, events: list[Event]) -> bool:
-        del payload, events
-        return False
-
-    def _begin_block(self, kind: OpenKind, events: list[Event]) -> None:
-        super()._begin_block(kind, events)
-        self._open_mark = object()
-
-
-def run(decoder: ContentDecoder, body: bytes, size: int) -> tuple[object, ...]:
-    events: list[Event] = []
-    for begin in range(0, len(body), size):
-        events += decoder.feed(body[begin : begin + size])
-    events += decoder.finish()
-    return events, decoder.payloads, repr(decoder.failure), getattr(decoder.failure, "payload", None), decoder.streamed
-
-
-def assert_both_ways_agree(body: bytes) -> None:
-    for to in (GEMINI, FOREIGN):
-        for size in (len(body), 97):
-            assert run(ContentDecoder(to), body, size) == run(LongWay(to), body, size), body
-
-
-# Replaced in a whole body, one by one: valid and invalid neighbours of what is read in one pass.
-SEAMS: list[tuple[bytes, bytes]] = [
-    (b"", b""),
-    (b'"role":"model"', b'"role":"\xff"'),
-    (b'"role":"model"', b'"role":"\\ud83d"'),
-    (b'"role":"model"', b'"role":{"\xe9":1}'),
-    (b'"role":"model"', b'"role":"\\ud83d\\ude00","new":"\\ud83d"'),
-    (b'"role":"model"', b'"role":1e999'),
-    (b'"role":"model"', b'"role":' + b"[" * 300 + b"]" * 300),
-    (b'"text":"plan"', b'"text":"pl\xe9n"'),
-    (b'"text":"plan"', b'"text":"\\ud800"'),
-    (b'"text":"plan"', b'"text":7'),
-    (b'"text":"plan"', b'"text":"a","text":"b"'),
-    (b'"thought":true', b'"thought":"yes"'),
-    (b'"thought":true', b'"thought":false'),
-    (b'"thought":true', b'"thought":true,"thoughtSignature":"c2ln"'),
-    (b'"thought":true', b'"thought":true,"videoMetadata":{"fps":"\xff"}'),
-    (b'"args":{"a":[1]}', b'"args":"\\udc00"'),
-    (b'"args":{"a":[1]}', b'"args":{"a":"\xff"}'),
-    (b'"args":{"a":[1]}', b'"args":null,"partialArgs":[{"jsonPath":"$.a","stringValue":"x"}]'),
-    (b'{"functionCall":{"name":"f","args":{"a":[1]}}}', b'{"functionCall":{}}'),
-    (b'{"functionCall":{"name":"f","args":{"a":[1]}}}', b"{}"),
-    (b'{"functionCall":{"name":"f","args":{"a":[1]}}}', b"null"),
-    (b'{"functionCall":{"name":"f","args":{"a":[1]}}}', b'{"executableCode":{"code":"\\ud800"}}'),
-    (b'{"functionCall":{"name":"f","args":{"a":[1]}}}', b'{"inlineData":{"mimeType":"image/png","data":"aGk="}}'),
-    (b'"index":0', b'"index":null'),
-    (b'"index":0', b'"index":1'),
-    (b'"index":0', b'"index":"0"'),
-    (b'"index":0', b'"groundingMetadata":{"a":"\xff"}'),
-    (b'"index":0', b'"safetyRatings":[{"category":"\xff"}]'),
-    (b'"finishReason":"STOP"', b'"finishReason":null'),
-    (b'"finishReason":"STOP"', b'"finishReason":"NEW"'),
-    (b'"usageMetadata":{"promptTokenCount":1', b'"usageMetadata":{"newCount":1'),
-    (b'{"promptTokenCount":1,"trafficType":"ON_DEMAND"}', b"{}"),
-    (b'"trafficType":"ON_DEMAND"', b'"trafficType":"\\uDFFF"'),
-    (b'"responseId":"r"', b'"responseId":5'),
-    (b'"responseId":"r"', b'"error":{"code":500,"message":"m"}'),
-    (b'"responseId":"r"', b'"promptFeedback":{"blockReason":"SAFETY"}'),
-    (b'"responseId":"r"}', b'"responseId":"r"'),
-    (b'"responseId":"r"}', b'"responseId":"r"}}'),
-]
-PLAIN = (
-    b'{"candidates":[{"content":{"parts":[{"text":"plan","thought":true},{"text":"42 <think>"},'
-    b'{"functionCall":{"name":"f","args":{"a":[1]}}}],"role":"model"},"index":0,"finishReason":"STOP"}],'
-    b'"usageMetadata":{"promptTokenCount":1,"trafficType":"ON_DEMAND"},"responseId":"r"}'
-)
-
-
-@pytest.mark.parametrize(("before", "after"), SEAMS)
-def test_a_whole_body_read_in_one_pass_is_what_it_is_otherwise(before: bytes, after: bytes) -> None:
-    assert before in PLAIN
-    body = PLAIN.replace(before, after, 1)
-    assert_both_ways_agree(body)
-    assert_both_ways_agree(b"data: " + body + b"\n\ndata: " + PLAIN + b"\n\n")
-
-
-@pytest.mark.parametrize(
-    "field", [b'"new":"\xff"', b'"new":"\\ud800"', b'"new":[1e999]', b'"text":5', b'"name":"\xe9"']
-)
-@pytest.mark.parametrize("place", range(PLAIN.count(b"{")))
-def test_a_field_that_is_not_read_is_found_in_every_object(place: int, field: bytes) -> None:
-    pieces = PLAIN.split(b"{")
-    body = b"{".join(pieces[: place + 1]) + b"{" + field + b"," + b"{".join(pieces[place + 1 :])
-    assert_both_ways_agree(body)
-
-
-def test_the_plain_body_is_read_in_one_pass() -> None:
-    assert ContentDecoder(GEMINI).decode_whole(PLAIN, [])
-
-
-PARTS: list[dict[str, Any]] = [
-    {"text": "a"},
-    {"text": "é\n"},
-    {"text": ""},
-    {"text": "b", "thought": True},
-    {"text": "c", "thought": False},
-    {"text": "d", "thought": "true"},
-    {"text": "e", "thoughtSignature": "c2ln"},
-    {"text": "f", "thought": True, "thoughtSignature": ""},
-    {"text": "g", "functionCall": {"name": "f"}},
-    {"functionCall": {"name": "f", "willContinue": True}},
-    {"functionCall": {"partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}], "willContinue": True}},
-    {"functionCall": {}},
-    {"text": "<think>h"},
-    {"text": "</think>", "thought": None},
-    {"new": 1},
-]
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_a_part_that_is_only_added_is_what_it_is_otherwise(seed: int) -> None:
-    rng = random.Random(seed)
-    parts = [part for part in rng.choices(PARTS, k=25) for _ in range(rng.randint(1, 3))]
-    counts: list[dict[str, Any]] = [
-        {"usageMetadata": {"totalTokenCount": rng.randrange(3)}} if rng.random() < 0.5 else {} for _ in parts
-    ]
-    chunks = [chunk(part, **count) for part, count in zip(parts, counts, strict=True)]
-    assert_both_ways_agree(sse(*chunks, chunk(finish="STOP"), done=bool(seed % 2)))
-    assert_both_ways_agree(whole(*parts))
 
 
 def test_many_unknown_parts_split_their_body_once() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.dialects.gemini.partial_args import PartialArguments
+from asides.dialects.gemini.decode import PartialArguments
 from asides.dialects.gemini.wire import PartialArg
 
 

@@ -21,6 +21,7 @@ from asides.dialects.gemini.wire import (
 from asides.values.errors import AuthError, BadRequest, Overloaded, ProviderError, RateLimited
 from asides.values.events import StopKind
 from asides.values.usage import Usage
+from asides.wire.lenient import replace_invalid_text
 from tests.decoding import target
 
 
@@ -105,7 +106,7 @@ def test_a_blocked_prompt_says_why() -> None:
 )
 def test_the_raw_json_of_a_part_is_compact(candidate: int, place: int, raw: str) -> None:
     payload = b'{"candidates": [{"content": {"parts": [{"text": "a"}, {"new": {"a": 1}}]}}, {}]}'
-    parts = RawParts()
+    parts = RawParts(replace_invalid_text)
     assert [parts.find(payload, candidate, place) for _ in range(2)] == [raw, raw]
     assert parts.find(b"[]", candidate, place) == "{}"
     assert parts.find(payload, candidate, place) == raw

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import msgspec
 import pytest
 
-from asides.dialects.ollama.wire import LINES, decode_error, encode_arguments, map_stop_reason
+from asides.dialects.ollama.wire import LINES, decode_error, map_stop_reason
 from asides.values.errors import AuthError, NotFound, Overloaded, ProviderError
 from asides.values.events import StopKind
 from tests.decoding import target
@@ -27,13 +26,6 @@ from tests.decoding import target
 )
 def test_reasons(raw: str, calls: bool, reason: StopKind) -> None:
     assert map_stop_reason(raw, has_calls=calls) == reason
-
-
-@pytest.mark.parametrize(
-    ("raw", "text"), [(b'{"a": 1}', '{"a":1}'), (b'"{\\"a\\": 1}"', '{"a": 1}'), (b"null", ""), (b"{}", "{}")]
-)
-def test_arguments_are_json_text(raw: bytes, text: str) -> None:
-    assert encode_arguments(msgspec.Raw(raw)) == text
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import json
-from itertools import product
 from typing import Any
 
 import pytest
 
 import asides
-from asides.dialects.openai_chat.decode import ChatDecoder
-from asides.providers.provider import ModelRule, Quirks
-from asides.values.events import Event
-from asides.wire.inline_tags import StartsInside
-from tests.decoding import target, whole
 
 
 def _stream(*deltas: str) -> bytes:
@@ -185,53 +179,3 @@ def test_calls_in_one_list_with_one_id_are_two_calls() -> None:
     body = {"id": "c1", "model": "m", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
     reply = asides.decode("openai_chat", json.dumps(body).encode())
     assert [call.arguments for call in reply.tool_calls] == [{"at": 1}, {"at": 2}]
-
-
-class _WithoutShortWay(ChatDecoder):
-    def _decode_plain_message(self, choice: Any, events: list[Event]) -> bool:
-        return False
-
-
-_CALLS = [{"id": "1", "function": {"name": "f", "arguments": "<think>x</think>{}"}}, {"function": {"name": "g"}}]
-_VALUES: tuple[Any, ...] = (
-    "a",
-    " a",
-    "a < b",
-    "<think>b</think>c",
-    "b</think>c",
-    "",
-    None,
-    1,
-    [],
-    ["x"],
-    {"text": "x"},
-)
-_FIELDS = (
-    "content",
-    "reasoning_content",
-    "reasoning",
-    "refusal",
-    "reasoning_details",
-    "thought_signature",
-    "new_thinking",
-)
-
-
-@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.thorough)])
-@pytest.mark.parametrize("starts_inside", [False, True, "auto"])
-@pytest.mark.parametrize("tags", [(), ("think",)], ids=["no tags", "tags"])
-def test_plain_messages_of_whole_bodies_give_what_they_give_with_care(
-    tags: tuple[str, ...], starts_inside: StartsInside, step: int
-) -> None:
-    """Every message with one of three ends, the next with another; with all of them with the marker `thorough`."""
-    to = target(quirks=Quirks(tags=tags), rule=ModelRule(starts_inside=starts_inside))
-    messages: list[dict[str, Any]] = [{"content": "a", "tool_calls": _CALLS}, {"function_call": {"name": "f"}}]
-    for first, second in product(_FIELDS, _FIELDS):
-        messages += [{first: one, second: other} for one in _VALUES for other in ("a", " <", "<think>b</think>c", 1)]
-    for number, message in enumerate(messages):
-        for finish in ("stop", "error", None)[number % step :: step]:
-            body = whole(message, finish, usage={"prompt_tokens": 1})
-            short, long = ChatDecoder(to), _WithoutShortWay(to)
-            assert (short.feed(body), short.finish()) == (long.feed(body), long.finish()), message
-            assert (repr(short.failure), short.stop) == (repr(long.failure), long.stop)
-            assert short.truncated_thought is long.truncated_thought

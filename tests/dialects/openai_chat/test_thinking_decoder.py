@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asides.dialects.openai_chat.thinking_decoder import read_part_seals
+from asides.dialects.openai_chat.decode import read_part_seals
 from asides.providers.provider import Quirks
 from asides.values.reply import Reply
 from asides.values.thinking import Thought

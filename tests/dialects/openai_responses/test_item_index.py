@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import asides
-from asides.dialects.openai_responses.item_index import ItemIndex, find_first_block
+from asides.dialects.openai_responses.items import ItemIndex, find_first_block
 from asides.dialects.openai_responses.wire import Entry, Item, StreamEvent
 from tests.decoding import target
 
@@ -46,7 +46,7 @@ def test_the_last_response_object_adds_only_items_that_the_stream_did_not_finish
     finished.done = True
     begun = index.begin(1, Item(type="reasoning", id="b"))
     items = [Item(type="message", id="a"), Item(type="reasoning", id="b"), Item(type="function_call", id="c")]
-    unfinished = [state for state, _, _ in index.match_response([(item, Entry(b"{}")) for item in items])]
+    unfinished = [state for state, _, _ in index.match_response([(item, Entry(b"{}", {})) for item in items])]
     assert unfinished == [finished, begun, index.items[-1]]  # the message has no text yet
 
 

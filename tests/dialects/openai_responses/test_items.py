@@ -9,14 +9,15 @@ import msgspec
 import pytest
 
 from asides.dialects.openai_responses.items import (
+    CallState,
     ItemState,
     MessageState,
     RawReasoning,
     ReasoningState,
+    ServerToolState,
     UnknownState,
     build_message_entry,
 )
-from asides.dialects.openai_responses.tool_items import CallState, ServerToolState
 from asides.dialects.openai_responses.wire import Entry, Item
 from asides.dialects.tagged_text import TaggedText
 from asides.values.events import (
@@ -39,7 +40,7 @@ ORIGIN = Origin("example", "https://example", "m")
 def end(state: ItemState, item: dict[str, Any]) -> list[Event]:
     """What the whole item adds."""
     events: list[Event] = []
-    state.end(msgspec.convert(item, Item), Entry(json.dumps(item).encode()), events)
+    state.end(msgspec.convert(item, Item), Entry(json.dumps(item).encode(), item), events)
     return events
 
 
@@ -157,7 +158,7 @@ def test_a_call_comes_whole_or_in_deltas_and_says_its_name_once() -> None:
     whole = end(CallState(2000, "function_call", ORIGIN), CALL)
     assert whole == [ToolCallDelta(2000, "c1", "f"), ToolCallDelta(2000, arguments='{"a":1}'), sealed(CALL, 2000)]
     state, events = CallState(2000, "function_call", ORIGIN), list[Event]()
-    state.begin(Item(type="function_call", call_id="c1", name="f"), Entry(b"{}"), events)
+    state.begin(Item(type="function_call", call_id="c1", name="f"), Entry(b"{}", {}), events)
     state.feed('{"a"', events)
     assert events == [ToolCallDelta(2000, "c1", "f"), ToolCallDelta(2000, arguments='{"a"')]
     assert end(state, CALL) == [ToolCallDelta(2000, arguments=":1}"), sealed(CALL, 2000)]
@@ -187,7 +188,7 @@ def test_a_call_with_less_or_other_fields(kind: str, item: dict[str, Any], event
 def test_a_tool_of_the_provider_reports_each_status_once() -> None:
     state, events = ServerToolState(3000, "web_search_call", ORIGIN), list[Event]()
     item = {"type": "web_search_call", "id": "ws_1", "status": "in_progress"}
-    state.begin(msgspec.convert(item, Item), Entry(json.dumps(item).encode()), events)
+    state.begin(msgspec.convert(item, Item), Entry(json.dumps(item).encode(), item), events)
     begun = ServerTool("web_search_call", "ws_1", "in_progress", json.dumps(item), ORIGIN)
     state.emit_progress("in_progress", events)
     state.emit_progress("searching", events)

@@ -711,7 +711,7 @@ def test_no_memory_no_heal_modules() -> None:
         "from asides.testing.stage import Say, Stage\n"
         "with Stage([Say(text='42')]) as stage:\n"
         "    asides.ask('openai-compatible:m', '?', base_url=stage.url, api_key='k-123456')\n"
-        "print([name for name in sys.modules if '.heal' in name or 'rejections' in name])\n"
+        "print([name for name in sys.modules if '.heal' in name or 'rejections' in name or 'refusals' in name])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"

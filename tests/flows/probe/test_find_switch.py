@@ -12,10 +12,10 @@ from asides.flows.probe.find_switch import SwitchSearch
 from asides.flows.probe.knowledge import Knowledge
 from asides.flows.probe.observe import observe
 from asides.flows.probe.plan_probe import build_probe
-from asides.flows.probe.thinking_switches import list_switches
 from asides.flows.probe.trial_sender import TrialSender
 from asides.flows.probe.trials import Setup
 from asides.flows.steps import Head, Open, Read
+from asides.providers.switches.table import list_switches
 
 Body = dict[str, Any]
 
@@ -54,7 +54,7 @@ def search(thinks: Callable[[Body], bool | str], wish: Any = "off") -> tuple[Kno
 @pytest.mark.parametrize("switch", list_switches("openai_chat", "off"), ids=lambda switch: switch.name)
 def test_one_switch_of_seven_is_found_with_four_requests(switch: Any) -> None:
     def thinks(body: Body) -> bool:
-        return not all(_holds(body.get(name), value) for name, value in switch.off.items())
+        return not all(_holds(body.get(name), value) for name, value in switch.ask("off").items())
 
     known, sent = search(thinks)
     assert known.switch is not None

@@ -10,9 +10,9 @@ import pytest
 from asides.flows.probe.infer_row import choose_starts_inside, infer_row
 from asides.flows.probe.knowledge import Knowledge
 from asides.flows.probe.observe import Observation, observe
-from asides.flows.probe.thinking_switches import list_switches
 from asides.flows.probe.trials import Setup
 from asides.flows.steps import Head
+from asides.providers.switches.table import list_switches
 
 
 def see(content: str, **fields: Any) -> Observation:

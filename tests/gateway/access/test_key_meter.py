@@ -15,7 +15,6 @@ import pytest
 
 from asides.database import Database, StoreUnavailable
 from asides.dialects.dialect import ServedRequest
-from asides.flows.steps import ReserveUse, Use
 from asides.gateway.access import key_meter
 from asides.gateway.access.budget_store import Spending, list_spending
 from asides.gateway.access.key_meter import KeyMeter, Meters, build_caller_limits
@@ -23,6 +22,7 @@ from asides.gateway.access.key_store import revoke_key
 from asides.gateway.access.memory_windows import MemoryWindows
 from asides.relay.error_response import RelayRefusal
 from asides.relay.relay_request import CallerLimits
+from asides.relay.steps import ReserveUse, Use
 from asides.testing import Fail, Say
 from asides.testing.stage.script import Scene
 from asides.values.money import to_dollars

@@ -15,6 +15,7 @@ from asides.langchain import ChatAsides
 from asides.testing import Stage
 from asides.values.events import StopReason
 from asides.values.notices import Notice
+from asides.values.reply import CallContext
 
 ORIGIN = Origin("anthropic", "https://api.anthropic.com", "claude-opus-5-5", "a1")
 THOUGHT = Thought("The sum is 3.", "summary", "block", ORIGIN, (Seal("signature", "c2VhbA==", ORIGIN),), "thinking")
@@ -27,8 +28,7 @@ REPLY: Reply[Any] = Reply(
     "claude-opus-5-5",
     "msg_1",
     ORIGIN,
-    effort="high",
-    prefix="0a1b",
+    call=CallContext(effort="high", prefix="0a1b"),
 )
 TURN = REPLY.to_message()
 MESSAGE = build_message(REPLY)

@@ -93,7 +93,7 @@ def test_content_of_a_user_is_read(block: dict[str, Any], part: Any) -> None:
 
 
 def test_a_path_in_a_message_is_no_file_of_this_machine() -> None:
-    with pytest.raises(ConfigError, match="takes a URL, and '/etc/hostname' is none"):
+    with pytest.raises(ConfigError, match="takes a URL, not '/etc/hostname'"):
         read(HumanMessage(content=[{"type": "image", "url": "/etc/hostname"}]))
 
 

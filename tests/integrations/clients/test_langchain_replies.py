@@ -31,6 +31,7 @@ from asides.integrations.langchain_replies import ChunkWriter, build_message
 from asides.values.events import Event, TextDelta, ThinkingDelta, ThoughtSealed
 from asides.values.fold import fold, simulate
 from asides.values.messages import StoredResponse
+from asides.values.reply import CallContext
 from tests.integrations.clients.langchain_samples import MESSAGE, ORIGIN, read
 from tests.laws.replies import chat_events
 from tests.laws.test_anthropic import blocks
@@ -196,5 +197,7 @@ def test_a_blank_thought_with_a_seal_is_kept_as_it_is() -> None:
 
 def test_the_facts_of_a_turn_go_with_it() -> None:
     turn = Message("assistant", (Text("ok"),), None, StoredResponse("resp_1", ORIGIN), "0a1b", effort="low")
-    reply: Reply[Any] = Reply(turn.parts, id="resp_1", origin=ORIGIN, stored=True, prefix="0a1b", effort="low")
+    reply: Reply[Any] = Reply(
+        turn.parts, id="resp_1", origin=ORIGIN, stored=True, call=CallContext(prefix="0a1b", effort="low")
+    )
     assert read(build_message(reply)) == read(write(simulate(reply), reply)) == (turn,)

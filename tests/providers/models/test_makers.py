@@ -53,7 +53,7 @@ THREE: tuple[Effort, ...] = ("low", "medium", "high")
         (QWEN_MODELS, "kimi-k2.7-code", "kimi-k2.7*", "always", "on", ()),
         (QWEN_MODELS, "qwen3-max", "qwen3-max*", "optional", "off", ()),
         (QWEN_MODELS, "qwen3.5-plus", "qwen3.[0-9]*", "optional", None, ()),
-        (QWEN_MODELS, "qwen3-32b", "qwen3-*", "optional", "on", ()),
+        (QWEN_MODELS, "qwen3-32b", "qwen3-[0-9]*b*", "optional", "on", ()),
         (QWEN_MODELS, "qwen-plus-latest", "qwen-plus*", "optional", "off", ()),
         (QWEN_MODELS, "qwen-flash", "qwen-flash*", "optional", "off", ()),
         (QWEN_MODELS, "qwen-turbo", "qwen-turbo*", "optional", "off", ()),

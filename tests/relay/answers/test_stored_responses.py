@@ -10,9 +10,9 @@ import pytest
 
 from asides.options import Options
 from asides.relay.state.relay_keys import RelayKeys
+from asides.relay.streams.step_handlers import RecordStore
 from asides.testing import Stage
 from asides.testing.stage import Say
-from asides.transports.protocols import RecordStore
 from asides.values.parts import ToolCall
 from tests.loopback import ReceivedRequest, serving, whole_response
 from tests.relay.relaying import Door, load

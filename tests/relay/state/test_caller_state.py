@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from asides.flows.steps import StoredRecord
 from asides.relay.relay_request import RelayRequest
+from asides.relay.steps import StoredRecord
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.testing import Stage
 from asides.testing.stage import Say

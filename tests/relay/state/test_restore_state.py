@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asides.dialects import DIALECTS, find_dialect
-from asides.flows.steps import StoredRecord
 from asides.history.plan import plan
 from asides.providers.find import find_target
 from asides.relay.state import relay_keys
@@ -20,12 +19,13 @@ from asides.relay.state.envelope import MOST_CHARACTERS, is_envelope
 from asides.relay.state.relay_keys import RelayKeys
 from asides.relay.state.restore_state import RestoredPrompt, restore
 from asides.relay.state.turn_state import TurnState
+from asides.relay.steps import StoredRecord
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.values.fold import simulate
 from asides.values.learned import Learned
 from asides.values.messages import Message, Prompt, assistant, user
 from asides.values.parts import Part, Text, ToolCall, ToolResult, UnknownPart
-from asides.values.reply import Reply
+from asides.values.reply import CallContext, Reply
 from asides.values.thinking import Origin, Seal, Thought
 from tests.history.strict_stages import MODELS, Model, question, script
 from tests.relay.relayed_turns import KEYS as RING
@@ -49,7 +49,10 @@ def signed(text: str, seal: str = "SIGNATURE", origin: Origin = CLAUDE) -> Thoug
 
 
 def reply_of(*parts: Part, origin: Origin = CLAUDE, **more: object) -> Reply:
-    return msgspec.structs.replace(Reply(parts, model=origin.model, id="reply_1", origin=origin), **more)
+    reply = Reply(parts, model=origin.model, id="reply_1", origin=origin)
+    context = {name: value for name, value in more.items() if name in CallContext.__struct_fields__}
+    fields = {name: value for name, value in more.items() if name not in context}
+    return msgspec.structs.replace(reply, **fields).with_call(**context)
 
 
 def turns_of(restored: RestoredPrompt) -> list[tuple[Part, ...]]:

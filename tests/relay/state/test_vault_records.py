@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from asides.flows.steps import StoredRecord
 from asides.providers.find import find_target
 from asides.relay.state.relay_keys import RelayKeys
 from asides.relay.state.turn_state import TurnState
@@ -18,6 +17,7 @@ from asides.relay.state.vault_records import (
     read_payload,
     write_payload,
 )
+from asides.relay.steps import StoredRecord
 from asides.values.messages import Message, assistant, user
 from asides.values.parts import Part, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
@@ -188,7 +188,7 @@ def test_a_turn_of_a_provider_that_never_takes_thinking_back_is_stored_only_for_
     for reply, ids in (
         (named, {"functions.look_up:0": "call_minted12345"}),
         (reply_of(groq, thought, Text("42", seals=(Seal("signature", "S", groq),))), {}),
-        (msgspec.structs.replace(reply_of(groq, thought, Text("42")), prefix="a digest"), {}),
+        (reply_of(groq, thought, Text("42")).with_call(prefix="a digest"), {}),
     ):
         assert make_turn_record(reply, (user("hi"),), KEYS, caller_ids=ids) is not None
     # A provider that nobody knows may want it.

@@ -15,10 +15,11 @@ from asides.relay.translate.translated_exchange import open_writer
 from asides.testing import Stage
 from asides.testing.stage import Raw, Say
 from asides.values.events import ReplyEnded, ReplyStarted, StopReason, TextDelta, ThoughtSealed
-from asides.values.messages import Message, OutputSchema, Prompt, read_facts, user
+from asides.values.messages import Message, OutputSchema, Prompt, user
 from asides.values.parts import ToolCall, ToolResult
 from asides.values.thinking import Seal, Thinking
 from asides.values.tools import Tool
+from asides.values.traits import find_results
 from asides.values.usage import Usage
 from tests.relay.relaying import CALLERS, UPSTREAMS, Door
 from tests.relay.translated import BASES, read, target_of
@@ -59,7 +60,7 @@ def test_a_reply_keeps_thinking_and_answer_apart(caller: str, upstream: str, str
 
 def _play(request: ServedRequest) -> Say:
     """Call a tool until five results are there."""
-    results = sum(len(facts.results) for facts in read_facts(request.prompt.messages))
+    results = sum(len(find_results(message)) for message in request.prompt.messages)
     if results >= 5:
         return Say(thinking=f"Enough of {results}.", text="Sunny everywhere.")
     call = ToolCall(f"call_{results}aB3dE5fG7", "get_weather", {"city": f"City {results}"})

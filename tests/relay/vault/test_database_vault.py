@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from asides.database import Queries, StoreError
-from asides.flows.steps import StoredRecord, UnconfirmedRecord
+from asides.relay.steps import StoredRecord, UnconfirmedRecord
 from asides.relay.vault import VaultLimits
 from asides.relay.vault.database_vault import PATIENCE, DatabaseVault, VaultFlow, VaultWork
 from asides.relay.vault.vault_queries import FoundRecord

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from asides.database.postgres import PostgresDatabase
-from asides.flows.steps import PENDING, StoredRecord, UnconfirmedRecord
+from asides.relay.steps import PENDING, StoredRecord, UnconfirmedRecord
 from asides.relay.vault import VaultLimits
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.relay.vault.postgres_vault import PostgresVault

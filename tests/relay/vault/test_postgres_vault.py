@@ -23,7 +23,7 @@ import pytest
 from asides.database import Queries, StoreError, StoreUnavailable
 from asides.database.migrate import migrate
 from asides.database.postgres import PostgresDatabase
-from asides.flows.steps import StoredRecord
+from asides.relay.steps import StoredRecord
 from asides.relay.vault import VaultLimits
 from asides.relay.vault.open_vault import open_vault
 from asides.relay.vault.postgres_vault import PostgresVault
@@ -194,7 +194,7 @@ WRITER = """
 import asyncio, sys
 from asides.database.postgres import PostgresDatabase
 from asides.relay.vault.postgres_vault import PostgresVault
-from asides.flows.steps import StoredRecord
+from asides.relay.steps import StoredRecord
 
 async def write(name):
     for number in range(100_000):

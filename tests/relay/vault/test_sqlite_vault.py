@@ -22,11 +22,11 @@ import pytest
 
 from asides.conversations.store.sqlite import SqliteStore
 from asides.database import StoreError
-from asides.flows.steps import ReadRecords, StoredRecord, WriteRecord
 from asides.providers.find import find_target
+from asides.relay.steps import ReadRecords, StoredRecord, WriteRecord
+from asides.relay.streams.step_handlers import carry_out
 from asides.relay.vault.open_vault import open_vault
 from asides.relay.vault.sqlite_vault import SqliteVault
-from asides.transports.record_steps import carry_out
 from asides.values.messages import user
 from asides.values.parts import Text, ToolCall
 from asides.values.reply import Reply
@@ -103,7 +103,7 @@ def test_a_restart_changes_nothing(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from asides.relay.vault.sqlite_vault import SqliteVault
-from asides.flows.steps import StoredRecord
+from asides.relay.steps import StoredRecord
 
 path, name, most = sys.argv[1], sys.argv[2], int(sys.argv[3])
 vault = SqliteVault(path)

@@ -11,7 +11,7 @@ import pytest
 
 from asides.database import Queries, Query
 from asides.database.postgres import PostgresDatabase
-from asides.flows.steps import StoredRecord, UnconfirmedRecord
+from asides.relay.steps import StoredRecord, UnconfirmedRecord
 from asides.relay.vault import VaultLimits
 from asides.relay.vault import vault_queries as queries
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from asides.flows.steps import StoredRecord, UnconfirmedRecord
+from asides.relay.steps import StoredRecord, UnconfirmedRecord
 from asides.relay.vault import waiting_records
 from asides.relay.vault.waiting_records import LoopWriter, ThreadWriter, WaitingRecord
 

@@ -15,6 +15,7 @@ import pytest
 import asides
 from asides.dialects import list_third_party
 from asides.dialects.dialect import Dialect
+from asides.providers.provider import ModelRule, Provider, Quirks
 from asides.testing import (
     CHECKS,
     NETWORK,
@@ -48,6 +49,17 @@ def test_a_report_says_what_was_expected_what_came_and_what_to_do() -> None:
     assert "ThoughtSealed" in str(caught.value)
     with pytest.raises(KeyError, match="nothing_there was not run"):
         report.of("nothing_there")
+
+
+def test_a_request_that_the_host_refuses_is_found_before_it_is_sent() -> None:
+    thinks = ModelRule(thinking="optional", default="off", efforts=("minimal", "low"), forms=("adaptive", "disabled"))
+    quirks = Quirks(enforces=("claude_rules",))
+    row = Provider(
+        name="mine", dialect="anthropic", base_url="https://mine.example/v1", quirks=quirks, models=(thinks,)
+    )
+    finding = examine(row, model="small-1", quick=True).of("an_amount_is_sent_or_reported")
+    assert finding.verdict == "failed"
+    assert "output_config.effort: Input should be 'low', 'medium'" in finding.actual
 
 
 def test_a_good_report_is_given_back() -> None:

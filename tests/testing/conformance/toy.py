@@ -20,8 +20,9 @@ from asides.dialects.message_encoder import Wire, encode_flat, put_system_first
 from asides.dialects.model_lists import build_list_request, read_list, strip_reply_path
 from asides.dialects.server_half import ReplyWriter, RequestFields
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, Target
+from asides.providers.provider_errors import from_status
 from asides.testing.stage.http_requests import Request
-from asides.values.errors import ProviderError, from_status
+from asides.values.errors import ProviderError
 from asides.values.events import (
     Event,
     StopKind,

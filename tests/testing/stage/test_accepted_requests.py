@@ -141,6 +141,8 @@ CHAT_FIELDS: dict[str, Any] = {
     "verbosity": "low",
     "web_search_options": {},
 }
+# Fields that only some models take.
+MODELS = {"reasoning_effort": "gpt-5", "web_search_options": "gpt-4o-search-preview"}
 UNSET: dict[str, Any] = {"annotations": [], "refusal": None, "audio": None, "function_call": None, "tool_calls": None}
 CUSTOM_CALL = {"id": "a", "type": "custom", "custom": {"name": "c", "input": "i"}}
 CHAT_TURNS: list[list[dict[str, Any]]] = [
@@ -161,7 +163,7 @@ CHAT_TURNS: list[list[dict[str, Any]]] = [
 CHAT = [
     *(
         # A model that thinks takes no sampling, and one that does not, no effort.
-        {"model": "gpt-5" if name == "reasoning_effort" else "gpt-4o", "messages": [ASKED], name: value}
+        {"model": MODELS.get(name, "gpt-4o"), "messages": [ASKED], name: value}
         for name, value in CHAT_FIELDS.items()
     ),
     *({"model": "gpt-5", "messages": turns} for turns in CHAT_TURNS),

@@ -1,4 +1,4 @@
 """Tools of MCP servers for an agent: over stdio or streamable HTTP, with the official client (extra `[mcp]`).
 
-The official package is loaded when a server is opened. Not here: the agent that calls the tools (agents).
+The official package is loaded when a server is opened.
 """

@@ -1,7 +1,4 @@
-"""Connects to an MCP server, as a child process or at a URL; mutes the official client; explains failed connections.
-
-Not here: the requests over the connection (session).
-"""
+"""Connects to an MCP server, as a child process or at a URL; mutes the official client; explains failed connections."""
 
 from __future__ import annotations
 

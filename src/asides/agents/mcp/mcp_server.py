@@ -1,7 +1,4 @@
-"""An MCP server and its tools, for an agent: `with McpServer.stdio("uvx", "mcp-server-time") as time: time.tools`.
-
-Not here: the connection (session, connect), and the names and results of its tools (names_and_results).
-"""
+"""An MCP server and its tools, for an agent: `with McpServer.stdio("uvx", "mcp-server-time") as time: time.tools`."""
 
 from __future__ import annotations
 

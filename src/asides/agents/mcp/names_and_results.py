@@ -1,7 +1,4 @@
-"""The tools of an MCP server as the model sees them: their selection, their names and their results. Pure.
-
-Not here: the calls (mcp_server).
-"""
+"""The tools of an MCP server as the model sees them: their selection, their names and their results. Pure."""
 
 from __future__ import annotations
 

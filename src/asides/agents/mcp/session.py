@@ -1,7 +1,4 @@
-"""One connection to an MCP server, in its own thread and event loop: any thread and any loop can use it.
-
-Not here: the selection and the names of its tools (mcp_server, names_and_results), and how to connect (connect).
-"""
+"""One connection to an MCP server, in its own thread and event loop: any thread and any loop can use it."""
 
 from __future__ import annotations
 

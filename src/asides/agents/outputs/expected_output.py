@@ -1,7 +1,4 @@
-"""The output that a caller of `ask` expects: how it is asked for, read from a reply, and shown while it arrives.
-
-Not here: the type itself (output_type), and the loop of an agent that asks again (flows/output_format).
-"""
+"""The output that a caller of `ask` expects: how it is asked for, read from a reply, and shown while it arrives."""
 
 from __future__ import annotations
 

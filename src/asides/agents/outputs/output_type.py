@@ -1,7 +1,4 @@
-"""The type of an answer: `read_output_type(Weather)` gives its schema for the provider and its parser. Pure.
-
-Not here: how a model is asked for it (strategy), and where a reply has the answer (parse_output).
-"""
+"""The type of an answer: `read_output_type(Weather)` gives its schema for the provider and its parser. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Parses the answer of a reply, never its thinking: `parse_output(reply, output_type, strategy)`. Pure.
 
-Parsing is strict first; then a lone code fence, or text around exactly one JSON value, is accepted. Not here: whether
-the model is asked again (flows).
+Parsing is strict first; then a lone code fence, or text around exactly one JSON value, is accepted.
 
 If the model calls the final tool together with other tools, the others run first and the answer is postponed: the model
 did not have their results. See `find_pending_calls` and `postpone_answer`.

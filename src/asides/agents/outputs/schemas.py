@@ -1,7 +1,6 @@
 """The JSON schema of an answer, from a type, a JSON schema or "json": `build_schema`. Pure.
 
-Also the forms that some hosts require: `is_strict_schema` and `simplify_schema`. Not here: how an answer is parsed
-(output_type), and how a model gets the schema (strategy).
+Also the forms that some hosts require: `is_strict_schema` and `simplify_schema`.
 """
 
 from __future__ import annotations

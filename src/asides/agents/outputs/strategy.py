@@ -2,8 +2,7 @@
 
 In order of preference: "native", the provider gets the schema; "tool", the model calls one more tool with its answer;
 "instructed", the schema is in the instructions. Every answer is checked. Thinking is never switched off: if a model
-cannot be forced to call a tool while it thinks, the instructions ask it to. Not here: parsing (parse_output), and when
-to ask again (flows).
+cannot be forced to call a tool while it thinks, the instructions ask it to.
 """
 
 from __future__ import annotations

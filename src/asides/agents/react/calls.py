@@ -1,7 +1,6 @@
 """Parses the text after `Action:` and `Action Input:` as a call, and corrects models that write it wrong. Pure.
 
-A call has a name, and arguments as JSON text; text that cannot be parsed stays as it is, for the correction. Not here:
-where the two sections begin and end (parser).
+A call has a name, and arguments as JSON text; text that cannot be parsed stays as it is, for the correction.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Encodes a prompt for a model without tools: the tools become instructions, and the history becomes text.
 
-Thinking is never written into text; native thoughts stay in their turns, and history/plan decides about them. Not here:
-the reply (translator).
+Thinking is never written into text; native thoughts stay in their turns, and history/plan decides about them.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ import msgspec
 
 from asides.agents.react.translator import VIA
 from asides.dialects.message_encoder import encode_arguments
-from asides.history.pair import CANCELLED
 from asides.history.redact import invalidate_seals
+from asides.history.turns import make_missing_result
 from asides.providers.provider import Target
 from asides.values.messages import Message, OutputSchema, Prompt
 from asides.values.parts import File, Image, Part, Text, ToolCall, ToolResult
@@ -157,8 +156,7 @@ class _HistoryEncoder:
         results, self._results = self._results, []
         answered = {result.call_id for result in results}
         # Once the calls are text, no later step can notice that a result is missing.
-        missing = [call for call in self._calls.values() if call.id not in answered]
-        results += [ToolResult(call.id, CANCELLED, call.name, is_error=True) for call in missing]
+        results += [make_missing_result(call) for call in self._calls.values() if call.id not in answered]
         parts: list[Part] = []
         for result in results:
             parts = _join(parts, self._encode_result(result, named=len(results) > 1))

@@ -1,7 +1,7 @@
 """The syntax of ReAct: lines, labels that begin a section, and code fences, in which a label is just text.
 
 A label counts at the beginning of a line: in upper or lower case, in bold or after a heading's `#`, numbered or not,
-with an ASCII or a full-width colon. Not here: the sections (parser).
+with an ASCII or a full-width colon.
 """
 
 from __future__ import annotations

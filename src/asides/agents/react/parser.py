@@ -1,7 +1,6 @@
 """Parses the text of a ReAct reply into thoughts, calls and the answer, each as early as it is certain.
 
-The result does not depend on how the text is chunked. Not here: events and block numbers (translator), and the syntax
-of labels (markers).
+The result does not depend on how the text is chunked.
 
 Theory of operation
 -------------------

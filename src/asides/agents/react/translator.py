@@ -1,6 +1,6 @@
 """Translates the events of a ReAct reply into ordinary events (`Translator`); removes an outer code fence first.
 
-Native thinking is passed on unchanged, and never searched for calls. Not here: parsing the text (parser).
+Native thinking is passed on unchanged, and never searched for calls.
 """
 
 from __future__ import annotations

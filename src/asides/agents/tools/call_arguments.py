@@ -1,12 +1,13 @@
 """Converts the arguments of a call to the types of the function's parameters, or tells the model what is wrong.
 
 It is lenient if the meaning is clear: numbers and booleans as text, a list or an object as JSON text, null for an
-optional parameter. Not here: the types (type_readers).
+optional parameter.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
+from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -54,7 +55,7 @@ def _build_error(call: ToolCall, problem: str) -> BadArguments:
 
 def _read_object(call: ToolCall) -> dict[str, Any]:
     if call.raw_arguments is None or call.arguments:
-        return call.arguments
+        return deepcopy(call.arguments)  # the function may change them, and the call goes back as the model made it
     given = read_arguments(call.raw_arguments)
     if given is not None:
         return given

@@ -1,7 +1,4 @@
-"""The protocol of a tool that can be run, and the values of a run: a job and its outcome.
-
-Not here: the code that runs jobs (transports/tool_executor).
-"""
+"""The protocol of a tool that can be run, and the values of a run: a job and its outcome."""
 
 from __future__ import annotations
 

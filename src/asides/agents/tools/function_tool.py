@@ -1,7 +1,4 @@
-"""`@asides.tool` makes a typed function a tool; `build_toolset` reads the tools of an agent, in all their forms.
-
-Not here: reading the function (signatures), and running it (transports/tool_executor).
-"""
+"""`@asides.tool` makes a typed function a tool; `build_toolset` reads the tools of an agent, in all their forms."""
 
 from __future__ import annotations
 

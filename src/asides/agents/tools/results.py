@@ -1,7 +1,4 @@
-"""Builds the tool result for the model: a value as text, JSON or pictures, or an error that it can act on.
-
-Not here: errors for the caller (values/errors), and when a call runs (flows).
-"""
+"""Builds the tool result for the model: a value as text, JSON or pictures, or an error that it can act on."""
 
 from __future__ import annotations
 

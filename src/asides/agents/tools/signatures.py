@@ -1,7 +1,4 @@
-"""Reads a typed function: its name, its docstring, and its parameters with their types.
-
-Not here: reading values of these types (type_readers), and running the function (function_tool).
-"""
+"""Reads a typed function: its name, its docstring, and its parameters with their types."""
 
 from __future__ import annotations
 

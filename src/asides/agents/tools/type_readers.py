@@ -1,6 +1,6 @@
 """Readers of types. Each describes a type as a JSON schema and converts JSON values to it, with msgspec or pydantic.
 
-pydantic is imported only for a type that comes from it. Not here: parameters of a function (signatures).
+pydantic is imported only for a type that comes from it.
 """
 
 from __future__ import annotations

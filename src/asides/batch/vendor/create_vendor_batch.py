@@ -1,7 +1,7 @@
 """Create batches at a vendor: requests are grouped and split to the vendor's limits, and no batch is created twice.
 
 The one request that creates a batch is never repeated blindly. Where its answer is lost, the vendor's list tells
-whether there is a batch. Not here: waiting for batches and reading them (vendor_runner, write_vendor_results).
+whether there is a batch.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""`VendorChannel`: how a run of vendor batches reaches its ledger and its vendor: work, requests, leases and waits.
-
-Not here: the order of it (vendor_runner), how batches are created (create_vendor_batch) and their results written
-(write_vendor_results).
-"""
+"""`VendorChannel`: how a run of vendor batches reaches its ledger and its vendor: work, requests, leases and waits."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`VendorLedger`: the work on a ledger for batches at vendors: which requests are in which, and how far each is.
 
 A batch is intended, with its requests, before anything is sent; it is marked before the one request that creates it;
-its id is stored before anybody waits for it. Not here: who sends (vendor_runner).
+its id is stored before anybody waits for it.
 """
 
 # ruff: noqa: S608 - the parts of statements are question marks

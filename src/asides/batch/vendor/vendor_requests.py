@@ -1,7 +1,4 @@
-"""Requests to a vendor's batches, as flows; and the rows of a batch, encoded and decoded as live calls are.
-
-Not here: the forms of requests and results (forms), and when to send which (vendor_runner).
-"""
+"""Requests to a vendor's batches, as flows; and the rows of a batch, encoded and decoded as live calls are."""
 
 from __future__ import annotations
 
@@ -23,6 +20,7 @@ from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep
 from asides.providers.batch_facts import BatchFacts, require_batch_facts
 from asides.providers.credentials import KeySource
 from asides.providers.learned_rules import recall
+from asides.providers.settle import settle
 from asides.values.errors import AsidesError, ProtocolError, ProviderError, TransportError
 from asides.values.reply import Reply
 
@@ -46,7 +44,7 @@ class VendorTarget(msgspec.Struct, frozen=True):
 
 def find_target(call: Call, custom_id: str) -> VendorTarget:
     """The row of a call in a vendor's batch. Raises Unsupported if the provider has no batches that are known."""
-    target = recall(call.target, call.prompt.messages)
+    target = settle(call.target, learned=recall(call.target, call.prompt.messages))
     facts = require_batch_facts(target)
     sent = encode_request(call.prompt, target, on_conflict=call.policy.on_conflict)
     return VendorTarget(call, VendorRow(custom_id, sent.request), facts, find_form(facts.form))
@@ -143,7 +141,7 @@ def decode_row(call: Call, outcome: RowOutcome, share: Decimal) -> Reply:
     policy = msgspec.structs.replace(call.policy, retries=0, recover=None)
     exchange = Exchange(msgspec.structs.replace(call, policy=policy, fallbacks=()))
     exchange.emitted = True
-    return msgspec.structs.replace(_feed(exchange.steps(), outcome), price_share=share)
+    return _feed(exchange.steps(), outcome).with_call(price_share=share)
 
 
 def _feed(flow: Flow[Reply], outcome: RowOutcome) -> Reply:

@@ -1,8 +1,7 @@
 """`run(job)`: answers a batch with batches of the vendors, which take up to a day and cost half.
 
 `run` creates batches of what waits, watches them, and writes their results. It may be ended at any point and run again,
-here or elsewhere: the ledger knows every batch. Not here: creating (create_vendor_batch), results
-(write_vendor_results), and the vendors' forms (forms).
+here or elsewhere: the ledger knows every batch.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
 """Write the results of a vendor's batch that has ended: each row is decoded as a live reply, and written once.
 
 Results are read entry by entry and written in groups, so that a process that ends in between loses nothing and repeats
-nothing. Not here: waiting for the batch (vendor_runner).
+nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from asides.batch.ledger_values import Outcome
 from asides.batch.vendor.forms import RowKind, RowOutcome, VendorStatus
@@ -136,7 +134,7 @@ def _decode(channel: VendorChannel, claim: Claim, target: VendorTarget, outcome:
         answer = decode_row(channel.build(claim), outcome, share)
     except AsidesError as error:
         if error.partial is not None:
-            error.partial = msgspec.structs.replace(error.partial, price_share=share)
+            error.partial = error.partial.with_call(price_share=share)
         answer = error
     return channel.job.encode(claim, answer)
 

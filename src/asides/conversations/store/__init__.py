@@ -1,7 +1,4 @@
-"""Stores of conversations: the protocol `Store`, its values and its errors. `sqlite` implements it.
-
-Not here: the SQL (tables), and whether thinking may be stored (conversations).
-"""
+"""Stores of conversations: the protocol `Store`, its values and its errors. `sqlite` implements it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Where conversations are stored, and the names of those that the user gave none: `make_name(kind)`.
 
-The command line and the gateway's page share them, so that each sees the conversations of the other. Not here: the
-stores (sqlite).
+The command line and the gateway's page share them, so that each sees the conversations of the other.
 """
 
 from __future__ import annotations

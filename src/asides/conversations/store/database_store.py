@@ -1,7 +1,4 @@
-"""`DatabaseStore`: a store of conversations on any database. `SqliteStore` and `PostgresStore` name theirs.
-
-Not here: the SQL (tables), and how a database is used (database).
-"""
+"""`DatabaseStore`: a store of conversations on any database. `SqliteStore` and `PostgresStore` name theirs."""
 
 from __future__ import annotations
 

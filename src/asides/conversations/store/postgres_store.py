@@ -1,7 +1,4 @@
-"""`PostgresStore`: conversations in a PostgreSQL database, for many machines. Needs the extra `postgres`.
-
-Not here: what a store does (database_store), the SQL (tables), and how the server is used (database).
-"""
+"""`PostgresStore`: conversations in a PostgreSQL database, for many machines. Needs the extra `postgres`."""
 
 from __future__ import annotations
 

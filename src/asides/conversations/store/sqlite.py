@@ -1,7 +1,4 @@
-"""`SqliteStore`: conversations in one SQLite file, for many threads and processes.
-
-Not here: what a store does (database_store), the SQL (tables), and how the file is used (database).
-"""
+"""`SqliteStore`: conversations in one SQLite file, for many threads and processes."""
 
 from __future__ import annotations
 

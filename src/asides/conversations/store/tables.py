@@ -1,8 +1,7 @@
 """The tables of conversations and all their SQL statements, for SQLite and PostgreSQL alike.
 
 Each function is work, one transaction or a part of one. On PostgreSQL, whoever changes a conversation locks its row
-first, so that others wait. Not here: connections, waiting and errors (database), and the tables in PostgreSQL
-(database/migrations).
+first, so that others wait.
 """
 
 from __future__ import annotations

@@ -1,19 +1,20 @@
 """Content blocks while they arrive: each kind turns its deltas into events.
 
-A block is one part of the reply, and its number identifies it. A block of a whole response is begun and finished at
-once, so the same code reads streams and whole responses. Not here: the events around blocks (decode).
+A block is one part of the reply, and its number identifies it. A block of a whole response is begun and finished
+immediately, so the same code reads streams and whole responses.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from asides.dialects.anthropic.wire import Block, Delta, PlainInput, PlainText, PlainThinking, compact, is_given
+from asides.dialects.anthropic.wire import Block, Delta, is_given
 from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import Target
-from asides.values.events import Event, PartArrived, TextDelta, ThinkingDelta, ThoughtSealed, ToolCallDelta, Warned
+from asides.values.events import Event, PartArrived, ThinkingDelta, ThoughtSealed, ToolCallDelta, Warned
 from asides.values.notices import Notice
 from asides.values.parts import ServerTool, UnknownPart
 from asides.values.thinking import Origin, Seal, ThoughtKind
@@ -31,15 +32,17 @@ _PROVIDER_BLOCKS = frozenset({"compaction", "fallback", "container_upload", "sea
 _PROVIDER_ENDINGS = ("_tool_result", "_tool_use")
 
 
+Compact: TypeAlias = Callable[[msgspec.Raw], bytes]
+"""Returns raw JSON without white space."""
+
+
 class OpenBlock(Protocol):
     """A block that has begun and not ended."""
 
     number: int
 
-    def feed(self, delta: Any, payload: bytes, events: list[Event]) -> bool:
-        """Add a delta; False when this kind of block has no such delta. A plain delta has one field, that of this kind
-        of block.
-        """
+    def feed(self, delta: Delta, payload: bytes, events: list[Event]) -> bool:
+        """Add a delta; False when this kind of block has no such delta."""
         ...
 
     def finish(self, events: list[Event]) -> None:
@@ -50,18 +53,16 @@ class OpenBlock(Protocol):
 class TextBlock:
     """A part of the answer; thinking in tags is taken out of it."""
 
-    __slots__ = ("_citations", "_target", "_text", "number")
+    __slots__ = ("_citations", "_compact", "_target", "_text", "number")
 
-    def __init__(
-        self, number: int, block: Block, target: Target, events: list[Event], *, is_whole: bool = False
-    ) -> None:
-        """`is_whole`: no deltas follow."""
+    def __init__(self, number: int, block: Block, target: Target, compact: Compact, events: list[Event]) -> None:
         self.number = number
+        self._compact = compact
         self._target = target
         self._text = TaggedText(number, target, first=number == 0)
         self._citations = [compact(citation) for citation in block.citations or () if is_given(citation)]
         if block.text:
-            (self._text.feed_whole if is_whole else self._text.feed)(block.text, events)
+            self._text.feed(block.text, events)
 
     @property
     def truncated(self) -> bool:
@@ -72,13 +73,9 @@ class TextBlock:
         """Add a delta; False when this kind of block has no such delta."""
         text = delta.text
         if text is not None:
-            block = self._text.plain_block
-            if block is not None and text:
-                events.append(TextDelta(text, block))
-            elif text:
-                self._text.feed(text, events)
+            self._text.feed(text, events)
         elif is_given(delta.citation):
-            self._citations.append(compact(delta.citation))
+            self._citations.append(self._compact(delta.citation))
         else:
             return delta.type in ("text_delta", "citations_delta")
         return True
@@ -147,7 +144,7 @@ class CallBlock:
 
     __slots__ = ("_streamed", "_whole_input", "number")
 
-    def __init__(self, number: int, block: Block, origin: Origin, events: list[Event]) -> None:
+    def __init__(self, number: int, block: Block, origin: Origin, compact: Compact, events: list[Event]) -> None:
         self.number = number
         self._streamed = False
         self._whole_input = compact(block.input) if is_given(block.input) else b""
@@ -194,10 +191,18 @@ class RedactedBlock:
 class RawBlock:
     """A block that goes back unchanged: a tool that the provider ran itself, or an unknown type."""
 
-    __slots__ = ("_changed", "_fields", "_input", "_origin", "is_known", "number")
+    __slots__ = ("_changed", "_fields", "_input", "_origin", "_read_fields", "is_known", "number")
 
-    def __init__(self, number: int, fields: dict[str, Any], origin: Origin, events: list[Event]) -> None:
+    def __init__(
+        self,
+        number: int,
+        fields: dict[str, Any],
+        origin: Origin,
+        read_fields: Callable[[bytes], Any],
+        events: list[Event],
+    ) -> None:
         self.number = number
+        self._read_fields = read_fields
         self._origin = origin
         self._fields = fields
         self.is_known = is_provider_block(self.type)
@@ -217,7 +222,7 @@ class RawBlock:
             self._input.append(delta.partial_json)
             return True
         # Any other delta extends the fields of the same name.
-        more: dict[str, Any] = read_any(payload)["delta"]
+        more: dict[str, Any] = self._read_fields(payload)["delta"]
         kind = more.pop("type", "")
         for name, value in more.items():
             before = self._fields.get(name)
@@ -240,10 +245,6 @@ class RawBlock:
 
     def _emit(self, events: list[Event]) -> None:
         events.append(PartArrived(build_raw_part(self._fields, self._origin), self.number))
-
-
-BLOCK_OF_PLAIN: dict[type, type] = {PlainText: TextBlock, PlainThinking: ThinkingBlock, PlainInput: CallBlock}
-"""The blocks that take a plain delta."""
 
 
 def is_provider_block(kind: str) -> bool:

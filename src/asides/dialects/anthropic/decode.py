@@ -3,17 +3,16 @@
 Theory of operation. A message is a list of blocks, and the position in the list is the block's number. A stream begins
 a block, sends its deltas and ends it, each with the block's index. Blocks may overlap: some servers begin the answer
 before they end the thought. An index that is used again is another block and gets another number. A whole body is a
-list of blocks that begin and end at once.
+list of blocks that begin and end immediately.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import msgspec
-
 from asides.dialects.anthropic.blocks import (
-    BLOCK_OF_PLAIN,
     CallBlock,
     OpenBlock,
     RawBlock,
@@ -22,31 +21,24 @@ from asides.dialects.anthropic.blocks import (
     ThinkingBlock,
 )
 from asides.dialects.anthropic.wire import (
-    BLOCKS,
     DOCUMENTS,
-    MESSAGES,
-    PLAIN_EVENTS,
     Block,
     Delta,
     Document,
     Message,
-    PlainEvent,
     StopDetails,
     UsageSoFar,
-    WholeMessage,
     WireUsage,
     build_error,
-    is_given,
     map_stop_reason,
 )
-from asides.dialects.document_decoder import DocumentDecoder
+from asides.dialects.document_decoder import DocumentDecoder, RawItems
 from asides.dialects.tagged_text import SEGMENTS
 from asides.providers.provider import Target
 from asides.values.errors import ConnectionLost, ProtocolError
 from asides.values.events import Event, RefusalDelta, ReplyStarted, StopReason, UsageReported
 from asides.values.thinking import ThoughtKind
 from asides.wire.framing import Framing
-from asides.wire.lenient import read_any, read_legible
 
 # The type of the block that a delta belongs to, for servers that do not begin the block.
 _BLOCK_OF_DELTA = {
@@ -63,8 +55,6 @@ class MessagesDecoder(DocumentDecoder):
 
     dialect = "anthropic"
     stop_completes = True
-    stores_raw_bytes = True
-    plain = PLAIN_EVENTS.decode
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing())
@@ -95,11 +85,7 @@ class MessagesDecoder(DocumentDecoder):
 
     def decode_document(self, payload: bytes, events: list[Event]) -> None:
         """Decode one document: an event of a stream, a message or an error."""
-        # Most documents are deltas of an open block; so they need no further call.
-        try:
-            document = DOCUMENTS.decode(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            document = self.read(payload, DOCUMENTS, events)
+        document = self.read(payload, DOCUMENTS, events)
         if document.type != "content_block_delta":
             self._decode_frame(document, payload, events)
             return
@@ -113,69 +99,50 @@ class MessagesDecoder(DocumentDecoder):
         if block is None or not block.feed(delta, payload, events):
             self._begin_by_delta(document.index, delta, payload, events)
 
-    def decode_plain(self, document: PlainEvent, events: list[Event]) -> bool:
-        """Emit the event of a plain delta; False, and nothing changed, if it is not one of its block."""
-        block = self._open.get(document.index)
-        if block is None or type(block) is not BLOCK_OF_PLAIN[type(document.delta)]:
-            return False
-        return block.feed(document.delta, b"", events)
-
     def _decode_frame(self, document: Document, payload: bytes, events: list[Event]) -> None:
-        """Decode a document that is no delta."""
+        """Decode a document other than a delta."""
         match document.type:
             case "content_block_start":
-                self._begin_block(document.index, document.content_block, events)
+                if document.content_block is None:
+                    self.warn("malformed_field", "a block has an unexpected type and was left out", events)
+                else:
+                    self._begin_block(document.index, document.content_block, payload, events)
             case "content_block_stop":
                 self._finish_block(document.index, events)
             case "ping":
                 pass
             case "message_start":
-                self._decode_start(document, events)
+                self._decode_start(document.message, payload, events)
             case "message_delta":
                 self._decode_end(document.delta or Delta(), document.usage, events)
             case "message_stop":
                 self.ended = True
             case "message":
-                self._decode_message(document, events)
+                self._decode_message(document, payload, events)
             case kind:
                 self._decode_other(kind, document, payload, events)
 
-    def decode_whole(self, payload: bytes, events: list[Event]) -> bool:
-        """Decode a whole message in one pass; False for anything that is not exactly as documented."""
-        fields = read_legible(payload)
-        if not isinstance(fields, dict) or fields.get("type") != "message" or "delta" in fields or "index" in fields:
-            return False
-        try:
-            message = msgspec.convert(fields, WholeMessage)
-        except msgspec.ValidationError:
-            return False
-        self.payloads.append(payload)
-        self._start(message, events)
-        for block, own in zip(message.content, fields["content"], strict=True):
-            self._add_whole_block(block, own, events)
-        self._decode_outcome(message, events)
-        return True
-
     def _decode_other(self, kind: str, document: Document, payload: bytes, events: list[Event]) -> None:
         if document.error is not None or kind == "error":
-            error: Any = read_any(payload) if document.error is None else document.error
+            error: Any = self.read_fields(payload) if document.error is None else document.error
             self.failure = build_error(200, {}, error, payload, self.target)
-        elif is_given(document.content):
-            self._decode_message(document, events)
-        elif not kind and is_given(document.message):
+        elif document.content is not None:
+            self._decode_message(document, payload, events)
+        elif not kind and document.message is not None:
             # One cloud sends errors with nothing but a message.
-            self.failure = build_error(200, {}, read_any(payload), payload, self.target)
+            self.failure = build_error(200, {}, self.read_fields(payload), payload, self.target)
         else:
             self.warn("unknown_event", f"an event of type {kind!r} is only in metadata['raw']", events)
 
-    def _start(self, message: Message | Document | WholeMessage, events: list[Event]) -> None:
+    def _start(self, message: Message | Document, events: list[Event]) -> None:
         if self._started:
             return
         self._id = message.id
         self.emit_start(ReplyStarted(message.model or self.target.model or None, message.id, self.origin), events)
 
-    def _decode_start(self, document: Document, events: list[Event]) -> None:
-        message = self.read(bytes(document.message), MESSAGES, events)
+    def _decode_start(self, message: Message | str | None, payload: bytes, events: list[Event]) -> None:
+        if not isinstance(message, Message):
+            raise ProtocolError("message_start has no message.", payload=payload)
         if self._started and (message.id is None or self._id is None or message.id == self._id):
             self.warn("repeated_start", "the server began the same message twice", events)
             return
@@ -190,35 +157,21 @@ class MessagesDecoder(DocumentDecoder):
                 "(.partial has the first part)."
             )
             return
-        self._decode_message(message, events)
+        self._decode_message(message, payload, events)
 
-    def _decode_message(self, message: Message | Document, events: list[Event]) -> None:
+    def _decode_message(self, message: Message | Document, payload: bytes, events: list[Event]) -> None:
         self._start(message, events)
-        self._decode_content(message.content, events)
-        self._decode_outcome(message, events)
-
-    def _decode_outcome(self, message: Message | Document | WholeMessage, events: list[Event]) -> None:
+        content = message.content
+        # Whole blocks begin and end immediately. Some servers send the text alone.
+        raw = RawItems(lambda: _find_content(self.read_fields(payload)))
+        for place, block in enumerate([Block("text", content)] if isinstance(content, str) else content or ()):
+            number = self._take_place(self._find_free_place())
+            self._last = self._open_block(number, block, partial(raw.__getitem__, place), events)
+            self._close_block(self._last, events)
         if message.usage is not None:
             events.append(UsageReported(self._usage.merge(message.usage)))
         if message.stop_reason is not None:
             self._decode_stop(message.stop_reason, message.stop_details, events)
-
-    def _decode_content(self, content: msgspec.Raw, events: list[Event]) -> None:
-        """Decode blocks that come whole: each is begun and finished at once."""
-        if not is_given(content):
-            return
-        raw = bytes(content)
-        if raw[:1] == b'"':
-            raw = b'[{"type":"text","text":' + raw + b"}]"
-        try:
-            blocks = msgspec.json.decode(raw, type=list[msgspec.Raw])
-        except msgspec.ValidationError:
-            self.warn("malformed_field", "content has an unexpected type and was left out", events)
-            return
-        for block in blocks:
-            read = self._read_block(block, events)
-            if read is not None:
-                self._add_whole_block(read, block, events)
 
     def _decode_end(self, delta: Delta, usage: WireUsage | None, events: list[Event]) -> None:
         self._start(Message(), events)
@@ -248,54 +201,34 @@ class MessagesDecoder(DocumentDecoder):
         self._last_place = place if self._last_place is None else max(place, self._last_place)
         return place * self._stride
 
-    def _begin_block(self, index: int, raw: msgspec.Raw, events: list[Event]) -> None:
+    def _begin_block(self, index: int, block: Block, payload: bytes, events: list[Event]) -> None:
         self._start(Message(), events)
         if index in self._open:
             self._finish_block(index, events)
-        block = self._read_block(raw, events)
-        if block is None:
-            return
         # The position is the index, or the first free one if the index was used before.
         number = self._take_place(index if index not in self._places else self._find_free_place())
-        self._open[index] = self._last = self._open_block(number, block, raw, events)
-
-    def _read_block(self, raw: msgspec.Raw, events: list[Event]) -> Block | None:
-        try:
-            return self.read(bytes(raw), BLOCKS, events)
-        except ProtocolError:
-            self.warn("malformed_field", "a block has an unexpected type and was left out", events)
-            return None
-
-    def _add_whole_block(self, block: Block, fields: dict[str, Any] | msgspec.Raw, events: list[Event]) -> None:
-        """Begin and finish a block that comes whole."""
-        number = self._take_place(self._find_free_place())
-        self._last = self._open_block(number, block, fields, events, is_whole=True)
-        self._close_block(self._last, events)
+        self._open[index] = self._last = self._open_block(
+            number, block, lambda: self.read_fields(payload)["content_block"], events
+        )
 
     def _open_block(
-        self,
-        number: int,
-        block: Block,
-        fields: dict[str, Any] | msgspec.Raw,
-        events: list[Event],
-        *,
-        is_whole: bool = False,
+        self, number: int, block: Block, find_raw: Callable[[], dict[str, Any]], events: list[Event]
     ) -> OpenBlock:
+        """Open a block. `find_raw` returns it as the document has it."""
         match block.type:
             case "text":
                 if block.text is not None and type(block.text) is not str:
                     self.warn("malformed_field", "text has an unexpected type and was left out", events)
                     block.text = None
-                return TextBlock(number, block, self.target, events, is_whole=is_whole)
+                return TextBlock(number, block, self.target, self.compact, events)
             case "thinking":
                 return ThinkingBlock(number, block, self._kind, self.origin, events)
             case "tool_use":
-                return CallBlock(number, block, self.origin, events)
+                return CallBlock(number, block, self.origin, self.compact, events)
             case "redacted_thinking":
                 return RedactedBlock(number, block, self.origin, events)
             case kind:
-                read: dict[str, Any] = read_any(fields) if isinstance(fields, msgspec.Raw) else fields
-                raw_block = RawBlock(number, read, self.origin, events)
+                raw_block = RawBlock(number, find_raw(), self.origin, self.read_fields, events)
                 if not raw_block.is_known:
                     self.warn("unknown_part", f"a block of type {kind!r} is not known; it is stored unchanged", events)
                 return raw_block
@@ -306,11 +239,11 @@ class MessagesDecoder(DocumentDecoder):
         if kind is None:
             self.warn("unknown_delta", f"a delta of type {delta.type!r} is only in metadata['raw']", events)
             return
-        self._begin_block(index, msgspec.Raw(b'{"type":"%b"}' % kind.encode()), events)
+        self._begin_block(index, Block(kind), payload, events)
         self._open[index].feed(delta, payload, events)
 
     def _move_odd_text(self, delta: Delta, events: list[Event]) -> None:
-        """Move text that a delta of thinking has under the name of the answer; leave out text that is no string."""
+        """Move text that a delta of thinking has under the name of the answer; leave out text that is not a string."""
         if delta.type == "thinking_delta":
             delta.thinking = delta.thinking or delta.text
         else:
@@ -326,3 +259,8 @@ class MessagesDecoder(DocumentDecoder):
         block.finish(events)
         if isinstance(block, TextBlock):
             self._truncated = block.truncated
+
+
+def _find_content(document: dict[str, Any]) -> Any:
+    """Return the content of a whole message, or of one that begins."""
+    return document["message"]["content"] if document.get("content") is None else document["content"]

@@ -1,16 +1,10 @@
-"""Encodes a planned prompt as a Messages request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
-
-In order: the request, thinking. Not here: messages (encode_messages), and whether the model accepts the settings
-(history/check).
-"""
+"""Encodes a planned prompt as a Messages request: `encode(prompt, target) → (HttpRequest, notices)`. Pure."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 from urllib.parse import urlsplit
-
-import msgspec
 
 from asides.dialects.anthropic.encode_messages import encode_cache, encode_messages
 from asides.dialects.compaction import encode_edits, find_betas
@@ -25,11 +19,10 @@ from asides.dialects.http_body import (
     select_sampling,
 )
 from asides.providers.find import quote_model
-from asides.providers.provider import ModelRule, Target
-from asides.values.message_facts import HAS_CALLS
-from asides.values.messages import OutputSchema, Prompt, find_traits
+from asides.providers.provider import Target
+from asides.providers.switches.write import write as write_thinking
+from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
-from asides.values.thinking import Thinking, Thought
 from asides.values.tools import Tool, select_fields
 
 # This dialect requires a limit. The defaults: room for an answer, and more if thinking shares it.
@@ -92,7 +85,8 @@ def build_url(target: Target, model: str, *, streams: bool) -> str:
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[dict[str, Any], list[str]]:
     # An unknown model may take them.
     changes_effort = target.rule.effort_updates is not None or target.rule.thinking == "unknown"
-    encoded = encode_messages(_stand_in(prompt, target), notices, reuse=True, changes_effort=changes_effort)
+    is_strict = "claude_rules" in target.facts.enforces
+    encoded = encode_messages(prompt, notices, changes_effort=changes_effort, is_strict=is_strict)
     # The provider's cache has the system prompt and the tools before the messages, so the body has them there too. What
     # may change from request to request follows the messages.
     body: dict[str, Any] = {"model": target.model}
@@ -105,7 +99,9 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
 
         mark_request(prompt, body, CONTROLS)
     body["max_tokens"] = _choose_limit(prompt, target)
-    thinking, betas = encode_thinking(prompt, target)
+    thinking, told = write_thinking(prompt.thinking, target, "anthropic")
+    notices += told
+    betas = list_thinking_betas(thinking, prompt, target)
     body |= _encode_output(prompt, target, notices)
     body = merge_fields(body, thinking)
     body |= select_sampling(prompt, _SAMPLING, notices)
@@ -119,6 +115,11 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
     extra = dict(prompt.extra)
     # The official SDK takes betas as a list beside the body, which becomes a header.
     given = extra.pop("betas", None) or []
+    own = extra.get("thinking")
+    if isinstance(own, dict) and "type" not in own and "thinking" not in body:
+        # Fields that a request had beside a type; the object is refused without one.
+        del extra["thinking"]
+        notices.append(Notice("setting_dropped", "it means nothing without thinking", "thinking", ", ".join(own)))
     body = merge_fields(body, extra)
     shown = body.get("thinking")
     if isinstance(shown, dict) and shown.get("display") == "updates":
@@ -126,25 +127,10 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
     return body, list(dict.fromkeys([*encoded.betas, *betas, *find_betas(body, prompt.messages), *map(str, given)]))
 
 
-# An empty block would be none.
-_LOST = "."
-
-
-def _stand_in(prompt: Prompt, target: Target) -> Prompt:
-    """Give turns with calls that lost their thinking a stand-in, where the host refuses them without."""
-    filler = target.quirks.missing_thinking
-    if filler is None and target.quirks.empty_thinking and target.thinks(prompt.thinking) is not False:
-        filler = _LOST
-    if not filler or not find_traits(prompt.messages) & HAS_CALLS:
-        return prompt
-    thought = Thought(filler, source="block")
-    messages = tuple(
-        msgspec.structs.replace(message, parts=(thought, *message.parts))
-        if message.tool_calls and not any(isinstance(part, Thought) for part in message.parts)
-        else message
-        for message in prompt.messages
-    )
-    return msgspec.structs.replace(prompt, messages=messages)
+def list_thinking_betas(fields: dict[str, Any], prompt: Prompt, target: Target) -> list[str]:
+    """Return the betas that these fields for thinking need."""
+    has_budget = "budget_tokens" in fields.get("thinking", {})
+    return [INTERLEAVED] if has_budget and prompt.tools and target.rule.interleaves == "by_beta" else []
 
 
 def _choose_limit(prompt: Prompt, target: Target) -> int:
@@ -219,48 +205,3 @@ def _encode_metadata(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
     if metadata:
         notices.append(Notice("setting_dropped", "metadata holds a user_id and nothing else here", "metadata"))
     return {} if user is None else {"metadata": {"user_id": user}}
-
-
-# --- thinking ---------------------------------------------------------------------------------------------------
-
-
-def encode_thinking(prompt: Prompt, target: Target) -> tuple[dict[str, Any], list[str]]:
-    """Return the fields that ask this target for this thinking, and the betas they need; none if nothing was asked."""
-    thinking, rule = prompt.thinking, target.rule
-    if not thinking.asked or rule.thinking == "never":
-        return {}, []
-    if thinking.mode == "off":
-        return _encode_off(rule), []
-    fields: dict[str, Any] = {}
-    betas: list[str] = []
-    if thinking.budget is not None:
-        fields["thinking"] = {"type": "enabled", "budget_tokens": thinking.budget}
-        if prompt.tools and rule.interleaves == "by_beta":
-            betas.append(INTERLEAVED)
-    else:
-        fields["thinking"] = {"type": _choose_form(thinking, rule)}
-    display = "omitted" if thinking.show == "none" else "summarized"
-    if thinking.display is not None:
-        fields["thinking"]["display"] = thinking.display
-    # The form between_tools has no field for it, and shows what it has (anthropic-sdk-python 2.8, 2026-11-15).
-    elif rule.display is not None and rule.display != display and thinking.mode != "between_tools":
-        fields["thinking"]["display"] = display
-    if thinking.effort is not None:
-        fields["output_config"] = {"effort": thinking.effort}
-    return fields, betas
-
-
-def _encode_off(rule: ModelRule) -> dict[str, Any]:
-    if rule.thinking == "always" or (rule.forms and "disabled" not in rule.forms):
-        return {}
-    # These models do not think unless they are asked, and not every cloud takes "disabled" for them.
-    if rule.default == "off":
-        return {}
-    return {"thinking": {"type": "disabled"}}
-
-
-def _choose_form(thinking: Thinking, rule: ModelRule) -> str:
-    if thinking.mode == "between_tools":
-        return "between_tools"
-    # Clones know the older "enabled"; without a budget it means on.
-    return "adaptive" if not rule.forms or "adaptive" in rule.forms else "enabled"

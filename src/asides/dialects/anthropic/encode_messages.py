@@ -1,12 +1,13 @@
 """Encodes a history as turns of content blocks and a system prompt: `encode_messages(prompt, notices)`.
 
-In order: messages, user parts, assistant parts. Not here: which thoughts go back (history/plan has removed the others),
-and the rest of the request (encode).
+In order: messages, user parts, assistant parts. history/plan has removed the thoughts that do not go back.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,8 +17,7 @@ from asides.dialects.media import read_text_file, refuse_sound_and_video, split_
 from asides.dialects.message_encoder import Wire, find_entry
 from asides.dialects.turn_encoder import BlockFormat, encode_turns
 from asides.values.errors import Unsupported
-from asides.values.message_facts import HAS_FILE_IDS
-from asides.values.messages import Message, Prompt, find_traits
+from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
@@ -29,6 +29,16 @@ EFFORT_CHANGES = "mid-conversation-output-config-2026-07-01"
 """The beta that messages which change the effort need (platform.claude.com effort-per-message, 2026-11-16)."""
 
 
+BLOCK_FIELDS = {
+    "thinking": frozenset({"type", "thinking", "signature"}),
+    "redacted_thinking": frozenset({"type", "data"}),
+    "text": frozenset({"type", "text", "cache_control", "citations"}),
+    "tool_use": frozenset({"type", "id", "name", "input", "cache_control", "caller", "toolset_name"}),
+    "tool_result": frozenset({"type", "tool_use_id", "content", "is_error", "cache_control", "toolset_name"}),
+}
+"""The fields of blocks. Claude's servers refuse others, and any beside the role and the content of a message."""
+
+
 class EncodedMessages(msgspec.Struct):
     """A history as encoded in a request."""
 
@@ -37,20 +47,28 @@ class EncodedMessages(msgspec.Struct):
     betas: list[str]
 
 
+def _accepts_field(holder: Mapping[str, Any], name: str, *, is_strict: bool, marks: bool) -> bool:
+    # A request has few breakpoints. With `cache=` the rest is ours: those that were not read are dropped.
+    if not is_strict or name == "cache_control":
+        return marks or name != "cache_control"
+    known = BLOCK_FIELDS.get(str(holder.get("type")))
+    return "role" not in holder and (known is None or name in known)
+
+
 def encode_messages(
-    prompt: Prompt, notices: list[Notice], *, reuse: bool = False, changes_effort: bool = False
+    prompt: Prompt, notices: list[Notice], *, changes_effort: bool = False, is_strict: bool = False
 ) -> EncodedMessages:
     """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one.
 
-    With `reuse`, a message may be the bytes that an earlier request had for it. `changes_effort`: the model takes
-    messages that change the effort.
+    `changes_effort`: the model takes messages that change the effort. `is_strict`: the host refuses unknown fields.
     """
-    encoded = encode_turns(prompt, _EFFORT_BLOCKS if changes_effort else _BLOCKS, notices, reuse=reuse)
-    if encoded.history.last == "assistant":
-        _strip_last_text(encoded.history.unpack_last()["content"][-1])
+    accepts = partial(_accepts_field, is_strict=is_strict, marks=not prompt.cache)
+    encoded = encode_turns(prompt, _EFFORT_BLOCKS if changes_effort else _BLOCKS, notices, accepts)
+    if encoded.last == "assistant":
+        _strip_last_text(encoded.turns[-1]["content"][-1])
     system = encoded.system
     is_plain = len(system) == 1 and "cache_control" not in system[0]
-    has_ids = find_traits(prompt.messages) & HAS_FILE_IDS and any(map(_has_file_id, prompt.messages))
+    has_ids = any(map(_has_file_id, prompt.messages))
     shown = (system[0]["text"] if is_plain else system) if system else None
     betas = [FILES] if has_ids else []
     if changes_effort and any(message.role == "system" and message.effort for message in prompt.messages):
@@ -62,19 +80,17 @@ def _has_file_id(message: Message) -> bool:
     """Whether a file is sent by its id, in a message that can hold files or in a tool result."""
     if message.role not in ("user", "tool"):
         return False
-    results = [part.content for part in message.parts if isinstance(part, ToolResult)]
-    inner = [part for content in results if not isinstance(content, str) for part in content]
-    return any(isinstance(part, File) and part.id is not None for part in (*message.parts, *inner))
+    for part in message.parts:
+        inner = part.content if isinstance(part, ToolResult) and not isinstance(part.content, str) else (part,)
+        if any(isinstance(each, File) and each.id is not None for each in inner):
+            return True
+    return False
 
 
 def _strip_last_text(block: Any) -> None:
     """Remove blanks at the end of the text that the model should continue: they are refused."""
-    if isinstance(block, dict) and block["type"] == "text":
+    if isinstance(block, dict) and block.get("type") == "text":
         block["text"] = block["text"].rstrip()
-
-
-def _encode_plain(role: str, text: str) -> Wire:
-    return {"role": role, "content": text if role == "user" else [{"type": "text", "text": text}]}
 
 
 def _finish_turn(role: str, blocks: list[Any]) -> Wire:
@@ -178,6 +194,7 @@ def _encode_tool_call(call: ToolCall, call_id: str) -> Wire:
 
 
 _BLOCKS = BlockFormat(
+    dialect="anthropic",
     text=_encode_text,
     image=_encode_image,
     file=_encode_file,
@@ -186,7 +203,6 @@ _BLOCKS = BlockFormat(
     answer=_encode_answer,
     tool_call=_encode_tool_call,
     mark_cache=_mark_cache,
-    plain=_encode_plain,
     finish_turn=_finish_turn,
 )
 _EFFORT_BLOCKS = msgspec.structs.replace(_BLOCKS, effort_change=_encode_effort)

@@ -1,7 +1,6 @@
 """Imports turns of content blocks, as clients write them: `import_messages(turns)`.
 
-Lenient, but an object that is not a message is refused. Not here: the rest of a request (server/read_request), and
-whether the history can be sent as it is (history/plan).
+Lenient, but an object that is not a message is refused.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any
 import msgspec
 
 from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNATURE, VIA, build_raw_part
+from asides.dialects.verbatim import keep_source
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, Role
 from asides.values.parts import File, Image, Part, Text, ToolCall, ToolResult
@@ -54,19 +54,25 @@ def _import_turn(turn: object) -> list[Message]:
     if "content" not in turn:
         raise ConfigError("content is missing.")
     content = turn.get("content")
-    parts: tuple[Part, ...] = (Text(content),) if isinstance(content, str) else ()
-    if not isinstance(content, str):
-        parts = tuple(_import_block(block) for block in _read_blocks(content))
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else _read_blocks(content)
+    parts = [_import_block(block) for block in blocks]
+    beside = {name: value for name, value in turn.items() if name not in ("role", "content")}
     match turn.get("role"):
         case "assistant":
-            return [Message("assistant", parts)]
+            return [keep_source(Message("assistant", tuple(parts)), "anthropic", blocks, beside)]
         case "user":
-            results = tuple(part for part in parts if isinstance(part, ToolResult))
-            others = tuple(part for part in parts if not isinstance(part, ToolResult))
-            split: list[tuple[Role, tuple[Part, ...]]] = [("tool", results), ("user", others)]
-            return [Message(role, some) for role, some in split if some] or [Message("user")]
+            messages: list[Message] = []
+            split: list[tuple[Role, bool]] = [("tool", True), ("user", False)]
+            for role, is_result in split:
+                pairs = [
+                    pair for pair in zip(parts, blocks, strict=True) if isinstance(pair[0], ToolResult) == is_result
+                ]
+                if pairs:
+                    message = Message(role, tuple(part for part, _ in pairs))
+                    messages.append(keep_source(message, "anthropic", [block for _, block in pairs], beside))
+            return messages or [Message("user")]
         case "system":
-            return [Message("system", parts, effort=_find_effort(turn))]
+            return [Message("system", tuple(parts), effort=_find_effort(turn))]
         case role:
             raise ConfigError(f"the role {role!r} is not known; use user or assistant.")
 

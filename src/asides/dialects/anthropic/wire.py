@@ -1,21 +1,21 @@
 """Private structs for the fields that are read from messages and their events; also usage, stop reasons and errors.
 
-The structs are lenient, minimal and made for the hot path. Not here: events from the fields (decode, blocks), and how
-fields are written (encode, server).
+The structs are lenient, minimal and made for the hot path.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from asides.providers.provider import Target
-from asides.values.errors import ProviderError, from_status
+from asides.providers.provider_errors import from_status
+from asides.values.errors import ProviderError
 from asides.values.events import StopKind
 from asides.values.usage import Usage, normalise_usage
-from asides.wire.lenient import compact_json, parse_or_none
+from asides.wire.lenient import parse_or_none
 
 NOTHING = msgspec.Raw(b"null")
 
@@ -74,12 +74,27 @@ class Delta(msgspec.Struct, gc=False):
     stop_details: StopDetails | None = None
 
 
+class Block(msgspec.Struct):
+    """A content block. Of a block of an unknown type, the document has the other fields."""
+
+    type: str = ""
+    text: Any = None
+    thinking: Any = None
+    signature: str | None = None
+    data: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: msgspec.Raw = NOTHING
+    caller: msgspec.Raw = NOTHING
+    citations: list[msgspec.Raw] | None = None
+
+
 class Message(msgspec.Struct):
     """A whole message, or its beginning in `message_start`."""
 
     id: str | None = None
     model: str | None = None
-    content: msgspec.Raw = NOTHING
+    content: list[Block] | str | None = None
     usage: WireUsage | None = None
     stop_reason: str | None = None
     stop_details: StopDetails | None = None
@@ -94,95 +109,24 @@ class Document(msgspec.Struct, gc=False):
     type: str = ""
     index: int = 0
     delta: Delta | None = None
-    content_block: msgspec.Raw = NOTHING
-    message: msgspec.Raw = NOTHING
+    content_block: Block | None = None
+    message: Message | str | None = None
+    """The message that begins; some errors have a sentence here."""
     error: Any = None
     id: str | None = None
     model: str | None = None
-    content: msgspec.Raw = NOTHING
+    content: list[Block] | str | None = None
     usage: WireUsage | None = None
     stop_reason: str | None = None
     stop_details: StopDetails | None = None
 
 
-class Block(msgspec.Struct):
-    """A content block of a known type; others stay raw."""
-
-    type: str = ""
-    text: Any = None
-    thinking: Any = None
-    signature: str | None = None
-    data: str | None = None
-    id: str | None = None
-    name: str | None = None
-    input: msgspec.Raw = NOTHING
-    caller: msgspec.Raw = NOTHING
-    citations: list[msgspec.Raw] | None = None
-
-
-class WholeBlock(Block):
-    """A block of a body that was read whole: nothing in it is raw."""
-
-    input: Any = None
-    caller: Any = None
-    citations: list[Any] | None = None
-
-
-class WholeMessage(msgspec.Struct):
-    """A message of a body that was read whole."""
-
-    content: list[WholeBlock]
-    id: str | None = None
-    model: str | None = None
-    usage: WireUsage | None = None
-    stop_reason: str | None = None
-    stop_details: StopDetails | None = None
-
-
-class PlainText(msgspec.Struct, gc=False, forbid_unknown_fields=True, tag="text_delta"):
-    """A delta of a text, with nothing else in it."""
-
-    text: str
-
-
-class PlainThinking(msgspec.Struct, gc=False, forbid_unknown_fields=True, tag="thinking_delta"):
-    """A delta of a thought, with nothing else in it."""
-
-    thinking: str
-
-
-class PlainInput(msgspec.Struct, gc=False, forbid_unknown_fields=True, tag="input_json_delta"):
-    """A delta of the input of a call, with nothing else in it."""
-
-    partial_json: str
-
-
-class PlainEvent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """The event that nearly all of a stream consists of. It takes no raw JSON and no unknown field, so what can be read
-    like this is flat, and valid text.
-    """
-
-    type: Literal["content_block_delta"]
-    index: int
-    delta: PlainText | PlainThinking | PlainInput
-
-
-PLAIN_EVENTS = msgspec.json.Decoder(PlainEvent)
 DOCUMENTS = msgspec.json.Decoder(Document)
-MESSAGES = msgspec.json.Decoder(Message)
-BLOCKS = msgspec.json.Decoder(Block)
 
 
-def is_given(value: Any) -> bool:
-    """Whether a field, raw or read, is present and not null."""
-    if value is NOTHING or value is None:
-        return False
-    return type(value) is not msgspec.Raw or bytes(value) != b"null"
-
-
-def compact(value: Any) -> bytes:
-    """Write a field, raw or read, as JSON without white space, so that streamed and whole replies are equal."""
-    return compact_json(value) if type(value) is msgspec.Raw else msgspec.json.encode(value)
+def is_given(raw: msgspec.Raw) -> bool:
+    """Whether a field is present and not null."""
+    return raw is not NOTHING and bytes(raw) != b"null"
 
 
 # --- usage ------------------------------------------------------------------------------------------------------------

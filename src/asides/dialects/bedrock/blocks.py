@@ -1,7 +1,6 @@
 """Content blocks while they arrive: each kind turns its deltas into events.
 
-A block of a whole response is begun and finished at once, so the same code reads streams and whole responses. Not here:
-the events around blocks, and texts, whose tags may run over several blocks (decode).
+A block of a whole response begins and ends immediately, so the same code reads streams and whole responses.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ PLACEHOLDER = "placeholder"
 VIA = "reasoningContent"
 # Nova 2 always sends this as its reasoning (AWS nova2-userguide, reasoning-capabilities, 2026-11).
 _HIDDEN = "[REDACTED]"
-_PROVIDER_CALL = "server_tool_use"
+PROVIDER_CALL = "server_tool_use"
 
 
 class ThoughtBlock:
@@ -175,7 +174,7 @@ class RawBlock:
 def is_provider_block(kind: str, fields: Any) -> bool:
     """Whether the provider adds this block itself; a call of the caller's tools is not one."""
     if kind == "toolUse":
-        return isinstance(fields, dict) and fields.get("type") == _PROVIDER_CALL
+        return isinstance(fields, dict) and fields.get("type") == PROVIDER_CALL
     return kind == "toolResult" and isinstance(fields, dict)
 
 

@@ -2,29 +2,24 @@
 
 Theory of operation. A message is a list of blocks, and the position in the list is the block's number. A stream sends
 deltas with the block's index; only calls and the tools of the provider have an event that begins them. A whole body is
-a list of blocks that begin and end at once. Where a model writes its thinking in tags, neighbouring texts are read as
-one, since some models stream every delta as a separate block and so cut the tags.
+a list of blocks that begin and end immediately. Where a model writes its thinking in tags, neighbouring texts are read
+as one, since some models stream every delta as a separate block and so cut the tags.
 """
 
 from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-import msgspec
-
-from asides.dialects.bedrock.blocks import CITATIONS, CallBlock, RawBlock, ThoughtBlock, is_provider_block
+from asides.dialects.bedrock.blocks import CITATIONS, PROVIDER_CALL, CallBlock, RawBlock, ThoughtBlock
 from asides.dialects.bedrock.wire import (
-    BLOCKS,
     DOCUMENTS,
-    WHOLES,
+    Block,
     BlockStart,
     Delta,
     Document,
     Output,
     ReasoningDelta,
     ToolUse,
-    WholeBlock,
-    WholeThoughtText,
     WireUsage,
     build_error,
     is_exception,
@@ -32,19 +27,15 @@ from asides.dialects.bedrock.wire import (
     map_stop_reason,
     read_usage,
 )
-from asides.dialects.document_decoder import DocumentDecoder
+from asides.dialects.document_decoder import DocumentDecoder, RawItems
 from asides.dialects.tagged_text import SEGMENTS, TaggedText
 from asides.providers.provider import Target
-from asides.values.events import Event, StopReason, TextDelta, ThoughtSealed, UsageReported
+from asides.values.events import Event, StopReason, ThoughtSealed, UsageReported
 from asides.values.thinking import Seal, ThoughtKind
 from asides.wire.framing import Framing
-from asides.wire.lenient import BACKSLASH, compact_json, raw_to_json_text, read_any, to_json_text
-from asides.wire.sse import DONE
+from asides.wire.lenient import raw_to_json_text
 
 _KNOWN_DELTAS = ("text", "reasoningContent", "toolUse", "citation")
-
-_EMPTY = WholeBlock()
-_NO_TEXT = WholeThoughtText()
 
 _OpenBlock: TypeAlias = ThoughtBlock | CallBlock | RawBlock
 
@@ -65,41 +56,21 @@ class ConverseDecoder(DocumentDecoder):
         self._texts: dict[int, TaggedText] = {}
         self._text: TaggedText | None = None
         """The text that the next one may continue."""
-        self._plain_index: int | None = None
-        """The index of a text that needs no splitting and is the last block so far; None when there is none."""
-        self._plain_block = 0
         self._citations: dict[int, list[bytes]] = {}
         self._last: _OpenBlock | TaggedText | None = None
 
-    def decode_payload(self, payload: bytes, events: list[Event]) -> None:
-        """Decode one frame of the body. Only a document with a backslash or beyond ASCII can hold invalid text."""
-        if BACKSLASH in payload or not payload.isascii() or payload == DONE or self._framing.form == "json":
-            super().decode_payload(payload, events)
-        else:
-            self.payloads.append(payload)
-            self.decode_document(payload, events)
-
     def decode_document(self, payload: bytes, events: list[Event]) -> None:
         """Decode one document."""
-        try:
-            document = DOCUMENTS.decode(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            document = self.read(payload, DOCUMENTS, events)
+        document = self.read(payload, DOCUMENTS, events)
         event = document.content_block_delta
         if event is not None:
             if not self._started:
                 self.start(events)
-            delta = event.delta
-            if delta is None:
-                return
-            if event.content_block_index == self._plain_index and delta.text and delta.reasoning_content is None:
-                # The usual delta: more of the same text.
-                events.append(TextDelta(delta.text, self._plain_block))
-            else:
-                self._decode_delta(event.content_block_index, delta, payload, events)
+            if event.delta is not None:
+                self._decode_delta(event.content_block_index, event.delta, payload, events)
         elif document.content_block_start is not None:
             self.start(events)
-            self._begin_block(document.content_block_start, events)
+            self._begin_block(document.content_block_start, payload, events)
         elif document.content_block_stop is not None:
             self._finish_block(document.content_block_stop.content_block_index, events)
         elif document.message_start is not None:
@@ -109,12 +80,12 @@ class ConverseDecoder(DocumentDecoder):
         elif document.metadata is not None:
             self._decode_usage(document.metadata.usage, events)
         elif document.output is not None:
-            self._decode_raw_blocks(document, document.output, events)
+            self._decode_response(document, document.output, payload, events)
         else:
             self._decode_other(document, payload, events)
 
     def _decode_other(self, document: Document, payload: bytes, events: list[Event]) -> None:
-        fields = read_any(payload)
+        fields = self.read_fields(payload)
         names = list(fields) if isinstance(fields, dict) else []
         exception = next((name for name in names if is_exception(name)), None)
         if exception is not None:
@@ -152,12 +123,12 @@ class ConverseDecoder(DocumentDecoder):
             elif isinstance(call, RawBlock):
                 call.feed({"input": delta.tool_use.input or ""})
         elif is_given(delta.citation):
-            self._citations.setdefault(index, []).append(compact_json(delta.citation))
+            self._citations.setdefault(index, []).append(self.compact(delta.citation))
         else:
             self._decode_unknown_delta(index, payload, events)
 
     def _decode_unknown_delta(self, index: int, payload: bytes, events: list[Event]) -> None:
-        more: dict[str, Any] = read_any(payload)["contentBlockDelta"].get("delta") or {}
+        more: dict[str, Any] = self.read_fields(payload)["contentBlockDelta"].get("delta") or {}
         for kind, value in more.items():
             if kind in _KNOWN_DELTAS:
                 continue  # its type was wrong; `read` has warned about it
@@ -167,18 +138,18 @@ class ConverseDecoder(DocumentDecoder):
                 block = self._open_block(index, RawBlock(index * SEGMENTS, kind, {}, self.origin))
             block.feed(value)
 
-    def _begin_block(self, event: BlockStart, events: list[Event]) -> None:
-        index = event.content_block_index
-        started: Any = read_any(event.start) if is_given(event.start) else {}
-        if not isinstance(started, dict) or not started:
+    def _begin_block(self, event: BlockStart, payload: bytes, events: list[Event]) -> None:
+        call = None if event.start is None else event.start.tool_use
+        if call is not None and call.type != PROVIDER_CALL:
+            self._begin_call(event.content_block_index, call, events)
             return
-        kind, fields = next(iter(started.items()))
-        if kind == "toolUse" and not is_provider_block(kind, fields):
-            call = self.read(bytes(event.start), BLOCKS, events).tool_use or ToolUse()
-            arguments = raw_to_json_text(call.input)
-            self._open_block(index, CallBlock(index * SEGMENTS, call.tool_use_id, call.name, arguments, events))
-        else:
-            self._begin_raw_block(index, kind, fields, events)
+        started = self.read_fields(payload)["contentBlockStart"].get("start")
+        if isinstance(started, dict) and started:
+            self._begin_raw_block(event.content_block_index, started, events)
+
+    def _begin_call(self, index: int, call: ToolUse, events: list[Event]) -> None:
+        arguments = raw_to_json_text(self.clean(call.input))
+        self._open_block(index, CallBlock(index * SEGMENTS, call.tool_use_id, call.name, arguments, events))
 
     def _open_thought(self, index: int) -> ThoughtBlock:
         self._thoughts.add(index)
@@ -188,10 +159,11 @@ class ConverseDecoder(DocumentDecoder):
     def _open_block(self, index: int, block: Any) -> Any:
         self._open[index] = block
         self._last = block
-        self._text = self._plain_index = None
+        self._text = None
         return block
 
-    def _begin_raw_block(self, index: int, kind: str, fields: Any, events: list[Event]) -> None:
+    def _begin_raw_block(self, index: int, raw: dict[str, Any], events: list[Event]) -> None:
+        kind, fields = next(iter(raw.items()), ("", raw))
         block = self._open_block(index, RawBlock(index * SEGMENTS, kind, fields, self.origin))
         if not block.is_known:
             self._warn_unknown(kind, events)
@@ -216,49 +188,19 @@ class ConverseDecoder(DocumentDecoder):
             running = TaggedText(first_block, self.target, first=self._last is None)
         self._texts[index] = self._text = self._last = running
         running.feed(text, events)
-        if running.plain_block is not None:
-            self._plain_index, self._plain_block = index, running.plain_block
 
     # --- a whole response -------------------------------------------------------------------------------------------
 
-    def decode_whole(self, payload: bytes, events: list[Event]) -> bool:
-        """Decode a whole body that has only fields which are read."""
-        try:
-            whole = WHOLES.decode(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return False
-        content = whole.output.message.content
-        if _EMPTY in content:
-            return False
-        self.payloads.append(payload)
-        self.start(events)
-        for index, block in enumerate(content):
-            thought = block.reasoning_content
-            if thought is not None:
-                inner = thought.reasoning_text or _NO_TEXT
-                self._decode_thought(
-                    index, ReasoningDelta(inner.text, inner.signature, thought.redacted_content), events
-                )
-            if block.text is not None:
-                self._feed_text(index, block.text, events)
-            elif thought is None and block.tool_use is not None:
-                call = block.tool_use
-                arguments = to_json_text(call.input)
-                self._open_block(index, CallBlock(index * SEGMENTS, call.tool_use_id, call.name, arguments, events))
-        self._decode_stop(whole.stop_reason, events)
-        self._decode_usage(whole.usage, events)
-        return True
-
-    def _decode_raw_blocks(self, document: Document, output: Output, events: list[Event]) -> None:
+    def _decode_response(self, document: Document, output: Output, payload: bytes, events: list[Event]) -> None:
         self.start(events)
         content = output.message.content if output.message is not None else None
-        for index, raw in enumerate(content or ()):
-            self._decode_block(index, bytes(raw), events)
+        raw = RawItems(lambda: self.read_fields(payload)["output"]["message"]["content"])
+        for index, block in enumerate(content or ()):
+            self._decode_block(index, block, raw, events)
         self._decode_stop(document.stop_reason, events)
         self._decode_usage(document.usage, events)
 
-    def _decode_block(self, index: int, raw: bytes, events: list[Event]) -> None:
-        block = self.read(raw, BLOCKS, events)
+    def _decode_block(self, index: int, block: Block, raw: RawItems, events: list[Event]) -> None:
         if block.reasoning_content is not None:
             self._decode_thought(index, block.reasoning_content, events)
         if block.text is not None:
@@ -268,15 +210,11 @@ class ConverseDecoder(DocumentDecoder):
         elif block.citations_content is not None:
             for piece in block.citations_content.content or ():
                 self._feed_text(index, piece.text or "", events)
-            self._citations[index] = [compact_json(one) for one in block.citations_content.citations or ()]
-        elif block.tool_use is not None and block.tool_use.type != "server_tool_use":
-            call = block.tool_use
-            arguments = raw_to_json_text(call.input)
-            self._open_block(index, CallBlock(index * SEGMENTS, call.tool_use_id, call.name, arguments, events))
+            self._citations[index] = [self.compact(one) for one in block.citations_content.citations or ()]
+        elif block.tool_use is not None and block.tool_use.type != PROVIDER_CALL:
+            self._begin_call(index, block.tool_use, events)
         else:
-            value = read_any(raw)
-            kind, fields = next(iter(value.items())) if isinstance(value, dict) and value else ("", value)
-            self._begin_raw_block(index, kind, fields, events)
+            self._begin_raw_block(index, raw[index], events)
             self._finish_block(index, events)
 
     def _decode_thought(self, index: int, thought: ReasoningDelta | str | list[Any], events: list[Event]) -> None:

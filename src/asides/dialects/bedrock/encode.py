@@ -1,7 +1,6 @@
 """Encodes a planned prompt as a Converse request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
-In order: the request, thinking, messages. Not here: whether the model accepts the settings (history/check), and the
-signature of a request that is sent without a key (providers/credentials).
+In order: the request, messages.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
-from asides.dialects.anthropic.encode import encode_thinking as encode_anthropic_thinking
+from asides.dialects.anthropic.encode import list_thinking_betas
 from asides.dialects.bedrock.blocks import CITATIONS, REDACTED, SIGNATURE
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import (
@@ -26,21 +25,21 @@ from asides.dialects.http_body import (
     select_sampling,
 )
 from asides.dialects.media import find_media_type, read_text_file, refuse_sound_and_video, split_data_url
-from asides.dialects.message_encoder import Wire, find_entry
+from asides.dialects.message_encoder import Wire, add_notice, find_entry
 from asides.dialects.turn_encoder import BlockFormat, EncodedTurns, encode_turns
 from asides.providers.find import quote_model
-from asides.providers.provider import AskBy, Target
+from asides.providers.provider import Target
+from asides.providers.quirks import fits_glob
+from asides.providers.switches.write import write as write_thinking
 from asides.values.errors import Unsupported
-from asides.values.messages import OutputSchema, Prompt, read_facts
+from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Text, ToolCall, ToolResult
-from asides.values.thinking import Effort, Thought
+from asides.values.thinking import Thought
 from asides.values.tools import Tool
+from asides.values.traits import list_calls
 
 EVENT_STREAM = "application/vnd.amazon.eventstream"
-
-# The effort for "on", for models that need an effort.
-_DEFAULT_EFFORT: Effort = "medium"
 
 # The settings that a model refuses with its highest effort (AWS nova2-userguide, extended-thinking, 2026-08).
 _NOT_WITH_HIGH = ("maxTokens", "temperature", "topP")
@@ -65,14 +64,15 @@ def build_url(target: Target, streams: bool) -> str:
 
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
-    encoded = encode_messages(prompt, notices, reuse=True)
+    encoded = encode_messages(prompt, notices)
     # The provider's cache has the tools and the system prompt before the messages, so the body has them there too.
     body: dict[str, Any] = {}
     if tools := _encode_tools(prompt, notices):
         body["toolConfig"] = tools
     if encoded.system:
         body["system"] = encoded.system
-    body["messages"] = encoded.turns
+    separates = any(fits_glob(target.model.lower(), glob) for glob in target.quirks.results_alone)
+    body["messages"] = _separate_results(encoded.turns, notices) if separates else encoded.turns
     if prompt.cache and target.rule.cache_points != "nowhere":
         from asides.dialects.cache_marks import POINTS, mark_request
 
@@ -80,7 +80,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     elif prompt.cache:
         report_cache(prompt, notices)
     inference, native = _encode_sampling(prompt, target, notices)
-    thinking = encode_thinking(prompt, target, inference, notices)
+    thinking = _encode_thinking(prompt, target, inference, notices)
     if inference:
         body["inferenceConfig"] = inference
     if native := merge_fields(native, thinking):
@@ -113,7 +113,7 @@ def _encode_sampling(prompt: Prompt, target: Target, notices: list[Notice]) -> t
 
 def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
     notices += report_unsupported(prompt, "parallel_tool_calls")
-    called = any(facts.calls for facts in read_facts(prompt.messages))
+    called = bool(list_calls(prompt.messages))
     if not prompt.tools or (prompt.tool_choice == "none" and not called):
         if prompt.tool_choice not in (None, "auto", "none"):
             notices.append(Notice("setting_dropped", "tool_choice means nothing without tools", "tool_choice"))
@@ -161,57 +161,20 @@ def _encode_output(prompt: Prompt, target: Target, notices: list[Notice]) -> dic
     return {}
 
 
-# --- thinking ---------------------------------------------------------------------------------------------------
-
-
-def encode_thinking(prompt: Prompt, target: Target, inference: dict[str, Any], notices: list[Notice]) -> dict[str, Any]:
-    """Return the fields that ask this target for this thinking, as its family of models names them; none if nothing was
-    asked.
-
-    Converse passes them on to the model. Settings that the model refuses beside them are removed from `inference`.
+def _encode_thinking(
+    prompt: Prompt, target: Target, inference: dict[str, Any], notices: list[Notice]
+) -> dict[str, Any]:
+    """Return the fields for thinking, which Converse passes on to the model. Settings that the model refuses beside
+    them are removed from `inference`.
     """
-    thinking, rule = prompt.thinking, target.rule
-    if not thinking.asked or rule.thinking == "never":
-        return {}
-    ask_by: AskBy = target.facts.ask_by
-    if ask_by == "thinking_toggle":
-        fields, betas = encode_anthropic_thinking(prompt, target)
-        return {**fields, "anthropic_beta": betas} if betas else fields
-    if thinking.mode == "off":
-        # A model that is off by default needs no field; the plan has handled models that always think.
-        if rule.default != "off" and rule.thinking == "optional" and ask_by == "reasoning_object":
-            return {"reasoning": {"effort": "none"}}
-        if rule.default != "off":
-            detail = "how to turn thinking off for this model is not known here"
-            notices.append(Notice("off_not_sent", detail, "thinking", "off", "nothing"))
-        return {}
-    if thinking.mode == "auto" and thinking.effort is None and thinking.budget is None:
-        return {}
-    effort = thinking.effort
-    if thinking.budget is not None:
-        sent = effort or ("nothing" if ask_by == "nothing" else _DEFAULT_EFFORT)
-        detail = "this model takes no thinking budget here"
-        notices.append(Notice("budget_not_sent", detail, "thinking", str(thinking.budget), sent))
-    if effort is None and ask_by != "nothing":
-        effort = _DEFAULT_EFFORT if rule.efforts is None or _DEFAULT_EFFORT in rule.efforts else rule.efforts[-1]
-        if thinking.budget is None:
-            notices.append(Notice("effort_chosen", "this model needs an effort", "thinking", "on", effort))
-    match ask_by:
-        case "reasoning_effort":
-            return {"reasoning_effort": effort}
-        case "reasoning_object":
-            return {"reasoning": {"effort": effort}}
-        case "reasoning_config":
-            return {"reasoning_config": effort}
-        case "max_reasoning_effort":
-            if effort == "high":
-                _drop_refused(inference, notices)
-            return {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": effort}}
-        case _:
-            notices.append(
-                Notice("on_not_sent", "how to turn thinking on for this model is not known here", "thinking", "on")
-            )
-            return {}
+    written, told = write_thinking(prompt.thinking, target, "bedrock")
+    notices += told
+    fields: dict[str, Any] = written.get("additionalModelRequestFields", {})
+    if fields.get("reasoningConfig", {}).get("maxReasoningEffort") == "high":
+        _drop_refused(inference, notices)
+    if betas := list_thinking_betas(fields, prompt, target):
+        fields["anthropic_beta"] = betas
+    return fields
 
 
 def _drop_refused(inference: dict[str, Any], notices: list[Notice]) -> None:
@@ -241,16 +204,33 @@ _FORMATS = {
 }
 
 
-def encode_messages(prompt: Prompt, notices: list[Notice], *, reuse: bool = False) -> EncodedTurns:
-    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one.
-
-    With `reuse`, a turn may be the bytes that an earlier request had for it.
-    """
-    return encode_turns(prompt, _BLOCKS, notices, reuse=reuse)
+def encode_messages(prompt: Prompt, notices: list[Notice]) -> EncodedTurns:
+    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
+    return encode_turns(prompt, _BLOCKS, notices)
 
 
-def _encode_plain(role: str, text: str) -> Wire:
-    return {"role": role, "content": [{"text": text}]}
+_BRIDGE = "Noted."
+
+
+def _separate_results(turns: list[Any], notices: list[Notice]) -> list[Any]:
+    """Put a short message of the model between tool results and a user's words, where one turn cannot hold both."""
+    separated: list[Any] = []
+    for turn in turns:
+        blocks: list[Any] = turn["content"]
+        results = [block for block in blocks if _has_field(block, "toolResult")]
+        others = [block for block in blocks if not _has_field(block, "toolResult")]
+        if results and not all(_has_field(block, "cachePoint") for block in others):
+            detail = "tool results stand alone here; a short message of the model was added after them"
+            add_notice(notices, "turn_added", detail)
+            separated += [_finish_turn("user", results), _finish_turn("assistant", [_encode_text(_BRIDGE)])]
+            separated.append(_finish_turn("user", others))
+        else:
+            separated.append(turn)
+    return separated
+
+
+def _has_field(block: Any, name: str) -> bool:
+    return isinstance(block, dict) and name in block  # blocks of unknown form are raw JSON
 
 
 def _finish_turn(role: str, blocks: list[Any]) -> Wire:
@@ -331,6 +311,7 @@ def _encode_tool_call(call: ToolCall, call_id: str) -> Wire:
 
 
 _BLOCKS = BlockFormat(
+    dialect="bedrock",
     text=_encode_text,
     image=_encode_image,
     file=_encode_file,
@@ -339,7 +320,6 @@ _BLOCKS = BlockFormat(
     answer=_encode_answer,
     tool_call=_encode_tool_call,
     mark_cache=_mark_cache,
-    plain=_encode_plain,
     finish_turn=_finish_turn,
     merges=("user", "assistant"),  # two turns of one role in a row are refused
 )

@@ -1,7 +1,6 @@
 """Private structs for the fields that are read from Converse responses; also usage, stop reasons and errors.
 
-The structs are lenient, minimal and made for the hot path. Not here: events from the fields (decode, blocks), and how
-fields are written (encode, server).
+The structs are lenient, minimal and made for the hot path.
 """
 
 from __future__ import annotations
@@ -12,7 +11,8 @@ from typing import Any
 import msgspec
 
 from asides.providers.provider import Target
-from asides.values.errors import ProviderError, from_status
+from asides.providers.provider_errors import from_status
+from asides.values.errors import ProviderError
 from asides.values.events import StopKind
 from asides.values.usage import Usage, normalise_usage
 from asides.wire.lenient import parse_or_none
@@ -72,13 +72,6 @@ class BlockDelta(msgspec.Struct, rename="camel", gc=False):
     content_block_index: int = 0
 
 
-class BlockStart(msgspec.Struct, rename="camel", gc=False):
-    """The event `contentBlockStart`; only some types of block have one."""
-
-    start: msgspec.Raw = NOTHING
-    content_block_index: int = 0
-
-
 class BlockStop(msgspec.Struct, rename="camel", gc=False):
     """The event `contentBlockStop`."""
 
@@ -95,33 +88,6 @@ class Metadata(msgspec.Struct, gc=False):
     """The event `metadata`, the last one."""
 
     usage: WireUsage | None = None
-
-
-class Message(msgspec.Struct, gc=False):
-    """A whole message."""
-
-    content: list[msgspec.Raw] | None = None
-
-
-class Output(msgspec.Struct, gc=False):
-    """The object around the message."""
-
-    message: Message | None = None
-
-
-class Document(msgspec.Struct, rename="camel", gc=False):
-    """One JSON document of a body: an event of a stream under its name, a whole response, or an error."""
-
-    content_block_delta: BlockDelta | None = None
-    content_block_start: BlockStart | None = None
-    content_block_stop: BlockStop | None = None
-    message_start: Any = None
-    message_stop: MessageStop | None = None
-    metadata: Metadata | None = None
-    output: Output | None = None
-    stop_reason: str | None = None
-    usage: WireUsage | None = None
-    error: Any = None
 
 
 class ToolUse(msgspec.Struct, rename="camel", gc=False):
@@ -147,7 +113,7 @@ class Cited(msgspec.Struct, gc=False):
 
 
 class Block(msgspec.Struct, rename="camel", gc=False):
-    """A block of a whole message, of a known type; others stay raw."""
+    """A block of a whole message, or its beginning. Of a block of an unknown type, the document has the fields."""
 
     text: str | None = None
     reasoning_content: ReasoningDelta | str | list[Any] | None = None
@@ -155,80 +121,41 @@ class Block(msgspec.Struct, rename="camel", gc=False):
     citations_content: Cited | None = None
 
 
-DOCUMENTS = msgspec.json.Decoder(Document)
-BLOCKS = msgspec.json.Decoder(Block)
+class BlockStart(msgspec.Struct, rename="camel", gc=False):
+    """The event `contentBlockStart`; only some types of block have one."""
+
+    start: Block | None = None
+    content_block_index: int = 0
 
 
-# --- whole bodies with nothing but these fields -----------------------------------------------------------------------
-#
-# Every field is read, and any other is an error. So a body that can be read like this has no invalid text anywhere, and
-# needs no search for it, which would take longer than the reading. All other bodies are read as `Document`.
+class Message(msgspec.Struct, gc=False):
+    """A whole message."""
+
+    content: list[Block] | None = None
 
 
-class WholeThoughtText(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """The text of a thought, and its signature."""
-
-    text: str | None = None
-    signature: str | None = None
-
-
-class WholeThought(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
-    """A thought, or redacted data."""
-
-    reasoning_text: WholeThoughtText | None = None
-    redacted_content: str | None = None
-
-
-class WholeCall(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
-    """A call of one of the caller's tools."""
-
-    tool_use_id: str | None = None
-    name: str | None = None
-    input: Any = None
-
-
-class WholeBlock(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
-    """A text, a thought or a call."""
-
-    text: str | None = None
-    reasoning_content: WholeThought | None = None
-    tool_use: WholeCall | None = None
-
-
-class WholeMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """The message."""
-
-    content: list[WholeBlock] = []
-    role: Any = None
-
-
-class WholeOutput(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class Output(msgspec.Struct, gc=False):
     """The object around the message."""
 
-    message: WholeMessage
+    message: Message | None = None
 
 
-class WholeUsage(WireUsage, rename="camel", forbid_unknown_fields=True, gc=False):
-    """The counts, and those that are not read."""
+class Document(msgspec.Struct, rename="camel", gc=False):
+    """One JSON document of a body: an event of a stream under its name, a whole response, or an error."""
 
-    cache_details: Any = None
-    server_tool_usage: Any = None
-
-
-class WholeDocument(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
-    """A whole response without an error."""
-
-    output: WholeOutput
+    content_block_delta: BlockDelta | None = None
+    content_block_start: BlockStart | None = None
+    content_block_stop: BlockStop | None = None
+    message_start: Any = None
+    message_stop: MessageStop | None = None
+    metadata: Metadata | None = None
+    output: Output | None = None
     stop_reason: str | None = None
-    usage: WholeUsage | None = None
-    metrics: Any = None
-    additional_model_response_fields: Any = None
-    trace: Any = None
-    performance_config: Any = None
-    service_tier: Any = None
+    usage: WireUsage | None = None
+    error: Any = None
 
 
-WHOLES = msgspec.json.Decoder(WholeDocument)
+DOCUMENTS = msgspec.json.Decoder(Document)
 
 
 def is_given(raw: msgspec.Raw) -> bool:

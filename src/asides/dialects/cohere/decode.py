@@ -13,33 +13,25 @@ import msgspec
 
 from asides.dialects.cohere.wire import (
     CITATIONS,
-    CONTENTS,
     DOCUMENTS,
-    MESSAGES,
-    PLAIN_DOCUMENTS,
     Call,
     Content,
     Delta,
     Document,
-    PlainContent,
-    PlainDocument,
-    PlainMessage,
-    PlainUsage,
+    Message,
     WireUsage,
     build_error,
-    compact,
     is_given,
     map_stop_reason,
     read_usage,
 )
-from asides.dialects.document_decoder import DocumentDecoder
+from asides.dialects.document_decoder import DocumentDecoder, RawItems
 from asides.dialects.tagged_text import SEGMENTS, TaggedText
 from asides.providers.provider import Target
 from asides.values.events import (
     Event,
     PartArrived,
     StopReason,
-    TextDelta,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
@@ -48,7 +40,7 @@ from asides.values.events import (
 from asides.values.parts import UnknownPart
 from asides.values.thinking import Seal, ThoughtKind
 from asides.wire.framing import Framing
-from asides.wire.lenient import names_thinking, read_any, read_thought_text
+from asides.wire.lenient import names_thinking, read_thought_text
 
 CALL_BLOCK = 1_000_000
 PLAN = "tool_plan"
@@ -60,7 +52,6 @@ class ChatDecoder(DocumentDecoder):
     """Decodes the bytes of one response into events. Any chunking gives the same events."""
 
     dialect = "cohere"
-    plain = PLAIN_DOCUMENTS.decode
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing(lines=True))
@@ -102,41 +93,6 @@ class ChatDecoder(DocumentDecoder):
             case kind:
                 self.warn("unknown_event", f"an event of type {kind!r} is only in metadata['raw']", events)
 
-    def decode_plain(self, document: PlainDocument, events: list[Event]) -> bool:
-        """Emit the text and the thinking of an event or of a whole response that has nothing else."""
-        delta, message = document.delta, document.message
-        if delta is None or document.type is None or not self._started:
-            if document.type is not None or message is None:
-                return False
-            return self._decode_plain_message(document, message, events)
-        index, content = document.index, delta.message.content
-        text = content.text
-        running = self._texts.get(index)
-        if (
-            text
-            and not content.thinking
-            and running is not None
-            and running.plain_block is not None
-            and index not in self._thinking_items
-            and content.type is None
-        ):
-            events.append(TextDelta(text, running.plain_block))
-        else:
-            self._emit_content(index, content, events)
-        return True
-
-    def _decode_plain_message(self, document: PlainDocument, message: PlainMessage, events: list[Event]) -> bool:
-        if (
-            not all(_is_known(item.type) for item in message.content)
-            or map_stop_reason(document.finish_reason or "") == "error"
-        ):
-            return False
-        self.start(events, None, document.id)
-        for index, item in enumerate(message.content):
-            self._emit_content(index, item, events, last=True)
-        self._end(document.finish_reason, document.usage, events)
-        return True
-
     # --- events of a stream -----------------------------------------------------------------------------------------
 
     def _decode_content_start(self, document: Document, payload: bytes, events: list[Event]) -> None:
@@ -145,8 +101,7 @@ class ChatDecoder(DocumentDecoder):
         if isinstance(content, Content) and names_thinking(content.type):
             self._thinking_items.add(document.index)
         if isinstance(content, Content) and not _is_known(content.type):
-            started = read_any(payload)["delta"]["message"]["content"]
-            self._emit_raw(document.index, msgspec.json.encode(started), str(content.type), events)
+            self._emit_raw(document.index, self.read_fields(payload)["delta"]["message"]["content"], events)
         else:
             self._decode_content(document, events)
 
@@ -157,9 +112,7 @@ class ChatDecoder(DocumentDecoder):
             self.start(events)
             self._emit_content(document.index, content, events)
 
-    def _emit_content(
-        self, index: int, content: Content | PlainContent, events: list[Event], *, last: bool = False
-    ) -> None:
+    def _emit_content(self, index: int, content: Content, events: list[Event]) -> None:
         thinking, text = content.thinking, content.text
         if text and (index in self._thinking_items or names_thinking(content.type)):
             # An item that began as thinking has no text of the answer.
@@ -175,7 +128,7 @@ class ChatDecoder(DocumentDecoder):
                 # A text after a thought of the same index is another block.
                 block = index * SEGMENTS + (index in self._thoughts)
                 running = self._texts[index] = TaggedText(block, self.target, self._kind, first=first)
-            running.feed(text, events, last=last)
+            running.feed(text, events)
 
     def _emit_thinking(self, index: int, thinking: Any, events: list[Event]) -> None:
         text = thinking if type(thinking) is str else read_thought_text(thinking)
@@ -213,12 +166,12 @@ class ChatDecoder(DocumentDecoder):
             return
         if document.text is not None:
             self._decode_v1_response(document, events)
-        elif is_given(document.message) and bytes(document.message)[:1] == b"{":
+        elif isinstance(document.message, Message):
             self.start(events, None, document.id)
-            self._decode_message(bytes(document.message), events)
+            self._decode_message(document.message, payload, events)
             self._end(document.finish_reason, document.usage, events)
-        elif is_given(document.message) or document.error:
-            self.failure = build_error(200, {}, read_any(payload), payload, self.target)
+        elif document.message is not None or document.error:
+            self.failure = build_error(200, {}, self.read_fields(payload), payload, self.target)
             return
         else:
             self.start(events, None, document.id)
@@ -226,26 +179,22 @@ class ChatDecoder(DocumentDecoder):
             self._end(document.finish_reason, document.usage, events)
         self._check_error(document.error, payload)
 
-    def _decode_message(self, raw: bytes, events: list[Event]) -> None:
-        message = self.read(raw, MESSAGES, events)
+    def _decode_message(self, message: Message, payload: bytes, events: list[Event]) -> None:
         if message.tool_plan:
             self._plan.append(message.tool_plan)
         if isinstance(message.content, str):
             self._emit_content(0, Content(text=message.content), events)
         else:
+            raw = RawItems(lambda: self.read_fields(payload)["message"]["content"])
             for index, item in enumerate(message.content or ()):
-                self._decode_item(index, bytes(item), events)
+                if _is_known(item.type):
+                    self._emit_content(index, item, events)
+                else:
+                    self._emit_raw(index, raw[index], events)
         for index, call in enumerate(message.tool_calls or ()):
             self._emit_call(index, call, events)
         for citation in message.citations or ():
             self._add_citation(citation)
-
-    def _decode_item(self, index: int, raw: bytes, events: list[Event]) -> None:
-        content = self.read(raw, CONTENTS, events)
-        if _is_known(content.type):
-            self._emit_content(index, content, events)
-        else:
-            self._emit_raw(index, compact(raw), str(content.type), events)
 
     def _decode_v1_response(self, document: Document, events: list[Event]) -> None:
         """Decode a response of v1, which older servers still send: text and calls are at the top level."""
@@ -282,11 +231,13 @@ class ChatDecoder(DocumentDecoder):
 
     # --- both -------------------------------------------------------------------------------------------------------
 
-    def _emit_raw(self, index: int, item: bytes, kind: str, events: list[Event]) -> None:
+    def _emit_raw(self, index: int, item: dict[str, Any], events: list[Event]) -> None:
+        kind = str(item["type"])
         self.warn(
             "unknown_content_part", f"a content part of type {kind!r} is not known; it is stored unchanged", events
         )
-        events.append(PartArrived(UnknownPart(item.decode(), self.origin), index * SEGMENTS))
+        part = UnknownPart(msgspec.json.encode(item).decode(), self.origin)
+        events.append(PartArrived(part, index * SEGMENTS))
 
     def _emit_call(self, index: int, call: Call, events: list[Event]) -> None:
         block = CALL_BLOCK + index
@@ -296,12 +247,12 @@ class ChatDecoder(DocumentDecoder):
         if call.function is not None:
             name, arguments = call.function.name or name, call.function.arguments or ""
         elif is_given(call.parameters):
-            arguments = compact(call.parameters).decode()
+            arguments = self.compact(call.parameters).decode()
         events.append(ToolCallDelta(block, call.id or None, name or None, arguments))
 
     def _add_citation(self, citation: msgspec.Raw) -> None:
         # A stream sends them one by one; some servers send several at once.
-        entry = compact(citation)
+        entry = self.compact(citation)
         entries = msgspec.json.decode(entry, type=list[msgspec.Raw]) if entry.startswith(b"[") else [entry]
         for one in entries:
             try:
@@ -310,7 +261,7 @@ class ChatDecoder(DocumentDecoder):
                 place = None
             self._citations.setdefault(place, []).append(bytes(one))
 
-    def _end(self, finish_reason: str | None, usage: WireUsage | PlainUsage | None, events: list[Event]) -> None:
+    def _end(self, finish_reason: str | None, usage: WireUsage | None, events: list[Event]) -> None:
         self.ended = True
         if finish_reason is not None:
             reason = map_stop_reason(finish_reason)

@@ -1,7 +1,6 @@
 """Encodes a planned prompt as a v2 chat request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
-In order: the request, messages. Not here: which thoughts go back (history/plan), and whether the model accepts the
-settings (history/check).
+In order: the request, messages.
 """
 
 from __future__ import annotations
@@ -26,20 +25,19 @@ from asides.dialects.http_body import (
 )
 from asides.dialects.media import find_media_type, make_image_url, read_text_file
 from asides.dialects.message_encoder import (
-    HistoryEncoder,
     Wire,
     add_notice,
-    build_flat_encoder,
     encode_arguments,
+    encode_flat,
     encode_native,
-    encode_system,
     leave_out,
     put_system_first,
     simplify_content,
 )
+from asides.dialects.verbatim import write_source
 from asides.providers.provider import Target
+from asides.providers.switches.write import write as write_thinking
 from asides.values.errors import Unsupported
-from asides.values.message_facts import ContextOwner, find_context
 from asides.values.messages import Message, OutputSchema, Prompt
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
@@ -78,7 +76,7 @@ def build_url(target: Target) -> str:
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     # The model and the messages come first, so that a longer conversation begins with the bytes of a shorter one.
-    body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, notices, reuse=True)}
+    body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, notices)}
     body |= _encode_tools(prompt, notices)
     body |= _encode_output(prompt)
     if prompt.max_tokens is not None:
@@ -88,7 +86,9 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if prompt.stop:
         body["stop_sequences"] = list(prompt.stop)
     notices += report_unsupported(prompt, "metadata", "user")
-    body |= _encode_thinking(prompt, target, notices)
+    thinking, told = write_thinking(prompt.thinking, target, "cohere")
+    notices += told
+    body |= thinking
     body["stream"] = prompt.stream
     return merge_fields(body, prompt.extra)
 
@@ -136,46 +136,19 @@ def _encode_output(prompt: Prompt) -> dict[str, Any]:
     return {"response_format": encoded}
 
 
-def _encode_thinking(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
-    thinking = prompt.thinking
-    if not thinking.asked or target.rule.thinking == "never":
-        return {}
-    if thinking.mode == "off":
-        return {"thinking": {"type": "disabled"}}
-    if thinking.effort is not None:
-        notices.append(Notice("effort_not_sent", "this host takes no effort", "thinking", thinking.effort, "on"))
-    if thinking.budget is not None:
-        return {"thinking": {"type": "enabled", "token_budget": thinking.budget}}
-    if thinking.mode == "auto" and thinking.effort is None:
-        return {}
-    return {"thinking": {"type": "enabled"}}
-
-
 # --- messages -------------------------------------------------------------------------------------------------------
 
 
-_CONTEXTS = ContextOwner()
-"""Of this dialect: no target changes the form of a message."""
-
-
-def encode_messages(prompt: Prompt, notices: list[Notice], *, reuse: bool = False) -> list[Wire]:
-    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one.
-
-    With `reuse`, a message may be the bytes that an earlier request had for it.
-    """
-    encode_message = build_flat_encoder(
-        system=partial(encode_system, notices=notices),
+def encode_messages(prompt: Prompt, notices: list[Notice]) -> list[Wire]:
+    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
+    return encode_flat(
+        put_system_first(prompt),
+        notices,
+        restore=partial(write_source, dialect="cohere"),
         user=partial(_encode_user, notices=notices),
         assistant=partial(_encode_assistant, notices=notices),
         tool_result=partial(_encode_tool_result, notices=notices),
     )
-    history = HistoryEncoder(encode_message, notices, _encode_plain)
-    history.run(put_system_first(prompt), find_context(_CONTEXTS) if reuse else None)
-    return history.encoded
-
-
-def _encode_plain(role: str, text: str) -> Wire:
-    return {"role": role, "content": text if role == "user" else [{"type": "text", "text": text}]}
 
 
 def _encode_user(_: Message, parts: list[Part], notices: list[Notice]) -> Wire:

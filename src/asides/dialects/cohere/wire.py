@@ -1,21 +1,21 @@
 """Private structs for the fields that are read from v2 chat responses; also usage, stop reasons and errors.
 
-The structs are lenient, minimal and made for the hot path. Not here: events from the fields (decode), and how fields
-are written (encode, server).
+The structs are lenient, minimal and made for the hot path.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from asides.providers.provider import Target
-from asides.values.errors import ProviderError, from_status
+from asides.providers.provider_errors import from_status
+from asides.values.errors import ProviderError
 from asides.values.events import StopKind
 from asides.values.usage import Usage, normalise_usage
-from asides.wire.lenient import compact_json, parse_or_none
+from asides.wire.lenient import parse_or_none
 
 NOTHING = msgspec.Raw(b"null")
 
@@ -85,6 +85,15 @@ class FirstVersion(msgspec.Struct):
     finish_reason: str | None = None
 
 
+class Message(msgspec.Struct):
+    """A whole message. Of an item of an unknown type, the document has the other fields."""
+
+    content: list[Content] | str | None = None
+    tool_plan: str | None = None
+    tool_calls: list[Call] | None = None
+    citations: list[msgspec.Raw] | None = None
+
+
 class Document(msgspec.Struct):
     """One JSON document of a body: an event of a stream, a whole response, or an error."""
 
@@ -92,7 +101,8 @@ class Document(msgspec.Struct):
     id: str | None = None
     index: int = 0
     delta: Delta | None = None
-    message: msgspec.Raw = NOTHING
+    message: Message | str | None = None
+    """The whole message; in an error, a sentence."""
     finish_reason: str | None = None
     usage: WireUsage | None = None
     error: Any = None
@@ -106,90 +116,13 @@ class Document(msgspec.Struct):
     response: FirstVersion | None = None
 
 
-class Message(msgspec.Struct):
-    """A whole message."""
-
-    content: list[msgspec.Raw] | str | None = None
-    tool_plan: str | None = None
-    tool_calls: list[Call] | None = None
-    citations: list[msgspec.Raw] | None = None
-
-
 class Citation(msgspec.Struct):
     """The position of a citation."""
 
     content_index: int | None = None
 
 
-# Plain documents: additions of text or thinking, and whole responses with nothing else. Their structs have the
-# attributes of those above; they know all of their fields, and no field has an unknown structure.
-
-
-class PlainContent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """An item of the content, or a piece of one."""
-
-    text: str | None = None
-    thinking: str | None = None
-    type: str | None = None
-
-
-class PlainPiece(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """An addition to the message that is nothing but a piece of an item."""
-
-    content: PlainContent
-
-
-class PlainDelta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """The payload of an event with such an addition."""
-
-    message: PlainPiece
-
-
-class PlainMessage(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A whole message without calls and citations."""
-
-    content: list[PlainContent]
-    role: str | None = None
-    tool_plan: None = None
-    tool_calls: None = None
-    citations: None = None
-
-
-class PlainCounts(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """One set of counts."""
-
-    input_tokens: float | None = None
-    output_tokens: float | None = None
-    reasoning_tokens: float | None = None
-    search_units: float | None = None
-    classifications: float | None = None
-
-
-class PlainUsage(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """The tokens as counted and as billed."""
-
-    tokens: PlainCounts | None = None
-    billed_units: PlainCounts | None = None
-    cached_tokens: float | None = None
-
-
-class PlainDocument(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """An event that adds a piece of an item, or a whole response."""
-
-    type: Literal["content-delta"] | None = None
-    delta: PlainDelta | None = None
-    index: int = 0
-    logprobs: None = None
-    id: str | None = None
-    message: PlainMessage | None = None
-    finish_reason: str | None = None
-    usage: PlainUsage | None = None
-
-
-PLAIN_DOCUMENTS = msgspec.json.Decoder(PlainDocument)
 DOCUMENTS = msgspec.json.Decoder(Document)
-MESSAGES = msgspec.json.Decoder(Message)
-CONTENTS = msgspec.json.Decoder(Content)
 CITATIONS = msgspec.json.Decoder(Citation)
 
 
@@ -198,12 +131,7 @@ def is_given(raw: msgspec.Raw) -> bool:
     return raw is not NOTHING and bytes(raw) != b"null"
 
 
-def compact(raw: msgspec.Raw | bytes) -> bytes:
-    """Remove white space from JSON, so that streamed and whole replies are equal."""
-    return compact_json(raw)
-
-
-def read_usage(usage: WireUsage | PlainUsage) -> Usage:
+def read_usage(usage: WireUsage) -> Usage:
     """Normalise the counts: the counted tokens, or the billed ones if there are no others."""
     counts = usage.tokens or usage.billed_units or Counts()
     return normalise_usage(

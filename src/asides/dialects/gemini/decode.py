@@ -8,6 +8,7 @@ are numbered as they come. A whole body is a stream of one chunk; a stream witho
 
 from __future__ import annotations
 
+import re
 from binascii import Error as NotBase64
 from binascii import a2b_base64
 from typing import Any, Literal, TypeAlias
@@ -15,15 +16,14 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
-from asides.dialects.gemini.partial_args import PartialArguments
 from asides.dialects.gemini.wire import (
     CHUNKS,
     NOTHING,
-    WHOLES,
     Candidate,
     Chunk,
     FunctionCall,
     Part,
+    PartialArg,
     RawParts,
     WireUsage,
     build_blocked_prompt,
@@ -36,7 +36,8 @@ from asides.dialects.gemini.wire import (
 )
 from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import Target
-from asides.values.errors import ConfigError, from_status
+from asides.providers.provider_errors import from_status
+from asides.values.errors import ConfigError
 from asides.values.events import (
     Event,
     PartArrived,
@@ -52,7 +53,7 @@ from asides.values.parts import File, Image, ServerTool, UnknownPart
 from asides.values.thinking import Seal
 from asides.values.usage import Usage
 from asides.wire.framing import Framing
-from asides.wire.lenient import BACKSLASH, is_marked, read_any
+from asides.wire.lenient import is_marked, read_any
 
 SIGNATURE = "thought_signature"
 
@@ -70,7 +71,6 @@ _MAX_EVENT_BYTES = 64 * 1024 * 1024
 
 OpenKind: TypeAlias = Literal["text", "thought"] | None
 
-_NO_MARK = object()
 _EMPTY = Chunk()
 _NO_COUNTS = Usage()
 
@@ -90,15 +90,13 @@ class ContentDecoder(DocumentDecoder):
         """The index of the candidate that is the reply; below zero before the first."""
         self._block = -1
         self._open_kind: OpenKind = None
-        self._open_mark: object = _NO_MARK
-        """What `thought` is in a part that only adds to the open text; unlike any value where no text is open."""
         self._has_tags = bool(target.facts.tags)
         self._text: TaggedText | None = None
         """The open text, at a host that may write thinking into it."""
         self._arguments: PartialArguments | None = None
         """The arguments of the open call, which is the last block."""
         self._has_calls = False
-        self._raw_parts = RawParts()
+        self._raw_parts = RawParts(self.clean)
 
     @property
     def streamed(self) -> bool:
@@ -122,29 +120,6 @@ class ContentDecoder(DocumentDecoder):
             self.failure = from_status(200, provider=name, message="the response holds no candidate", body=body)
 
     # --- one document -----------------------------------------------------------------------------------------------
-
-    def decode_payload(self, payload: bytes, events: list[Event]) -> None:
-        """Decode one frame of the body. Only a document with a backslash or beyond ASCII can hold invalid text."""
-        if BACKSLASH in payload or not payload.isascii() or self._framing.form == "json":
-            super().decode_payload(payload, events)
-            return
-        try:
-            chunk = CHUNKS.decode(payload)
-        except msgspec.DecodeError:
-            super().decode_payload(payload, events)
-            return
-        self.payloads.append(payload)
-        self._decode_chunk(chunk, payload, events)
-
-    def decode_whole(self, payload: bytes, events: list[Event]) -> bool:
-        """Decode a whole body that has only fields which are read."""
-        try:
-            whole = WHOLES.decode(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return False
-        self.payloads.append(payload)
-        self._decode_chunk(whole, payload, events)
-        return True
 
     def decode_document(self, payload: bytes, events: list[Event]) -> None:
         """Decode one document: a response, a chunk of one, or a list of chunks."""
@@ -206,14 +181,7 @@ class ContentDecoder(DocumentDecoder):
         content = candidate.content
         if content is not None and content.parts:
             for number, part in enumerate(content.parts):
-                text, mark = part.text, part.thought
-                if text and mark is self._open_mark and part.thought_signature is None:
-                    # The usual part: more of the same text. No text is open while a call is.
-                    events.append(
-                        ThinkingDelta(text, self._block, "summary", "block") if mark else TextDelta(text, self._block)
-                    )
-                else:
-                    self._decode_part(part, place, number, events)
+                self._decode_part(part, place, number, events)
         if (
             candidate.grounding_metadata is not NOTHING
             or candidate.url_context_metadata is not NOTHING
@@ -227,7 +195,7 @@ class ContentDecoder(DocumentDecoder):
         values = (candidate.grounding_metadata, candidate.url_context_metadata, candidate.citation_metadata)
         for offset, raw in enumerate(values):
             if bytes(raw) not in (b"null", b"{}"):
-                tool = ServerTool(METADATA[offset], json=compact(raw), origin=self.origin)
+                tool = ServerTool(METADATA[offset], json=compact(self.clean(raw)), origin=self.origin)
                 events.append(PartArrived(tool, _METADATA_BLOCK + offset))
 
     # --- one part ---------------------------------------------------------------------------------------------------
@@ -294,11 +262,6 @@ class ContentDecoder(DocumentDecoder):
         self._finish_text(events)
         self._block += 1
         self._open_kind = kind
-        if kind == "thought":
-            self._open_mark = True
-        else:
-            # Text that may hold tags is never only added.
-            self._open_mark = None if kind == "text" and not self._has_tags else _NO_MARK
 
     def _seal(self, signature: str | None, events: list[Event]) -> None:
         if signature:
@@ -334,7 +297,7 @@ class ContentDecoder(DocumentDecoder):
             self._arguments = None
 
     def _build_part(self, raw: str, events: list[Event]) -> ServerTool | UnknownPart:
-        """Build a part that is no text, call or file: a tool that the provider ran, or an unknown part."""
+        """Build a part other than text, a call or a file: a tool that the provider ran, or an unknown part."""
         try:
             fields: Any = read_any(raw)
         except msgspec.DecodeError:
@@ -392,3 +355,122 @@ def _build_media(part: Part) -> Image | File | None:
         return File(name=f"{name}.{form}", data=data, media_type=media_type)
     except ConfigError:  # empty, or not what it is said to be: the part stays as it came
         return None
+
+
+# --- arguments in pieces, each with its path: `$.items[0].name` -------------------------------------------------------
+
+
+Step: TypeAlias = str | int
+
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]")
+# Models do not write larger list indexes.
+_FARTHEST = 10_000
+# The empty items before those indexes, in all lists of a call.
+_MOST_PADDING = 100_000
+
+
+class PartialArguments:
+    """The arguments of one call, while they arrive."""
+
+    __slots__ = ("_growing", "_padding", "_path", "_pieces", "_value")
+
+    def __init__(self) -> None:
+        self._value: dict[str, Any] = {}
+        self._growing: str | None = None
+        """The path of the text that is still open."""
+        self._path: list[Step] = []
+        """The steps of that path."""
+        self._pieces: list[str] = []
+        self._padding = _MOST_PADDING
+
+    def add(self, piece: PartialArg) -> bool:
+        """Add a piece; False when its path cannot be parsed."""
+        value = _read_value(piece)
+        if self._growing != piece.json_path or not isinstance(value, str):
+            path = _parse_path(piece.json_path)
+            if path is None:
+                return False
+            self._finish_text()
+            if not self._put(path, value):
+                return False
+            self._growing, self._path = piece.json_path, path
+        if isinstance(value, str):
+            self._pieces.append(value)
+        if not piece.will_continue:
+            self._finish_text()
+        return True
+
+    def _finish_text(self) -> None:
+        """Join the pieces of the open text: it is complete."""
+        if self._growing is not None and self._pieces:
+            self._put(self._path, "".join(self._pieces))
+        self._growing, self._pieces = None, []
+
+    def _put(self, path: list[Step], value: Any) -> bool:
+        """Put a value at its path and create the objects and lists on the way; do nothing where another type is.
+
+        False when the path needs more empty items than a call may have.
+        """
+        holder: Any = self._value
+        for step, following in zip(path, (*path[1:], None), strict=True):
+            if isinstance(step, int):
+                if not isinstance(holder, list):
+                    return True
+                missing = step + 1 - len(holder)
+                if missing > 1:
+                    self._padding -= missing - 1
+                    if self._padding < 0:
+                        return False
+                holder.extend([None] * missing)
+            elif not isinstance(holder, dict):
+                return True
+            else:
+                holder.setdefault(step, None)
+            place: Any = holder
+            if following is None:
+                place[step] = value
+            elif not isinstance(place[step], (dict, list)):
+                place[step] = [] if isinstance(following, int) else {}
+            holder = place[step]
+        return True
+
+    def merge(self, whole: dict[str, Any]) -> None:
+        """Add arguments that came whole."""
+        self._value |= whole
+
+    def to_json(self, *, whole: bool) -> str:
+        """Return the arguments as JSON. Those of a call that was cut off are cut off too, so that they do not parse."""
+        self._finish_text()
+        text = msgspec.json.encode(self._value).decode()
+        return text if whole else text[:-1]
+
+
+def _parse_path(path: str) -> list[Step] | None:
+    rest = path.removeprefix("$")
+    if rest and rest[0] not in ".[":
+        rest = f".{rest}"
+    steps: list[Step] = []
+    start = 0
+    while start < len(rest):
+        found = _STEP.match(rest, start)
+        if found is None:
+            return None
+        name, place, single, double = found.groups()
+        if place is not None:
+            if int(place) > _FARTHEST:
+                return None
+            steps.append(int(place))
+        else:
+            steps.append(name or re.sub(r"\\(.)", r"\1", single if single is not None else double or ""))
+        start = found.end()
+    return steps or None
+
+
+def _read_value(piece: PartialArg) -> Any:
+    if piece.string_value is not None:
+        return piece.string_value
+    if piece.bool_value is not None:
+        return piece.bool_value
+    number = piece.number_value
+    # Numbers come as floats; one without a fraction was an integer.
+    return int(number) if isinstance(number, float) and number.is_integer() else number

@@ -1,8 +1,4 @@
-"""Encodes a planned prompt as a generateContent request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
-
-In order: the request, thinking. Not here: the contents (encode_contents), and whether the model accepts the settings
-(history/check).
-"""
+"""Encodes a planned prompt as a generateContent request: `encode(prompt, target) → (HttpRequest, notices)`. Pure."""
 
 from __future__ import annotations
 
@@ -21,9 +17,9 @@ from asides.dialects.http_body import (
 )
 from asides.providers.find import quote_model
 from asides.providers.provider import Target
+from asides.providers.switches.write import write as write_thinking
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
-from asides.values.thinking import Effort, nearest_effort
 from asides.values.tools import Tool
 
 # Our settings and their names in this dialect.
@@ -38,20 +34,6 @@ SAMPLING = {
     "seed": "seed",
 }
 MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
-
-# Efforts as budgets in tokens, as Google's OpenAI endpoint maps them; it has no "minimal", which gets the least.
-_BUDGETS: dict[Effort, int] = {
-    "minimal": 512,
-    "low": 1_024,
-    "medium": 8_192,
-    "high": 24_576,
-    "xhigh": 32_768,
-    "max": 32_768,
-}
-# The level for a budget, for models that take levels: the one that usually spends about as many tokens.
-_LEVEL_FOR_BUDGET: tuple[tuple[int, Effort], ...] = ((512, "minimal"), (2_048, "low"), (8_192, "medium"))
-_LEVELS: tuple[Effort, ...] = ("minimal", "low", "medium", "high")
-_MODEL_DECIDES = -1
 
 
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
@@ -73,7 +55,7 @@ def build_url(target: Target, *, stream: bool) -> str:
 
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
-    contents, system = encode_contents(prompt, target, notices, reuse=True)
+    contents, system = encode_contents(prompt, target, notices)
     body: dict[str, Any] = {}
     if system:
         body["systemInstruction"] = {"parts": [{"text": text} for text in system]}
@@ -103,9 +85,9 @@ def _build_config(prompt: Prompt, target: Target, notices: list[Notice]) -> dict
         config["stopSequences"] = list(prompt.stop)
     if prompt.output is not None:
         config |= _encode_output(prompt.output)
-    thinking = _encode_thinking(prompt, target, notices)
-    if thinking:
-        config["thinkingConfig"] = thinking
+    thinking, told = write_thinking(prompt.thinking, target, "gemini", max_tokens=prompt.max_tokens)
+    notices += told
+    config |= thinking.get("generationConfig", {})
     return config
 
 
@@ -151,74 +133,3 @@ def _encode_tool(tool: Tool) -> dict[str, Any]:
     # `parameters` supports only a part of JSON schema and refuses the rest.
     encoded["parametersJsonSchema"] = tool.parameters
     return encoded
-
-
-# --- thinking ---------------------------------------------------------------------------------------------------
-
-
-def _encode_thinking(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
-    """Return the thinkingConfig for this thinking; {} if nothing was asked or the model does not think."""
-    thinking, rule = prompt.thinking, target.rule
-    if not thinking.asked or rule.thinking == "never":
-        return {}
-    match target.facts.ask_by:
-        case "thinking_budget":
-            config = _encode_budget(prompt, target, notices)
-        case "nothing":
-            config = {}
-        case _:
-            config = _encode_level(prompt, target, notices)
-    if thinking.mode != "off":
-        # Thoughts are shown only on request, and only as summaries.
-        config["includeThoughts"] = thinking.show != "none"
-    return config
-
-
-def _encode_budget(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
-    thinking = prompt.thinking
-    if thinking.mode == "off":
-        return {"thinkingBudget": 0}
-    if thinking.budget is not None:
-        return {"thinkingBudget": thinking.budget}
-    if thinking.effort is None:
-        return {"thinkingBudget": _MODEL_DECIDES}
-    least, most = target.rule.budget or (1, None)
-    tokens = _BUDGETS[thinking.effort]
-    if prompt.max_tokens is not None:
-        # The limit includes thinking, so thinking gets at most half of it.
-        tokens = min(tokens, prompt.max_tokens // 2)
-    tokens = max(tokens, least) if most is None else min(max(tokens, least), most)
-    notices.append(_make_notice("effort_mapped", "this model takes a budget in tokens", thinking.effort, str(tokens)))
-    return {"thinkingBudget": tokens}
-
-
-def _encode_level(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
-    thinking = prompt.thinking
-    takes = target.rule.efforts
-    if takes == ():
-        if thinking.effort or thinking.budget or thinking.mode == "off":
-            asked = thinking.effort or str(thinking.budget or "off")
-            notices.append(_make_notice("effort_not_sent", "the level of this model cannot be set", asked, "nothing"))
-        return {}
-    if thinking.mode == "off":
-        least = (takes or _LEVELS)[0]
-        notices.append(_make_notice("off_not_sent", "no level turns thinking off; the least was sent", "off", least))
-        return {"thinkingLevel": least.upper()}
-    if thinking.budget is not None:
-        fitting: list[Effort] = [level for most, level in _LEVEL_FOR_BUDGET if thinking.budget <= most]
-        nearest = fitting[0] if fitting else _LEVELS[-1]
-        sent = nearest_effort(nearest, takes or _LEVELS)
-        notices.append(
-            _make_notice("budget_mapped", "this model takes a level, not a budget", str(thinking.budget), sent)
-        )
-        return {"thinkingLevel": sent.upper()}
-    if thinking.effort is None:
-        return {}
-    sent = nearest_effort(thinking.effort, takes or _LEVELS)
-    if sent != thinking.effort:
-        notices.append(_make_notice("effort_mapped", "the nearest level", thinking.effort, sent))
-    return {"thinkingLevel": sent.upper()}
-
-
-def _make_notice(code: str, detail: str, asked: str, sent: str) -> Notice:
-    return Notice(code, detail, "thinking", asked, sent)

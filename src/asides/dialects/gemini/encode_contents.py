@@ -1,6 +1,6 @@
 """Encodes a history as contents and the texts of the system instruction: `encode_contents(prompt, target, notices)`.
 
-Not here: which thoughts and seals go back (history/plan has removed the others), and the rest of the request (encode).
+history/plan has removed the thoughts and seals that do not go back.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import Any, assert_never
 import msgspec
 
 from asides.dialects.gemini.decode import METADATA, SIGNATURE
+from asides.dialects.gemini.import_contents import read_response, unify_signature
 from asides.dialects.message_encoder import (
     OPENING,
     STAND_IN,
-    TurnHistoryEncoder,
+    TurnHistory,
     Turns,
     Wire,
     add_notice,
@@ -27,31 +28,41 @@ from asides.dialects.message_encoder import (
 )
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
-from asides.values.message_facts import ContextOwner, find_context
-from asides.values.messages import Message, Prompt, read_facts
+from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
+from asides.values.traits import find_results, list_calls
+from asides.wire.lenient import unify_base64
 
 _DATA_URL = re.compile(r"data:(?P<type>[^;,]*)(?:;[^;,]*)*;base64,(?P<data>.*)", re.DOTALL)
 
 
-_CONTEXTS = ContextOwner()
-"""Of this dialect: no target changes the form of a message."""
-
-
-def encode_contents(
-    prompt: Prompt, target: Target, notices: list[Notice], *, reuse: bool = False
-) -> tuple[list[Wire], list[str]]:
-    """Encode every message as contents, in order; and list the texts of the system instruction.
-
-    With `reuse`, a content may be the bytes that an earlier request had for it.
-    """
+def encode_contents(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[list[Wire], list[str]]:
+    """Encode every message as contents, in order; and list the texts of the system instruction."""
     encoder = _ContentEncoder(prompt, notices, must_sign=target.rule.signed_calls)
-    messages, history = prompt.messages, encoder.history
-    start = history.run_opening(messages)
-    history.run(messages[start:], find_context(_CONTEXTS, encoder.must_sign) if reuse else None)
-    return history.end(), encoder.system
+    for message in prompt.messages:
+        turns = encoder.encode(message)
+        if message.source is None:
+            encoder.history.add(turns)
+        else:
+            encoder.history.restore(message, turns, "gemini", _is_same)
+    return encoder.history.encode(), encoder.system
+
+
+def _is_same(name: str, ours: Any, theirs: Any) -> bool:
+    """Whether a field means the same: ids are optional, results have several forms, and base64 two alphabets."""
+    match name:
+        case "id":
+            return theirs is None
+        case "response":
+            return read_response(theirs) == read_response(ours)
+        case "thoughtSignature":
+            return isinstance(theirs, str) and unify_signature(theirs) == ours
+        case "data":
+            return isinstance(theirs, str) and unify_base64(theirs) == unify_base64(ours)
+        case _:
+            return False
 
 
 class _ContentEncoder:
@@ -64,18 +75,15 @@ class _ContentEncoder:
         """Whether the first call of a message must have a signature, for models that sign. Only the current turn is
         checked, but its calls stay as they were sent when it has ended: the provider's cache compares them."""
         self.notices = notices
-        self.names = {call.id: call.name for facts in read_facts(prompt.messages) for call in facts.calls}
+        self.names = {call.id: call.name for call in list_calls(prompt.messages)}
         # The results for the calls of one turn belong together.
-        self.history = TurnHistoryEncoder(
-            self.encode, notices, _encode_plain, merges=("assistant", "results"), finish=_build_content
-        )
+        self.history = TurnHistory(merges=("assistant", "results"), finish=_build_content)
 
     def encode(self, message: Message) -> Turns:
         """Encode one message."""
         notices, history = self.notices, self.history
         match message.role:
             case "system":
-                history.keep = False
                 self.system += _encode_system(message, notices, is_first=not history.last)
                 return []
             case "assistant":
@@ -87,9 +95,8 @@ class _ContentEncoder:
                     return [("user", [{"text": OPENING}]), *turns]
                 return turns
             case "user" | "tool":
-                (facts,) = read_facts((message,))
-                history.keep = history.keep and all(result.name for result in facts.results)
-                results = [wire for each in facts.results for wire in _encode_tool_result(each, self.names, notices)]
+                found = find_results(message)
+                results = [wire for each in found for wire in _encode_tool_result(each, self.names, notices)]
                 turns = [("results", results)] if results else []
                 others: list[Part] = [part for part in message.parts if not isinstance(part, ToolResult)]
                 if others or not message.parts:
@@ -98,12 +105,8 @@ class _ContentEncoder:
                 return turns
 
 
-def _encode_plain(role: str, text: str) -> Wire:
-    return _build_content(role, [{"text": text}])
-
-
 def _build_content(kind: str, parts: list[Any]) -> Wire:
-    return {"role": "model" if kind == "assistant" else "user", "parts": list(parts)}
+    return {"role": "model" if kind == "assistant" else "user", "parts": parts}
 
 
 # --- system, user, tools --------------------------------------------------------------------------------------------

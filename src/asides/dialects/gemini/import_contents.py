@@ -1,7 +1,6 @@
 """Imports contents, as clients write them: `import_contents(contents)`.
 
-Lenient, but an object that is not a content is refused. Not here: the rest of a request (server/read_request), and
-whether the history can be sent as it is (history/plan).
+Lenient, but an object that is not a content is refused.
 """
 
 from __future__ import annotations
@@ -14,8 +13,9 @@ import msgspec
 
 from asides.dialects.gemini.decode import SERVER_TOOLS, SIGNATURE
 from asides.dialects.message_encoder import STAND_IN
+from asides.dialects.verbatim import keep_source
 from asides.values.errors import ConfigError
-from asides.values.messages import Message
+from asides.values.messages import Message, Role
 from asides.values.parts import File, Image, Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
 from asides.wire.lenient import is_marked, read_base64, unify_base64
@@ -69,28 +69,36 @@ class _Importer:
                 if not self._is_model_turn:  # a stream may come back with a content for each of its chunks
                     self._waiting, self._answered = [], {}
                 self._is_model_turn = True
-                return [Message("assistant", tuple(self._import_model_part(part) for part in parts))]
+                message = Message("assistant", tuple(self._import_model_part(part) for part in parts))
+                return [keep_source(message, "gemini", parts, _list_beside(content))]
             case "user" | "function" | "tool":
                 self._is_model_turn = False
-                return self._import_user(parts)
+                return self._import_user(parts, _list_beside(content))
             case role:
                 raise ConfigError(f"the role {role!r} is not known; use user or model.")
 
-    def _import_user(self, parts: list[dict[str, Any]]) -> list[Message]:
-        results: list[Part] = []
-        others: list[Part] = []
+    def _import_user(self, parts: list[dict[str, Any]], beside: dict[str, Any]) -> list[Message]:
+        results: list[tuple[Part, Any]] = []
+        others: list[tuple[Part, Any]] = []
         repeated = False
         for part in parts:
             answer = part.get("functionResponse")
             if not isinstance(answer, Mapping):
-                others.append(_import_user_part(part))
+                others.append((_import_user_part(part), part))
             elif (result := self._import_tool_result(answer)) is not None:
-                results.append(result)
+                results.append((result, part))
             else:
                 repeated = True
-        messages = [Message("tool", tuple(results))] if results else []
         has_user = others or not (results or repeated)
-        return [*messages, Message("user", tuple(others))] if has_user else messages
+        split: list[tuple[Role, list[tuple[Part, Any]]]] = []
+        if results:
+            split.append(("tool", results))
+        if has_user:
+            split.append(("user", others))
+        return [
+            keep_source(Message(role, tuple(part for part, _ in some)), "gemini", [raw for _, raw in some], beside)
+            for role, some in split
+        ]
 
     def _import_tool_result(self, answer: Mapping[str, Any]) -> ToolResult | None:
         """Import a result; None if it came before."""
@@ -105,7 +113,7 @@ class _Importer:
             self._waiting.remove(call)
         call_id = call.id if call is not None else given_id or f"call_{name}"
         self._answered[call_id] = answer
-        text, is_error = _read_response(answer.get("response"))
+        text, is_error = read_response(answer.get("response"))
         media = _import_result_media(answer.get("parts"))
         content: Any = text if not media else (*((Text(text),) if text else ()), *media)
         return ToolResult(call_id, content, name, is_error=is_error)
@@ -161,8 +169,12 @@ def _import_result_media(parts: Any) -> list[Image | File]:
     return [media for media in found if media is not None]
 
 
-def _read_response(response: Any) -> tuple[str, bool]:
-    """Return the text of a result, and whether it is an error. A text alone is often wrapped in an object."""
+def _list_beside(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in content.items() if name not in ("role", "parts")}
+
+
+def read_response(response: Any) -> tuple[str, bool]:
+    """Read the text of a result, and whether it is an error. A text alone is often wrapped in an object."""
     match response:
         case {"output": str() as text, **beside} | {"result": str() as text, **beside} if not beside:
             return text, False

@@ -1,21 +1,21 @@
 """Private structs for the fields that are read from generateContent responses; also usage, stop reasons and errors.
 
-The structs are lenient, minimal and made for the hot path. Not here: events from the fields (decode), and how fields
-are written (encode, encode_contents, server).
+The structs are lenient, minimal and made for the hot path.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, ClassVar, cast
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 
+from asides.providers.error_bodies import drop_reply_events
 from asides.providers.provider import Target
-from asides.values.errors import ProviderError, from_status
+from asides.providers.provider_errors import from_status
+from asides.values.errors import ProviderError
 from asides.values.events import StopKind
-from asides.values.unwrap_error import drop_reply_events
 from asides.values.usage import Usage, normalise_usage
 
 NOTHING = msgspec.Raw(b"null")
@@ -128,88 +128,6 @@ def is_empty_call(call: FunctionCall) -> bool:
     )
 
 
-# --- whole bodies with nothing but these fields -----------------------------------------------------------------------
-#
-# Every field is read, and any other is an error. So a body that can be read like this has no invalid text anywhere, and
-# needs no search for it, which would take longer than the reading. All other bodies are read as `Chunk`.
-
-
-class WholeCall(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
-    """A call."""
-
-    partial_args: ClassVar[None] = None
-    will_continue: ClassVar[None] = None
-
-    name: str | None = None
-    id: str | None = None
-    args: Any = None
-
-
-class WholePart(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
-    """A text or a call."""
-
-    inline_data: ClassVar[None] = None
-    file_data: ClassVar[None] = None
-
-    text: str | None = None
-    thought: Any = None
-    thought_signature: str | None = None
-    function_call: WholeCall | None = None
-
-
-class WholeContent(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """The parts of the message."""
-
-    parts: list[WholePart] | None = None
-    role: Any = None
-
-
-class WholeCandidate(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
-    """One of possibly several answers, made without tools of the provider."""
-
-    grounding_metadata: ClassVar[msgspec.Raw] = NOTHING
-    url_context_metadata: ClassVar[msgspec.Raw] = NOTHING
-    citation_metadata: ClassVar[msgspec.Raw] = NOTHING
-
-    index: int | None = 0
-    content: WholeContent | None = None
-    finish_reason: str | None = None
-    finish_message: str | None = None
-    safety_ratings: Any = None
-    avg_logprobs: Any = None
-    logprobs_result: Any = None
-    token_count: Any = None
-
-
-class WholeUsage(WireUsage, rename="camel", forbid_unknown_fields=True, gc=False):
-    """The counts, and those that are not read."""
-
-    prompt_tokens_details: Any = None
-    candidates_tokens_details: Any = None
-    cache_tokens_details: Any = None
-    tool_use_prompt_token_count: Any = None
-    tool_use_prompt_tokens_details: Any = None
-    traffic_type: Any = None
-    service_tier: Any = None
-
-
-class WholeChunk(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
-    """A whole response without an error."""
-
-    prompt_feedback: ClassVar[None] = None
-    error: ClassVar[None] = None
-
-    candidates: list[WholeCandidate] | None = None
-    usage_metadata: WholeUsage | None = None
-    model_version: str | None = None
-    response_id: str | None = None
-    create_time: Any = None
-
-
-# Each of these types has all attributes of the one that it stands for.
-WHOLES = cast("msgspec.json.Decoder[Chunk]", msgspec.json.Decoder(WholeChunk))
-
-
 class _RawContent(msgspec.Struct):
     parts: list[msgspec.Raw] = []
 
@@ -225,9 +143,9 @@ class _RawChunk(msgspec.Struct):
 _RAW_CHUNKS = msgspec.json.Decoder(_RawChunk)
 
 
-def compact(raw: msgspec.Raw) -> str:
+def compact(raw: bytes) -> str:
     """Remove white space from JSON: whole bodies have it, streams do not."""
-    return msgspec.json.format(bytes(raw), indent=-1).decode()
+    return msgspec.json.format(raw, indent=-1).decode()
 
 
 def find_whole_items(payload: bytes) -> list[bytes]:
@@ -249,9 +167,10 @@ def find_whole_items(payload: bytes) -> list[bytes]:
 class RawParts:
     """Finds the raw JSON of parts. A document is split once, however many of its parts are asked for."""
 
-    __slots__ = ("_candidates", "_payload")
+    __slots__ = ("_candidates", "_clean", "_payload")
 
-    def __init__(self) -> None:
+    def __init__(self, clean: Callable[[bytes], bytes]) -> None:
+        self._clean = clean
         self._payload = b""
         self._candidates: list[_RawCandidate] = []
 
@@ -260,12 +179,12 @@ class RawParts:
         if payload is not self._payload:
             self._payload = payload
             try:
-                self._candidates = _RAW_CHUNKS.decode(payload).candidates
+                self._candidates = _RAW_CHUNKS.decode(self._clean(payload)).candidates
             except msgspec.ValidationError:
                 self._candidates = []
         try:
             content = self._candidates[candidate].content
-            return compact(content.parts[place]) if content is not None else "{}"
+            return compact(bytes(content.parts[place])) if content is not None else "{}"
         except IndexError:
             return "{}"
 

@@ -16,14 +16,11 @@ import msgspec
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.ollama.wire import (
     LINES,
-    PLAIN_LINES,
     Call,
+    Function,
     Line,
     Message,
-    PlainLine,
-    PlainMessage,
     build_error,
-    encode_arguments,
     map_stop_reason,
 )
 from asides.dialects.tagged_text import TaggedText
@@ -33,7 +30,6 @@ from asides.values.events import (
     Event,
     PartArrived,
     StopReason,
-    TextDelta,
     ThinkingDelta,
     ToolCallDelta,
     UsageReported,
@@ -42,7 +38,7 @@ from asides.values.parts import Image
 from asides.values.thinking import ThoughtKind
 from asides.values.usage import normalise_usage
 from asides.wire.framing import Framing
-from asides.wire.lenient import read_thought_text
+from asides.wire.lenient import raw_to_json_text, read_thought_text
 
 CONTENT_BLOCK = 1_000
 IMAGE_BLOCK = 500_000
@@ -54,7 +50,6 @@ class ChatLineDecoder(DocumentDecoder):
     """Decodes the bytes of one response into events. Any chunking gives the same events."""
 
     dialect = "ollama"
-    plain = PLAIN_LINES.decode
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing(lines=True))
@@ -64,7 +59,7 @@ class ChatLineDecoder(DocumentDecoder):
         self._content: TaggedText | None = None
         self._images = 0
         self._calls = 0
-        self._undecided: Line | PlainLine | None = None
+        self._undecided: Line | None = None
 
     def decode_document(self, payload: bytes, events: list[Event]) -> None:
         """Decode one line."""
@@ -74,25 +69,7 @@ class ChatLineDecoder(DocumentDecoder):
         else:
             self._decode_line(line, events)
 
-    def decode_plain(self, document: PlainLine, events: list[Event]) -> bool:
-        """Emit the text and the thinking of a line that has no other content."""
-        if document.done or not self._started or not self.target.model:
-            self._decode_line(document, events)
-            return True
-        message = document.message
-        thinking = message.thinking
-        if thinking:
-            self._thought.append(thinking)
-            events.append(ThinkingDelta(thinking, 0, self._kind, "field", VIA))
-        text = message.content
-        if text:
-            if self._content is None or self._content.plain_block is None:
-                self._decode_text(text, events)
-            else:
-                events.append(TextDelta(text, self._content.plain_block))
-        return True
-
-    def _decode_line(self, line: Line | PlainLine, events: list[Event]) -> None:
+    def _decode_line(self, line: Line, events: list[Event]) -> None:
         if not self.target.model and line.model:
             # The caller of recorded bytes may not know the model; the line names it.
             rule = self.target.provider.rule(line.model)
@@ -101,7 +78,7 @@ class ChatLineDecoder(DocumentDecoder):
             self.start(events, line.model)
         message = line.message
         if message is not None:
-            self._decode_message(message, events, last=line.done is True)
+            self._decode_message(message, events)
         elif line.response is not None or line.thinking is not None:
             self._decode_message(Message(line.response, line.thinking), events)
         elif not line.done:
@@ -111,7 +88,7 @@ class ChatLineDecoder(DocumentDecoder):
         elif line.done is None:
             self._undecided = line
 
-    def _decode_message(self, message: Message | PlainMessage, events: list[Event], *, last: bool = False) -> None:
+    def _decode_message(self, message: Message, events: list[Event]) -> None:
         thinking = message.thinking
         if thinking and type(thinking) is not str:
             thinking = self._read_thinking(thinking, events)
@@ -119,19 +96,19 @@ class ChatLineDecoder(DocumentDecoder):
             self._thought.append(thinking)
             events.append(ThinkingDelta(thinking, 0, self._kind, "field", VIA))
         if message.content:
-            self._decode_text(message.content, events, last=last)
+            self._decode_text(message.content, events)
         for call in message.tool_calls or ():
             self._decode_call(call, events)
         for image in message.images or ():
             self._decode_image(image, events)
 
-    def _decode_text(self, text: str, events: list[Event], *, last: bool = False) -> None:
+    def _decode_text(self, text: str, events: list[Event]) -> None:
         if self._content is None:
             self._content = TaggedText(CONTENT_BLOCK, self.target, self._kind, field_thinking=self._thought)
-        self._content.feed(text, events, last=last)
+        self._content.feed(text, events)
 
     def _read_thinking(self, value: Any, events: list[Event]) -> str:
-        """Return the text of thinking that is no string."""
+        """Return the text of thinking that is not a string."""
         text = read_thought_text(value)
         if not text:
             self.warn("unreadable_thinking", f"the field {VIA} holds {type(value).__name__}, not text", events)
@@ -141,8 +118,12 @@ class ChatLineDecoder(DocumentDecoder):
         block = CALL_BLOCK + self._calls
         self._calls += 1
         function = call.function
-        name, arguments = (None, "") if function is None else (function.name, encode_arguments(function.arguments))
+        name, arguments = (None, "") if function is None else (function.name, self._read_arguments(function))
         events.append(ToolCallDelta(block, call.id or None, name or None, arguments))
+
+    def _read_arguments(self, function: Function) -> str:
+        """Return the arguments as JSON text without white space, so that streamed and whole replies are equal."""
+        return raw_to_json_text(self.clean(function.arguments))
 
     def _decode_image(self, image: str, events: list[Event]) -> None:
         try:
@@ -153,7 +134,7 @@ class ChatLineDecoder(DocumentDecoder):
         events.append(PartArrived(picture, IMAGE_BLOCK + self._images))
         self._images += 1
 
-    def _decode_end(self, line: Line | PlainLine, events: list[Event]) -> None:
+    def _decode_end(self, line: Line, events: list[Event]) -> None:
         self.ended = True
         if line.done_reason is not None:
             reason = map_stop_reason(line.done_reason, has_calls=bool(self._calls))

@@ -1,13 +1,12 @@
 """Encodes a planned prompt as a chat request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
-In order: the request, messages. Not here: which thoughts go back (history/plan), and whether the model accepts the
-settings (history/check).
+In order: the request, messages.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, assert_never
 from urllib.parse import urlsplit, urlunsplit
@@ -23,22 +22,20 @@ from asides.dialects.http_body import (
 )
 from asides.dialects.media import find_media_type, read_text_file
 from asides.dialects.message_encoder import (
-    HistoryEncoder,
     Wire,
     add_notice,
-    build_flat_encoder,
-    encode_plain,
-    encode_system,
+    encode_flat,
     leave_out,
     put_system_first,
 )
+from asides.dialects.verbatim import write_source
 from asides.providers.provider import Target
+from asides.providers.switches.write import write as write_thinking
 from asides.values.errors import Unsupported
-from asides.values.message_facts import ContextOwner, find_context
-from asides.values.messages import Message, OutputSchema, Prompt, read_facts
+from asides.values.messages import Message, OutputSchema, Prompt
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
-from asides.values.thinking import Effort, Thought, join_thoughts, nearest_effort
+from asides.values.thinking import Thought, join_thoughts
 from asides.values.tools import Tool
 
 # Our names and theirs. The first group is in `options`, the second beside it.
@@ -53,9 +50,6 @@ _OPTIONS = {
     "seed": "seed",
 }
 _BESIDE_OPTIONS = ("logprobs", "top_logprobs")
-
-# The efforts that `think` takes besides true and false.
-_EFFORTS: tuple[Effort, ...] = ("low", "medium", "high", "max")
 
 
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
@@ -78,7 +72,7 @@ def build_url(target: Target) -> str:
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     # The model and the messages come first, so that a longer conversation begins with the bytes of a shorter one.
-    body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, notices, reuse=True)}
+    body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, notices)}
     if tools := _encode_tools(prompt, notices):
         body["tools"] = tools
     if isinstance(prompt.output, OutputSchema):
@@ -89,9 +83,9 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if options:
         body["options"] = options
     body |= beside
-    think = _encode_thinking(prompt, target, notices)
-    if think is not None:
-        body["think"] = think
+    thinking, told = write_thinking(prompt.thinking, target, "ollama")
+    notices += told
+    body |= thinking
     # A request without the field streams here.
     body["stream"] = prompt.stream
     notices += report_unsupported(prompt, "metadata", "user", "parallel_tool_calls")
@@ -135,67 +129,32 @@ def _encode_sampling(prompt: Prompt, notices: list[Notice]) -> tuple[dict[str, A
     return options, beside
 
 
-def _encode_thinking(prompt: Prompt, target: Target, notices: list[Notice]) -> bool | str | None:
-    """Return the value of `think`; None if nothing was asked, since models that can think do so by default."""
-    thinking, rule = prompt.thinking, target.rule
-    if rule.thinking == "never" or not thinking.asked:
-        return None
-    if thinking.mode == "off":
-        return False
-    if thinking.budget is not None:
-        detail = "this host takes no thinking budget"
-        notices.append(Notice("budget_not_sent", detail, "thinking", str(thinking.budget), thinking.effort or "on"))
-    if thinking.effort is None:
-        return None if thinking.mode == "auto" and thinking.budget is None else True
-    if rule.efforts == ():
-        return True
-    sent = nearest_effort(thinking.effort, _EFFORTS)
-    if sent != thinking.effort:
-        notices.append(Notice("effort_mapped", "the nearest effort of this host", "thinking", thinking.effort, sent))
-    return sent
-
-
 # --- messages -------------------------------------------------------------------------------------------------------
 
 
-_CONTEXTS = ContextOwner()
-"""Of this dialect: no target changes the form of a message."""
+_OPTIONAL_FIELDS = frozenset({"id", "type", "tool_call_id", "tool_name"})
 
 
-def encode_messages(prompt: Prompt, notices: list[Notice], *, reuse: bool = False) -> list[Wire]:
-    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one.
-
-    With `reuse`, a message may be the bytes that an earlier request had for it.
-    """
-    return _MessageEncoder(notices).encode(put_system_first(prompt), reuse=reuse)
+def encode_messages(prompt: Prompt, notices: list[Notice]) -> list[Wire]:
+    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
+    encoder = _MessageEncoder(notices)
+    return encode_flat(
+        put_system_first(prompt),
+        notices,
+        restore=partial(write_source, dialect="ollama", added=_OPTIONAL_FIELDS),
+        user=encoder.encode_user,
+        assistant=encoder.encode_assistant,
+        tool_result=encoder.encode_tool_result,
+    )
 
 
 class _MessageEncoder:
-    """The messages of one history, with the calls so far."""
+    """Encodes the messages of one history, with the calls so far."""
 
     def __init__(self, notices: list[Notice]) -> None:
         self.notices = notices
         self.called: dict[str, str] = {}
         """The names of the tools that were called, by the ids of the calls."""
-        encode_message = build_flat_encoder(
-            system=partial(encode_system, notices=notices),
-            user=self.encode_user,
-            assistant=self.encode_assistant,
-            tool_result=self.encode_tool_result,
-        )
-        self.history = HistoryEncoder(encode_message, notices, encode_plain)
-
-    def encode(self, messages: Sequence[Message], *, reuse: bool) -> list[Wire]:
-        """Encode these messages."""
-        calls = [call for facts in read_facts(messages) for call in facts.calls]
-        names = {call.id: call.name for call in calls}
-        if reuse and len(names) == len(calls):
-            self.called = names
-            self.history.run(messages, find_context(_CONTEXTS))
-        else:
-            # Which call a result belongs to depends on their order.
-            self.history.run(messages, None)
-        return self.history.end()
 
     def encode_user(self, _: Message, parts: list[Part]) -> Wire:
         return {"role": "user", **_encode_parts(parts, "user", self.notices)}
@@ -204,7 +163,6 @@ class _MessageEncoder:
         parts = (Text(result.content),) if isinstance(result.content, str) else result.content
         encoded: Wire = {"role": "tool", **_encode_parts(parts, "tool", self.notices)}
         # The server matches results by the name of the tool; newer servers also by the id of the call.
-        self.history.keep = self.history.keep and bool(result.name)
         if name := result.name or self.called.get(result.call_id):
             encoded["tool_name"] = name
         encoded["tool_call_id"] = result.call_id

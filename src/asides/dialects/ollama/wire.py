@@ -1,7 +1,6 @@
 """Private structs for the fields that are read from chat lines; also stop reasons and errors.
 
-The structs are lenient, minimal and made for the hot path. Not here: events from the fields (decode), and how fields
-are written (encode, server).
+The structs are lenient, minimal and made for the hot path.
 """
 
 from __future__ import annotations
@@ -12,9 +11,10 @@ from typing import Any
 import msgspec
 
 from asides.providers.provider import Target
-from asides.values.errors import ProviderError, from_status
+from asides.providers.provider_errors import from_status
+from asides.values.errors import ProviderError
 from asides.values.events import StopKind
-from asides.wire.lenient import parse_or_none, raw_to_json_text
+from asides.wire.lenient import parse_or_none
 
 NOTHING = msgspec.Raw(b"null")
 
@@ -57,45 +57,6 @@ class Line(msgspec.Struct):
 
 
 LINES = msgspec.json.Decoder(Line)
-
-
-class PlainMessage(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A piece of a message that holds nothing but text and thinking."""
-
-    role: str | None = None
-    content: str | None = None
-    thinking: str | None = None
-    tool_calls: None = None
-    images: None = None
-
-
-class PlainLine(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A line with such a piece: it has the attributes of `Line`, and of its other fields none has a structure."""
-
-    message: PlainMessage
-    done: bool
-    model: str | None = None
-    created_at: str | None = None
-    done_reason: str | None = None
-    prompt_eval_count: int | None = None
-    eval_count: int | None = None
-    response: None = None
-    thinking: None = None
-    error: None = None
-    total_duration: int | None = None
-    load_duration: int | None = None
-    prompt_eval_duration: int | None = None
-    eval_duration: int | None = None
-    remote_model: str | None = None
-    remote_host: str | None = None
-
-
-PLAIN_LINES = msgspec.json.Decoder(PlainLine)
-
-
-def encode_arguments(arguments: msgspec.Raw) -> str:
-    """Return arguments as JSON text without white space, so that streamed and whole replies are equal."""
-    return raw_to_json_text(arguments)
 
 
 # --- stop reasons and errors ------------------------------------------------------------------------------------------

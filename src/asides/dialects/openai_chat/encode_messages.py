@@ -1,13 +1,12 @@
 """Encodes a history as a list of chat messages: `encode_messages(prompt, target, notices)`.
 
-Not here: which thoughts go back (history/plan has removed the others), and the rest of the request (encode).
+history/plan has removed the thoughts that do not go back.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
 from base64 import b64encode
+from collections.abc import Mapping
 from typing import Any, assert_never
 
 import msgspec
@@ -15,26 +14,26 @@ import msgspec
 from asides.dialects.http_body import report_cache
 from asides.dialects.media import find_media_type, make_data_url, make_image_url, split_data_url
 from asides.dialects.message_encoder import (
+    ID_UP_TO_40,
+    NINE_ALPHANUMERICS,
     STAND_IN,
-    HistoryEncoder,
     Wire,
     add_notice,
-    build_flat_encoder,
     encode_arguments,
+    encode_flat,
     encode_native,
-    encode_plain,
     encode_system,
+    fit_call_id,
     leave_out,
     leave_out_all_but_text,
     put_system_first,
-    shorten_call_id,
     simplify_content,
 )
 from asides.dialects.openai_chat.wire import Signed
+from asides.dialects.verbatim import write_source
 from asides.providers.provider import ReplayAs, Target
 from asides.providers.quirks import THINKING_FIELDS
 from asides.values.errors import Unsupported
-from asides.values.message_facts import Context, find_context
 from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
@@ -50,42 +49,28 @@ _SIGNATURE = "thought_signature"
 _BRIDGE = "Noted."
 
 _AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
-# "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40" (2026-11).
-_LONGEST_CALL_ID = 40
-_NINE_ALPHANUMERICS = re.compile(r"[A-Za-z0-9]{9}")
 # What was added comes after what was left out.
 _LAST_NOTICES = {"signature_stand_in": 1, "turn_added": 2}
-_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def encode_messages(prompt: Prompt, target: Target, notices: list[Notice], *, reuse: bool = False) -> list[Wire]:
-    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one.
-
-    With `reuse`, a message may be the bytes that an earlier request had for it.
-    """
+def encode_messages(prompt: Prompt, target: Target, notices: list[Notice]) -> list[Wire]:
+    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
     encoder = _MessageEncoder(prompt, target, notices)
-    context = encoder.find_context() if reuse else None
     if not target.quirks.cache_control:
         report_cache(prompt, notices, has_key=target.quirks.cache_key)
-    messages = put_system_first(prompt)
-    encode = build_flat_encoder(
+    messages = encode_flat(
+        put_system_first(prompt),
+        notices,
         system=encoder.encode_system,
         user=encoder.encode_user,
         assistant=encoder.encode_assistant,
         tool_result=encoder.encode_tool_result,
+        restore=encoder.restore,
     )
-    if target.quirks.after_results == "anyone":
-        history = HistoryEncoder(encode, notices, encoder.encode_plain)
-    else:
-        history = HistoryEncoder(
-            lambda message: encoder.add_bridges(encode(message)),
-            notices,
-            encoder.encode_plain,
-            between=encoder.make_bridge,
-        )
-    history.run(messages, context)
+    if target.quirks.after_results != "anyone":
+        messages = encoder.add_bridges(messages)
     notices.sort(key=lambda notice: _LAST_NOTICES.get(notice.code, 0))
-    return history.encoded
+    return messages
 
 
 class _MessageEncoder:
@@ -98,12 +83,15 @@ class _MessageEncoder:
         self.quirks = quirks
         self.system_role = target.facts.system_role
         self.takes_cache_control = target.quirks.cache_control
+        # A request has few breakpoints. With `cache=` the rest is ours: those that were not read are dropped.
+        self.keeps_cache_marks = self.takes_cache_control and not prompt.cache
         self.replay_as: ReplayAs = target.facts.replay_as
         self.thinking_in = target.facts.thinking_in
         # The text for thinking that is gone, in turns with calls or in all turns; None: the field is left out.
-        self.lost_in_calls = self.lost_elsewhere = quirks.missing_thinking
-        if quirks.empty_thinking and quirks.missing_thinking is None:
-            self.lost_in_calls = "" if quirks.empty_thinking is True else quirks.empty_thinking
+        self.lost_in_calls = self.lost_elsewhere = target.restrictions.missing_thinking
+        empty = target.facts.empty_thinking
+        if empty and self.lost_in_calls is None:
+            self.lost_in_calls = "" if empty is True else empty
         if self.lost_in_calls is not None:
             takes_field = self.replay_as in ("field", "details") and _wants_thinking_back(prompt, target)
             if not takes_field:
@@ -115,9 +103,18 @@ class _MessageEncoder:
         """Whether the first call of a message must have a signature, for models that sign. Only the current turn is
         checked, but its calls stay as they were sent when it has ended: the provider's cache compares them."""
 
-    def find_context(self) -> Context:
-        """The context of the target and the settings that shape a message."""
-        return find_context(self.target, self.lost_in_calls)
+    def restore(self, message: Message, encoded: list[Wire]) -> list[Wire]:
+        """Return the JSON that a message was read from, if it says the same."""
+        return write_source(message, encoded, "openai_chat", same=_is_same, accepts=self.accepts_field)
+
+    def accepts_field(self, holder: Mapping[str, Any], name: str) -> bool:
+        """Whether the host accepts an unknown field of a message or of an object in it."""
+        known = self.quirks.message_fields
+        if known and "role" in holder and name not in known:
+            return False
+        if name in THINKING_FIELDS and "assistant_fields" in self.target.facts.enforces:
+            return False  # it refuses thinking under any name but its own
+        return name != "cache_control" or self.keeps_cache_marks
 
     # --- hosts that refuse a user message after results -------------------------------------------------------------
 
@@ -197,12 +194,6 @@ class _MessageEncoder:
             encoded["tool_calls"] = calls
         return [_add_name(message, encoded)]
 
-    def encode_plain(self, role: str, text: str) -> Wire:
-        encoded = encode_plain(role, text)
-        if role == "assistant" and self.lost_elsewhere is not None:
-            encoded[self.lost_field] = self.lost_elsewhere
-        return encoded
-
     def encode_content(self, message: Message) -> str | list[Wire]:
         inline = self.replay_as in ("content_list", "tags") and any(isinstance(part, Thought) for part in message.parts)
         texts = [part for part in message.parts if isinstance(part, Text) and part.text.strip()]
@@ -270,24 +261,22 @@ class _MessageEncoder:
         return encoded
 
     def encode_call_id(self, call_id: str) -> str:
-        if self.quirks.tool_call_ids == "any":
-            return shorten_call_id(call_id, _LONGEST_CALL_ID)
-        if _NINE_ALPHANUMERICS.fullmatch(call_id):
-            return call_id
-        # Derived, so that the call, its result and every later request have the same id.
-        number = int.from_bytes(hashlib.blake2b(call_id.encode(), digest_size=8).digest())
-        letters: list[str] = []
-        for _ in range(9):
-            number, place = divmod(number, len(_ALPHABET))
-            letters.append(_ALPHABET[place])
-        return "".join(letters)
+        is_any = self.quirks.tool_call_ids == "any"
+        return fit_call_id(call_id, ID_UP_TO_40 if is_any else NINE_ALPHANUMERICS)
+
+
+def _is_same(name: str, ours: Any, theirs: Any) -> bool:
+    """Whether a field means the same: an address may stand alone, and a cache mark beside the content."""
+    if name == "content" and isinstance(theirs, str) and isinstance(ours, list) and len(ours) == 1:
+        return bool(ours[0].get("text") == theirs and ours[0].keys() <= {"type", "text", "cache_control"})
+    return name == "image_url" and isinstance(theirs, str) and ours == {"url": theirs}
 
 
 def _wants_thinking_back(prompt: Prompt, target: Target) -> bool:
     """Whether the model will think, as far as is known, and takes earlier thinking back. A host that refused a history
     without it thinks though it was told not to.
     """
-    if target.thinks(prompt.thinking) is False and target.quirks.missing_thinking is None:
+    if target.thinks(prompt.thinking) is False and target.restrictions.missing_thinking is None:
         return False
     return target.provider.replay_rule(target.family or target.model).when != "never"
 

@@ -1,7 +1,6 @@
 """Imports chat messages, as clients write them: `import_messages(messages)`, `import_message(message)`.
 
-Lenient, but an object that is not a message is refused. Not here: the rest of a request (server/read_request), and
-whether the history can be sent as it is (history/plan).
+Lenient, but an object that is not a message is refused.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import Any
 import msgspec
 
 from asides.dialects.openai_chat.wire import read_signature
+from asides.dialects.verbatim import keep_source
 from asides.providers.provider import THINKING_FIELDS
 from asides.values.errors import ConfigError
 from asides.values.events import Event, ReplyEnded
@@ -46,7 +46,7 @@ def import_messages(messages: Iterable[Any]) -> tuple[Message, ...]:
         try:
             if isinstance(message, Mapping) and message.get("function_call"):
                 legacy_calls += 1
-            imported.append(import_message(message, legacy_calls))
+            imported.append(keep_source(import_message(message, legacy_calls), "openai_chat", [message]))
         except ConfigError as problem:
             raise ConfigError(f"messages[{place}]: {problem}") from None
     return tuple(imported)

@@ -2,7 +2,7 @@
 
 The structs are lenient, minimal and made for the hot path. The struct of a delta is built for each set of fields: it
 names every known field and refuses others. So an unknown field is noticed (`find_unknown_field`) and learned, at no
-cost to other streams. Not here: events from the fields (decode, thinking_decoder).
+cost to other streams.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
 from asides.providers.provider import THINKING_FIELDS, Target
-from asides.values.errors import ProviderError, from_status
+from asides.providers.provider_errors import from_status
+from asides.values.errors import ProviderError
 from asides.values.events import StopKind
 from asides.values.usage import Usage, normalise_usage, read_cost
 from asides.wire.lenient import parse_or_none
@@ -231,51 +232,6 @@ def _build_chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str])
         ("object", Any, None),
     ]
     return msgspec.defstruct("Chunk", chunk_fields)
-
-
-# --- plain chunks -----------------------------------------------------------------------------------------------------
-
-_Scalar: TypeAlias = str | int | float | bool | None
-# Fields that are not read, as seen on the wire in many chunks of a stream up to 2026-11: of the chunk, its choice, and
-# the delta.
-_UNREAD = ("id", "object", "created", "model", "system_fingerprint", "service_tier", "provider", "obfuscation", "p")
-_UNREAD_IN_CHOICE = ("native_finish_reason", "stop_reason", "matched_stop")
-_UNREAD_IN_DELTA = ("role", "name", "channel", "token_id", "obfuscation", "padding")
-# Fields that are read, or have a structure: in a plain chunk they are null.
-_NULL = ("usage", "x_groq", "error", "base_resp", "message", "detail", "code", "type")
-_NULL_IN_CHOICE = ("message", "finish_reason", "usage", "error", "logprobs", "token_ids", "content_filter_results")
-_NULL_IN_DELTA = ("tool_calls", "refusal", "reasoning_details", "function_call", "extra_content", "thought_signature",
-                  "reasoning_opaque", "annotations", "audio")  # fmt: skip
-
-
-# Limited, since field names come from the wire.
-@lru_cache(maxsize=64)
-def find_plain_decode(reader: ChunkReader, thinking_field: str) -> Callable[[bytes], Any] | None:
-    """Return the decoding of plain chunks, which hold text, or thinking in this field, and nothing else that is read.
-
-    It refuses unknown fields, and structure in fields that are not read. None if the name of a thinking field is also
-    that of another field.
-    """
-    unread = dict.fromkeys((*_UNREAD_IN_DELTA, *sorted(reader.ignored - {_EVERYTHING})), _Scalar)
-    null = dict.fromkeys(_NULL_IN_DELTA)
-    thinking = {**dict.fromkeys(reader.thinking_fields), thinking_field: str | None}
-    if not thinking.keys().isdisjoint({"content", *unread, *null}):
-        return None
-    delta = _build_closed("PlainDelta", {"content": str | None, **thinking, **unread, **null}, thinking=thinking_field)
-    unread, null = dict.fromkeys(_UNREAD_IN_CHOICE, _Scalar), dict.fromkeys(_NULL_IN_CHOICE)
-    choice = _build_closed("PlainChoice", {"index": int | None, **unread, **null}, {"delta": delta})
-    unread, null = dict.fromkeys(_UNREAD, _Scalar), dict.fromkeys(_NULL)
-    return msgspec.json.Decoder(_build_closed("PlainChunk", {**unread, **null}, {"choices": tuple[choice]})).decode  # type: ignore[valid-type]
-
-
-def _build_closed(title: str, fields: dict[str, Any], needed: dict[str, Any] | None = None, thinking: str = "") -> Any:
-    """Build a struct that knows all of its fields. The attribute for the field `thinking` is `thinking`."""
-    # Names from the wire may be no names for attributes.
-    names = {name: name if name in ("content", "index") else f"field_{place}" for place, name in enumerate(fields)}
-    names = {**names, thinking: "thinking"} if thinking else names
-    types: list[Any] = [*(needed or {}).items(), *((names[name], kind, None) for name, kind in fields.items())]
-    rename = {attribute: name for name, attribute in names.items()}
-    return msgspec.defstruct(title, types, rename=rename, forbid_unknown_fields=True, gc=False)
 
 
 # A name may be empty, or hold a line end.

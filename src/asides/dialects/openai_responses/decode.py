@@ -14,27 +14,27 @@ from typing import Any, cast
 import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
-from asides.dialects.openai_responses.item_index import ItemIndex
-from asides.dialects.openai_responses.items import Channel, ItemState, MessageState, ReasoningState
-from asides.dialects.openai_responses.tool_items import (
-    CLIENT_CALLS,
-    SERVER_TOOLS,
+from asides.dialects.openai_responses.items import (
     CallState,
+    Channel,
+    ItemIndex,
+    ItemState,
+    MessageState,
+    ReasoningState,
     ServerToolState,
-    find_tool_names,
 )
+from asides.dialects.openai_responses.tool_items import CLIENT_CALLS, SERVER_TOOLS, find_tool_names
 from asides.dialects.openai_responses.wire import (
+    ANY,
     EVENTS,
     IGNORED_EVENTS,
     ITEMS,
     NOTHING,
     PARTS,
-    PLAIN_EVENTS,
     RESPONSES,
     TERMINAL_EVENTS,
     Entry,
     Item,
-    PlainEvent,
     Response,
     StreamEvent,
     build_inner_error,
@@ -42,7 +42,6 @@ from asides.dialects.openai_responses.wire import (
     find_lack,
     read_stop,
     read_usage,
-    read_whole_response,
 )
 from asides.providers.provider import Target
 from asides.values.errors import ProtocolError
@@ -60,8 +59,6 @@ class ResponsesDecoder(DocumentDecoder):
     dialect = "openai_responses"
     reads_past_errors = True
     warning_starts_reply = True
-    stores_raw_bytes = True
-    plain = PLAIN_EVENTS.decode
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, Framing())
@@ -124,10 +121,8 @@ class ResponsesDecoder(DocumentDecoder):
             self._decode_body(payload, events)
             return
         try:
-            event = EVENTS.decode(payload)
-        except msgspec.ValidationError as problem:
-            event = self.read_leniently(payload, EVENTS, problem, events)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            event = self.read(payload, EVENTS, events)
+        except ProtocolError:
             # Only one line; its content comes again at the end of the items.
             self.warn("malformed_event", "an event of the stream is not JSON and was left out", events)
             return
@@ -139,19 +134,13 @@ class ResponsesDecoder(DocumentDecoder):
             self.start(events)
         handle(self, event, events)
 
-    def decode_plain(self, document: PlainEvent, events: list[Event]) -> bool:
-        """Emit the event of a plain delta; False, and nothing changed, before the reply has started."""
-        if self._started:
-            _HANDLERS[document.type](self, document, events)
-        return self._started
-
     def _decode_other(self, event: StreamEvent, payload: bytes, events: list[Event]) -> None:
         kind = event.type
         if kind is None or (event.output is not NOTHING and not kind.startswith("response.")):
             self._decode_body(payload, events)
         elif kind == "error":
             if self.failure is None:
-                self.failure = build_inner_error(read_any(payload), payload, self.target)
+                self.failure = build_inner_error(self.read_fields(payload), payload, self.target)
         elif kind in TERMINAL_EVENTS:
             self._decode_end(self._read_response(event, events), kind, payload, events)
         elif kind in IGNORED_EVENTS:
@@ -162,12 +151,7 @@ class ResponsesDecoder(DocumentDecoder):
 
     def _decode_body(self, payload: bytes, events: list[Event]) -> None:
         """Decode a document without a type: the whole response, or an error in its place."""
-        try:
-            response = RESPONSES.decode(payload)
-        except msgspec.ValidationError as problem:
-            response = self.read_leniently(payload, RESPONSES, problem, events)
-        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-            raise ProtocolError(f"the body is not JSON ({problem}).", payload=payload) from None
+        response = self.read(payload, RESPONSES, events)
         if response.output is None and response.status is None:
             error = response.error or response.message or response.detail
             if error and not isinstance(error, dict):
@@ -183,22 +167,9 @@ class ResponsesDecoder(DocumentDecoder):
         self._start(response, events)
         self._decode_end(response, None, payload, events)
 
-    def decode_whole(self, payload: bytes, events: list[Event]) -> bool:
-        """Decode a whole response in one pass; False for anything that is not exactly as documented."""
-        whole = read_whole_response(payload)
-        if whole is None:
-            return False
-        response, output = whole
-        self.payloads.append(payload)
-        self._decode_end(response, None, payload, events, output)
-        return True
-
     def _read_response(self, event: StreamEvent, events: list[Event]) -> Response:
         raw = bytes(event.response)
-        try:
-            return RESPONSES.decode(raw)
-        except msgspec.ValidationError as problem:
-            return Response() if raw == b"null" else self.read_leniently(raw, RESPONSES, problem, events)
+        return Response() if raw == b"null" else self.read(raw, RESPONSES, events)
 
     def _start(self, response: Response, events: list[Event]) -> None:
         self._index.tool_names |= find_tool_names(response.tools)
@@ -210,7 +181,7 @@ class ResponsesDecoder(DocumentDecoder):
 
     # --- events of items --------------------------------------------------------------------------------------------
 
-    def _find_message(self, event: StreamEvent | PlainEvent) -> MessageState:
+    def _find_message(self, event: StreamEvent) -> MessageState:
         message = cast("MessageState", self._index.find(event, "message"))
         self._last_message = message
         self._last_index, self._last_id = event.output_index, event.item_id
@@ -238,13 +209,19 @@ class ResponsesDecoder(DocumentDecoder):
 
     def _read_item(self, raw: bytes, events: list[Event]) -> tuple[Item, Entry]:
         try:
-            return ITEMS.decode(raw), Entry(raw)
+            fields = ANY.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raw = self.clean(raw)
+            fields = read_any(raw)
+        if not isinstance(fields, dict):
+            return Item(type="no object"), Entry(raw, {})
+        entry = Entry(raw, fields)
+        try:
+            return msgspec.convert(fields, Item), entry
         except msgspec.ValidationError as problem:
-            if raw.lstrip()[:1] != b"{":
-                return Item(type="no object"), Entry(raw)
-            return self.read_leniently(raw, ITEMS, problem, events), Entry(raw)
+            return self.read_leniently(raw, ITEMS, problem, events), entry
 
-    def _decode_text_delta(self, event: StreamEvent | PlainEvent, events: list[Event]) -> None:
+    def _decode_text_delta(self, event: StreamEvent, events: list[Event]) -> None:
         message, text = self._last_message, event.delta
         if message is not None and event.output_index == self._last_index and event.item_id == self._last_id and text:
             message.feed(event.content_index or 0, text, events)
@@ -276,8 +253,8 @@ class ResponsesDecoder(DocumentDecoder):
     def _decode_whole_part(self, event: StreamEvent, events: list[Event]) -> None:
         """Decode a part that comes whole, from servers that send no deltas of it."""
         try:
-            part = PARTS.decode(bytes(event.part))
-        except msgspec.ValidationError:
+            part = self.read(bytes(event.part), PARTS, events)
+        except ProtocolError:
             return
         if not isinstance(part.text, str) or not part.text:
             return
@@ -292,7 +269,7 @@ class ResponsesDecoder(DocumentDecoder):
             case _:
                 pass
 
-    def _decode_reasoning(self, channel: Channel, event: StreamEvent | PlainEvent, events: list[Event]) -> None:
+    def _decode_reasoning(self, channel: Channel, event: StreamEvent, events: list[Event]) -> None:
         state = cast("ReasoningState", self._index.find(event, "reasoning"))
         place = event.summary_index if channel == "summary" else event.content_index
         if event.delta is not None:
@@ -300,13 +277,13 @@ class ResponsesDecoder(DocumentDecoder):
         elif event.text is not None:
             state.feed_whole(channel, place or 0, event.text, events, event.type or "")
 
-    def _decode_summary(self, event: StreamEvent | PlainEvent, events: list[Event]) -> None:
+    def _decode_summary(self, event: StreamEvent, events: list[Event]) -> None:
         self._decode_reasoning("summary", event, events)
 
-    def _decode_raw_reasoning(self, event: StreamEvent | PlainEvent, events: list[Event]) -> None:
+    def _decode_raw_reasoning(self, event: StreamEvent, events: list[Event]) -> None:
         self._decode_reasoning("raw", event, events)
 
-    def _decode_arguments(self, event: StreamEvent | PlainEvent, events: list[Event]) -> None:
+    def _decode_arguments(self, event: StreamEvent, events: list[Event]) -> None:
         custom = "custom" in (event.type or "")
         state = cast("CallState", self._index.find(event, "custom_tool_call" if custom else "function_call"))
         if event.delta is not None:
@@ -327,21 +304,13 @@ class ResponsesDecoder(DocumentDecoder):
 
     # --- the end ----------------------------------------------------------------------------------------------------
 
-    def _decode_end(
-        self,
-        response: Response,
-        kind: str | None,
-        payload: bytes,
-        events: list[Event],
-        output: list[tuple[Item, Entry]] | None = None,
-    ) -> None:
+    def _decode_end(self, response: Response, kind: str | None, payload: bytes, events: list[Event]) -> None:
         self._check_output(response, kind, payload)
         self._start(response, events)
         if isinstance(response.reasoning, str) and response.reasoning:
             # One server has no reasoning items but the thought as a string.
             events.append(ThinkingDelta(response.reasoning, FIELD_BLOCK, "raw", "field", "reasoning"))
-        if output is None:
-            output = [self._read_item(bytes(raw), events) for raw in response.output or ()]
+        output = [self._read_item(bytes(raw), events) for raw in response.output or ()]
         for state, item, entry in self._index.match_response(output):
             self._finish_item(state, item, entry, events)
         self._index.decide_rest(events)

@@ -1,12 +1,12 @@
 """Encodes a planned prompt as a Responses request: `encode(prompt, target) → (HttpRequest, notices)`. Pure.
 
-In order: the request, items of the history, input parts. Not here: whether the model accepts the settings
-(history/check).
+In order: the request, items of the history, input parts.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, assert_never
 from urllib.parse import urlsplit
 
@@ -16,24 +16,24 @@ from asides.dialects.compaction import encode_threshold
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_cache
 from asides.dialects.message_encoder import (
-    HistoryEncoder,
+    ID_UP_TO_64,
     Wire,
     add_notice,
-    build_flat_encoder,
     encode_arguments,
-    encode_plain,
+    encode_flat,
     encode_system,
+    fit_call_id,
     leave_out,
-    shorten_call_id,
     simplify_content,
 )
-from asides.dialects.openai_chat.encode import encode_thinking, encode_tools
+from asides.dialects.openai_chat.encode import encode_tools
 from asides.dialects.openai_responses.input_parts import encode_input_part
 from asides.dialects.openai_responses.tool_items import CLIENT_CALLS, encode_output
+from asides.dialects.verbatim import write_source
 from asides.providers.provider import Quirks, Target
+from asides.providers.switches.write import write as write_thinking
 from asides.values.errors import ConfigError
-from asides.values.message_facts import find_context
-from asides.values.messages import Message, OutputSchema, Prompt, read_facts
+from asides.values.messages import Message, OutputSchema, Prompt
 from asides.values.notices import Notice
 from asides.values.parts import (
     File,
@@ -49,11 +49,14 @@ from asides.values.parts import (
 )
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool, select_fields
+from asides.values.traits import list_calls
 
 ENCRYPTED = "reasoning.encrypted_content"
+_TEXT_TYPES = ("input_text", "output_text")
+ID_PREFIXES = {"reasoning": "rs", "message": "msg", "function_call": "fc"}
+"""How the ids of items begin, by type."""
+MAX_ID_LENGTH = 64
 _SAMPLING = ("temperature", "top_p", "top_logprobs")
-# "Invalid 'input[1].call_id': string too long. Expected a string with maximum length 64" (2026-11).
-_LONGEST_CALL_ID = 64
 
 
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
@@ -83,7 +86,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
         # The provider does not store instructions, so they are sent each time.
         body["instructions"] = prompt.system
     report_cache(prompt, notices, has_key=target.quirks.cache_key)
-    body["input"] = encode_items(prompt, target, notices, reuse=True)
+    body["input"] = encode_items(prompt, target, notices)
     body |= encode_tools(prompt, notices, tool=_encode_tool, named=_encode_choice)
     if prompt.cache and target.quirks.cache_key:
         from asides.dialects.cache_marks import encode_cache_key
@@ -122,7 +125,7 @@ def _encode_state(prompt: Prompt, target: Target) -> dict[str, Any]:
     encoded |= {} if prompt.compaction is None else encode_threshold(prompt.compaction)
     asks = quirks.encrypted_reasoning and target.may_think(prompt.thinking) and not state.continues
     include = list(dict.fromkeys((*state.include, ENCRYPTED) if asks else state.include))
-    if not quirks.includes_reasoning and ENCRYPTED in include:
+    if not target.restrictions.includes_reasoning and ENCRYPTED in include:
         include.remove(ENCRYPTED)
     if include:
         encoded["include"] = include
@@ -132,22 +135,13 @@ def _encode_state(prompt: Prompt, target: Target) -> dict[str, Any]:
 def _encode_reasoning(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     if target.rule.thinking == "never":
         return {}
-    thinking, state = prompt.thinking, prompt.state
-    asked_like_chat = target.override(ask_by="reasoning_effort", budget_in=None, fields=())
-    fields = encode_thinking(thinking, asked_like_chat, notices)
-    reasoning: dict[str, Any] = {"effort": fields["reasoning_effort"]} if "reasoning_effort" in fields else {}
-    # A host that sends its raw reasoning unasked has no summary.
-    usual = "auto" if thinking.wanted and target.quirks.raw_reasoning != "shown" else None
-    summary = (thinking.summary or usual) if thinking.show != "none" else None
-    if summary is not None and target.quirks.summaries:
-        reasoning["summary"] = summary
-    elif summary is not None:
-        detail = "this organisation gets no summaries of reasoning; asked without one"
-        notices.append(Notice("summary_refused", detail, "summary", summary, "nothing"))
-    if state.context is not None:
-        reasoning["context"] = state.context
-    if state.mode is not None:
-        reasoning["mode"] = state.mode
+    fields, told = write_thinking(prompt.thinking, target, "openai_responses")
+    notices += told
+    reasoning: dict[str, Any] = fields.get("reasoning", {})
+    if prompt.state.context is not None:
+        reasoning["context"] = prompt.state.context
+    if prompt.state.mode is not None:
+        reasoning["mode"] = prompt.state.mode
     return reasoning
 
 
@@ -189,13 +183,20 @@ def _encode_sampling(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
 # --- items of the history ---------------------------------------------------------------------------------------------
 
 
-def encode_items(prompt: Prompt, target: Target, notices: list[Notice], *, reuse: bool = False) -> list[Wire]:
-    """Encode every message as items, in order; a longer history begins with the same list as a shorter one. With
-    `reuse`, items may be the bytes that an earlier request had for them. The system prompt is not among them.
+def encode_items(prompt: Prompt, target: Target, notices: list[Notice]) -> list[Wire]:
+    """Encode every message as items, in order; a longer history begins with the same list as a shorter one. The system
+    prompt is not among them.
     """
     encoder = _ItemEncoder(prompt, target, notices)
-    encoder.history.run(prompt.messages, find_context(target, encoder.stored, encoder.mixes_calls) if reuse else None)
-    return encoder.history.end()
+    return encode_flat(
+        prompt.messages,
+        notices,
+        system=encoder.encode_system,
+        user=encoder.encode_user,
+        assistant=encoder.encode_assistant,
+        tool_result=encoder.encode_tool_result,
+        restore=encoder.restore,
+    )
 
 
 class _ItemEncoder:
@@ -204,22 +205,21 @@ class _ItemEncoder:
     def __init__(self, prompt: Prompt, target: Target, notices: list[Notice]) -> None:
         self.notices = notices
         self.quirks = target.quirks
+        self.takes_ids = target.restrictions.item_ids
         self.rule = target.rule
         self.system_role = target.facts.system_role
         self.stored = prompt.state.store is True or prompt.state.continues
-        calls = [call for facts in read_facts(prompt.messages) for call in facts.calls]
+        calls = list_calls(prompt.messages)
         self.custom_calls = {call.id for call in calls if call.custom}
         self.native_calls = {call.id: item for call in calls if (item := _find_item(call.seals, *CLIENT_CALLS))}
         """The items of calls that go back as they came: of tools of the provider."""
-        # Some calls are no functions. Then a result depends on its call, in another message.
-        self.mixes_calls = bool(self.custom_calls or self.native_calls)
-        encode_message = build_flat_encoder(
-            system=self.encode_system,
-            user=self.encode_user,
-            assistant=self.encode_assistant,
-            tool_result=self.encode_tool_result,
-        )
-        self.history = HistoryEncoder(encode_message, notices, encode_plain)
+
+    def restore(self, message: Message, encoded: list[Wire]) -> list[Wire]:
+        """Return the items that a message was read from, if they say the same."""
+        # Only a model that thinks binds the ids of its items to each other.
+        is_free = message.role != "assistant" or (self.takes_ids and self.rule.thinking == "never")
+        accepts = _accepts_field if is_free or self.can_have_ids(encoded) else _is_not_id
+        return write_source(message, encoded, "openai_responses", same=_is_same, accepts=accepts)
 
     # --- system, user and tools -------------------------------------------------------------------------------------
 
@@ -234,10 +234,9 @@ class _ItemEncoder:
         return {"role": "user", "content": simplify_content(encoded, "input_text")}
 
     def encode_tool_result(self, result: ToolResult) -> Wire:
-        self.history.keep = self.history.keep and not self.mixes_calls
         if (call := self.native_calls.get(result.call_id)) is not None:
             return encode_output(call, result, self.notices)
-        call_id = shorten_call_id(result.call_id, _LONGEST_CALL_ID)
+        call_id = fit_call_id(result.call_id, ID_UP_TO_64)
         output: str | list[Any] = result.content if isinstance(result.content, str) else []
         if not isinstance(result.content, str):
             output = [wire for part in result.content for wire in encode_input_part(part, "tool", self.notices)]
@@ -288,7 +287,7 @@ class _ItemEncoder:
         return []
 
     def can_go_back(self, item: Wire) -> bool:
-        is_known = self.quirks.item_ids and (self.stored or not self.quirks.encrypted_reasoning)
+        is_known = self.takes_ids and (self.stored or not self.quirks.encrypted_reasoning)
         if item.get("encrypted_content") or is_known:
             return True
         # Its id alone means nothing to an endpoint that has stored nothing: "Item with id … not found".
@@ -308,9 +307,26 @@ class _ItemEncoder:
         """Whether the items are sent with their ids. An id binds an item to the reasoning before it, so a turn that
         lacks an id or its reasoning is sent without ids.
         """
-        if not self.quirks.item_ids or self.stored or not self.quirks.encrypted_reasoning:
-            return self.quirks.item_ids
+        if not self.takes_ids or self.stored or not self.quirks.encrypted_reasoning:
+            return self.takes_ids
         return any(item.get("type") == "reasoning" for item in items) and all(item.get("id") for item in items)
+
+
+def _accepts_field(item: Mapping[str, Any], name: str) -> bool:
+    """Whether a host accepts a field of an item: ids that clients made up are refused."""
+    if name != "id":
+        return True
+    own, prefix = str(item["id"]), ID_PREFIXES.get(str(item.get("type", "message")), "")
+    return own.startswith(prefix) and len(own) <= MAX_ID_LENGTH
+
+
+def _is_not_id(_: Mapping[str, Any], name: str) -> bool:
+    return name != "id"
+
+
+def _is_same(name: str, ours: Any, theirs: Any) -> bool:
+    """Whether the type of an item or a text means the same: some may be left out, or have a shorter name."""
+    return name == "type" and (theirs is None if ours == "message" else theirs == "text" and ours in _TEXT_TYPES)
 
 
 def _add_text(part: Text | Refusal, items: list[Wire]) -> None:
@@ -337,7 +353,7 @@ def _encode_tool_call(call: ToolCall) -> Wire:
     if (item := _find_item(call.seals, *CLIENT_CALLS)) is not None:
         return {**item, "call_id": call.id}
     entry = _find_item(call.seals, "function_call", "custom_tool_call")
-    call_id = shorten_call_id(call.id, _LONGEST_CALL_ID)
+    call_id = fit_call_id(call.id, ID_UP_TO_64)
     if call.custom:
         item = {"type": "custom_tool_call", "call_id": call_id, "name": call.name, "input": call.raw_arguments or ""}
         return {**(entry or {}), **item}

@@ -1,7 +1,6 @@
 """Imports input items as messages: `import_items(items)`. The items of one turn of the model become one message.
 
-An item that must go back unchanged stays with its part as an entry. Not here: the rest of a request
-(server/read_request).
+An item that must go back unchanged stays with its part as an entry.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from asides.dialects.openai_responses.tool_items import (
     read_call,
     read_output,
 )
+from asides.dialects.verbatim import keep_source
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, Role
 from asides.values.parts import (
@@ -44,12 +44,14 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "
 def import_items(items: Iterable[Any]) -> tuple[Message, ...]:
     """Import a list of items. Raises ConfigError with the index of the item that is wrong."""
     messages: list[Message] = []
+    sources: list[list[Any]] = []
     client_calls: set[str] = set()
     for place, item in enumerate(items):
         if not isinstance(item, Mapping):
             raise ConfigError(f"input[{place}] is not an object.")
         if (effort := _find_effort(item)) is not None:
             messages.append(Message("system", (), effort=effort))
+            sources.append([item])
             continue
         try:
             role, parts = _import_client_item(dict(item), client_calls) or _import_item(dict(item))
@@ -58,9 +60,12 @@ def import_items(items: Iterable[Any]) -> tuple[Message, ...]:
         last = messages[-1] if messages else None
         if last is not None and role in ("assistant", "tool") and last.role == role:
             messages[-1] = msgspec.structs.replace(last, parts=(*last.parts, *parts))
+            sources[-1].append(item)
         else:
             messages.append(Message(role, tuple(parts)))
-    return tuple(messages)
+            sources.append([item])
+    pairs = zip(messages, sources, strict=True)
+    return tuple(keep_source(message, "openai_responses", source) for message, source in pairs)
 
 
 def _find_effort(item: Mapping[str, Any]) -> Effort | None:

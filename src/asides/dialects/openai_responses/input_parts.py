@@ -1,4 +1,4 @@
-"""Encode what a user says in the dialect of Responses: text, pictures and files. Not here: items (encode)."""
+"""Encode what a user says in the dialect of Responses: text, pictures and files."""
 
 from __future__ import annotations
 

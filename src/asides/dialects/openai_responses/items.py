@@ -1,30 +1,41 @@
 """Output items while they arrive: each emits its events once, from its deltas or from the whole item.
 
-The item itself is stored as the `entry` of a seal (values/thinking), since it goes back unchanged. Not here: which item
-an event belongs to (item_index), and items of tools (tool_items).
+The item itself is stored as the `entry` of a seal (values/thinking), since it goes back unchanged. `ItemIndex` finds
+the item that an event belongs to.
 """
 
 from __future__ import annotations
 
+from bisect import insort
+from collections.abc import Callable, Iterator
 from itertools import chain
+from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.dialects.openai_responses.wire import Entry, Item, read_message, read_reasoning, read_whole_text
-from asides.dialects.tagged_text import TaggedText
-from asides.values.events import (
-    Event,
-    PartArrived,
-    RefusalDelta,
-    TextDelta,
-    ThinkingDelta,
-    ThoughtSealed,
-    Warned,
+from asides.dialects.openai_responses.tool_items import (
+    CLIENT_CALLS,
+    SERVER_TOOLS,
+    is_client_call,
+    may_be_server_run,
+    read_call,
 )
+from asides.dialects.openai_responses.wire import (
+    Entry,
+    Item,
+    StreamEvent,
+    read_message,
+    read_reasoning,
+    read_whole_text,
+)
+from asides.dialects.tagged_text import SEGMENTS, TaggedText
+from asides.providers.provider import Target
+from asides.values.events import Event, PartArrived, RefusalDelta, ThinkingDelta, ThoughtSealed, ToolCallDelta, Warned
 from asides.values.notices import Notice
-from asides.values.parts import UnknownPart
+from asides.values.parts import ServerTool, UnknownPart
 from asides.values.thinking import Origin, Seal, ThoughtKind, ThoughtSource
+from asides.wire.lenient import to_json_text
 
 Channel: TypeAlias = Literal["summary", "raw"]
 RawReasoning: TypeAlias = Literal["aside", "alone", "shown"]
@@ -205,13 +216,7 @@ class ReasoningState(ItemState):
     def feed(self, channel: Channel, part: int, text: str, events: list[Event]) -> None:
         """Add text of a part."""
         self._received[channel].add(part, text)
-        if channel != self._shown:
-            return
-        if text and self._has_text and part == self._part and self._blanks is None:
-            # More of the same part, as nearly always.
-            kind, source, via = _CHANNELS[channel]
-            events.append(ThinkingDelta(text, self.block, kind, source, via))
-        else:
+        if channel == self._shown:
             self._emit(channel, part, text, events)
 
     def feed_whole(self, channel: Channel, part: int, text: str, events: list[Event], event: str) -> None:
@@ -308,11 +313,7 @@ class MessageState(ItemState):
     def feed(self, part: int, text: str, events: list[Event]) -> None:
         """Add text of a part."""
         self._received.add(part, text)
-        running = self._text
-        if running.plain_block is not None and part == running.part and text:
-            events.append(TextDelta(text, running.plain_block))
-        else:
-            running.feed(text, events, part)
+        self._text.feed(text, events, part)
 
     def feed_refusal(self, part: int, text: str, events: list[Event]) -> None:
         """Add text of a refusal."""
@@ -331,15 +332,9 @@ class MessageState(ItemState):
     def end(self, item: Item, entry: Entry, events: list[Event]) -> None:
         """Emit the rest of the message, and the fields that go back with it as a seal."""
         texts, refusals = read_message(item, events)
-        if entry.is_whole and len(texts) == 1 and texts[0][0] == 0 and texts[0][1] and not refusals:
-            # The usual message: one text, and nothing of it came before or comes later.
-            text = texts[0][1]
-            self._received.add(0, text)
-            self._text.feed_whole(text, events)
-        else:
-            self._feed_missing(texts, refusals, events)
+        self._feed_missing(texts, refusals, events)
         self.flush(events)
-        stored = build_message_entry(entry.read_fields())
+        stored = build_message_entry(entry.fields)
         if stored is not None and self._text.first_text_block is not None and not self._has_entry:
             self._has_entry = True
             events.append(ThoughtSealed(Seal(ENTRY, "", self.origin, stored), self._text.first_text_block))
@@ -370,8 +365,8 @@ class UnknownState(ItemState):
 
 def _remove_content(entry: Entry) -> str:
     """Remove the raw reasoning from an item: it is stored only on request."""
-    item = entry.read_fields()
-    return msgspec.json.encode({name: value for name, value in item.items() if name != "content"}).decode()
+    fields = {name: value for name, value in entry.fields.items() if name != "content"}
+    return msgspec.json.encode(fields).decode()
 
 
 def build_message_entry(item: dict[str, Any]) -> str | None:
@@ -388,3 +383,439 @@ def build_message_entry(item: dict[str, Any]) -> str | None:
                 if isinstance(part, dict)
             ]
     return msgspec.json.encode(entry).decode() if "id" in entry or "phase" in entry else None
+
+
+# --- tools: calls that the caller runs, and tools that the provider runs ----------------------------------------------
+
+
+class CallState(ItemState):
+    """A call of one of the caller's tools: a function with JSON arguments, or a custom tool with free text."""
+
+    __slots__ = ("_custom", "_has_id", "_has_name", "_received", "call_id")
+
+    def __init__(self, block: int, kind: str, origin: Origin) -> None:
+        super().__init__(block, kind, origin)
+        self.is_call = True
+        self._custom = kind == "custom_tool_call"
+        self._received: list[str] = []
+        self.call_id: str | None = None
+        self._has_name = self._has_id = False
+
+    @property
+    def sent(self) -> str:
+        """The arguments that have come."""
+        return "".join(self._received)
+
+    def has_begun(self, item: Item) -> bool | None:
+        """Whether this is the item of the call: by the call's id, else by its arguments."""
+        if self.call_id and item.call_id:
+            return self.call_id == item.call_id
+        return super().has_begun(item)
+
+    def begin(self, item: Item, entry: Entry, events: list[Event]) -> None:  # noqa: ARG002 - as for every item
+        """Emit the id and the name. Arguments that some servers send here come again."""
+        self._emit_identity(item.call_id, item.name, events)
+
+    def _emit_identity(self, call_id: str | None, name: str | None, events: list[Event]) -> None:
+        self.call_id = self.call_id or call_id
+        call_id, name = None if self._has_id else call_id, None if self._has_name else name
+        if call_id or name:
+            self._has_id, self._has_name = self._has_id or bool(call_id), self._has_name or bool(name)
+            events.append(ToolCallDelta(self.block, call_id or None, name or None, custom=self._custom))
+
+    def feed(self, arguments: str, events: list[Event]) -> None:
+        """Add text of the arguments."""
+        self._received.append(arguments)
+        if arguments:
+            events.append(ToolCallDelta(self.block, arguments=arguments, custom=self._custom))
+
+    def feed_whole(self, arguments: Any, events: list[Event]) -> None:
+        """Add the whole arguments: the text that their deltas did not have."""
+        if rest := _find_rest(self._received or None, to_json_text(arguments)):
+            self.feed(rest, events)
+
+    def end(self, item: Item, entry: Entry, events: list[Event]) -> None:
+        """Emit the rest of the call, and the item as a seal."""
+        # Some proxies omit the call's id; then the item's is used.
+        self._emit_identity(item.call_id or item.id, item.name, events)
+        self.feed_whole(item.input if self._custom else item.arguments, events)
+        if not self._has_name and not self._has_id:
+            events.append(ToolCallDelta(self.block, custom=self._custom))
+        events.append(ThoughtSealed(Seal(ENTRY, "", self.origin, entry.text), self.block))
+
+
+class CustomCallState(CallState):
+    """A call of a custom tool, which the caller runs, or the provider. Its events are held until that is known."""
+
+    __slots__ = ("_held", "_part", "name", "runs_here")
+
+    def __init__(self, block: int, kind: str, origin: Origin) -> None:
+        super().__init__(block, kind, origin)
+        self.runs_here: bool | None = None
+        """Whether the caller runs it; None while that is not known."""
+        self.name: str | None = None
+        self._held: list[Event] = []
+        self._part: PartArrived | None = None
+
+    def begin(self, item: Item, entry: Entry, events: list[Event]) -> None:
+        """Emit the id and the name."""
+        self.name = item.name or self.name
+        super().begin(item, entry, self._choose(events))
+
+    def feed(self, arguments: str, events: list[Event]) -> None:
+        """Add text of the arguments."""
+        super().feed(arguments, self._choose(events))
+
+    def end(self, item: Item, entry: Entry, events: list[Event]) -> None:
+        """Emit the rest of the call, or the item of a call that the provider ran."""
+        self.name = item.name or self.name
+        part = ServerTool(self.name or self.kind, item.call_id or item.id, item.status, entry.text, self.origin)
+        self._part = PartArrived(part, self.block)
+        if self.runs_here is False:
+            events.append(self._part)
+        else:
+            super().end(item, entry, self._choose(events))
+
+    def decide(self, runs_here: bool, events: list[Event]) -> None:
+        """Emit the held events: it is known who runs the call."""
+        self.runs_here = self.is_call = runs_here
+        if runs_here:
+            events += self._held
+        elif self._part is not None:
+            events.append(self._part)
+        self._held = []
+
+    def flush(self, events: list[Event]) -> None:
+        """Emit the held events: the whole item did not come."""
+        events += self._held
+        self._held = []
+
+    def _choose(self, events: list[Event]) -> list[Event]:
+        return events if self.runs_here else self._held
+
+
+class ServerToolState(ItemState):
+    """A tool that the provider runs: its item, replaced with each progress event."""
+
+    __slots__ = ("_part",)
+
+    def __init__(self, block: int, kind: str, origin: Origin) -> None:
+        super().__init__(block, kind, origin)
+        self._part: ServerTool | None = None
+
+    def begin(self, item: Item, entry: Entry, events: list[Event]) -> None:
+        """Emit the item as it is now."""
+        self._part = ServerTool(self.kind, item.id, item.status, entry.text, self.origin)
+        events.append(PartArrived(self._part, self.block))
+
+    end = begin
+
+    def emit_progress(self, status: str, events: list[Event]) -> None:
+        """Emit a new status."""
+        part = self._part or ServerTool(self.kind, self.id, origin=self.origin)
+        if part.status != status:
+            self._part = msgspec.structs.replace(part, status=status)
+            events.append(PartArrived(self._part, self.block))
+
+
+class ToolItemState(ServerToolState):
+    """A call of a tool of the provider which the caller may have to run: only the whole item shows it."""
+
+    __slots__ = ()
+
+    def begin(self, item: Item, entry: Entry, events: list[Event]) -> None:
+        """Emit the item if the provider runs it."""
+        if not is_client_call(entry.fields):
+            super().begin(item, entry, events)
+
+    def end(self, item: Item, entry: Entry, events: list[Event]) -> None:
+        """Emit the call, or the item of a tool that the provider ran."""
+        if self._part is not None or not is_client_call(entry.fields):
+            super().begin(item, entry, events)
+            return
+        self.is_call = True
+        name, arguments = read_call(entry.fields)
+        call_id = item.call_id or item.id or None
+        events.append(ToolCallDelta(self.block, call_id, name, msgspec.json.encode(arguments).decode()))
+        events.append(ThoughtSealed(Seal(ENTRY, "", self.origin, entry.text), self.block))
+
+    def emit_progress(self, status: str, events: list[Event]) -> None:
+        """Emit a new status of a tool that the provider runs."""
+        if self._part is not None:
+            super().emit_progress(status, events)
+
+
+def _find_rest(received: list[str] | None, whole: str) -> str:
+    """Return the part of a whole text that its deltas did not have; "" if it contradicts them."""
+    if not received:
+        return whole
+    sent = "".join(received)
+    return whole[len(sent) :] if len(whole) > len(sent) and whole.startswith(sent) else ""
+
+
+# --- the item that an event belongs to --------------------------------------------------------------------------------
+
+
+_NUMBER = attrgetter("number")
+
+
+class ItemIndex:
+    """The items of one reply, found by id, by index and by their text.
+
+    An id that is known counts first. Some proxies change the id of an item in every event; then the index counts. Some
+    number items in one way in deltas and in another at the end; then the text that has come shows the item. So no text
+    comes twice.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.items: list[ItemState] = []
+        self._unfinished: list[ItemState] = []
+        """The items that may still get text, in order; the finished ones among them are removed from time to time."""
+        self._announced: dict[str, list[ItemState]] = {}
+        """For each kind: the announced items in order. The finished ones among them are removed when they are last."""
+        self._by_index: dict[int, ItemState] = {}
+        self._by_id: dict[tuple[str, str], ItemState | None] = {}
+        """The item of a kind and an id; None if several have it."""
+        self._renumbered: dict[str | None, dict[int | str | None, ItemState]] = {}
+        """For each type of event: items whose index or id in these events differs from their announcement."""
+        self.tool_names: set[str] = set()
+        """The names of the request's tools, if the server repeats them."""
+        self._undecided: list[CustomCallState] = []
+        """Calls of custom tools of which it may not be known yet who runs them."""
+        self._has_words = False
+        """Whether there is a message or reasoning."""
+        self._blocks: set[int] = set()
+        self._last_block = 0
+        self._target = target
+        self._origin = target.origin
+        self._raw_reasoning: RawReasoning = _find_raw_reasoning(target)
+
+    def find(self, event: StreamEvent, kind: str) -> ItemState:
+        """Return the item of this kind that an event belongs to; a new one if it was not announced."""
+        index, item_id = event.output_index, event.item_id
+        found = self._find_by_id(item_id, kind)
+        if found is not None:
+            return found
+        if index is None and item_id is None and self.items and self.items[-1].kind == kind:
+            return self.items[-1]
+        renumbered = self._renumbered.get(event.type, {})
+        if index is not None and not renumbered:
+            found = self._by_index.get(index)
+            if found is not None and found.kind == kind and not _is_other(found, item_id):
+                return found
+        key = item_id if index is None else index
+        found = renumbered.get(key)
+        if found is None and (found := self._find_announced(kind)) is not None:
+            self._renumbered.setdefault(event.type, {})[key] = found
+        return found or self.add(kind, index, item_id)
+
+    def find_reasoning(self, event: StreamEvent) -> ReasoningState | None:
+        """Return the reasoning that an event about text names: all of that is thinking."""
+        found = self._find_by_id(event.item_id, "reasoning") if event.item_id is not None else None
+        if found is None and event.item_id is None and event.output_index is not None:
+            found = self._by_index.get(event.output_index)
+            found = found if found in self.items[-1:] else None
+        return found if isinstance(found, ReasoningState) and not found.done else None
+
+    def begin(self, index: int | None, item: Item) -> ItemState:
+        """Return the item that begins here. If the server uses an index twice, the second is a new item after the
+        others.
+        """
+        kind = item.type or "message"
+        state = self._find_by_id(item.id, kind)
+        if state is None and index is not None:
+            state = self._by_index.get(index)
+        repeated = state is not None and state.announced and (state.done or state.id != item.id or item.id is None)
+        if state is None or repeated or state.kind != kind:
+            state = self.add(kind, index, item.id)
+        if not state.announced:
+            state.announced = True
+            insort(self._announced.setdefault(kind, []), state, key=_NUMBER)
+        self._name(state, item.id)
+        return state
+
+    def end(self, index: int | None, item: Item) -> ItemState:
+        """Return the item that ends here."""
+        kind = item.type or "message"
+        self._unfinished = [state for state in self._unfinished if not state.done]
+        unfinished = [state for state in self._unfinished if state.kind == kind]
+        here = self._by_index.get(index) if index is not None else None
+        own = [state for state in (self._find_by_id(item.id, kind), here) if state is not None and state in unfinished]
+        if index is None and item.id is None:
+            own += unfinished[-1:]
+        begun = next((state for state in (*own, *unfinished) if state.has_begun(item)), None)
+        if begun is None:
+            begun = _join_pieces(unfinished, item)
+        return begun or next(iter(own), None) or self.add(kind, index, item.id)
+
+    def match_response(self, output: list[tuple[Item, Entry]]) -> Iterator[tuple[ItemState, Item, Entry]]:
+        """Yield the items of the last response object that the stream has not finished, each with its state.
+
+        Every item that the stream had is one of them, under whatever index and id; the stream counts.
+        """
+        if not self.items:
+            for place, (item, entry) in enumerate(output):
+                yield self.add(item.type or "message", place, item.id), item, entry
+            return
+        matched: dict[int, ItemState] = {}
+        states = list(self.items)
+        for is_same in _RANKED:
+            for place, (item, _) in enumerate(output):
+                if place in matched:
+                    continue
+                kind = item.type or "message"
+                found = next((state for state in states if state.kind == kind and is_same(state, item, place)), None)
+                if found is not None:
+                    matched[place] = found
+                    states.remove(found)
+        has_all_texts = self._has_all_texts(output)
+        for place, (item, entry) in enumerate(output):
+            kind, state = item.type or "message", matched.get(place)
+            if kind == "message" and has_all_texts and (state is None or not state.sent):
+                continue
+            if state is None:
+                yield self.add(kind, place, item.id), item, entry
+            elif not state.done or (isinstance(state, MessageState) and not state.sent):
+                yield state, item, entry
+
+    def _has_all_texts(self, output: list[tuple[Item, Entry]]) -> bool:
+        """Whether the messages of the stream together have the texts of the last response object."""
+        spoken = "".join(state.sent for state in self.items if state.kind == "message")
+        texts = [read_whole_text("message", item) for item, _ in output if (item.type or "message") == "message"]
+        return bool(spoken) and "".join(texts) == spoken
+
+    def decide_by_name(self, state: ItemState, item: Item, events: list[Event]) -> None:
+        """Decide who runs a call of a custom tool: the provider, if the request had no tool of that name. If the server
+        does not repeat the tools, the name says it, or the answer that follows.
+        """
+        if not isinstance(state, CustomCallState) or state.runs_here is not None or not item.name:
+            return
+        if self.tool_names:
+            state.decide(item.name in self.tool_names, events)
+        elif not may_be_server_run(item):
+            state.decide(True, events)
+
+    def decide_by_answer(self, message: ItemState, events: list[Event]) -> None:
+        """Decide who ran the calls of custom tools before an answer: the provider, since the answer did not wait."""
+        if not self._undecided:
+            return
+        for state in self._undecided:
+            if state.runs_here is None and state.block < message.block:
+                state.decide(False, events)
+        self._undecided = [state for state in self._undecided if state.runs_here is None]
+
+    def decide_rest(self, events: list[Event]) -> None:
+        """Decide who runs the calls of custom tools that no answer followed: the caller."""
+        for state in self._undecided:
+            if state.runs_here is None:
+                state.decide(True, events)
+        self._undecided = []
+
+    def has_open_tag(self) -> bool:
+        """Whether a message opens a thinking tag and does not close it."""
+        messages = (item for item in self.items if isinstance(item, MessageState))
+        return any(item.truncated for item in messages)
+
+    def is_last_a_thought(self) -> bool:
+        """Whether the last item is reasoning."""
+        last = max(self.items, key=lambda item: item.block, default=None)
+        return isinstance(last, ReasoningState)
+
+    def _find_by_id(self, item_id: str | None, kind: str) -> ItemState | None:
+        return self._by_id.get((kind, item_id)) if item_id is not None else None
+
+    def _find_announced(self, kind: str) -> ItemState | None:
+        """Return the last item of this kind that was announced and is not finished."""
+        announced = self._announced.get(kind)
+        while announced and announced[-1].done:
+            announced.pop()
+        return announced[-1] if announced else None
+
+    def _name(self, state: ItemState, item_id: str | None) -> None:
+        if item_id is None or (state.id == item_id and self._by_id.get((state.kind, item_id)) is state):
+            return
+        state.id = item_id
+        key = (state.kind, item_id)
+        self._by_id[key] = None if key in self._by_id else state
+
+    def add(self, kind: str, index: int | None, item_id: str | None) -> ItemState:
+        """Add an item of this kind, after the others if it has no index, and return it."""
+        block = find_first_block(len(self.items) if index is None else index)
+        if block in self._blocks:
+            block = self._last_block + SEGMENTS
+        self._blocks.add(block)
+        self._last_block = block if len(self._blocks) == 1 else max(block, self._last_block)
+        state = self._make_state(kind, block)
+        state.number = len(self.items)
+        self._name(state, item_id)
+        self.items.append(state)
+        self._unfinished.append(state)
+        if index is not None:
+            self._by_index[index] = state
+        return state
+
+    def _make_state(self, kind: str, block: int) -> ItemState:
+        origin = self._origin
+        match kind:
+            case "reasoning":
+                self._has_words = True
+                return ReasoningState(block, origin, self._raw_reasoning)
+            case "message":
+                # A server that sends a thought as a separate item has removed the tag that its template opened.
+                text = TaggedText(block, self._target, first=not self._has_words)
+                self._has_words = True
+                return MessageState(origin, text)
+            case "function_call":
+                return CallState(block, kind, origin)
+            case "custom_tool_call":
+                custom = CustomCallState(block, kind, origin)
+                self._undecided.append(custom)
+                return custom
+            case _ if kind in CLIENT_CALLS:
+                return ToolItemState(block, kind, origin)
+            case _ if kind in SERVER_TOOLS:
+                return ServerToolState(block, kind, origin)
+            case _:
+                return UnknownState(block, kind, origin)
+
+
+def _is_other(state: ItemState, item_id: str | None) -> bool:
+    """Whether an item is finished and has another id: the server uses its index again."""
+    return state.done and item_id is not None and state.id is not None and state.id != item_id
+
+
+def _join_pieces(states: list[ItemState], item: Item) -> ItemState | None:
+    """Return the last of these items if this text begins with theirs: the server gave each piece a new id."""
+    pieces = [state for state in states if state.sent and not state.is_call]
+    text = "".join(state.sent for state in pieces)
+    if not text or not read_whole_text(item.type or "message", item).startswith(text):
+        return None
+    *others, last = pieces
+    last.absorb("".join(state.sent for state in others))
+    for state in others:
+        state.done = True
+    return last
+
+
+# How an item of the last response object is found among those of the stream, the surest way first.
+_RANKED: tuple[Callable[[ItemState, Item, int], bool], ...] = (
+    lambda state, item, _: item.id is not None and state.id == item.id and state.has_begun(item) is True,
+    lambda state, item, place: state.block == find_first_block(place) and state.has_begun(item) is True,
+    lambda state, item, _: state.has_begun(item) is True,
+    lambda state, item, _: item.id is not None and state.id == item.id,
+    lambda state, _, place: state.block == find_first_block(place),
+    lambda state, item, _: state.done or state.announced or state.has_begun(item) is False,
+)
+
+
+def find_first_block(place: int) -> int:
+    """Return the first block of the item at this position. Blocks before the first item are for text outside items."""
+    return (place + 1) * SEGMENTS
+
+
+def _find_raw_reasoning(target: Target) -> RawReasoning:
+    """Return the use of raw reasoning: that of the row, else "aside" for models that send summaries."""
+    use = "shown" if target.shows_raw else target.quirks.raw_reasoning
+    if use is not None:
+        return use
+    return "alone" if target.rule.kind == "raw" else "aside"

@@ -1,7 +1,7 @@
-"""Items of tools while they arrive: calls that the caller runs, and tools that the provider runs.
+"""Items of tools: which ones the provider runs, which ones the caller runs, and how a result goes back.
 
 Some tools of the provider are run by the caller: a patch, a shell, a computer, a search for tools. Each has an item
-type of its own, and its result goes back as the item type that belongs to it: here too. Not here: other items (items).
+type of its own, and its result goes back as the item type that belongs to it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,9 @@ import msgspec
 
 from asides.dialects.media import make_image_url
 from asides.dialects.message_encoder import Wire, add_notice
-from asides.dialects.openai_responses.items import ENTRY, ItemState
-from asides.dialects.openai_responses.wire import Entry, Item
-from asides.values.events import Event, PartArrived, ThoughtSealed, ToolCallDelta
+from asides.dialects.openai_responses.wire import Item
 from asides.values.notices import Notice
-from asides.values.parts import Image, ServerTool, ToolResult
-from asides.values.thinking import Origin, Seal
-from asides.wire.lenient import to_json_text
+from asides.values.parts import Image, ToolResult
 
 # Items of tools that the provider runs itself, as documented up to 2026-11.
 SERVER_TOOLS = frozenset({
@@ -27,172 +23,6 @@ SERVER_TOOLS = frozenset({
     "mcp_list_tools", "mcp_approval_request", "tool_search_output", "x_search_call",
     "program", "program_output", "shell_call_output", "code_execution_call",
 })  # fmt: skip
-
-
-class CallState(ItemState):
-    """A call of one of the caller's tools: a function with JSON arguments, or a custom tool with free text."""
-
-    __slots__ = ("_custom", "_has_id", "_has_name", "_received", "call_id")
-
-    def __init__(self, block: int, kind: str, origin: Origin) -> None:
-        super().__init__(block, kind, origin)
-        self.is_call = True
-        self._custom = kind == "custom_tool_call"
-        self._received: list[str] = []
-        self.call_id: str | None = None
-        self._has_name = self._has_id = False
-
-    @property
-    def sent(self) -> str:
-        """The arguments that have come."""
-        return "".join(self._received)
-
-    def has_begun(self, item: Item) -> bool | None:
-        """Whether this is the item of the call: by the call's id, else by its arguments."""
-        if self.call_id and item.call_id:
-            return self.call_id == item.call_id
-        return super().has_begun(item)
-
-    def begin(self, item: Item, entry: Entry, events: list[Event]) -> None:  # noqa: ARG002 - as for every item
-        """Emit the id and the name. Arguments that some servers send here come again."""
-        self._emit_identity(item.call_id, item.name, events)
-
-    def _emit_identity(self, call_id: str | None, name: str | None, events: list[Event]) -> None:
-        self.call_id = self.call_id or call_id
-        call_id, name = None if self._has_id else call_id, None if self._has_name else name
-        if call_id or name:
-            self._has_id, self._has_name = self._has_id or bool(call_id), self._has_name or bool(name)
-            events.append(ToolCallDelta(self.block, call_id or None, name or None, custom=self._custom))
-
-    def feed(self, arguments: str, events: list[Event]) -> None:
-        """Add text of the arguments."""
-        self._received.append(arguments)
-        if arguments:
-            events.append(ToolCallDelta(self.block, arguments=arguments, custom=self._custom))
-
-    def feed_whole(self, arguments: Any, events: list[Event]) -> None:
-        """Add the whole arguments: the text that their deltas did not have."""
-        if rest := _find_rest(self._received or None, to_json_text(arguments)):
-            self.feed(rest, events)
-
-    def end(self, item: Item, entry: Entry, events: list[Event]) -> None:
-        """Emit the rest of the call, and the item as a seal."""
-        # Some proxies omit the call's id; then the item's is used.
-        self._emit_identity(item.call_id or item.id, item.name, events)
-        self.feed_whole(item.input if self._custom else item.arguments, events)
-        if not self._has_name and not self._has_id:
-            events.append(ToolCallDelta(self.block, custom=self._custom))
-        events.append(ThoughtSealed(Seal(ENTRY, "", self.origin, entry.text), self.block))
-
-
-class CustomCallState(CallState):
-    """A call of a custom tool, which the caller runs, or the provider. Its events are held until that is known."""
-
-    __slots__ = ("_held", "_part", "name", "runs_here")
-
-    def __init__(self, block: int, kind: str, origin: Origin) -> None:
-        super().__init__(block, kind, origin)
-        self.runs_here: bool | None = None
-        """Whether the caller runs it; None while that is not known."""
-        self.name: str | None = None
-        self._held: list[Event] = []
-        self._part: PartArrived | None = None
-
-    def begin(self, item: Item, entry: Entry, events: list[Event]) -> None:
-        """Emit the id and the name."""
-        self.name = item.name or self.name
-        super().begin(item, entry, self._choose(events))
-
-    def feed(self, arguments: str, events: list[Event]) -> None:
-        """Add text of the arguments."""
-        super().feed(arguments, self._choose(events))
-
-    def end(self, item: Item, entry: Entry, events: list[Event]) -> None:
-        """Emit the rest of the call, or the item of a call that the provider ran."""
-        self.name = item.name or self.name
-        part = ServerTool(self.name or self.kind, item.call_id or item.id, item.status, entry.text, self.origin)
-        self._part = PartArrived(part, self.block)
-        if self.runs_here is False:
-            events.append(self._part)
-        else:
-            super().end(item, entry, self._choose(events))
-
-    def decide(self, runs_here: bool, events: list[Event]) -> None:
-        """Emit the held events: it is known who runs the call."""
-        self.runs_here = self.is_call = runs_here
-        if runs_here:
-            events += self._held
-        elif self._part is not None:
-            events.append(self._part)
-        self._held = []
-
-    def flush(self, events: list[Event]) -> None:
-        """Emit the held events: the whole item did not come."""
-        events += self._held
-        self._held = []
-
-    def _choose(self, events: list[Event]) -> list[Event]:
-        return events if self.runs_here else self._held
-
-
-class ServerToolState(ItemState):
-    """A tool that the provider runs: its item, replaced with each progress event."""
-
-    __slots__ = ("_part",)
-
-    def __init__(self, block: int, kind: str, origin: Origin) -> None:
-        super().__init__(block, kind, origin)
-        self._part: ServerTool | None = None
-
-    def begin(self, item: Item, entry: Entry, events: list[Event]) -> None:
-        """Emit the item as it is now."""
-        self._part = ServerTool(self.kind, item.id, item.status, entry.text, self.origin)
-        events.append(PartArrived(self._part, self.block))
-
-    end = begin
-
-    def emit_progress(self, status: str, events: list[Event]) -> None:
-        """Emit a new status."""
-        part = self._part or ServerTool(self.kind, self.id, origin=self.origin)
-        if part.status != status:
-            self._part = msgspec.structs.replace(part, status=status)
-            events.append(PartArrived(self._part, self.block))
-
-
-class ToolItemState(ServerToolState):
-    """A call of a tool of the provider which the caller may have to run: only the whole item shows it."""
-
-    __slots__ = ()
-
-    def begin(self, item: Item, entry: Entry, events: list[Event]) -> None:
-        """Emit the item if the provider runs it."""
-        if not is_client_call(msgspec.json.decode(entry.raw)):
-            super().begin(item, entry, events)
-
-    def end(self, item: Item, entry: Entry, events: list[Event]) -> None:
-        """Emit the call, or the item of a tool that the provider ran."""
-        fields = msgspec.json.decode(entry.raw)
-        if self._part is not None or not is_client_call(fields):
-            super().begin(item, entry, events)
-            return
-        self.is_call = True
-        name, arguments = read_call(fields)
-        call_id = item.call_id or item.id or None
-        events.append(ToolCallDelta(self.block, call_id, name, msgspec.json.encode(arguments).decode()))
-        events.append(ThoughtSealed(Seal(ENTRY, "", self.origin, entry.text), self.block))
-
-    def emit_progress(self, status: str, events: list[Event]) -> None:
-        """Emit a new status of a tool that the provider runs."""
-        if self._part is not None:
-            super().emit_progress(status, events)
-
-
-def _find_rest(received: list[str] | None, whole: str) -> str:
-    """Return the part of a whole text that its deltas did not have; "" if it contradicts them."""
-    if not received:
-        return whole
-    sent = "".join(received)
-    return whole[len(sent) :] if len(whole) > len(sent) and whole.startswith(sent) else ""
 
 
 # --- tools of the provider that the caller runs -------------------------------------------------------------------

@@ -1,13 +1,13 @@
 """Private structs for the fields that are read from Responses replies; also usage, stop reasons and errors.
 
 The structs are lenient, minimal and made for the hot path. Items stay raw until they are complete, since they go back
-unchanged. Not here: events from the fields (decode, items).
+unchanged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -18,7 +18,7 @@ from asides.values.errors import ProviderError
 from asides.values.events import Event, StopKind, StopReason, Warned
 from asides.values.notices import Notice
 from asides.values.usage import Usage, normalise_usage
-from asides.wire.lenient import read_any, read_legible, read_thought_text, to_json_text
+from asides.wire.lenient import read_thought_text, to_json_text
 
 NOTHING = msgspec.Raw(b"null")
 
@@ -36,7 +36,7 @@ TERMINAL_EVENTS = frozenset({
 class StreamEvent(msgspec.Struct, gc=False):
     """One event of a stream. One struct for all types, since the type is known only after reading."""
 
-    # In the order of the wire: then each field is found at once.
+    # In the order of the wire, which makes decoding faster.
     type: str | None = None
     item_id: str | None = None
     output_index: int | None = None
@@ -53,27 +53,6 @@ class StreamEvent(msgspec.Struct, gc=False):
     error: msgspec.Raw = NOTHING
     object: Any = None
     output: msgspec.Raw = NOTHING
-
-
-class PlainEvent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """The event that nearly all of a stream consists of: a delta. It takes no raw JSON and no unknown field, so what
-    can be read like this is flat, and valid text.
-    """
-
-    type: Literal[
-        "response.output_text.delta",
-        "response.reasoning_summary_text.delta",
-        "response.reasoning_text.delta",
-        "response.function_call_arguments.delta",
-    ]
-    delta: str
-    sequence_number: int | None = None
-    item_id: str | None = None
-    output_index: int | None = None
-    content_index: int | None = None
-    summary_index: int | None = None
-    logprobs: tuple[()] | None = None
-    obfuscation: str | None = None
 
 
 class Part(msgspec.Struct):
@@ -100,31 +79,18 @@ class Item(msgspec.Struct):
 
 
 class Entry:
-    """An item as it came: its JSON, and its fields, which are read when they are needed."""
+    """An item as it came: its JSON and all of its fields."""
 
-    __slots__ = ("_fields", "raw")
+    __slots__ = ("fields", "raw")
 
-    def __init__(self, raw: bytes | msgspec.Raw, fields: dict[str, Any] | None = None) -> None:
+    def __init__(self, raw: bytes, fields: dict[str, Any]) -> None:
         self.raw = raw
-        """Null for a message of a body that was read whole: of a message only the fields are needed."""
-        self._fields = fields
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the item comes from a body that was read whole, so that nothing of it comes later."""
-        return self._fields is not None
+        self.fields = fields
 
     @property
     def text(self) -> str:
         """The item as JSON text, byte for byte."""
-        return str(self.raw, "utf-8")
-
-    def read_fields(self) -> dict[str, Any]:
-        """Return all fields."""
-        if self._fields is not None:
-            return self._fields
-        fields: dict[str, Any] = read_any(self.raw)
-        return fields
+        return self.raw.decode()
 
 
 class TokenDetails(msgspec.Struct):
@@ -180,44 +146,11 @@ class Response(msgspec.Struct):
     code: Any = None
 
 
-class WholeResponse(Response):
-    """A response object of a body that was read whole: its items are read apart from it."""
-
-    output: Any = None
-
-
-class RawOutput(msgspec.Struct):
-    """The items of a response as they came."""
-
-    output: list[msgspec.Raw]
-
-
-PLAIN_EVENTS = msgspec.json.Decoder(PlainEvent)
 EVENTS = msgspec.json.Decoder(StreamEvent)
 ITEMS = msgspec.json.Decoder(Item)
+ANY = msgspec.json.Decoder(Any)
 PARTS = msgspec.json.Decoder(Part)
 RESPONSES = msgspec.json.Decoder(Response)
-RAW_OUTPUTS = msgspec.json.Decoder(RawOutput)
-
-
-def read_whole_response(payload: bytes) -> tuple[Response, list[tuple[Item, Entry]]] | None:
-    """Read a whole body with its items in one pass; None for anything that is not exactly as documented."""
-    fields = read_legible(payload)
-    if not isinstance(fields, dict) or fields.get("object") != "response" or not fields.get("output"):
-        return None
-    try:
-        response = msgspec.convert(fields, WholeResponse)
-        items = msgspec.convert(fields["output"], list[Item])
-    except msgspec.ValidationError:
-        return None
-    if not response.model and not response.id:
-        return None
-    # Only a message goes back without its JSON; every other item goes back byte for byte.
-    raws = [NOTHING] * len(items)
-    if any((item.type or "message") != "message" for item in items):
-        raws = RAW_OUTPUTS.decode(payload).output
-    output = zip(items, raws, fields["output"], strict=True)
-    return response, [(item, Entry(raw, own)) for item, raw, own in output]
 
 
 def read_usage(usage: WireUsage, excludes_thinking: bool) -> Usage:

@@ -1,7 +1,6 @@
 """A refused request with what its refusal names, and the changes that may repair it.
 
-`RefusedRequest` finds the parts of the history that a refusal means. Not here: which change a kind of refusal needs
-(replayed_state, refused_settings), and trying one (repair).
+`RefusedRequest` finds the parts of the history that a refusal means.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Repairs of the other settings of a request: one function for each kind of refusal, smallest change first.
 
-Each yields fixes in the order in which they are tried. Not here: thinking (refused_thinking), and what goes
-back of earlier turns (replayed_state).
+Each yields fixes in the order in which they are tried.
 """
 
 from __future__ import annotations
@@ -17,6 +16,8 @@ from asides.flows.heal.refused_request import Fix, ListFixes, RefusedRequest, of
 from asides.flows.heal.refused_thinking import fix_thinking
 from asides.flows.heal.replayed_state import NO_EFFORT_MESSAGES, drop_all_thoughts, send_whole_history
 from asides.providers.provider import Sampled
+from asides.providers.refusals import OtherKind
+from asides.providers.switches.table import EXCLUSIVE
 from asides.values.rejections import RejectionKind
 
 _SAMPLED: tuple[str, ...] = get_args(Sampled)
@@ -25,29 +26,14 @@ _LIMITS = ("max_tokens", "max_completion_tokens")
 
 # --- two settings, limits ---------------------------------------------------------------------------------------------
 
-# Of two settings that exclude each other, the one that is left out.
-_EXCLUSIVE = (
-    ("reasoning", "reasoning_effort", "reasoning_effort"),
-    ("reasoning.effort", "reasoning.max_tokens", "reasoning.max_tokens"),
-    ("thinking", "reasoning_effort", "thinking"),
-    ("enable_thinking", "reasoning_effort", "enable_thinking"),
-    ("thinking", "thinking_level", "thinking"),
-    ("thinking_budget", "reasoning_effort", "thinking_budget"),
-    (
-        "generationConfig.thinkingConfig.thinkingLevel",
-        "generationConfig.thinkingConfig.thinkingBudget",
-        "generationConfig.thinkingConfig.thinkingBudget",
-    ),
-)
-
 
 def _drop_one_of_two(refused: RefusedRequest) -> Iterator[Fix]:
     extra = refused.prompt.extra
-    for one, other, dropped in _EXCLUSIVE:
-        if has_field(refused.body, one) and has_field(refused.body, other) and has_field(refused.body, dropped, extra):
-            yield fix_thinking(
-                refused, f"{one} and {other} exclude each other here", ("refused_fields", (dropped,)), setting=dropped
-            )
+    for pair in EXCLUSIVE:
+        has_both = has_field(refused.body, pair.one) and has_field(refused.body, pair.other)
+        if has_both and has_field(refused.body, pair.dropped, extra):
+            detail = f"{pair.one} and {pair.other} exclude each other here"
+            yield fix_thinking(refused, detail, ("refused_fields", (pair.dropped,)), setting=pair.dropped)
     yield from _drop_named_fields(refused)
 
 
@@ -246,36 +232,26 @@ FIXES: dict[RejectionKind, ListFixes] = {
 
 # --- refusals without a kind ------------------------------------------------------------------------------------------
 
-_NO_SCHEMA = "this model takes no schema; its answer was asked for in another way"
-_OTHER_REFUSALS: dict[str, tuple[str, tuple[Fix, ...]]] = {
-    # Anthropic: "Requests which have `tool_use` or `tool_result` blocks in messages must define tools"; Bedrock: "The
-    # toolConfig field must be defined when using toolUse and toolResult content blocks"; LiteLLM: "Anthropic expects
-    # the `tools=` param to be passed in" (2026-11).
-    "tools_undefined": (
-        r"(?i)must define tools|toolconfig field must be defined|expects the \W{0,2}tools=?\W{0,2} param",
-        (
-            Fix(
-                "a history with calls needs its tools here; only their names were sent",
-                (("calls_need_tools", ("*",)),),
-                code="tools_added",
-                setting="tools",
-            ),
-        ),
+OTHER_FIXES: dict[OtherKind, ListFixes] = {
+    "tools_undefined": offer(
+        Fix(
+            "a history with calls needs its tools here; only their names were sent",
+            (("calls_need_tools", ("*",)),),
+            code="tools_added",
+            setting="tools",
+        )
     ),
-    # OpenAI: "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model"; DeepSeek:
-    # "This response_format type is unavailable now" (2026-11).
-    "schema_unsupported": (
-        r"(?i)(?:response_format|json_schema).{0,80}(?:not supported|unsupported|unavailable|not allowed|invalid)",
-        tuple(
-            Fix(_NO_SCHEMA, (("structured_output", form),), setting="output", asked="json_schema", sent=form)
+    "schema_unsupported": offer(
+        *(
+            Fix(
+                "this model takes no schema; its answer was asked for in another way",
+                (("structured_output", form),),
+                setting="output",
+                asked="json_schema",
+                sent=form,
+            )
             for form in ("json_object", "nothing")
-        ),
+        )
     ),
 }
-"""Refusals of other kinds, which are about neither thinking nor its settings: their words, and what repairs them."""
-OTHER_FIXES: dict[str, ListFixes] = {name: offer(*fixes) for name, (_, fixes) in _OTHER_REFUSALS.items()}
-
-
-def find_other_kind(text: str) -> str | None:
-    """The name of a refusal that has no `RejectionKind`; None if its words are not known."""
-    return next((name for name, (words, _) in _OTHER_REFUSALS.items() if re.search(words, text)), None)
+"""Repairs of refusals that concern neither reasoning state nor its settings."""

@@ -1,7 +1,4 @@
-"""Repairs of the amount and the form of thinking: one function for each kind of refusal, smallest change first.
-
-Not here: other settings of the request (refused_settings), and what goes back of earlier turns (replayed_state).
-"""
+"""Repairs of the amount and the form of thinking: one function for each kind of refusal, smallest change first."""
 
 from __future__ import annotations
 
@@ -10,7 +7,8 @@ from typing import Any
 
 from asides.dialects.refused_fields import has_field
 from asides.flows.heal.refused_request import Fix, ListFixes, RefusedRequest
-from asides.values.refusal_details import find_efforts
+from asides.providers.refusals import find_efforts
+from asides.providers.switches.table import OLLAMA, PROMPT_MODE, list_budget_fields
 from asides.values.rejections import RejectionKind
 from asides.values.thinking import EFFORTS, Effort, Thinking
 
@@ -39,7 +37,7 @@ def _change_form(refused: RefusedRequest) -> Iterator[Fix]:
     listed = tuple(form for form in (*_FORMS, "between_tools") if form in map(str.lower, refused.rejection.values))
     sent = refused.body.get("thinking")
     refused_form = sent.get("type") if isinstance(sent, dict) else None
-    if "prompt mode" in text or "prompt_mode" in text:
+    if PROMPT_MODE.name in text.replace(" ", "_"):
         yield fix_thinking(
             refused, "this model has no reasoning mode", ("ask_by", "reasoning_effort"), ("thinking", "optional")
         )
@@ -120,7 +118,7 @@ def _lower_effort(refused: RefusedRequest) -> Iterator[Fix]:
         known: Sequence[Effort] = refused.target.rule.efforts or EFFORTS
         others = tuple(effort for effort in known if effort != asked)
         # A switch that also takes efforts is turned on instead.
-        if asked is not None and others and "think" not in refused.body:
+        if asked is not None and others and OLLAMA.effort not in refused.body:
             yield fix_thinking(refused, "this model takes other efforts", ("efforts", others))
     yield from _drop_effort(refused)
 
@@ -166,8 +164,7 @@ def _limit_budget(refused: RefusedRequest) -> Iterator[Fix]:
         most = int(high) if high else None
         if most is None or most >= least:
             yield fix_thinking(refused, "another thinking budget", ("budget", (least, most)))
-    fields = ("thinking_budget", "thinking.budget_tokens", "generationConfig.thinkingConfig.thinkingBudget")
-    for name in fields:
+    for name in list_budget_fields():
         if has_field(refused.body, name, refused.prompt.extra):
             yield fix_thinking(refused, "this model takes no such budget", ("refused_fields", (name,)))
 

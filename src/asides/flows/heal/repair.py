@@ -1,8 +1,6 @@
 """Try the repairs of a refused request, each kind once, and remember those that helped: `Healer`.
 
-A repair is a fact about the target, or another prompt. The ordinary plan and encoder make the request of it. Not here:
-which change a kind of refusal needs (replayed_state, refused_thinking, refused_settings), and trying the same request
-again (retry).
+A repair is a fact about the target, or another prompt. The ordinary plan and encoder make the request of it.
 """
 
 from __future__ import annotations
@@ -16,13 +14,15 @@ from asides.flows.call import SentRequest
 from asides.flows.heal import refused_settings, refused_thinking, replayed_state
 from asides.flows.heal.refused_request import Fix, ListFixes, RefusedRequest, list_placed
 from asides.history.replay import digest_token
-from asides.providers.learned_rules import learn, remember
+from asides.providers.learned_rules import remember
 from asides.providers.provider import Target
+from asides.providers.refusals import find_other_kind, read_rejection
+from asides.providers.settle import settle
 from asides.values.errors import ConfigError, ProviderError, ReplayRejected
 from asides.values.learned import Learned
 from asides.values.messages import Prompt
 from asides.values.notices import Notice
-from asides.values.rejections import Rejection, read_rejection
+from asides.values.rejections import Rejection
 
 MOST_REPAIRS = 3
 """The most repairs of one request."""
@@ -70,7 +70,7 @@ class Healer:
             kind = rejection.kind
         elif isinstance(error, ReplayRejected):
             kind = _ANY_STATE
-        elif other := refused_settings.find_other_kind(str(error)):
+        elif other := find_other_kind(str(error)):
             kind = other
         else:
             return None
@@ -124,7 +124,7 @@ class Healer:
                 fix.changes,
                 fix.refused,
             )
-            target = learn(target, (learned,), again=True)
+            target = settle(target, learned=(learned,))
         try:
             request = self._encode(fix.prompt or sent.prompt, target)
         except ConfigError:
@@ -154,7 +154,7 @@ def _list_fixes(kind: str, refused: RefusedRequest) -> Iterator[Fix]:
         return replayed_state.drop_all_thoughts(refused)
     tables = (replayed_state.FIXES, refused_thinking.FIXES, refused_settings.FIXES)
     fixes: dict[str, ListFixes] = {name: fix for table in tables for name, fix in table.items()}
-    fixes |= refused_settings.OTHER_FIXES
+    fixes.update((name, fix) for name, fix in refused_settings.OTHER_FIXES.items())
     return fixes[kind](refused) if kind in fixes else iter(())
 
 

@@ -1,6 +1,6 @@
 """Repairs of what goes back of earlier turns: one function for each kind of refusal, smallest change first.
 
-Each yields fixes in the order in which they are tried. Not here: settings of the request (refused_settings).
+Each yields fixes in the order in which they are tried.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from asides.flows.heal.refused_request import Fix, ListFixes, PlacedToken, RefusedRequest, offer
-from asides.history.fit_messages import BLANKS_FILLED, NEIGHBOURS_JOINED, SYSTEM_JOINED
-from asides.history.fit_thoughts import NOT_LED, NOT_THINKING
+from asides.history.fit import BLANKS_FILLED, NEIGHBOURS_JOINED, SYSTEM_JOINED
+from asides.history.replay import NOT_LED, NOT_THINKING
 from asides.values.messages import Prompt
 from asides.values.parts import ServerTool, ToolCall, UnknownPart
 from asides.values.rejections import RejectionKind

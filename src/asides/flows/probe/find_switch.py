@@ -1,25 +1,27 @@
 """Finds the switch that turns thinking on or off: all at once first, then half of them, and so on.
 
-A refusal that names a switch takes it out. Not here: the switches themselves (thinking_switches).
+A refusal that names a switch takes it out.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from asides.dialects.http_body import merge_fields
 from asides.flows.probe.knowledge import Knowledge
 from asides.flows.probe.observe import Observation
-from asides.flows.probe.thinking_switches import (
-    ThinkingSwitch,
-    Wish,
-    can_combine,
-    combine,
-    find_named,
-    list_other_switches,
-    list_switches,
-    read_efforts,
-)
+from asides.flows.probe.refused_switches import find_named, read_efforts
 from asides.flows.steps import Flow
+from asides.providers.switches.table import (
+    COMBINABLE,
+    EFFORT,
+    ENABLE,
+    TEMPLATES,
+    TOGGLE,
+    Switch,
+    Wish,
+    list_switches,
+)
 
 if TYPE_CHECKING:
     from asides.flows.probe.trial_sender import TrialSender
@@ -28,11 +30,11 @@ _MANY_LEFT = 7
 _STRICT = 2
 _MOST_SINGLE = 4
 # What servers that refuse unknown fields know most often.
-_STRICT_ORDER = ("reasoning_effort", "thinking.type", "chat_template_kwargs.enable_thinking", "enable_thinking")
+_STRICT_ORDER = (EFFORT, TOGGLE, TEMPLATES[0], ENABLE)
 
 
-def _rank_for_strict(switch: ThinkingSwitch) -> int:
-    return _STRICT_ORDER.index(switch.name) if switch.name in _STRICT_ORDER else len(_STRICT_ORDER)
+def _rank_for_strict(switch: Switch) -> int:
+    return _STRICT_ORDER.index(switch) if switch in _STRICT_ORDER else len(_STRICT_ORDER)
 
 
 class SwitchSearch:
@@ -52,20 +54,20 @@ class SwitchSearch:
         left = list_switches(self._dialect, self._wish)
         if not left:
             return
-        if not can_combine(self._dialect):
+        if self._dialect not in COMBINABLE:
             yield from self._try_each(left)
             return
         yield from self._search(left)
-        others = list_other_switches(self._dialect, self._wish)
+        others = list_switches(self._dialect, self._wish, rare=True)
         can_go_on = self._known.switch is None and not self._says_so
         if self._known.cannot_switch and can_go_on and self._probe.requests_left >= _MANY_LEFT:
             self._known.cannot_switch = False
             yield from self._search(others)
 
-    def _search(self, left: list[ThinkingSwitch]) -> Flow[None]:
+    def _search(self, left: list[Switch]) -> Flow[None]:
         """Search among switches that can stand in one request."""
         single = 0
-        alone: list[ThinkingSwitch] = []
+        alone: list[Switch] = []
         while left:
             seen = yield from self._try(left, "all switches at once")
             if seen.state != "refused":
@@ -100,7 +102,7 @@ class SwitchSearch:
             return
         yield from self._halve(left)
 
-    def _halve(self, left: list[ThinkingSwitch]) -> Flow[None]:
+    def _halve(self, left: list[Switch]) -> Flow[None]:
         """Of switches that work together, find one that works."""
         first = len(left) == 1
         while len(left) > 1:
@@ -118,7 +120,7 @@ class SwitchSearch:
             left, first = left[len(half) :], False
         self._keep(left[0], "seen when it was sent alone" if first else "the only one left of those that work together")
 
-    def _try_each(self, switches: list[ThinkingSwitch]) -> Flow[None]:
+    def _try_each(self, switches: list[Switch]) -> Flow[None]:
         accepted = True
         sent: list[Any] = []
         for switch in switches:
@@ -140,8 +142,10 @@ class SwitchSearch:
                 accepted = False
         self._known.cannot_switch = self._known.cannot_switch or accepted
 
-    def _try(self, switches: list[ThinkingSwitch], purpose: str) -> Flow[Observation]:
-        fields: dict[str, Any] = combine(switches, self._wish)
+    def _try(self, switches: list[Switch], purpose: str) -> Flow[Observation]:
+        fields: dict[str, Any] = {}
+        for switch in switches:
+            fields = merge_fields(fields, switch.ask(self._wish))
         room = max(switch.room for switch in switches) if self._wish == "on" else 0
         purpose = f"turn thinking {self._wish}: {purpose}"
         return (yield from self._probe.ask(purpose, self._wish, fields=fields, room=room))
@@ -154,14 +158,14 @@ class SwitchSearch:
             return shown if before is not None and before.thinks else seen.thinks
         return bool(seen.answer.strip()) and (not shown if showed else not seen.thinks)
 
-    def _keep(self, switch: ThinkingSwitch, how: str) -> None:
+    def _keep(self, switch: Switch, how: str) -> None:
         self._known.switch, self._known.switch_text, self._known.cannot_switch = switch, how, False
         self._known.tried.pop(switch.name, None)
 
-    def _note_refusal(self, switches: list[ThinkingSwitch], seen: Observation) -> None:
+    def _note_refusal(self, switches: list[Switch], seen: Observation) -> None:
         for switch in switches:
             self._known.tried[switch.name] = f"refused: {seen.detail}"
-            if "reasoning_effort" in switch.name or switch.name.startswith("reasoning.effort"):
+            if switch.name == EFFORT.name or self._dialect == "openai_responses":
                 efforts = read_efforts(seen.said)
                 if efforts:
                     self._known.efforts, self._known.effort_counts = efforts, True

@@ -1,7 +1,4 @@
-"""Finds thinking in tags inside a text of which nothing is known: our grammars first, then any pair of marks.
-
-Not here: separating a text with known tags (wire/inline_tags).
-"""
+"""Finds thinking in tags inside a text of which nothing is known: our grammars first, then any pair of marks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The row that follows from what a probe knows. Pure.
-
-Not here: how a row is written down (write_row).
-"""
+"""The row that follows from what a probe knows. Pure."""
 
 from __future__ import annotations
 
@@ -13,10 +10,11 @@ import msgspec
 
 from asides.dialects import plain_row
 from asides.flows.probe.knowledge import Knowledge, excludes_thinking, list_fields, list_tags
-from asides.flows.probe.thinking_switches import keep_efforts
+from asides.flows.probe.refused_switches import keep_efforts
 from asides.flows.probe.trials import Setup
 from asides.providers.provider import ModelRule, Provider, ReplayRule
 from asides.providers.quirks import Quirks
+from asides.providers.switches.table import EFFORT
 
 _SOURCE = "asides probe"
 _GLOB_MARKS = re.compile(r"([*?\[])")
@@ -106,7 +104,7 @@ def _choose_asking(known: Knowledge, dialect: str) -> dict[str, Any]:
     """The quirks that say how to ask for thinking."""
     switch = known.switch
     if switch is not None:
-        quirks = dict(switch.quirks)
+        quirks = switch.row_quirks
         if not quirks and dialect == "openai_chat":
             return {"ask_by": "nothing"}  # only `extra=` can
         if known.switch_wish == "off" and "fields" in quirks:
@@ -134,7 +132,7 @@ def _build_rule(known: Knowledge, since: str) -> ModelRule:
         facts["default"] = "on"
     if known.efforts is not None and (efforts := keep_efforts(known.efforts)):
         facts["efforts"] = efforts
-    stops_by_effort = switch is not None and switch.name == "reasoning_effort" and known.switch_wish == "off"
+    stops_by_effort = switch is not None and switch is EFFORT and known.switch_wish == "off"
     if known.efforts is not None and "none" not in known.efforts and not stops_by_effort:
         facts["off_as_effort"] = False
     if inside := choose_starts_inside(known):

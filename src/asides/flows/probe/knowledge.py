@@ -1,7 +1,4 @@
-"""What a probe knows so far: `Knowledge`, which the flow fills, and the evidence that is asked of it more than once.
-
-Not here: findings for people (list_findings), and the row (infer_row).
-"""
+"""What a probe knows so far: `Knowledge`, which the flow fills, and the evidence that is asked of it more than once."""
 
 from __future__ import annotations
 
@@ -10,9 +7,9 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from asides.flows.probe.observe import Observation
-from asides.flows.probe.thinking_switches import ThinkingSwitch, Wish
 from asides.flows.probe.trials import Setup
 from asides.providers.quirks import Tags
+from asides.providers.switches.table import Switch, Wish
 
 ProbeState: TypeAlias = Literal["answered", "locked", "unreachable", "nothing"]
 """An endpoint gave replies · it wants a key, or another one · nobody answered in full · nothing there was a reply."""
@@ -42,7 +39,7 @@ class Knowledge:
         """Every reply, with what was asked: "default", "on", "off", "effort", "tools", "replay"."""
         self.baseline: Observation | None = None
         self.streamed: Observation | None = None
-        self.switch: ThinkingSwitch | None = None
+        self.switch: Switch | None = None
         self.switch_wish: Wish = "off"
         self.switch_text = ""
         self.tried: dict[str, str] = {}

@@ -1,7 +1,6 @@
 """The findings of a probe, each with what was seen, as lines for people and as JSON. Pure.
 
-They hold counts, names and the server's refusals; nothing that a model said or thought. Not here: the row
-(infer_row).
+They hold counts, names and the server's refusals; nothing that a model said or thought.
 """
 
 from __future__ import annotations
@@ -158,7 +157,7 @@ def _find_switch(known: Knowledge) -> ProbeFinding:
         turned = "shown" if thought and known.switch_wish == "on" else f"turned {known.switch_wish}"
         wish = f"thinking is {turned} by {known.switch.name}"
         if not (
-            known.switch.quirks or known.switch.rule or known.setup is None or known.setup.dialect != "openai_chat"
+            known.switch.row_quirks or known.switch.rule or known.setup is None or known.setup.dialect != "openai_chat"
         ):
             fields = msgspec.json.encode(known.switch.ask(known.switch_wish)).decode()
             wish += f" (no row can say that; extra={fields} does)"

@@ -1,7 +1,4 @@
-"""Reads the answer to one request of a probe as far as it can be read: `observe(…) → Observation`. It never raises.
-
-Not here: what follows from many observations (infer_row), and the requests (trials).
-"""
+"""Reads the answer to one request of a probe as far as it can be read: `observe(…) → Observation`. It never raises."""
 
 from __future__ import annotations
 
@@ -13,11 +10,11 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from asides.dialects import find_dialect, plain_row
-from asides.dialects.detect import detect_dialect
 from asides.flows.exchange import ResponseReader
 from asides.flows.probe.find_tags import FoundTags, find_tags, suggests_thinking
 from asides.flows.retry import decode_error
 from asides.flows.steps import Head
+from asides.intake.detect import detect_dialect
 from asides.providers.provider import ModelRule, Target
 from asides.values.errors import AsidesError, ConnectionLost, ProtocolError, ProviderError, quote_message
 from asides.values.reply import Reply

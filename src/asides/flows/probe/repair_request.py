@@ -1,7 +1,4 @@
-"""After a refusal of an ordinary request: the smallest change to how requests are written. Pure.
-
-Not here: refusals of thinking settings (find_switch), and repairs of a user's call (flows/heal).
-"""
+"""After a refusal of an ordinary request: the smallest change to how requests are written. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ import msgspec
 
 from asides.dialects import plain_row
 from asides.flows.probe.observe import Observation
-from asides.flows.probe.thinking_switches import is_named
+from asides.flows.probe.refused_switches import is_named
 from asides.flows.probe.trials import Auth, Setup
 
 _OTHER_LIMIT = "max_completion_tokens"

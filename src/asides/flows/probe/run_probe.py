@@ -1,13 +1,12 @@
 """The flow of a probe: which request comes next, and what its answer adds. Drivers carry out its steps.
 
 In order: the list of models, an endpoint that answers, a streamed reply, the switch and the effort of thinking, a tool,
-the second turn, other endpoints. Not here: reading answers (observe), requests (trials), sending (trial_sender).
+the second turn, other endpoints.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -20,12 +19,13 @@ from asides.flows.probe.infer_row import infer_row
 from asides.flows.probe.knowledge import FoundEndpoint
 from asides.flows.probe.observe import Observation
 from asides.flows.probe.probe_report import ProbeReport
+from asides.flows.probe.refused_switches import UNKNOWN_EFFORT, keep_efforts, read_efforts
 from asides.flows.probe.repair_request import repair_setup
-from asides.flows.probe.thinking_switches import UNKNOWN_EFFORT, keep_efforts, read_efforts
 from asides.flows.probe.trial_sender import BUSY, ProbeCall, SpentError, StoppedError, TrialSender
 from asides.flows.probe.trials import Auth, Setup
 from asides.flows.steps import Flow
 from asides.providers.provider import Target
+from asides.providers.switches.table import EFFORT, OLLAMA, RESPONSES
 from asides.values.errors import AsidesError
 from asides.values.messages import Message
 from asides.values.thinking import Thought
@@ -38,11 +38,8 @@ _GROWTH = 4
 _MANY_LEFT = 5
 # Of two amounts of thinking, the larger is at least this many times the smaller where the effort made the difference.
 _CLEARLY_MORE = 2
-_EFFORT_FIELDS: dict[str, Callable[[str], dict[str, Any]]] = {
-    "openai_chat": lambda effort: {"reasoning_effort": effort},
-    "openai_responses": lambda effort: {"reasoning": {"effort": effort}},
-    "ollama": lambda effort: {"think": effort},
-}
+# The switches whose efforts are tried, by dialect.
+_EFFORT_SWITCHES = {"openai_chat": EFFORT, "openai_responses": RESPONSES, "ollama": OLLAMA}
 
 
 class Probe(TrialSender):
@@ -169,8 +166,7 @@ class Probe(TrialSender):
         else:
             yield from SwitchSearch(self, known, "on").run()
             if known.switch is not None:
-                fields = known.switch.on or {}
-                known.setup = msgspec.structs.replace(self.setup, fields=fields, room=known.switch.room)
+                known.setup = msgspec.structs.replace(self.setup, fields=known.switch.ask("on"), room=known.switch.room)
             yield from self._stream("default" if known.switch is None else "on")
             if known.baseline is not None and known.baseline.thinks and known.switch is None:
                 # It thinks and shows nothing of it.
@@ -199,11 +195,11 @@ class Probe(TrialSender):
             known.adjusted.append(note)
 
     def _examine_effort(self) -> Flow[None]:
-        write = _EFFORT_FIELDS.get(self.setup.dialect)
-        if write is None:
+        switch = _EFFORT_SWITCHES.get(self.setup.dialect)
+        if switch is None:
             return
         known = self.known
-        fields = merge_fields(self.setup.fields, write(UNKNOWN_EFFORT))
+        fields = merge_fields(self.setup.fields, switch.build(((switch.effort, UNKNOWN_EFFORT),)))
         room = self.setup.room
         seen = yield from self.ask("an effort that nobody knows", "effort", fields=fields, room=room)
         if seen.state == "refused" and seen.status not in BUSY:
@@ -221,7 +217,7 @@ class Probe(TrialSender):
             return
         amounts: list[int] = []
         for effort in ("low", "high"):
-            fields = merge_fields(self.setup.fields, write(effort))
+            fields = merge_fields(self.setup.fields, switch.build(((switch.effort, effort),)))
             seen = yield from self.ask(f"effort {effort}", "effort", fields=fields, room=room)
             if seen.state != "answered":
                 known.effort_text += f"; {effort} is not ({seen.detail})"

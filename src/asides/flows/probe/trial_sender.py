@@ -1,7 +1,4 @@
-"""Sends the requests of a probe one by one, reads their answers, and counts them. A part of a flow.
-
-Not here: which request comes next (run_probe).
-"""
+"""Sends the requests of a probe one by one, reads their answers, and counts them. A part of a flow."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The requests of a probe: addresses to try, questions, a tool, and the second turn. Pure.
-
-Not here: which request comes next (run_probe), and the fields that ask for thinking (thinking_switches).
-"""
+"""The requests of a probe: addresses to try, questions, a tool, and the second turn. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Writes a provider's row for people to paste: as a table of `asides.toml`, and as Python. Both leave defaults out.
-
-Not here: reading such a table (providers/user_rows).
-"""
+"""Writes a provider's row for people to paste: as a table of `asides.toml`, and as Python. Both leave defaults out."""
 
 from __future__ import annotations
 

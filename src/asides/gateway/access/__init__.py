@@ -1,8 +1,4 @@
-"""Keys of a gateway and their limits: which models a key may ask, how often, and for how much. The shared values.
-
-Not here: where keys are kept (key_store), what they spend (budget_store), how often they ask (rate_windows), and who
-asks (gateway/authenticate).
-"""
+"""Keys of a gateway and their limits: which models a key may ask, how often, and for how much. The shared values."""
 
 from __future__ import annotations
 

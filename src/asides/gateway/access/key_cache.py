@@ -1,8 +1,7 @@
 """The keys of the database, in memory: only the first request with a new key waits for the database.
 
 `KeyCache.find(digest)`. Revocations are read every three seconds, and at once when Redis reports one. While the
-database does not answer, known keys stay valid for a while. Not here: who asks (authenticate), and publishing
-revocations to other processes (revocations).
+database does not answer, known keys stay valid for a while.
 """
 
 from __future__ import annotations

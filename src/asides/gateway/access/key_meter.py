@@ -1,8 +1,7 @@
 """Count what requests of keys with limits use: `Meters` for a gateway, `KeyMeter` for one request.
 
 Before a provider is asked, a request is counted in the windows of its key, and its money is reserved. Before its reply
-ends, what it used replaces both. Reservations are renewed while their requests run. Not here: the
-windows (rate_windows), the sums (budget_store), and what a request costs (relay/metered_use).
+ends, what it used replaces both. Reservations are renewed while their requests run.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from asides.database import Database, StoreError, StoreUnavailable
-from asides.flows.steps import ReserveUse, Use
 from asides.gateway.access import CountedRequest, KeyRecord, RateWindows
 from asides.gateway.access.budget_store import (
     LEASE_SECONDS,
@@ -36,6 +34,7 @@ from asides.gateway.access.unsettled_files import UnsettledFiles, UnsettledUse
 from asides.relay.error_response import RelayRefusal
 from asides.relay.metered_use import forget_prices, load_prices
 from asides.relay.relay_request import CallerLimits
+from asides.relay.steps import ReserveUse, Use
 from asides.values.errors import AsidesError
 from asides.values.money import format_billionths, to_billionths
 

@@ -1,6 +1,6 @@
 """Keys in the database of a gateway: add, list, find and revoke them. A key itself is shown once and kept nowhere.
 
-Each function is work for `Database.run`. Not here: what keys spend (budget_store), and keys in memory (key_cache).
+Each function is work for `Database.run`.
 """
 
 from __future__ import annotations

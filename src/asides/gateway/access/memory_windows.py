@@ -1,4 +1,4 @@
-"""`MemoryWindows`: the rate windows of one process. Not here: the arithmetic (rate_windows)."""
+"""`MemoryWindows`: the rate windows of one process."""
 
 from __future__ import annotations
 

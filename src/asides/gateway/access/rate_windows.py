@@ -10,8 +10,7 @@ request, and counts as a whole until that time is a minute old. So:
 
 Tokens are reserved by an estimate, and corrected when the reply has ended: tokens that were not used are given back to
 their bucket, and tokens beyond the estimate count from then on. An estimate above the limit itself reserves the whole
-limit: the request waits for an empty window, not for ever. Not here: where windows are kept (memory_windows,
-redis_windows).
+limit: the request waits for an empty window, not for ever.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What an error of Redis means: `describe_problem` says why a command failed, `is_outage` whether the server is down.
 
-`is_refusal` says whether the user of the URL lacks a right. Not here: who asks the server (redis_link, revocations).
+`is_refusal` says whether the user of the URL lacks a right.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A command gets a quarter of a second. After one that failed, later ones fail at once; a task probes the server every
 half second, and the first answer ends the outage. Each outage is logged once. No password is in an error, a log or a
-repr. Not here: what is kept there (redis_windows, revocations).
+repr.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`RedisWindows`: the rate windows that instances share in a Redis or Valkey server.
 
 One script decides and counts, in one step, by the clock of the server. During an outage each process decides by the
-requests that it let pass itself. Not here: the arithmetic in words (rate_windows), and outages (redis_link).
+requests that it let pass itself.
 """
 
 from __future__ import annotations

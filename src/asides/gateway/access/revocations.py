@@ -2,7 +2,7 @@
 
 A revoked key is published, and kept in a sorted set for as long as an instance may trust the key without its database.
 An instance reads the set when it connects, and every five seconds, so that a missed message is not lost. Without Redis
-the cache of keys finds revocations in the database. Not here: that cache (key_cache).
+the cache of keys finds revocations in the database.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Count what a turn of the page uses of its key's limits: `TurnMeter`. The same rules as for relayed requests.
 
-Several models may be asked in order, so the price of the most expensive one is reserved. Not here: the rules
-(relay/metered_use), and the sums (key_meter).
+Several models may be asked in order, so the price of the most expensive one is reserved.
 """
 
 from __future__ import annotations
@@ -10,10 +9,12 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from asides.flows.call import Call
-from asides.flows.steps import Flow, ReserveUse, SettleUse
+from asides.flows.steps import Done, Flow, advance
 from asides.gateway.access import KeyRecord
 from asides.gateway.access.key_meter import KeyMeter, Meters, build_caller_limits
 from asides.relay.metered_use import MeteredUse, estimate_input, find_most, find_most_output
+from asides.relay.streams.step_handlers import handle_steps_async
+from asides.transports.flow_state import find_handler
 from asides.values.errors import AsidesError
 from asides.values.reply import Reply
 
@@ -60,17 +61,10 @@ class TurnMeter:
             self._meter.leave()
 
     async def _carry_out(self, flow: Flow[None]) -> None:
+        handlers = handle_steps_async(None, self._meter)
         value: object = None
-        while True:
-            try:
-                step = flow.send(value)
-            except StopIteration:
-                return
-            value = None
-            if self._meter is not None and isinstance(step, ReserveUse):
-                value = await self._meter.reserve(step)
-            elif self._meter is not None and isinstance(step, SettleUse):
-                await self._meter.settle(step.use)
+        while not isinstance(step := advance(flow, value), Done):
+            value = await find_handler(handlers, step)(step)
 
 
 def _find_most_cost(call: Call) -> Decimal:

@@ -2,8 +2,7 @@
 forgets nothing that way.
 
 Each process has a file of its own, which is there only while something waits. A process that starts takes over the
-files of others. Settling twice changes nothing, so that it does not matter whether their owners still live. Not here:
-the sums (budget_store), and when something is settled (key_meter).
+files of others. Settling twice changes nothing, so that it does not matter whether their owners still live.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Rules of models, one module for each maker. They hold at every host that serves the model. Here: shared short forms.
-
-Not here: the hosts (table).
-"""
+"""Model rules, one module for each maker. They apply at every host that serves the model. Here: shared short forms."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The models at Amazon Bedrock, as Converse serves them: each family has its own fields for thinking.
-
-Not here: the row (table), and Claude's own rules (claude), which hold here too.
-"""
+"""The models at Amazon Bedrock, as Converse serves them: each family has its own fields for thinking."""
 
 from __future__ import annotations
 
@@ -27,6 +24,7 @@ def _claude() -> tuple[ModelRule, ...]:
             ask_by="thinking_toggle",
             tags=("thinking",) if rule.thinking == "never" else (),
             cache_points="everywhere",
+            enforces=("alternation", "claude_rules"),
         )
         for rule in claude_models("*")
     )
@@ -79,6 +77,7 @@ BEDROCK_MODELS: tuple[ModelRule, ...] = (
         top_k_in="inferenceConfig.topK",
         structured_output="nothing",
         cache_points="messages",
+        enforces=(),  # Neighbouring messages of one role are accepted (recorded).
         source="docs.aws.amazon.com nova2-userguide extended-thinking; vercel/ai packages/amazon-bedrock",
     ),
     _rule(
@@ -90,6 +89,7 @@ BEDROCK_MODELS: tuple[ModelRule, ...] = (
         structured_output="nothing",
         # The system prompt and messages, not tools: docs.aws.amazon.com bedrock userguide prompt-caching, 2026-11.
         cache_points="messages",
+        enforces=(),
         source="recorded",
     ),
     _rule("*qwen.qwen3-coder*", thinking="never", efforts=(), pictures=False, since=_NOVEMBER, source=_LIVE),

@@ -1,4 +1,4 @@
-"""Claude's models, generation by generation, at every host: `claude_models(prefix)`. Not here: the hosts (table).
+"""Claude's models, generation by generation, at every host: `claude_models(prefix)`.
 
 Up to 4.5, a request gives a budget of tokens. From 4.6 on, the model decides how much it thinks (adaptive), and a
 request may name an effort. From 4.7 on, it takes no sampling settings. The newest models always think.
@@ -34,6 +34,15 @@ _OUTPUT_4_6 = "the most output: platform.claude.com models/overview, and the clo
 _PRESERVED = (
     "platform.claude.com preserved-thinking: earlier turns may always go back; from Fable 5.1 on they must be unchanged"
 )
+# From this day on, new accounts have the prefix of their thinking checked (platform.claude.com preserved-thinking).
+_PREFIX_CHECKED_SINCE = "2026-08-31"
+# Models of other generations whose blocks a model reads. It drops others silently: platform.claude.com
+# preserved-thinking; anthropic-sdk-python 2.8 input transformations; 2026-11-15.
+_READS_HAIKU = ("*haiku-5-5*",)
+_READS_OPUS = ("*opus-5*",)
+# "output_config.effort 'xhigh' is not supported when thinking is disabled on this model": anthropics/claude-code#81084,
+# 2026-07-25 (Opus 5); whats-new-sonnet-5-5 and -haiku-5-5, 2026-11-15.
+_MAX_WHILE_OFF: Effort = "high"
 
 
 # Where the default of a model is not documented, its name is not given.
@@ -58,8 +67,10 @@ def _budget(
     interleaves: Literal["never", "by_beta"] = "by_beta",
     structured_output: Literal["json_schema", "nothing"] = "json_schema",
     max_output: int = 64_000,
+    temperature_or_top_p: bool = False,
 ) -> ModelRule:
-    """Up to 4.5: thinks when the request gives a budget."""
+    """Up to 4.5: thinks when the request gives a budget. From 4.1 on, it takes one of temperature and top_p
+    (SalesforceAIResearch/MCP-Universe#49, 2026-01-26)."""
     return ModelRule(
         models=models,
         refuses_files=_NO_SOUND,
@@ -72,6 +83,7 @@ def _budget(
         forbids=("temperature", "top_k"),
         temperature=1.0,
         top_p=(0.95, 1.0),
+        temperature_or_top_p=temperature_or_top_p,
         forced_tools=False,
         interleaves=interleaves,
         begins_with_thinking=True,
@@ -97,6 +109,9 @@ def _adaptive(
     since: str = "2026-11-09",
     source: str = _WHATS_NEW,
     prefix_bound: bool = False,
+    prefix_bound_since: str = _PREFIX_CHECKED_SINCE,
+    reads: tuple[str, ...] = (),
+    max_effort_while_off: Effort | None = None,
     account_bound: bool | None = None,
     assumed: bool = False,
     effort_updates: EffortUpdates | None = None,
@@ -109,12 +124,15 @@ def _adaptive(
         default=default,
         kind="summary",
         efforts=LOW_TO_MAX,
+        max_effort_while_off=max_effort_while_off,
         effort_updates=effort_updates,
         forms=forms,
         refuses=_SAMPLING,
         forced_tools=forced_tools,
         interleaves="always",
         prefix_bound=prefix_bound,
+        prefix_bound_since=prefix_bound_since if prefix_bound else "",
+        reads=reads,
         account_bound=account_bound,
         prefill=prefill,
         display="omitted",
@@ -141,6 +159,7 @@ def _both(models: str, *, prefill: Literal["without_thinking", "never"], max_out
         forbids=("temperature", "top_k"),
         temperature=1.0,
         top_p=(0.95, 1.0),
+        temperature_or_top_p=True,
         forced_tools_with_budget=False,
         begins_with_thinking=True,
         prefill=prefill,
@@ -181,6 +200,8 @@ def claude_models(prefix: str = "") -> tuple[ModelRule, ...]:
                 forms=("adaptive",),
                 forced_tools=False,
                 prefix_bound=True,
+                prefix_bound_since="",
+                reads=_READS_HAIKU,
                 since="2026-11-15",
                 source=_FABLE_5_2,
                 effort_updates=_UPDATES,
@@ -195,12 +216,13 @@ def claude_models(prefix: str = "") -> tuple[ModelRule, ...]:
                 forms=("adaptive",),
                 forced_tools=False,
                 prefix_bound=True,
+                reads=reads,
                 effort_updates=updates,
             )
-            for family, updates in (
-                ("fable-5-1", _UPDATES_HIGH),
-                ("mythos-5-1", _UPDATES),
-                ("opus-5-5", _UPDATES_MEDIUM),
+            for family, updates, reads in (
+                ("fable-5-1", _UPDATES_HIGH, (*_READS_OPUS, *_READS_HAIKU)),
+                ("mythos-5-1", _UPDATES, _READS_HAIKU),
+                ("opus-5-5", _UPDATES_MEDIUM, _READS_HAIKU),
             )
         ),
         _adaptive(
@@ -209,6 +231,8 @@ def claude_models(prefix: str = "") -> tuple[ModelRule, ...]:
             forms=("adaptive", "between_tools"),
             forced_tools=False,
             prefix_bound=True,
+            reads=_READS_HAIKU,
+            max_effort_while_off=_MAX_WHILE_OFF,
             account_bound=True,
             since="2026-11-15",
             source=_SONNET_5_5,
@@ -218,6 +242,7 @@ def claude_models(prefix: str = "") -> tuple[ModelRule, ...]:
             f"{name}haiku-5-5*",
             "optional",
             prefix_bound=True,
+            max_effort_while_off=_MAX_WHILE_OFF,
             account_bound=True,
             since="2026-11-15",
             source=_HAIKU_5_5,
@@ -226,18 +251,25 @@ def claude_models(prefix: str = "") -> tuple[ModelRule, ...]:
         _adaptive(f"{name}fable-5*", "always", forms=("adaptive",), forced_tools=False),
         _adaptive(f"{name}mythos*", "always", forms=("adaptive",), forced_tools=False),
         _adaptive(f"{name}sonnet-5*", "optional", since="2026-08-22", source=_PROFILES),
-        _adaptive(f"{name}opus-5*", "optional", since="2026-08-22", source=_PROFILES, effort_updates=_UPDATES_HIGH),
+        _adaptive(
+            f"{name}opus-5*",
+            "optional",
+            since="2026-08-22",
+            source=_PROFILES,
+            max_effort_while_off=_MAX_WHILE_OFF,
+            effort_updates=_UPDATES_HIGH,
+        ),
         _adaptive(f"{name}opus-4-[78]*", "optional", default="off", since="2026-08-22", source=_PROFILES),
         _both(f"{name}opus-4-6*", prefill="never"),
         # The clouds stop at half of it. Prefill: refused, as by Opus (langchain-ai/deepagents#1585, 2026-07).
         _both(f"{name}sonnet-4-6*", prefill="never", max_output=64_000 if prefix else 128_000),
         # It ignores an effort without a budget.
-        _budget(f"{name}opus-4-5*", efforts=LOW_TO_HIGH),
-        _budget(f"{name}opus-4-1*", max_output=32_000),
+        _budget(f"{name}opus-4-5*", efforts=LOW_TO_HIGH, temperature_or_top_p=True),
+        _budget(f"{name}opus-4-1*", max_output=32_000, temperature_or_top_p=True),
         _budget(f"{name}opus-4*", structured_output="nothing", max_output=32_000),
-        _budget(f"{name}sonnet-4-5*"),
+        _budget(f"{name}sonnet-4-5*", temperature_or_top_p=True),
         _budget(f"{name}sonnet-4*", structured_output="nothing"),
-        _budget(f"{name}haiku-4*"),
+        _budget(f"{name}haiku-4*", temperature_or_top_p=True),
         _budget(f"{name}3-7-*", kind="raw", interleaves="never", structured_output="nothing"),
         _never(f"{name}3-5-*", 8_192),
         _never(f"{name}3-*", 4_096),

@@ -1,7 +1,4 @@
-"""The Gemini models, at every host: how to ask them for thinking, what they refuse, and which thinking goes back.
-
-Not here: the rows of their hosts (table), and the fields of a request (dialects).
-"""
+"""The Gemini models, at every host: how to ask them for thinking, what they refuse, and which thinking goes back."""
 
 from __future__ import annotations
 
@@ -45,6 +42,7 @@ def _by_budget(
         kind="summary",
         efforts=_MINIMAL_TO_HIGH,
         budget=budget,
+        refuses_zero_budget=thinking == "always",
         ask_by="thinking_budget",
         output_with_tools=False,
         since="2026-08",
@@ -68,6 +66,8 @@ def _by_level(
         default="on",
         kind="summary",
         efforts=efforts,
+        # "Budget 0 is invalid. This model only works in thinking mode.": ai.google.dev thinking, 2026-07-16.
+        refuses_zero_budget="-pro" in models,
         ask_by="thinking_level",
         signed_calls=signed,
         tools=tools,

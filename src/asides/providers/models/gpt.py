@@ -1,7 +1,4 @@
-"""OpenAI's models, at every host: in chat completions (`GPT_MODELS`) and in Responses (`GPT_RESPONSES_MODELS`).
-
-Not here: the rows of their hosts (table).
-"""
+"""OpenAI's models, at every host: in chat completions (`GPT_MODELS`) and in Responses (`GPT_RESPONSES_MODELS`)."""
 
 from __future__ import annotations
 
@@ -72,6 +69,8 @@ def _gpt(
         off_as_effort=thinking != "always",
         forbids=forbids,
         tools_while_thinking=tools,
+        # BerriAI/litellm#34569, 2026-07: from 5.6 on, tools are refused also without an effort.
+        tools_need_off=tools is not True and (tools == "off" or models.startswith("gpt-6")),
         endpoint=endpoint,
         output_limit="max_completion_tokens",
         system_role="developer",
@@ -110,7 +109,7 @@ def _without_forms(rule: ModelRule) -> ModelRule:
     return msgspec.structs.replace(rule, tools=False, structured_output="nothing", source=f"{rule.source}; {_FORMS}")
 
 
-GPT_MODELS = (
+_DESCRIBED = (
     _gpt("gpt-6.1-sol*", "always", LOW_TO_XHIGH, tools=False, since="2026-11-04", source=_GPT_6),
     _gpt("gpt-6.1-terra*", "optional", LOW_TO_MAX, tools="off", since="2026-11-15", source=_TERRA),
     _gpt("gpt-6-astra*", "always", LOW_TO_MAX, tools=False, since="2026-11-04", source=_GPT_6),
@@ -137,10 +136,12 @@ GPT_MODELS = (
     never_thinks("gpt-5-chat*", "2026-07", _MEASURED),
     _gpt("gpt-5-pro*", "always", ("high",), endpoint="responses"),
     _gpt("gpt-5-codex*", "always", LOW_TO_HIGH, endpoint="responses"),
-    _gpt("gpt-5-*", "always", ("minimal", *LOW_TO_HIGH)),
-    _gpt("gpt-5", "always", ("minimal", *LOW_TO_HIGH)),
-    _without_pictures(_without_forms(_gpt("o1-mini*", "always", ()))),
-    _without_forms(_gpt("o1-preview*", "always", ())),
+    # "Unsupported parameter: 'stop' is not supported with this model." (recorded: gpt-5-mini).
+    _gpt("gpt-5-*", "always", ("minimal", *LOW_TO_HIGH), forbids=(*_OPENAI_SAMPLING, "stop")),
+    _gpt("gpt-5", "always", ("minimal", *LOW_TO_HIGH), forbids=(*_OPENAI_SAMPLING, "stop")),
+    # They take neither the role system nor developer (recorded: o1-mini).
+    msgspec.structs.replace(_without_pictures(_without_forms(_gpt("o1-mini*", "always", ()))), system_role="user"),
+    msgspec.structs.replace(_without_forms(_gpt("o1-preview*", "always", ())), system_role="user"),
     # "Available in the Responses API only", as their pages say.
     _gpt("o[13]-pro*", "always", LOW_TO_HIGH, endpoint="responses", source=_MODEL_PAGES),
     _gpt("o[34]*-deep-research*", "always", (), endpoint="responses", source=_MODEL_PAGES),
@@ -167,10 +168,34 @@ GPT_MODELS = (
     msgspec.structs.replace(
         never_thinks("gpt-4o*", "2026-07", _MEASURED), refuses_files=_NO_SOUND, max_output=_GPT_4O_OUTPUT
     ),
+    msgspec.structs.replace(never_thinks("gpt-4.1*", "2026-07", _MEASURED), refuses_files=_NO_SOUND),
     msgspec.structs.replace(never_thinks("gpt-4*", "2026-07", _MEASURED), refuses_files=_NO_SOUND),
     _older_gpt("gpt-3.5*", "json_object"),
     _without_forms(never_thinks("chatgpt-*", "2026-07", _MEASURED)),
 )
+
+
+# The most input tokens: platform.openai.com/docs/models, 2026-11, and the errors of the live service.
+_INPUT_LIMITS = (
+    ("gpt-6", None),
+    ("gpt-5-chat", 128_000),
+    ("gpt-5", 272_000),
+    ("o1-mini", 128_000),
+    ("o1-preview", 128_000),
+    ("o", 200_000),
+    ("codex-mini", 200_000),
+    ("gpt-4.1", 1_047_576),
+    ("gpt-4", 128_000),
+    ("gpt-3.5", 128_000),
+    ("gpt-audio", 128_000),
+)
+
+
+def _find_input_limit(models: str) -> int | None:
+    return next((limit for name, limit in _INPUT_LIMITS if models.startswith(name)), None)
+
+
+GPT_MODELS = tuple(msgspec.structs.replace(rule, input_limit=_find_input_limit(rule.models)) for rule in _DESCRIBED)
 
 
 _UPDATES = EffortUpdates(
@@ -190,7 +215,16 @@ def _convert_to_responses(rule: ModelRule) -> ModelRule:
         return rule
     if rule.models == "gpt-6-astra*":
         rule = msgspec.structs.replace(rule, effort_updates=_UPDATES)
-    return msgspec.structs.replace(rule, kind="summary", tools_while_thinking=True, efforts=efforts)
+    return msgspec.structs.replace(
+        rule,
+        kind="summary",
+        tools_while_thinking=True,
+        tools_need_off=False,
+        efforts=efforts,
+        # This dialect has no stop: its encoder reports that for every model.
+        forbids=_OPENAI_SAMPLING,
+        system_role="developer",
+    )
 
 
 GPT_RESPONSES_MODELS = tuple(_convert_to_responses(rule) for rule in GPT_MODELS)

@@ -1,7 +1,4 @@
-"""The models of DeepSeek, Moonshot, Alibaba, Z.ai, Cohere, xAI, MiniMax and Mistral, as their makers serve them.
-
-Not here: the makers' rows (table), and the same weights at other hosts (open_weights).
-"""
+"""The models of DeepSeek, Moonshot, Alibaba, Z.ai, Cohere, xAI, MiniMax and Mistral, as their makers serve them."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ import msgspec
 
 from asides.providers.models import LOW_TO_HIGH, LOW_TO_MAX, LOW_TO_XHIGH, never_thinks
 from asides.providers.provider import ModelRule, Sampled
+from asides.providers.quirks import StreamOnly
 from asides.values.thinking import Effort
 
 _DEEPSEEK_EFFORTS: tuple[Effort, ...] = ("low", "high", "max")
@@ -70,6 +68,8 @@ def _kimi(models: str, thinking: Literal["always", "optional"]) -> ModelRule:
         default="on",
         efforts=(),
         forbids=_KIMI_FORBIDS,
+        # MoonshotAI/kimi-code#686: 0.6 with thinking off; platform.moonshot.ai kimi-k2-5, 2026-01-27.
+        off_sampling=(("temperature", 0.6), ("top_p", 0.95)) if thinking == "optional" else (),
         forced_tools=False,
         since="2026-08",
         source=KIMI,
@@ -87,7 +87,13 @@ QWEN_3_8 = (
 )
 
 
-def _qwen(models: str, thinking: Literal["always", "optional"], default: Literal["on", "off"] | None) -> ModelRule:
+def _qwen(
+    models: str,
+    thinking: Literal["always", "optional"],
+    default: Literal["on", "off"] | None,
+    *,
+    stream_only: StreamOnly = False,
+) -> ModelRule:
     return ModelRule(
         models=models,
         thinking=thinking,
@@ -96,6 +102,7 @@ def _qwen(models: str, thinking: Literal["always", "optional"], default: Literal
         budget=(1, None),
         # 400 "does not support being set to required or object in thinking mode" (cloudwego/eino#994, 2026-04).
         forced_tools=False,
+        stream_only=stream_only,
         since="2026-10-29",
         source=ALIYUN,
     )
@@ -265,29 +272,38 @@ KIMI_MODELS = (
     never_thinks("moonshot-v1*", "2026-08", KIMI),
 )
 
+_QWEN_3_8 = ModelRule(
+    models="qwen3.8*",
+    thinking="optional",
+    default="on",
+    efforts=QWEN_EFFORTS,
+    effort_map=QWEN_EFFORT_MAP,
+    budget=(1, 262_144),
+    budget_excludes_effort=True,
+    forced_tools=False,
+    ask_by="enable_thinking_and_effort",
+    context=1_000_000,
+    since="2026-11-15",
+    source=QWEN_3_8,
+)
+
 QWEN_MODELS = (
-    ModelRule(
-        models="qwen3.8*",
-        thinking="optional",
-        default="on",
-        efforts=QWEN_EFFORTS,
-        effort_map=QWEN_EFFORT_MAP,
-        budget=(1, 262_144),
-        budget_excludes_effort=True,
-        forced_tools=False,
-        ask_by="enable_thinking_and_effort",
-        context=1_000_000,
-        since="2026-11-15",
-        source=QWEN_3_8,
-    ),
+    # "The value of the enable_thinking parameter is restricted to True." (ten public files, 2026-07-26). qwen3.8-max
+    # itself can be switched (help.aliyun.com deep-thinking, 2026-11).
+    msgspec.structs.replace(_QWEN_3_8, models="qwen3.8-max-preview*", thinking="always"),
+    _QWEN_3_8,
+    _qwen("qwen3.7-max-preview*", "always", "on"),
     _qwen("*-thinking*", "always", "on"),
-    _qwen("qwq*", "always", "on"),
-    _qwen("qvq*", "always", "on"),
+    # "This model only support stream mode" (langgenius/dify#15484, 2025-03).
+    _qwen("qwq*", "always", "on", stream_only=True),
+    _qwen("qvq*", "always", "on", stream_only=True),
     never_thinks("*-instruct*", "2026-10-29", ALIYUN),
     never_thinks("qwen3-coder*", "2026-10-29", ALIYUN),
     never_thinks("qwen2*", "2026-10-29", ALIYUN),
     _qwen("qwen3-max*", "optional", "off"),
     _qwen("qwen3.[0-9]*", "optional", None),
+    # Open weights: "enable_thinking must be set to false for non-streaming calls" (infiniflow/ragflow#8972, 2025-07).
+    _qwen("qwen3-[0-9]*b*", "optional", "on", stream_only="thinking"),
     _qwen("qwen3-*", "optional", "on"),
     _qwen("qwen-plus*", "optional", "off"),
     _qwen("qwen-flash*", "optional", "off"),

@@ -1,7 +1,4 @@
-"""Open models by name, at every host: whether they think, their tags, and whether their chat template opens a tag.
-
-Not here: how to ask a host for thinking (table).
-"""
+"""Open models by name, at every host: whether they think, their tags, and whether their chat template opens a tag."""
 
 from __future__ import annotations
 
@@ -154,6 +151,10 @@ def open_weights(opened: StartsInside, hybrid: StartsInside) -> tuple[ModelRule,
         _optional("*apertus*", default="off", tags=("apertus", "think")),
     )
 
+
+# Their chat templates raise an exception unless user and assistant take turns (vllm-project/vllm#6862, 2024-07-27;
+# suitenumerique/conversations#197, 2025-12-05).
+ALTERNATING_TEMPLATES = ("*gemma-[1-3]*", "*gemma[1-3]*", "*mistral-7b*", "*mixtral*", "*llama-2*", "*llama2*")
 
 # For the user's own servers. A Qwen3 writes its opening tag itself (recorded with vLLM). Only llama.cpp was recorded
 # with a closing tag alone, and has SELF_HOSTED_AUTO.

@@ -1,8 +1,4 @@
-"""Answer `/responses/compact`: the provider's own compaction where it has one, else a summary by the model.
-
-Not here: a compaction that is asked for inside of a request for a reply (relayed_reply), and the summary itself
-(compacted_exchange).
-"""
+"""Answer `/responses/compact`: the provider's own compaction where it has one, else a summary by the model."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ import msgspec
 from asides.dialects import find_dialect
 from asides.dialects.compaction import build_compact_request
 from asides.dialects.dialect import HttpRequest, ServedRequest
-from asides.dialects.openai_responses.server.write_compaction import CompactionWriter
+from asides.dialects.openai_responses.server.write_reply import CompactionWriter
 from asides.flows.call import Call, encode_request
 from asides.flows.steps import Flow, UseCall
 from asides.relay.answers.stored_responses import (

@@ -1,6 +1,6 @@
 """How each dialect asks for the tokens of a request, and answers: its path, its request and its response.
 
-The stage answers in the same forms. Not here: who counts (token_counts).
+The stage answers in the same forms.
 """
 
 from __future__ import annotations

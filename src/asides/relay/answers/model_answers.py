@@ -1,7 +1,7 @@
 """Answers about models, in the caller's shape: lists, one model, and what else clients of a dialect ask of a server.
 
 A list holds the names of the settings, and the models of the home provider; without a home, those of every provider
-that has a key. Not here: what a name means (routes), and which models are known (known_models).
+that has a key.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects import find_dialect, model_list_formats
+from asides.dialects import find_dialect, model_lists
 from asides.dialects.server_half import RequestFields
 from asides.flows.list_models import list_models
 from asides.flows.steps import Emit, Flow, UseCall
@@ -51,7 +51,7 @@ def answer_about_models(caller: Caller) -> Flow[RelayOutcome]:
             body = find_dialect(dialect).write_models(models, caller.endpoint.query)
         case "model":
             model = yield from _find_model(caller, caller.endpoint.names["model"])
-            formats = getattr(model_list_formats, dialect.upper(), None)
+            formats = getattr(model_lists, dialect.upper(), None)
             if formats is None:
                 raise RelayRefusal(
                     "this dialect has no entry for one model. To do: ask for the list of models.", status=501
@@ -131,7 +131,7 @@ def _find_model(caller: Caller, name: str) -> Flow[ModelInfo]:
         may_ask = caller.allowed is None or caller.allowed.can_ask(name, caller.builder, caller.dialect)
         if route.is_bare or not may_ask:
             raise _refuse_model(name)
-        caller.builder.find_known(route.targets[0])
+        caller.builder.find_target(route.targets[0])
     except (UnknownModel, UnknownProvider):
         raise _refuse_model(name) from None
     except RelayRefusal:
@@ -165,7 +165,7 @@ def _show_details(caller: Caller) -> Flow[bytes]:
             "template": "",
             "details": _DETAILS,
             "model_info": {"general.architecture": "relay", **known},
-            "capabilities": model_list_formats.list_capabilities(shown),
+            "capabilities": model_lists.list_capabilities(shown),
             "modified_at": datetime.fromtimestamp(model.created or 0, UTC).isoformat(),
         }
     )

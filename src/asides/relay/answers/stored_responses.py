@@ -1,7 +1,6 @@
 """Responses that the relay stores itself, since their provider cannot: `previous_response_id`, and `responses/{id}`.
 
-Each record holds what one request added and the ids of the responses before it. Not here: responses that the provider
-stores, whose requests are forwarded.
+Each record holds what one request added and the ids of the responses before it.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import msgspec
 
 from asides.dialects import find_dialect
 from asides.dialects.dialect import ServedRequest, Writer
-from asides.flows.steps import DeleteRecords, Emit, Flow, ReadRecords, StoredRecord
+from asides.flows.steps import Emit, Flow
 from asides.relay.error_response import RelayRefusal
 from asides.relay.forward import forward_to_host
 from asides.relay.relay_config import Caller
@@ -24,6 +23,7 @@ from asides.relay.state.relay_keys import TenantKeys
 from asides.relay.state.response_owners import forget_owner, read_owner
 from asides.relay.state.turn_state import is_opaque
 from asides.relay.state.vault_records import read_payload, write_payload
+from asides.relay.steps import DeleteRecords, ReadRecords, StoredRecord
 from asides.values.events import ReplyStarted
 from asides.values.fold import simulate
 from asides.values.messages import Message

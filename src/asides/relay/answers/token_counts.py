@@ -1,7 +1,4 @@
-"""Count the tokens of a request: the provider's own count where it has one, else an estimate that says so.
-
-Not here: the forms of requests and responses (count_forms).
-"""
+"""Count the tokens of a request: the provider's own count where it has one, else an estimate that says so."""
 
 from __future__ import annotations
 

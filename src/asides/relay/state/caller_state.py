@@ -1,7 +1,4 @@
-"""The reasoning state of one request: put back before it is sent, carried and recorded with its reply.
-
-Not here: envelopes and records themselves (carry_state, restore_state, vault_records).
-"""
+"""The reasoning state of one request: put back before it is sent, carried and recorded with its reply."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
-from asides.flows.steps import Flow, Now, StoredRecord, UnconfirmedRecord, WriteRecord
+from asides.flows.steps import Flow, Now
 from asides.providers.endpoint import RESPONSES
 from asides.providers.provider import Target
 from asides.relay.relay_config import Caller
@@ -20,6 +17,7 @@ from asides.relay.state.relay_keys import RelayKeys, TenantKeys
 from asides.relay.state.restore_state import STORE_FAILED, restore
 from asides.relay.state.sealed_summary import open_summaries
 from asides.relay.state.turn_state import HAS_STORE
+from asides.relay.steps import StoredRecord, UnconfirmedRecord, WriteRecord
 from asides.values.messages import Message
 from asides.values.notices import Notice
 from asides.values.reply import Reply

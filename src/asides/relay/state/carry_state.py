@@ -2,7 +2,7 @@
 
 The seals of the provider never reach the caller. In their places come envelopes, as seals of the caller's dialect, and
 every thought that the caller can give back gets one. What cannot travel is in the record of the turn
-(`StateCarrier.finish`). Not here: the way back (restore_state).
+(`StateCarrier.finish`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Literal
 import msgspec
 
 from asides.dialects import find_facts
-from asides.flows.steps import StoredRecord
 from asides.providers.provider import Provider
 from asides.relay.state.envelope import make_envelope, make_reference, wrap_in_base64
 from asides.relay.state.relay_keys import TenantKeys, can_encrypt
@@ -29,6 +28,7 @@ from asides.relay.state.turn_state import (
     make_thought_state,
 )
 from asides.relay.state.vault_records import make_turn_record
+from asides.relay.steps import StoredRecord
 from asides.values.events import (
     Event,
     PartArrived,

@@ -1,8 +1,7 @@
 """Remove the envelopes of a relay from a saved history, for people who leave it: `clean_document` for JSON of any
 format, `clean_messages` for messages.
 
-Only opaque fields are touched: a text or a tool's argument that looks like an envelope stays. Not here: repairs for the
-next model (history/diagnosis).
+Only opaque fields are touched: a text or a tool's argument that looks like an envelope stays.
 """
 
 from __future__ import annotations

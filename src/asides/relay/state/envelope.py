@@ -3,8 +3,7 @@
     asd1.<key id>.<base64url(nonce ‖ AES-GCM(state))>      bound to the tenant
     asd1.ref.<base64url(reference ‖ its HMAC)>             where nothing can be encrypted: the state is in the vault
 
-Some fields hold bytes; there the whole text is base64 once more. Nothing here raises for what a client sends. Not here:
-which field of which dialect holds one (carry_state, restore_state).
+Some fields hold bytes; there the whole text is base64 once more. Nothing here raises for what a client sends.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Rebuild a turn of the model from what the caller sent and from its state: thoughts in their places, seals on the
 parts that they belong to, and the provider's ids of calls.
-
-Not here: where the state comes from (restore_state).
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """The keys of a relay: a ring of master keys (`RelayKeys`), and those that are derived from it for a tenant
 (`TenantKeys`).
-
-Not here: where a master key comes from (vault/open_vault), and what is encrypted (envelope, vault_records).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Who owns a response that its provider stores: the tenant whose request made it.
 
 A provider knows one account, and the tenants of a relay share it. So the relay records whose a forwarded response is,
-before its caller gets the id, and lets no other tenant read, continue, cancel or delete it. Not here: responses that
-the relay stores itself, which are found by tenant anyway (answers/stored_responses).
+before its caller gets the id, and lets no other tenant read, continue, cancel or delete it.
 """
 
 from __future__ import annotations
@@ -12,10 +11,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from asides.flows.steps import DeleteRecords, Flow, ReadRecords, StoredRecord
+from asides.flows.steps import Flow
 from asides.providers.provider import Target
 from asides.relay.state.relay_keys import TenantKeys
 from asides.relay.state.vault_records import read_payload, write_payload
+from asides.relay.steps import DeleteRecords, ReadRecords, StoredRecord
 
 
 class ResponseOwner(msgspec.Struct, frozen=True):

@@ -1,8 +1,7 @@
 """The way back: `restore` puts the reasoning state of earlier turns back into the prompt of a caller.
 
 Envelopes come first, then the records of the vault, all in one read. What does not fit what the caller sent is left out
-and reported. Envelopes never stay in the prompt. Seals that are not envelopes are the caller's own and stay. Not here:
-which of it goes to a provider (history/plan), and the way out (carry_state).
+and reported. Envelopes never stay in the prompt. Seals that are not envelopes are the caller's own and stay.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import Any
 import msgspec
 
 from asides.dialects import find_facts
-from asides.flows.steps import ReadRecords, StoredRecord, UnconfirmedRecord
 from asides.history.replay import is_same_host
 from asides.providers.provider import Target
 from asides.relay.state.clean_history import clean_document
@@ -38,6 +36,7 @@ from asides.relay.state.turn_state import (
     place_turns,
 )
 from asides.relay.state.vault_records import FoundStates, Turn, find_turns, list_levels
+from asides.relay.steps import ReadRecords, StoredRecord, UnconfirmedRecord
 from asides.values.messages import Message, Prompt, StoredResponse
 from asides.values.notices import Notice
 from asides.values.parts import Part, Refusal, ServerTool, ToolResult, UnknownPart

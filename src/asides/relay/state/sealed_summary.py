@@ -1,8 +1,7 @@
 """Compacted conversations of Responses clients: a summary sealed into a `compaction` item, and back into a message.
 
 The item is the client's memory of its conversation; it looks like that of the maker of the dialect. An item of ours
-goes to no provider, and one that we cannot read goes only to a host that makes such items. Not here: asking a model for
-a summary (compacted_exchange), and its words (history/summary).
+goes to no provider, and one that we cannot read goes only to a host that makes such items.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from uuid import uuid4
 
 import msgspec
 
-from asides.flows.steps import Flow, ReadRecords, StoredRecord
+from asides.flows.steps import Flow
 from asides.history.summary import make_summary_message
 from asides.providers.endpoint import RESPONSES
 from asides.providers.provider import Target
@@ -22,6 +21,7 @@ from asides.relay.state.envelope import FAILURES, is_envelope, make_envelope, ma
 from asides.relay.state.relay_keys import TenantKeys
 from asides.relay.state.turn_state import PartState, TurnState, encode_state
 from asides.relay.state.vault_records import open_turn_record, write_payload
+from asides.relay.steps import ReadRecords, StoredRecord
 from asides.values.messages import Message, user
 from asides.values.notices import Notice
 from asides.values.parts import Part, UnknownPart

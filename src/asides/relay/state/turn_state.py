@@ -1,7 +1,5 @@
 """The state of one turn of a model that its provider wants back (`TurnState`), and the digests by which its parts are
 recognised.
-
-Not here: how it travels (envelope), how it is stored and found (vault_records), and how it is put back (restore_state).
 """
 
 from __future__ import annotations

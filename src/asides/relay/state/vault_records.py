@@ -1,7 +1,6 @@
 """The records of the vault: one for each turn of a model, under keys that its content gives.
 
-A turn is what the model said between two messages of others, in however many messages a client gives it back. Not here:
-the stores (vault), and how a record is put back into a prompt (restore_state).
+A turn is what the model said between two messages of others, in however many messages a client gives it back.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from asides.flows.steps import PENDING, StoredRecord, UnconfirmedRecord
+from asides.history.turns import find_model_runs
 from asides.providers.provider import Provider
 from asides.relay.state.relay_keys import TenantKeys, can_encrypt
 from asides.relay.state.turn_state import (
@@ -29,6 +28,7 @@ from asides.relay.state.turn_state import (
     make_text_state,
     make_thought_state,
 )
+from asides.relay.steps import PENDING, StoredRecord, UnconfirmedRecord
 from asides.relay.translate.call_ids import can_pass
 from asides.values.messages import Message
 from asides.values.parts import Part, Text, ToolCall
@@ -112,15 +112,14 @@ def find_turns(messages: Sequence[Message]) -> Iterator[Turn]:
 
 def _follow(messages: Sequence[Message], chain: HistoryChain) -> Iterator[Turn]:
     place = 0
-    while place < len(messages):
-        if messages[place].role != "assistant":
-            chain.add(messages[place])
-            place += 1
-            continue
-        start = place
-        while place < len(messages) and messages[place].role == "assistant":
-            place += 1
-        yield chain.add_turn(start, place, tuple(part for message in messages[start:place] for part in message.parts))
+    for run in find_model_runs(messages):
+        for message in messages[place : run.start]:
+            chain.add(message)
+        place = run.stop
+        parts = tuple(part for message in messages[run.start : place] for part in message.parts)
+        yield chain.add_turn(run.start, place, parts)
+    for message in messages[place:]:
+        chain.add(message)
 
 
 def list_levels(turn: Turn, keys: TenantKeys, reference: str = "") -> tuple[frozenset[str], ...]:

@@ -1,8 +1,7 @@
 """The ids of tool calls between a provider and a caller: which of the provider's pass, and which are replaced.
 
 Callers find their results by these ids, and the vault finds a turn by them. An id has to be unlike any other for that:
-some servers count their calls from zero in every reply. Not here: the ids that a provider accepts (dialects), and where
-the original of a replaced id is kept (vault).
+some servers count their calls from zero in every reply.
 """
 
 from __future__ import annotations

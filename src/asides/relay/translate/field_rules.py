@@ -1,7 +1,4 @@
-"""What becomes of the fields of a request that only the caller's dialect has: one table, with a reason for each field.
-
-Not here: how a field is translated (translate_fields), and the fields that every dialect has (dialects/*/server).
-"""
+"""What happens to request fields that only the caller's dialect has: one table, with a reason for each field."""
 
 from __future__ import annotations
 
@@ -9,6 +6,8 @@ from functools import cache
 from typing import Any, Literal, TypeAlias
 
 import msgspec
+
+from asides.providers.switches.table import HOST_DEFAULT
 
 Action: TypeAlias = Literal["tell", "quiet", "refuse", "translate"]
 """tell: left out, with a notice of its own. quiet: left out; one notice names all of these. refuse: the request is
@@ -59,7 +58,7 @@ FIELD_RULES: dict[str, dict[str, FieldRule]] = {
         "prediction": FieldRule("tell", "it only makes some answers faster"),
         "web_search_options": FieldRule("tell", "the model cannot search the web here"),
         "usage": _ROUTING,
-        "reasoning_effort": FieldRule("tell", "it asks for the default of the caller's host", ("default",)),
+        HOST_DEFAULT[0]: FieldRule("tell", "it asks for the default of the caller's host", HOST_DEFAULT[1:]),
         "reasoning_split": _ROUTING,
         "include_reasoning": _ROUTING,
         "separate_reasoning": _ROUTING,

@@ -1,7 +1,7 @@
 """The form of an answer for a target that may not take it as the caller asked: `fit_output(prompt, target)`.
 
 A schema that the target does not take is written into the instructions: a caller who parses the answer gets JSON from
-every model. Loaded only for requests that ask for a form. Not here: forms with tools or second requests (agents).
+every model. Loaded only for requests that ask for a form.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sampling settings and stop sequences within the bounds of another dialect: `fit_sampling(prompt, target, notices)`.
 
 A caller's client sends the defaults of its own dialect with every request; a value that another provider refuses must
-not end the conversation. Not here: what single models refuse (history/check).
+not end the conversation.
 """
 
 from __future__ import annotations

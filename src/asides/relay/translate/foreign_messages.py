@@ -1,7 +1,7 @@
 """The messages of a caller without what only its own provider understands: `fit_messages(messages, target_dialect, …)`.
 
 Left out are foreign parts, seals of unknown origin, and the line that one client puts before its system prompt. A
-system message behind the question stands before it. Not here: names of tools (tool_names), and what the plan does.
+system message behind the question stands before it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import msgspec
 from asides.dialects import find_facts
 from asides.dialects.media import read_text_file
 from asides.relay.state.envelope import is_envelope
-from asides.values.message_facts import HAS_MEDIA, HAS_RESULTS, IS_BOUND
-from asides.values.messages import Message, find_traits, read_facts
+from asides.values.messages import Message
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
+from asides.values.traits import HAS_MEDIA, HAS_RESULTS, IS_BOUND, find_results, find_traits
 
 # Claude Code writes it as the first block of the system prompt; a part of it changes with every request, which spoils
 # the prompt caches of all other providers (anthropics/claude-code#68900, 2026-06-16).
@@ -63,8 +63,7 @@ def _drop_first_attribution(messages: tuple[Message, ...]) -> tuple[Message, ...
 
 def _mark_errors(message: Message) -> Message:
     """Say in its text that a result is an error, for the dialects that have no field for it."""
-    (facts,) = read_facts((message,))
-    if not any(_is_silent_error(result) for result in facts.results):
+    if not any(_is_silent_error(result) for result in find_results(message)):
         return message
     parts = [_mark_error(part) if isinstance(part, ToolResult) else part for part in message.parts]
     return msgspec.structs.replace(message, parts=tuple(parts))
@@ -90,8 +89,7 @@ def _move_result_media(messages: tuple[Message, ...], notices: list[Notice]) -> 
         if waiting and message.role != "tool":
             moved.append(Message("user", tuple(waiting)))
             waiting = []
-        (facts,) = read_facts((message,))
-        if not facts.results or not facts.traits & HAS_MEDIA:
+        if not find_results(message) or not find_traits((message,)) & HAS_MEDIA:
             moved.append(message)
             continue
         parts = [_take_media(part, waiting) if isinstance(part, ToolResult) else part for part in message.parts]
@@ -147,8 +145,8 @@ def _drop_foreign_parts(
     left_out: dict[str, None] = {}
     needs_seals = find_facts(target_dialect).thinks_in_blocks
     fitted: list[Message] = []
-    for message, facts in zip(messages, read_facts(messages), strict=True):
-        if not facts.traits & IS_BOUND:
+    for message in messages:
+        if not find_traits((message,)) & IS_BOUND:
             fitted.append(message)
             continue
         parts: list[Part] = []

@@ -1,7 +1,6 @@
 """The caller's tools in another dialect: namespaces, tools with free text, and names that the target does not accept.
 
-`map_tools` lists them as functions with names that the target takes; `ToolMap` has both sides of each name. Not here:
-the other fields of a request (translate_fields).
+`map_tools` lists them as functions with names that the target takes; `ToolMap` has both sides of each name.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ import msgspec
 
 from asides.dialects.server_half import CallerTool
 from asides.values.errors import ConfigError
-from asides.values.message_facts import HAS_CALLS
-from asides.values.messages import Message, Prompt, find_traits, read_facts
+from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
 from asides.values.parts import Part, ToolCall, ToolResult
 from asides.values.tools import Tool, read_tool
+from asides.values.traits import HAS_CALLS, find_traits, list_calls
 
 _WORD_64 = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _NAMES: dict[str, re.Pattern[str]] = {
@@ -211,9 +210,8 @@ def _read_custom(described: Mapping[str, Any], namespace: str) -> tuple[CallerTo
 
 def _list_called(prompt: Prompt) -> Iterator[CallerTool]:
     """Yield the tools that the history calls; a later request may no longer list them."""
-    for facts in read_facts(prompt.messages):
-        for call in facts.calls:
-            yield CallerTool(call.name, find_namespace(call), custom=call.custom)
+    for call in list_calls(prompt.messages):
+        yield CallerTool(call.name, find_namespace(call), custom=call.custom)
 
 
 def find_namespace(call: ToolCall) -> str:
@@ -236,8 +234,7 @@ def rename_calls(messages: tuple[Message, ...], tools: ToolMap) -> tuple[Message
 
 
 def _rename_message(message: Message, tools: ToolMap, names: dict[str, str]) -> Message:
-    (facts,) = read_facts((message,))
-    if not facts.calls and not facts.results:
+    if not any(isinstance(part, (ToolCall, ToolResult)) for part in message.parts):
         return message
     parts: list[Part] = []
     for part in message.parts:

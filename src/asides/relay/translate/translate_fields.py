@@ -1,8 +1,7 @@
 """Fit a caller's request to a target of another dialect: `fit_prompt(served, caller, target) → (Prompt, notices)`.
 
 Nothing that only the caller's dialect has goes into a foreign body. Notices say what is left out; a request whose
-answer would be wrong without it is refused (`UntranslatableField`). Not here: the table of the fields (field_rules),
-names of tools (tool_names), the form of the answer (fit_output), and what the model accepts (history/plan).
+answer would be wrong without it is refused (`UntranslatableField`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Translate a request: an exchange with the provider in its dialect, and its events as bytes of the caller's.
-
-Not here: what a request can keep in another dialect (translate_fields), and the way of its state (caller_state).
-"""
+"""Translate a request: an exchange with the provider in its dialect, and its events as bytes of the caller's."""
 
 from __future__ import annotations
 

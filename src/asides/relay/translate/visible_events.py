@@ -1,7 +1,4 @@
-"""Leave thinking out that a caller may not see, and words around the JSON that it asked for.
-
-Not here: what may be seen (values/visibility), and how JSON is asked for (fit_output).
-"""
+"""Leave thinking out that a caller may not see, and words around the JSON that it asked for."""
 
 from __future__ import annotations
 

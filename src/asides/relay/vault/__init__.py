@@ -1,7 +1,4 @@
-"""The vault: the records of a relay in memory, SQLite and PostgreSQL, and how the state of a relay is set up.
-
-Not here: what is in a record, and how it is encrypted (vault_records).
-"""
+"""The vault: the records of a relay in memory, SQLite and PostgreSQL, and how the state of a relay is set up."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from asides.flows.steps import StoredRecord
+from asides.relay.steps import StoredRecord
 
 VAULT_FILE = "vault.db"
 """The file of the records, in the folder of a gateway."""

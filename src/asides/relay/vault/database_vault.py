@@ -1,8 +1,5 @@
 """`DatabaseVault`: the records of a relay in a database. Each operation is a flow of work on the database, which is run
 in a thread or in an event loop.
-
-Not here: the SQL (vault_queries), records that wait to be written (waiting_records), and what differs between files and
-servers (sqlite_vault, postgres_vault).
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ from typing import Any, Self, TypeAlias, TypeVar
 import msgspec
 
 from asides.database import Database, Queries, StoreError
-from asides.flows.steps import StoredRecord, UnconfirmedRecord
+from asides.relay.steps import StoredRecord, UnconfirmedRecord
 from asides.relay.vault import VaultLimits
 from asides.relay.vault.vault_queries import FoundRecord
 from asides.relay.vault.waiting_records import WaitingRecord

@@ -1,7 +1,4 @@
-"""`MemoryVault`: the records of a relay in the memory of this process. They end with it.
-
-Not here: records that outlive the process (sqlite_vault, postgres_vault).
-"""
+"""`MemoryVault`: the records of a relay in the memory of this process. They end with it."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from asides.flows.steps import StoredRecord, UnconfirmedRecord
+from asides.relay.steps import StoredRecord, UnconfirmedRecord
 from asides.relay.vault import VaultLimits, find_replaced_span, measure_record
 
 

@@ -2,7 +2,7 @@
 
 The master key is the one that is given, else that of the variable ASIDES_RELAY_KEY, else that of a file beside the
 SQLite file, which is made once, else a random one, which ends with the process. A vault in PostgreSQL needs one that is
-given or in the variable, since many machines read it. Not here: what keys are for (relay_keys).
+given or in the variable, since many machines read it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 A read is one round trip, and so is a write; records that wait at the same time share it. If the server loses power, it
 may lose the records of the last moments, which a client can do without. Nothing else is lost once `write` has returned.
-Not here: the SQL (vault_queries).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from asides.database import Database, Queries, StoreError, StoreUnavailable
-from asides.flows.steps import StoredRecord, UnconfirmedRecord
+from asides.relay.steps import StoredRecord, UnconfirmedRecord
 from asides.relay.vault import VaultLimits, measure_record
 from asides.relay.vault import vault_queries as queries
 from asides.relay.vault.database_vault import DatabaseVault, VaultFlow, VaultWork

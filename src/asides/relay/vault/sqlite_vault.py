@@ -1,7 +1,4 @@
-"""`SqliteVault`: the records of a relay in one SQLite file, for many threads and processes.
-
-Not here: the SQL (vault_queries), and connections, waiting and errors of SQLite (database/sqlite_file).
-"""
+"""`SqliteVault`: the records of a relay in one SQLite file, for many threads and processes."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from asides.database import Queries, StoreError
 from asides.database.sqlite_database import SqliteDatabase
-from asides.flows.steps import StoredRecord, UnconfirmedRecord
+from asides.relay.steps import StoredRecord, UnconfirmedRecord
 from asides.relay.vault import VaultLimits
 from asides.relay.vault import vault_queries as queries
 from asides.relay.vault.database_vault import DatabaseVault, VaultFlow, VaultWork

@@ -2,7 +2,7 @@
 
 A file has one writer at a time, so the records of a tenant are counted with each write. A server has many: each
 statement is one round trip and locks nothing that the next writer needs, and records are counted now and then
-(`drop_excess`). Not here: when something is done (database_vault), and the tables (sqlite_vault, database/migrations).
+(`drop_excess`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from asides.database import Queries, Query, QueryMany
-from asides.flows.steps import PENDING, StoredRecord, UnconfirmedRecord
+from asides.relay.steps import PENDING, StoredRecord, UnconfirmedRecord
 from asides.relay.vault import VaultLimits, find_replaced_span, measure_record
 
 # Older versions of SQLite take at most 999 values in one statement.

@@ -2,7 +2,7 @@
 Confirmations wait among them, and no caller waits for those.
 
 `ThreadWriter` is for a store that blocks: threads write themselves, and event loops hand their records to one thread.
-`LoopWriter` is for a store with an async interface. Not here: the stores.
+`LoopWriter` is for a store with an async interface.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
-from asides.flows.steps import StoredRecord, UnconfirmedRecord
+from asides.relay.steps import StoredRecord, UnconfirmedRecord
 
 MOST_IN_GROUP = 200
 """The most records of one group."""

@@ -15,6 +15,7 @@ import msgspec
 
 from asides import dialects
 from asides.dialects.dialect import Dialect, HttpRequest, ServedRequest
+from asides.dialects.rulebook import BrokenRule, WireRequest, find_rulebook
 from asides.history.check import OnConflict
 from asides.history.plan import Plan, encode_plan, plan
 from asides.providers.provider import THINKING_FIELDS, ModelRule, Provider, Target
@@ -256,6 +257,13 @@ class Case(msgspec.Struct, frozen=True):
     def read(self, sent: Sent) -> ServedRequest:
         """Read a request with the dialect's server half."""
         return self.dialect.read(self._read_body(sent.request), urlsplit(sent.request.url).path)
+
+    def find_broken_rules(self, sent: Sent) -> list[BrokenRule]:
+        """Return the rules of the host that a request breaks."""
+        rules = find_rulebook(self.dialect.name)
+        received = self.receive(sent)
+        request = WireRequest(msgspec.json.decode(received.body), received.headers, received.path)
+        return [] if rules is None else list(rules.check(request, self.target))
 
     def receive(self, sent: Sent) -> Request:
         """Return a request as a server receives it."""

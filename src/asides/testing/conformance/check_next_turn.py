@@ -1,6 +1,6 @@
 """Checks of the next turn: thinking goes back as the row's replay rule says, seals byte for byte, calls with results.
 
-Pure. Not here: the same over sockets (check_sockets).
+Pure.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import msgspec
 
 from asides.providers.endpoint import CHAT, RESPONSES
 from asides.testing.conformance.case import CALLING, CANARY, PLAIN, Case, Sample, Sent
-from asides.testing.conformance.check_requests import QUESTION
+from asides.testing.conformance.check_requests import QUESTION, expect_accepted
 from asides.testing.conformance.report import CheckFailed, CheckSkipped, expect
 from asides.testing.conformance.response_bodies import Decoded
 from asides.testing.stage.rules import RequestRules, RulesByDialect
@@ -117,7 +117,9 @@ def a_call_and_its_result_go_back(case: Case) -> None:
             actual=f"{len(reply.tool_calls)} calls and {reply.outcome!r}",
             to_do="emit ToolCallDelta with a block number for each call, and StopReason('tool_calls').",
         )
-        served = case.read(_encode_next_turn(case, reply)).prompt
+        sent = _encode_next_turn(case, reply)
+        expect_accepted(case, sent, "the turn after two calls")
+        served = case.read(sent).prompt
         calls = [call for message in served.messages for call in message.tool_calls]
         results = [part for message in served.messages for part in message.parts if isinstance(part, ToolResult)]
         expect(

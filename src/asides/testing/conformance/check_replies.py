@@ -1,7 +1,4 @@
-"""Checks of decoding: a reply comes back the same, streamed or whole, in any pieces, with its thinking apart.
-
-Not here: bytes that no good server sends (check_surprises), and requests (check_requests, check_next_turn).
-"""
+"""Checks of decoding: a reply comes back the same, streamed or whole, in any pieces, with its thinking apart."""
 
 from __future__ import annotations
 

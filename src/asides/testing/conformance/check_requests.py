@@ -1,7 +1,4 @@
-"""Checks of the row and of its requests: what the caller asks for reaches the wire, or a notice says why not.
-
-Not here: replies (check_replies), and earlier turns (check_next_turn).
-"""
+"""Checks of the row and of its requests: what the caller asks for reaches the wire, or a notice says why not."""
 
 from __future__ import annotations
 
@@ -10,7 +7,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from asides.providers.endpoint import CHAT
-from asides.providers.provider import AskBy, ModelRule
+from asides.providers.provider import ModelRule
+from asides.providers.switches.table import list_field_names
 from asides.testing.conformance.case import Case, Sent
 from asides.testing.conformance.report import CheckSkipped, expect
 from asides.values.errors import InvalidThinking, Unsupported
@@ -31,24 +29,6 @@ QUESTION = Prompt((user("What is it?"),), system="Be brief.", tools=TOOLS, max_t
 _PLAIN = msgspec.structs.replace(QUESTION, tools=())
 _BUDGET = 2000
 _TEMPERATURE = 0.25
-# The fields of each form of asking for thinking (providers/provider.py: AskBy). One of them must be in the request.
-_FIELDS: dict[AskBy, tuple[str, ...]] = {
-    "reasoning_effort": ("reasoning_effort",),
-    "reasoning_object": ("reasoning",),
-    "thinking_toggle": ("thinking",),
-    "thinking_toggle_and_effort": ("thinking",),
-    "enable_thinking": ("enable_thinking", "thinking_budget"),
-    "enable_thinking_and_effort": ("enable_thinking",),
-    "template": ("chat_template_kwargs",),
-    "template_and_effort": ("chat_template_kwargs",),
-    "prompt_mode": ("prompt_mode", "reasoning_effort"),
-    "thinking_budget": ("thinkingBudget",),
-    "thinking_level": ("thinkingLevel",),
-    "think": ("think",),
-    "max_reasoning_effort": ("maxReasoningEffort",),
-    "reasoning_config": ("reasoning_config",),
-}
-
 
 # --- the row ----------------------------------------------------------------------------------------------------------
 
@@ -196,11 +176,12 @@ def thinking_can_be_asked_for(case: Case) -> None:
     )
     form = case.target.facts.ask_by
     # "reasoning_effort" is the default of every row, also in dialects with one form only.
-    if form in _FIELDS and (form != "reasoning_effort" or case.dialect.name == CHAT):
+    names = list_field_names(form)
+    if names and (form != "reasoning_effort" or case.dialect.name == CHAT):
         new = _list_names(sent.body) - _list_names(plain.body)
         expect(
-            bool(new & set(_FIELDS[form])) or sent.has_notice("thinking"),
-            expected=f"a field {' or '.join(_FIELDS[form])}, since the row has ask_by={form!r}",
+            not new.isdisjoint(names) or sent.has_notice("thinking"),
+            expected=f"a field {' or '.join(names)}, since the row has ask_by={form!r}",
             actual=f"new fields {', '.join(sorted(new)) or 'none'}",
             to_do="write the form that target.facts.ask_by names.",
         )
@@ -240,6 +221,7 @@ def an_amount_is_sent_or_reported(case: Case) -> None:
         raise CheckSkipped("this model does not think")
     for effort in EFFORTS:
         sent = _ask(case, Thinking(effort=effort))
+        expect_accepted(case, sent, f"the effort {effort!r}")
         arrived = case.read(sent).prompt.thinking.effort
         expect(
             arrived == effort or sent.has_notice("thinking"),
@@ -248,6 +230,7 @@ def an_amount_is_sent_or_reported(case: Case) -> None:
             to_do="add Notice('effort_mapped', …, 'thinking', asked, sent) if another effort is sent.",
         )
     sent = _ask(case, Thinking(budget=_BUDGET))
+    expect_accepted(case, sent, f"a budget of {_BUDGET} tokens")
     budget = case.read(sent).prompt.thinking.budget
     expect(
         budget == _BUDGET or sent.has_notice("thinking"),
@@ -255,6 +238,17 @@ def an_amount_is_sent_or_reported(case: Case) -> None:
         actual=f"{budget}, and no notice",
         to_do="add a Notice with setting='thinking' if a budget is not sent.",
     )
+
+
+def expect_accepted(case: Case, sent: Sent, what: str) -> None:
+    """Check that a request keeps to the rules of its host."""
+    for broken in case.find_broken_rules(sent):
+        expect(
+            False,
+            expected=f"{what} to keep to the rules of the host",
+            actual=f"{broken.text} ({broken.path or 'the whole request'})",
+            to_do="send what the host accepts, or correct the ModelRule; the rules are in dialects/<name>/rules.",
+        )
 
 
 def models_can_be_listed(case: Case) -> None:

@@ -222,19 +222,19 @@ def errors_are_typed(case: Case) -> None:
                 raise CheckFailed(
                     f"an error for status {status}",
                     f"{type(problem).__name__} was raised while it was made",
-                    "make it with errors.from_status, and read the body leniently.",
+                    "make it with provider_errors.from_status, and read the body leniently.",
                 ) from problem
             expect(
                 isinstance(error, kind) and error.status == status,
                 expected=f"{kind.__name__} for status {status}",
                 actual=f"{type(error).__name__} with status {error.status}",
-                to_do="make errors with errors.from_status(status, provider=…, message=…, body=…).",
+                to_do="make errors with provider_errors.from_status(status, provider=…, message=…, body=…).",
             )
             expect(
                 case.row.name in str(error),
                 expected="the provider's name in the message",
                 actual="a message without it",
-                to_do="pass provider=target.provider.name to errors.from_status.",
+                to_do="pass provider=target.provider.name to provider_errors.from_status.",
             )
         message = str(case.dialect.error(status, {}, case.dialect.write_error(status, "it was refused"), case.target))
         expect(

@@ -1,4 +1,4 @@
-"""The results of the suite: a finding for each check, and the report of all. Not here: the checks."""
+"""The results of the suite: a finding for each check, and the report of all."""
 
 from __future__ import annotations
 

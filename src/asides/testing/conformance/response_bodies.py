@@ -1,6 +1,6 @@
 """Bodies of responses: decode them in any pieces, list their visible texts, and change their documents.
 
-Recognises the framings of `wire/framing.py` by the first bytes. Not here: what the checks expect.
+Recognises the framings of `wire/framing.py` by the first bytes.
 """
 
 from __future__ import annotations

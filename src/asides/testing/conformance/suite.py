@@ -1,7 +1,4 @@
-"""The suite: `examine` for a report, `checks` for one callable per check, `ProviderSuite` for a class of tests.
-
-Not here: the checks themselves (check_…).
-"""
+"""The suite: `examine` for a report, `checks` for one callable per check, `ProviderSuite` for a class of tests."""
 
 from __future__ import annotations
 

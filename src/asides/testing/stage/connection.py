@@ -1,4 +1,4 @@
-"""One client's connection: requests in, planned responses out. Not here: their choice (request_router)."""
+"""One client's connection: requests in, planned responses out."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a test expects of the requests that reached a stage: none was refused, and no thinking leaked.
-
-Not here: the rules that refuse (rules), and the log (request_log).
-"""
+"""What a test expects of the requests that reached a stage: none was refused, and no thinking leaked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parses HTTP/1.1 requests from bytes, in any chunking. Not here: sockets, and what it means (request_router)."""
+"""Parses HTTP/1.1 requests from bytes, in any chunking."""
 
 from __future__ import annotations
 

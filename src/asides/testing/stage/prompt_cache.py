@@ -3,7 +3,7 @@
 Anthropic and Bedrock write at the marks of a request, and read back from each mark at most twenty blocks; a change of
 the thinking settings or of the tool choice loses the messages, not the tools and the system prompt. The others find a
 repeated beginning themselves. Accounts and models share nothing. Words count as tokens, no beginning is too short, and
-none grows old. Not here: the counts of a reply (response_plan).
+none grows old.
 """
 
 from __future__ import annotations

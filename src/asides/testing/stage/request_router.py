@@ -1,7 +1,6 @@
 """Chooses the answer to a request: the script's reply, the list of models, another endpoint, or an error.
 
-Every error is written in the dialect that the request speaks. Not here: sending the answer (connection), and the
-endpoints beside replies and lists (side_endpoints).
+Every error is written in the dialect that the request speaks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Scenes and scripts: the answers of the stage, in order.
-
-Not here: how a scene becomes bytes (response_plan), and the answers without a script (actor).
-"""
+"""Scenes and scripts: the answers of the stage, in order."""
 
 from __future__ import annotations
 

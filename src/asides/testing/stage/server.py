@@ -1,7 +1,4 @@
-"""The stage: an offline HTTP server in its own thread (`Stage`) or in the calling one (`run`).
-
-Not here: the answers (script, actor, routes) and how they are sent (response_plan, connection).
-"""
+"""The stage: an offline HTTP server in its own thread (`Stage`) or in the calling one (`run`)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The endpoints beside replies and lists of models, in one table for each dialect: counted tokens, one model.
-
-Not here: the dialect that a request speaks, replies, and lists (request_router).
-"""
+"""The endpoints beside replies and lists of models, in one table for each dialect: counted tokens, one model."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from zlib import crc32
 
 import msgspec
 
-from asides.dialects import model_list_formats
+from asides.dialects import model_lists
 from asides.dialects.dialect import Dialect, ServedRequest
 from asides.dialects.server_half import RequestFields
 from asides.relay.answers.count_forms import COUNT_FORMS
@@ -109,7 +106,7 @@ def _show_model(call: EndpointCall) -> Answer:
     model = next((model for model in call.models if model.id == name), None)
     if model is None:
         return call.refuse(404, f"The model '{name}' does not exist.", _NO_MODEL.get(call.dialect.name))
-    return answer_json(getattr(model_list_formats, call.dialect.name.upper()).write_entry(model))
+    return answer_json(getattr(model_lists, call.dialect.name.upper()).write_entry(model))
 
 
 # The kind of error for a model that does not exist, where it is not that of the status.

@@ -1,7 +1,4 @@
-"""The launchers behind ASIDES_STAGE: a stage of this process, started by its first request, or one that runs elsewhere.
-
-Not here: what the variable may say, and which requests it concerns (providers/stage_switch).
-"""
+"""The launchers behind ASIDES_STAGE: a stage in this process, started by its first request, or one elsewhere."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Separates thinking inside text, `<think>…</think>` and its relatives, from the answer: whole texts and streams alike.
 
-Not here: which provider sends which tags (its row), the tags themselves (grammars), and the state machine (splitter).
-
 Theory of operation
 -------------------
 The result depends only on the whole text and the settings. A stream gets the same result early: certain text is passed
@@ -64,7 +62,6 @@ __all__ = [
     "begins_answer",
     "may_hold_tags",
     "separate",
-    "split_untagged",
     "strip_tags",
 ]
 
@@ -89,15 +86,6 @@ def begins_answer(text: str, tags: tuple[str | tuple[str, str], ...]) -> bool:
     """
     first = text[:1]
     return SOLID.match(first) is not None and _find_opening(tags)(first) is None
-
-
-def split_untagged(text: str, tags: tuple[str | tuple[str, str], ...]) -> list[Piece]:
-    """Return what a new splitter makes at once of a text that cannot hold a tag; [] if it may hold one, or is blank."""
-    solid = SOLID.search(text)
-    if solid is None or may_hold_tags(text, tags):
-        return []
-    start = solid.start()
-    return [(0, False, text[:start]), (0, False, text[start:])] if start else [(0, False, text)]
 
 
 def may_hold_tags(text: str, tags: tuple[str | tuple[str, str], ...]) -> bool:

@@ -1,7 +1,4 @@
-"""The grammars in which models write thinking into their text, one row each, and the matchers made from them.
-
-Not here: the state machine that reads text with them (splitter).
-"""
+"""The grammars in which models write thinking into their text, one row each, and the matchers made from them."""
 
 from __future__ import annotations
 

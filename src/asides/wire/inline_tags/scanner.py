@@ -1,7 +1,6 @@
 """Finds the tags of a text that comes in pieces, except those in code.
 
-Code is a fence, or a span of inline code in one line; this is not a Markdown parser. Not here: the effect of a
-tag (splitter).
+Code is a fence, or a span of inline code in one line; this is not a Markdown parser.
 """
 
 from __future__ import annotations

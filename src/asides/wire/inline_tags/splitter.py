@@ -1,7 +1,4 @@
-"""Splits text into thinking and answer: the state machine of `inline_tags`, whose docstring explains its rules.
-
-Not here: how tags are written (grammars), and how they are found in pieces of text (scanner).
-"""
+"""Splits text into thinking and answer: the state machine of `inline_tags`, whose docstring explains its rules."""
 
 from __future__ import annotations
 

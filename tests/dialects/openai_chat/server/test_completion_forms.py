@@ -1,12 +1,11 @@
-"""The two forms of a chat completion: the short way of a stream writes what the long way would."""
+"""The two forms of a chat completion: chunks of a stream, and one document."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from asides.dialects.openai_chat.server.completion_forms import Chunks, WholeCompletion
-from asides.dialects.openai_chat.server.write_reply import ChatWriter
+from asides.dialects.openai_chat.server.write_reply import ChatWriter, WholeCompletion
 from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, TextDelta, ThinkingDelta, ToolCallDelta
 
 EVENTS: list[Event] = [
@@ -43,19 +42,6 @@ def test_every_chunk_has_the_head_and_one_choice() -> None:
     calls = [call for delta in deltas for call in delta.get("tool_calls", ())]
     assert "".join(call["function"]["arguments"] for call in calls if call["index"] == 0) == '{"n":1}'
     assert [chunk["choices"][0]["finish_reason"] for chunk in chunks][-1] == "tool_calls"
-
-
-def test_a_short_chunk_is_the_long_one() -> None:
-    chunks = Chunks()
-    chunks.begin(ReplyStarted("m", "id-1"), 7)
-    writer = ChatWriter(model="m", stream=True)
-    writer.created = 7
-    writer.write(EVENTS[:5])
-    for text in ("plain", 'quote"', "\\", "\u0000"):
-        assert list_chunks(writer.write([TextDelta(text, 1)])) == list_chunks(chunks.add({"content": text}))
-        assert list_chunks(writer.write([ThinkingDelta(text, 0)])) == list_chunks(
-            chunks.add({"reasoning_content": text})
-        )
 
 
 def test_a_whole_completion_joins_the_same_deltas() -> None:

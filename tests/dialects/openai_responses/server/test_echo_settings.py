@@ -6,7 +6,7 @@ import json
 
 from asides.dialects import find_dialect
 from asides.dialects.dialect import ServedRequest
-from asides.dialects.openai_responses.server.echo_settings import echo_settings
+from asides.dialects.openai_responses.server.write_reply import echo_settings
 from asides.dialects.server_half import ReplyWriter
 from asides.values.events import ReplyEnded, StopReason, TextDelta
 from asides.values.messages import OutputSchema, Prompt, ProviderState, user

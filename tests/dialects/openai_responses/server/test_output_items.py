@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asides.dialects.openai_responses.server.output_items import begin_item, make_item_id
+from asides.dialects.openai_responses.server.write_reply import begin_item, make_item_id
 from asides.values.events import PartArrived, TextDelta, ToolCallDelta
 from asides.values.parts import File, Image
 from tests.dialects.openai_responses.server.test_write_reply import END, streamed, whole

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from asides.dialects.openai_responses.server.write_compaction import CompactionWriter
+from asides.dialects.openai_responses.server.write_reply import CompactionWriter
 from asides.values.events import PartArrived, ReplyEnded, ReplyStarted, StopReason, UsageReported
 from asides.values.parts import UnknownPart
 from asides.values.usage import Usage

@@ -95,7 +95,7 @@ def test_a_wrong_list_is_refused_at_once(stage: OpenStage, requests: Any, words:
 def test_a_request_that_the_rules_refuse_is_an_error_of_its_row(stage: OpenStage) -> None:
     opened = stage(answer, batches=BatchScript(seconds=0.01))
     wrong = request("a")
-    wrong["params"]["messages"] = [{"role": "assistant", "content": []}]
+    wrong["params"]["messages"] = [{"role": "user", "content": []}]
     created = send(opened, "POST", PATH, {"requests": [wrong, request("b")]}).json
     assert wait(opened, created["id"])["request_counts"]["errored"] == 1
 

@@ -287,7 +287,10 @@ DEFINED = [{"name": "look_up", "input_schema": {"type": "object"}}]
         ({"model": ADAPTIVE_MODEL, "temperature": 1}, "`temperature` is deprecated for this model."),
         ({"thinking": ENABLED, "tool_choice": {"type": "any"}}, "forces tool use"),
         ({"model": ADAPTIVE_MODEL, "tool_choice": {"type": "tool", "name": "x"}}, '"tool" and "any" are not supported'),
-        ({"messages": [{"role": "assistant", "content": "hi"}, HI]}, 'must use the "user" role'),
+        (
+            {"model": "claude-3-5-haiku-latest", "messages": [{"role": "assistant", "content": "hi"}, HI]},
+            'must use the "user" role',
+        ),
         ({"messages": [HI, CALLS, HI]}, "without `tool_result` blocks immediately after: t1"),
         (
             {"messages": [HI, CALLS, {"role": "user", "content": [{"type": "text", "text": "x"}, RESULT]}]},

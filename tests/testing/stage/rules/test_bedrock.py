@@ -150,7 +150,6 @@ def test_one_changed_byte_of_a_thought_is_refused(client: asides.Client, stage: 
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        ({"messages": [{"role": "assistant", "content": [{"text": "a"}]}]}, "start with a user message"),
         ({"messages": [*turns([{"text": "a"}]), *turns([{"text": "b"}])]}, "alternate"),
         ({"messages": turns([{"text": " "}])}, "is blank"),
         ({"messages": turns([{"text": "a"}], [CALL], [{"text": "b"}]), "toolConfig": CONFIG}, "Expected toolResult"),

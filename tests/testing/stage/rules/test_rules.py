@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from importlib import import_module
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from asides.dialects import DIALECTS, register_temporarily
+from asides.dialects import DIALECTS, register_temporarily, rulebook
+from asides.dialects.flat_messages import find_pairing_faults, find_turn_start, list_call_ids
+from asides.dialects.rulebook import Rule
 from asides.testing.stage.http_requests import Request
 from asides.testing.stage.rules import (
-    HistoryRules,
-    Rule,
+    RulebookRules,
     RulesByDialect,
-    find_pairing_faults,
-    find_turn_start,
-    list_call_ids,
     read_account,
     read_credential,
+    refuse_broken,
 )
 from tests.testing.conformance.toy import ToyDialect, ToyRules
 
@@ -75,11 +74,11 @@ def test_only_an_assistant_makes_calls_and_a_user_starts_a_turn() -> None:
     assert find_turn_start([calls("a")]) == -1
 
 
-def test_rules_of_a_history_refuse_with_the_first_problem_and_seal_nothing() -> None:
-    rules = HistoryRules(lambda messages: (f"no {message['role']}" for message in messages))
-    assert rules.refuse(Request("POST", "/", "", {}, b'{"messages": [{"role": "a"}, {"role": "b"}]}')) == "no a"
-    request = Request("POST", "/", "", {}, b"{}")
-    assert rules.refuse(request) is None
+def test_a_rulebook_refuses_with_the_first_problem_and_seals_nothing() -> None:
+    rules = RulebookRules("ollama", date(2026, 11, 18))
+    request = Request("POST", "/", "", {}, b'{"messages": [{"role": "a"}, {"role": "b"}]}')
+    assert rules.refuse(request) == "invalid role: a"
+    assert rules.refuse(Request("POST", "/", "", {}, b"{}")) is None
     assert rules.seal([], request) == []
 
 
@@ -91,9 +90,10 @@ SLUG = re.compile(r"[a-z]+(_[a-z]+)+")
 DAY = re.compile(r"20\d\d(-\d\d){0,2}")
 
 
-def list_rules(module: str) -> tuple[Rule, ...]:
-    rules: tuple[Rule, ...] = import_module(f"asides.testing.stage.rules.{module}").RULES
-    return rules
+def list_rules(dialect: str) -> tuple[rulebook.Rule, ...]:
+    found = rulebook.find_rulebook(dialect)
+    assert found is not None
+    return found.RULES
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -104,12 +104,11 @@ def test_every_rule_has_a_kind_a_day_and_a_source(module: str) -> None:
         assert rule.source, rule
 
 
-def test_a_rule_writes_its_refusal() -> None:
+def test_a_rule_reports_what_breaks_it() -> None:
     rule = Rule(kind="empty_content", text="messages.{place}: {{empty}}", since="2026-11", source="made up", status=422)
-    refusal = rule.refuse(lambda status, text: f"{status} {text}".encode(), place=3)
+    refusal = refuse_broken(rule.broken("messages[3]", place=3))
     assert (refusal, refusal.kind, refusal.status) == ("messages.3: {empty}", "empty_content", 422)
-    assert refusal.body == b"422 messages.3: {empty}"
-    assert rule.refuse(place=3).body is None
+    assert refusal.body is None
 
 
 def to_pattern(text: str) -> re.Pattern[str]:

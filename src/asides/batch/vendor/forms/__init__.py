@@ -1,7 +1,7 @@
 """The requests and responses of vendors' batches: pure builders and parsers, one module for each form.
 
 A form knows how a batch is created, watched, found again, cancelled and read. The rows themselves are encoded and
-decoded by the dialects. Not here: when to do which (vendor_runner), and limits (providers/batch_facts).
+decoded by the dialects.
 """
 
 from __future__ import annotations

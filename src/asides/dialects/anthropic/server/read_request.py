@@ -1,24 +1,18 @@
-"""Read a client's Messages request as a prompt: `read(body) → ServedRequest`. Unknown fields stay in `extra`.
-
-Not here: single messages (import_messages), replies (write_reply), and the checks of a provider (testing/stage/rules).
-"""
+"""Read a client's Messages request as a prompt: `read(body) → ServedRequest`. Unknown fields stay in `extra`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from asides.dialects.anthropic.import_messages import import_messages, import_texts
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.server_half import RequestFields, read_sampling
+from asides.providers.switches.read import read as read_switches
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt, Sampling
-from asides.values.thinking import Thinking, read_thinking
 from asides.values.tools import Tool, read_tool
 
 _SAMPLING = ("temperature", "top_p", "top_k")
-_THINKING_FIELDS = ("type", "budget_tokens", "display")
 
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
@@ -43,7 +37,7 @@ class _Request(RequestFields):
         prompt = Prompt(
             (*system_messages, *import_messages(documents)),
             system=system,
-            thinking=self._take_thinking(),
+            thinking=read_switches("anthropic", self.remaining),
             tools=self._take_tools(),
             tool_choice=tool_choice,
             parallel_tool_calls=parallel,
@@ -123,20 +117,3 @@ class _Request(RequestFields):
                 return OutputSchema("answer", schema)
             case _:
                 return None
-
-    def _take_thinking(self) -> Thinking:
-        fields = self.take("thinking", dict[str, Any])
-        thinking = Thinking()
-        if fields is not None:
-            thinking = read_thinking({name: fields[name] for name in _THINKING_FIELDS if name in fields})[0]
-        config: dict[str, Any] = self.take("output_config", dict[str, Any]) or {}
-        word = config.pop("effort", None)
-        if config:
-            self.remaining["output_config"] = config
-        if not isinstance(word, str):
-            return thinking
-        effort = read_thinking(word)[0].effort
-        if effort is None:
-            raise ConfigError(f"output_config.effort {word!r} is not known.")
-        mode = None if thinking.mode == "auto" else thinking.mode
-        return msgspec.structs.replace(thinking, mode=mode, effort=effort)

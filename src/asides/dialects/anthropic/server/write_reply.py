@@ -1,6 +1,6 @@
 """Write replies (`MessagesWriter`) and errors (`write_error`) as a server of Messages does.
 
-Not here: requests (read_request), sockets and status lines. A whole response is built from the same blocks as a stream.
+A whole response is built from the same blocks as a stream.
 """
 
 from __future__ import annotations

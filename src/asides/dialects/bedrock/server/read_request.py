@@ -1,7 +1,4 @@
-"""Read a client's Converse request as a prompt: `read(body, path) → ServedRequest`. Unknown fields stay in `extra`.
-
-Not here: replies (write_reply).
-"""
+"""Read a client's Converse request as a prompt: `read(body, path) → ServedRequest`. Unknown fields stay in `extra`."""
 
 from __future__ import annotations
 
@@ -15,10 +12,12 @@ import msgspec
 from asides.dialects.bedrock.blocks import CITATIONS, REDACTED, SIGNATURE, VIA, build_raw_part, is_provider_block
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.server_half import RequestFields
+from asides.dialects.verbatim import keep_source
+from asides.providers.switches.read import read as read_switches
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt, Sampling
 from asides.values.parts import File, Image, Part, Text, ToolCall, ToolResult, UnknownPart
-from asides.values.thinking import Seal, Thinking, Thought, read_thinking
+from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool
 from asides.wire.lenient import read_base64
 
@@ -48,13 +47,14 @@ def read(body: bytes, path: str = "") -> ServedRequest:
     stream = found["operation"] == "converse-stream"
     fields = RequestFields.parse_body(body)
     messages = fields.take_messages(_read_message)
+    thinking = read_switches("bedrock", fields.remaining)
     inference, native = fields.take_object("inferenceConfig"), fields.take_object("additionalModelRequestFields")
     tools, choice = _take_tools(fields)
     system, system_messages = _take_system(fields)
     prompt = Prompt(
         (*system_messages, *messages),
         system=system,
-        thinking=_take_effort(fields, _take_thinking(native)),
+        thinking=thinking,
         tools=tools,
         tool_choice=choice,
         output=_take_output(fields),
@@ -107,52 +107,6 @@ def _take_system(fields: RequestFields) -> tuple[str | None, tuple[Message, ...]
     if any(text.cache for text in texts):
         return None, (Message("system", tuple(texts)),)
     return "\n\n".join(text.text for text in texts) or None, ()
-
-
-def _take_thinking(native: RequestFields) -> Thinking:
-    """Take the settings for thinking; they differ between families of models."""
-    thinking = Thinking()
-    match native.remaining.get("thinking"):
-        case {"type": str()} as fields:
-            del native.remaining["thinking"]
-            thinking = read_thinking(fields)[0]
-        case _:
-            pass
-    match native.remaining.get("output_config"):
-        case {"effort": str() as effort, **rest}:
-            native.remaining["output_config"] = rest
-            if not rest:
-                del native.remaining["output_config"]
-            thinking = msgspec.structs.replace(thinking, effort=read_thinking(effort)[0].effort)
-        case _:
-            pass
-    for name in ("reasoning_effort", "reasoning_config"):
-        if isinstance(native.remaining.get(name), str):
-            return read_thinking(native.remaining.pop(name))[0]
-    match native.remaining:
-        case {"reasoning": {"effort": str() as effort}}:
-            del native.remaining["reasoning"]
-            return read_thinking(effort)[0]
-        case {"reasoningConfig": {"type": "disabled"}}:
-            del native.remaining["reasoningConfig"]
-            return Thinking(mode="off")
-        case {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": str() as effort}}:
-            del native.remaining["reasoningConfig"]
-            return read_thinking(effort)[0]
-        case _:
-            return thinking
-
-
-def _take_effort(fields: RequestFields, thinking: Thinking) -> Thinking:
-    """Take the effort that all models have in common."""
-    match fields.remaining.get("outputConfig"):
-        case {"effort": str() as effort, **rest}:
-            fields.remaining["outputConfig"] = rest
-            if not rest:
-                del fields.remaining["outputConfig"]
-            return msgspec.structs.replace(thinking, effort=read_thinking(effort)[0].effort)
-        case _:
-            return thinking
 
 
 def _take_tools(fields: RequestFields) -> tuple[tuple[Tool, ...], str | None]:
@@ -213,7 +167,9 @@ def _read_message(message: Mapping[str, Any]) -> Message:
         else:
             parts.append(_read_part(block))
     results = tuple(part for part in parts if isinstance(part, ToolResult))
-    return Message("tool" if results and len(results) == len(parts) else role, tuple(parts))
+    read = Message("tool" if results and len(results) == len(parts) else role, tuple(parts))
+    beside = {name: value for name, value in message.items() if name not in ("role", "content")}
+    return keep_source(read, "bedrock", content, beside)
 
 
 def _read_part(block: dict[str, Any]) -> Part:

@@ -1,7 +1,4 @@
-"""Read a client's v2 chat request as a prompt: `read(body) → ServedRequest`. Unknown fields stay in `extra`.
-
-Not here: replies (write_reply).
-"""
+"""Read a client's v2 chat request as a prompt: `read(body) → ServedRequest`. Unknown fields stay in `extra`."""
 
 from __future__ import annotations
 
@@ -14,10 +11,12 @@ import msgspec
 from asides.dialects.cohere.decode import CITED, PLAN
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.server_half import RequestFields, read_sampling
+from asides.dialects.verbatim import keep_source
+from asides.providers.switches.read import read as read_switches
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt, Sampling
 from asides.values.parts import Image, Part, Text, ToolCall, ToolResult, UnknownPart, read_arguments
-from asides.values.thinking import Seal, Thinking, Thought, read_thinking
+from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool, read_tool
 from asides.wire.lenient import read_base64, to_json_text
 
@@ -37,7 +36,7 @@ def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of
     """Read a request. Raises ConfigError with a message for the client."""
     fields = RequestFields.parse_body(body)
     model = fields.take_model()
-    messages = fields.take_messages(_read_message)
+    messages = fields.take_messages(lambda message: keep_source(_read_message(message), "cohere", [message]))
     system = None
     if messages[0].role == "system":
         system, messages = messages[0].text or None, messages[1:]
@@ -46,7 +45,7 @@ def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of
     prompt = Prompt(
         messages,
         system=system,
-        thinking=_take_thinking(fields),
+        thinking=read_switches("cohere", fields.remaining),
         tools=_take_tools(fields, strict),
         tool_choice=_take_tool_choice(fields),
         output=_take_output(fields),
@@ -57,19 +56,6 @@ def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of
         extra=fields.remaining,
     )
     return ServedRequest(prompt, model, stream, include_usage=True)
-
-
-def _take_thinking(fields: RequestFields) -> Thinking:
-    thinking = fields.take_object("thinking")
-    kind, budget = thinking.take("type", str), thinking.take("token_budget", int)
-    fields.put_back("thinking", thinking)
-    if kind is None and budget is None:
-        return Thinking()
-    if kind not in (None, "enabled", "disabled"):
-        raise ConfigError("thinking.type is enabled or disabled.")
-    if kind == "disabled":
-        return Thinking(mode="off")
-    return Thinking(mode="on") if budget is None else read_thinking(budget)[0]
 
 
 def _take_tools(fields: RequestFields, strict: bool | None) -> tuple[Tool, ...]:

@@ -1,7 +1,4 @@
-"""Write replies (`ChatWriter`) and errors (`write_error`) as a server of Cohere's v2 chat does.
-
-Not here: requests (read_request), sockets and status lines.
-"""
+"""Write replies (`ChatWriter`) and errors (`write_error`) as a server of Cohere's v2 chat does."""
 
 from __future__ import annotations
 
@@ -42,11 +39,6 @@ def write_error(status: int, message: str, kind: str | None = None) -> bytes:  #
     return msgspec.json.encode({"message": message} if kind is None else {"message": message, "code": kind})
 
 
-_encode_text = msgspec.json.Encoder().encode
-_DELTA = 'event: content-delta\ndata: {"type":"content-delta","index":%d,"delta":{"message":{"content":{"%s":'
-_DELTA_TAIL = b"}}}}\n\n"
-
-
 class ChatWriter(ReplyWriter):
     """Events of one reply in, a v2 chat out, in events or whole.
 
@@ -69,9 +61,6 @@ class ChatWriter(ReplyWriter):
         """The index of the last item."""
         self._open: int | None = None
         """The block whose item is open in the stream."""
-        self._open_field = ""
-        self._open_head = b""
-        """A delta of the open item up to its text."""
         self._items: list[dict[str, Any]] = []
         self._calls: list[ToolCallDelta] = []
         self._plan: str | None = None
@@ -93,25 +82,12 @@ class ChatWriter(ReplyWriter):
                 pass
         return b""
 
-    # Two short ways: more text for the item that is open in a stream.
-
-    def _write_text(self, event: TextDelta) -> bytes:
-        if event.block == self._open and event.text and self._open_field == "text":
-            return b"%b%b%b" % (self._open_head, _encode_text(event.text), _DELTA_TAIL)
-        return self._write_event(event)
-
-    def _write_thinking(self, event: ThinkingDelta) -> bytes:
-        if event.block == self._open and event.text and self._open_field == "thinking":
-            return b"%b%b%b" % (self._open_head, _encode_text(event.text), _DELTA_TAIL)
-        return self._write_event(event)
-
     def _write_piece(self, block: int, field: str, text: str) -> bytes:
         if not text:
             return b""
         written = b""
         if block not in self._indexes or (self._stream and self._open != block):
             written = self._begin_item(block, {"type": field, field: ""})
-            self._open_field, self._open_head = field, (_DELTA % (self._index, field)).encode()
         index = self._indexes[block]
         if self._stream:
             return written + self._write_sse("content-delta", {"message": {"content": {field: text}}}, index)

@@ -1,7 +1,6 @@
 """Read a client's generateContent request as a prompt: `read(body, path) → ServedRequest`.
 
-Field names may be in camelCase or snake_case, since the API takes both. Unknown fields stay in `extra`. Not here:
-single contents (import_contents), and replies (write_reply).
+Field names may be in camelCase or snake_case, since the API takes both. Unknown fields stay in `extra`.
 """
 
 from __future__ import annotations
@@ -16,16 +15,14 @@ from asides.dialects.dialect import ServedRequest
 from asides.dialects.gemini.encode import MODES, SAMPLING
 from asides.dialects.gemini.import_contents import import_contents, import_texts
 from asides.dialects.server_half import RequestFields
-from asides.values.errors import ConfigError, InvalidThinking
+from asides.providers.switches.read import read as read_switches
+from asides.values.errors import ConfigError
 from asides.values.messages import OutputSchema, Prompt, Sampling
-from asides.values.thinking import Effort, Thinking
 from asides.values.tools import Tool
 
 # Names of other providers' models may hold slashes.
 _PATH = re.compile(r"(?:/models/|/(?=[^/]+$))(?P<model>.+):(?P<verb>generateContent|streamGenerateContent)$")
 _SNAKE = re.compile(r"_([a-z])")
-_LEVELS: dict[str, Effort] = {"MINIMAL": "minimal", "LOW": "low", "MEDIUM": "medium", "HIGH": "high"}
-_ANY_LEVEL = "THINKING_LEVEL_UNSPECIFIED"
 # The names inside these fields are the client's, not the API's: schemas, arguments and results of tools.
 _SCHEMAS = ("responseJsonSchema", "responseSchema")
 _CLIENT_NAMES = frozenset({"args", "response", "parameters", "parametersJsonSchema", *_SCHEMAS})
@@ -40,21 +37,21 @@ def read(body: bytes, path: str = "") -> ServedRequest:
     found = _PATH.search(unquote(path))
     if found is None:
         raise ConfigError("the path names no model; write …/models/{model}:generateContent.")
-    fields = RequestFields(_to_camel_case(RequestFields.parse_body(body).remaining))
+    fields = RequestFields(to_camel_case(RequestFields.parse_body(body).remaining))
     stream = found["verb"] == "streamGenerateContent"
     prompt = _Request(fields).read(stream)
     return ServedRequest(prompt, found["model"], stream, include_usage=True)
 
 
-def _to_camel_case(value: Any) -> Any:
+def to_camel_case(value: Any) -> Any:
     """Convert field names to camelCase, and drop fields that are null."""
     if isinstance(value, list):
-        return [_to_camel_case(item) for item in value]
+        return [to_camel_case(item) for item in value]
     if not isinstance(value, dict):
         return value
     renamed = ((_SNAKE.sub(lambda found: found[1].upper(), name), inner) for name, inner in value.items())
     return {
-        name: inner if name in _CLIENT_NAMES else _to_camel_case(inner) for name, inner in renamed if inner is not None
+        name: inner if name in _CLIENT_NAMES else to_camel_case(inner) for name, inner in renamed if inner is not None
     }
 
 
@@ -63,6 +60,7 @@ class _Request:
 
     def __init__(self, fields: RequestFields) -> None:
         self.fields = fields
+        self.thinking = read_switches("gemini", fields.remaining)
         self.settings = fields.take_object("generationConfig")
         self.remaining, self.config = fields.remaining, self.settings.remaining
 
@@ -76,7 +74,7 @@ class _Request:
         prompt = Prompt(
             import_contents(contents),
             system=system or None,
-            thinking=self._take_thinking(),
+            thinking=self.thinking,
             tools=tools,
             tool_choice=self._take_tool_choice(),
             output=self._take_output(),
@@ -94,39 +92,6 @@ class _Request:
             return msgspec.convert(settings, Sampling, strict=False)
         except msgspec.ValidationError as problem:
             raise ConfigError(f"a setting of generationConfig is invalid: {problem}.") from None
-
-    def _take_thinking(self) -> Thinking:
-        config = self.settings.take("thinkingConfig", dict[str, Any])
-        if config is None:
-            return Thinking(show="none")
-        shown, level, budget = config.get("includeThoughts"), config.get("thinkingLevel"), config.get("thinkingBudget")
-        if level is not None and budget is not None:
-            raise InvalidThinking(
-                "thinkingConfig has both thinkingBudget and thinkingLevel; give one of them.", setting="thinking"
-            )
-        # The API shows thoughts only on request.
-        thinking = Thinking(show="summary" if shown is True else "none")
-        if level is not None and level != _ANY_LEVEL:
-            effort = _LEVELS.get(str(level).upper())
-            if effort is None:
-                raise InvalidThinking(
-                    f"the thinkingLevel {level!r} is not known; use {', '.join(_LEVELS)}.", setting="thinking"
-                )
-            return msgspec.structs.replace(thinking, effort=effort)
-        if budget is None:
-            return msgspec.structs.replace(thinking, mode="on") if shown else thinking
-        if not isinstance(budget, int) or budget < -1:
-            raise InvalidThinking(
-                "thinkingBudget is a number of tokens, 0 for none or -1 for as many as the model decides.",
-                setting="thinking",
-            )
-        match budget:
-            case 0:
-                return msgspec.structs.replace(thinking, mode="off")
-            case -1:
-                return msgspec.structs.replace(thinking, mode="auto")
-            case _:
-                return msgspec.structs.replace(thinking, budget=budget)
 
     # --- tools and output -------------------------------------------------------------------------------------------
 

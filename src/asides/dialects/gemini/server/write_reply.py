@@ -1,7 +1,5 @@
 """Write replies (`ContentWriter`; `ContentListWriter` for a stream without events) and errors (`write_error`) as a
 server of generateContent does.
-
-Not here: requests (read_request), sockets and status lines.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Read a client's request as a prompt: `read(body) → ServedRequest` for a chat, `read_generate` for a single prompt.
 Unknown fields stay in `extra`.
-
-Not here: replies (write_reply).
 """
 
 from __future__ import annotations
@@ -13,10 +11,12 @@ import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.server_half import RequestFields, read_sampling
+from asides.dialects.verbatim import keep_source
+from asides.providers.switches.read import read as read_switches
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt, Sampling
 from asides.values.parts import Image, Part, Text, ToolCall, ToolResult, read_arguments
-from asides.values.thinking import Thinking, Thought, read_thinking
+from asides.values.thinking import Thought
 from asides.values.tools import read_tool
 from asides.wire.lenient import read_base64
 
@@ -61,7 +61,7 @@ def _read_settings(fields: RequestFields, model: str, prompt: Prompt) -> ServedR
     options = fields.take_object("options")
     prompt = msgspec.structs.replace(
         prompt,
-        thinking=_take_thinking(fields),
+        thinking=read_switches("ollama", fields.remaining),
         output=_take_output(fields),
         max_tokens=_take_limit(options),
         sampling=_take_sampling(options, fields),
@@ -70,15 +70,6 @@ def _read_settings(fields: RequestFields, model: str, prompt: Prompt) -> ServedR
     )
     fields.put_back("options", options)
     return ServedRequest(msgspec.structs.replace(prompt, extra=fields.remaining), model, stream, include_usage=True)
-
-
-def _take_thinking(fields: RequestFields) -> Thinking:
-    think: object = fields.remaining.pop("think", None)
-    if think is None:
-        return Thinking()
-    if not isinstance(think, (bool, str)):
-        raise ConfigError("think is true, false, or low, medium, high or max.")
-    return read_thinking(think)[0]
 
 
 def _take_limit(options: RequestFields) -> int | None:
@@ -123,7 +114,7 @@ def _take_messages(fields: RequestFields) -> tuple[Message, ...]:
     unanswered: list[str] = []
     for index, document in enumerate(documents):
         try:
-            messages.append(_read_message(document, index, unanswered))
+            messages.append(keep_source(_read_message(document, index, unanswered), "ollama", [document]))
         except ConfigError as problem:
             raise ConfigError(f"messages[{index}]: {problem}") from None
     return tuple(messages)

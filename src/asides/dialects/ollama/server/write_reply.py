@@ -1,7 +1,4 @@
-"""Write replies (`ChatLineWriter`; `GenerateLineWriter` for `/api/generate`) and errors (`write_error`) as Ollama does.
-
-Not here: requests (read_request), sockets and status lines.
-"""
+"""Write replies (`ChatLineWriter`, `GenerateLineWriter` for `/api/generate`) and errors (`write_error`) like Ollama."""
 
 from __future__ import annotations
 
@@ -52,15 +49,12 @@ class ChatLineWriter(ReplyWriter):
         self._last_thought: int | None = None
         self._around: dict[str, tuple[bytes, bytes]] = {}
 
-    def _write_text(self, event: TextDelta) -> bytes:
-        return self._write_field("content", event.text)
-
     def _write_event(self, event: ContentEvent) -> bytes:
         match event:
             case TextDelta() | RefusalDelta():
                 return self._write_field("content", event.text)
             case ThinkingDelta():
-                return self._write_thinking(event)
+                return self._write_thought(event)
             case ToolCallDelta():
                 self._calls.append(event)
             case PartArrived():
@@ -70,7 +64,7 @@ class ChatLineWriter(ReplyWriter):
                 pass
         return b""
 
-    def _write_thinking(self, event: ThinkingDelta) -> bytes:
+    def _write_thought(self, event: ThinkingDelta) -> bytes:
         text = event.text
         if text and event.block != self._last_thought:
             text = text if self._last_thought is None else _BETWEEN_THOUGHTS + text

@@ -1,7 +1,4 @@
-"""Read a client's chat request as a prompt: `read(body) → ServedRequest`. Unknown fields stay in `extra`.
-
-Not here: single messages (import_messages), and replies (write_reply).
-"""
+"""Read a client's chat request as a prompt: `read(body) → ServedRequest`. Unknown fields stay in `extra`."""
 
 from __future__ import annotations
 
@@ -10,17 +7,11 @@ from typing import Any, Literal
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.openai_chat.import_messages import import_messages
 from asides.dialects.server_half import RequestFields, read_sampling
+from asides.providers.switches.read import read as read_switches
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt, Sampling
 from asides.values.parts import Text
-from asides.values.thinking import Effort, Mode, Show, Summary, Thinking, read_thinking
 from asides.values.tools import Tool, read_tool
-
-# The names that hosts have for a thinking budget, besides the objects that hold one.
-_BUDGET_FIELDS = ("thinking_budget", "thinking_token_budget", "reasoning_budget", "reasoning_budget_tokens")
-_TEMPLATE_SWITCHES = ("enable_thinking", "thinking")
-_OPENROUTER_FIELDS = ("effort", "max_tokens", "enabled", "exclude", "summary")
-_TOGGLE_FIELDS = ("type", "budget_tokens", "display")
 
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
@@ -39,7 +30,7 @@ class _Request(RequestFields):
         prompt = Prompt(
             messages,
             system=system,
-            thinking=self._take_thinking(),
+            thinking=read_switches("openai_chat", self.remaining),
             tools=self._take_tools(),
             tool_choice=self._take_tool_choice(),
             parallel_tool_calls=self.take("parallel_tool_calls", bool),
@@ -60,7 +51,8 @@ class _Request(RequestFields):
             raise ConfigError("messages is missing or empty.")
         messages = import_messages(documents)
         first = messages[0]
-        if first.role == "system" and first.name is None and all(isinstance(part, Text) for part in first.parts):
+        is_plain = all(isinstance(part, Text) and not part.cache for part in first.parts)
+        if first.role == "system" and first.name is None and is_plain:
             return first.text or None, messages[1:]
         return None, messages
 
@@ -125,82 +117,3 @@ class _Request(RequestFields):
                 return OutputSchema(str(described.get("name", "answer")), schema, described.get("strict") is True)
             case _:
                 return None
-
-    # --- thinking ---------------------------------------------------------------------------------------------------
-
-    def _take_thinking(self) -> Thinking:
-        """Merge the settings for thinking of all hosts. "off" wins over an amount beside it (requirements, I4)."""
-        found = [
-            self._take_effort(),
-            self._take_object_setting("reasoning", _OPENROUTER_FIELDS),
-            self._take_object_setting("thinking", _TOGGLE_FIELDS),
-            _take_switch(self.remaining, "enable_thinking"),
-            self._take_template_switch(),
-            self._take_prompt_mode(),
-            *(self._take_budget(name) for name in _BUDGET_FIELDS),
-        ]
-        return _merge_thinking([thinking for thinking in found if thinking is not None])
-
-    def _take_effort(self) -> Thinking | None:
-        if self.remaining.get("reasoning_effort") == "default":
-            return None  # one host's name for its default; it stays unchanged
-        effort = self.take("reasoning_effort", str)
-        return None if effort is None else read_thinking(reasoning_effort=effort)[0]
-
-    def _take_object_setting(self, name: str, known: tuple[str, ...]) -> Thinking | None:
-        given = self.remaining.get(name)
-        if not isinstance(given, dict):
-            return None
-        others = {field: value for field, value in given.items() if field not in known}
-        settings = {field: value for field, value in given.items() if field in known and value is not None}
-        del self.remaining[name]
-        if others:
-            self.remaining[name] = others
-        if not settings:
-            return None
-        if settings.get("type") == "auto":
-            settings["type"] = "adaptive"
-        try:
-            return (read_thinking(reasoning=settings) if name == "reasoning" else read_thinking(settings))[0]
-        except (TypeError, ValueError):
-            raise ConfigError(f"{name} is invalid.") from None
-
-    def _take_template_switch(self) -> Thinking | None:
-        variables = self.remaining.get("chat_template_kwargs")
-        if not isinstance(variables, dict):
-            return None
-        switches = [_take_switch(variables, name) for name in _TEMPLATE_SWITCHES]
-        if not variables:
-            del self.remaining["chat_template_kwargs"]
-        return next((thinking for thinking in switches if thinking is not None), None)
-
-    def _take_prompt_mode(self) -> Thinking | None:
-        if self.remaining.get("prompt_mode") != "reasoning":
-            return None
-        del self.remaining["prompt_mode"]
-        return Thinking(mode="on")
-
-    def _take_budget(self, name: str) -> Thinking | None:
-        budget = self.take(name, int)
-        # At one host a negative budget means that the model decides.
-        return None if budget is None else Thinking(mode="auto") if budget < 0 else read_thinking(budget)[0]
-
-
-def _take_switch(fields: dict[str, Any], name: str) -> Thinking | None:
-    if not isinstance(fields.get(name), bool):
-        return None
-    return Thinking(mode="on" if fields.pop(name) else "off")
-
-
-def _merge_thinking(found: list[Thinking]) -> Thinking:
-    show: Show = "none" if any(thinking.show == "none" for thinking in found) else "summary"
-    summary: Summary | None = next((thinking.summary for thinking in found if thinking.summary is not None), None)
-    modes: list[Mode] = [thinking.mode for thinking in found if thinking.mode is not None]
-    if "off" in modes:
-        return Thinking(mode="off", show=show, summary=summary)
-    effort: Effort | None = next((thinking.effort for thinking in found if thinking.effort is not None), None)
-    budget = next((thinking.budget for thinking in found if thinking.budget is not None), None)
-    mode: Mode | None = modes[0] if modes else None
-    if mode == "on" and (effort is not None or budget is not None):
-        mode = None  # the amount implies it
-    return Thinking(mode=mode, effort=effort, budget=budget, show=show, summary=summary)

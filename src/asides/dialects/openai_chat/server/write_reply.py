@@ -1,7 +1,4 @@
-"""Write replies (`ChatWriter`) and errors (`write_error`) as a server of chat completions does.
-
-Not here: requests (read_request), the bytes around the deltas (completion_forms), sockets and status lines.
-"""
+"""Write replies (`ChatWriter`) and errors (`write_error`) as a server of chat completions does."""
 
 from __future__ import annotations
 
@@ -10,14 +7,6 @@ from typing import Any, TypeAlias
 import msgspec
 
 from asides.dialects.openai_chat.encode_messages import DETAILS
-from asides.dialects.openai_chat.server.completion_forms import (
-    ARGUMENTS,
-    CALL_TAIL,
-    TAIL,
-    Chunks,
-    WholeCompletion,
-    encode_text,
-)
 from asides.dialects.server_half import CallerTool, ContentEvent, ReplyWriter
 from asides.providers.provider import THINKING_FIELDS
 from asides.values.events import (
@@ -89,24 +78,6 @@ class ChatWriter(ReplyWriter):
         self._deltas.writes_custom = self._deltas.writes_custom or tool.custom
         return super()._name_call(event, tool, arguments)
 
-    def _write_text(self, event: TextDelta) -> bytes:
-        output = self._output
-        if self._begun and type(output) is Chunks and event.text:
-            return b"%b%b%b" % (output.text_head, encode_text(event.text), TAIL)
-        return self._write_event(event)
-
-    def _write_thinking(self, event: ThinkingDelta) -> bytes:
-        output = self._output
-        if type(output) is Chunks and self._deltas.goes_on(event):
-            return b"%b%b%b" % (output.find_head(self._deltas.field), encode_text(event.text), TAIL)
-        return self._write_event(event)
-
-    def _write_arguments(self, event: ToolCallDelta) -> bytes:
-        output, index = self._output, self._deltas.find_call(event)
-        if type(output) is Chunks and index is not None:
-            return b"%b%d%b%b%b" % (output.call_head, index, ARGUMENTS, encode_text(event.arguments), CALL_TAIL)
-        return self._write_event(event)
-
     def _write_event(self, event: ContentEvent) -> bytes:
         return b"".join([*self._begin(), *map(self._output.add, self._deltas.write(event))])
 
@@ -151,14 +122,6 @@ class _Deltas:
         """The calls that take free text."""
         self._waiting: dict[int, _WaitingCall] = {}
         self._refused = False
-
-    def goes_on(self, event: ThinkingDelta) -> bool:
-        """Whether this is more text of the thought that was written last."""
-        return event.block == self._last_thought and not self._at_start and bool(event.text)
-
-    def find_call(self, event: ToolCallDelta) -> int | None:
-        """Return the index of a call that has begun; None for one that has not, or takes free text."""
-        return None if event.block in self._custom else self._calls.get(event.block)
 
     def write(self, event: ContentEvent) -> list[Delta]:
         match event:
@@ -292,3 +255,109 @@ def _encode_usage(usage: Usage) -> dict[str, Any]:
     if usage.thinking is not None:
         encoded["completion_tokens_details"] = {"reasoning_tokens": usage.thinking}
     return encoded
+
+
+# --- the two forms of a completion: chunks of a stream, and one document ----------------------------------------------
+
+
+class Chunks:
+    """Deltas as server-sent events."""
+
+    def __init__(self) -> None:
+        self._head = b""
+
+    def begin(self, started: ReplyStarted, created: int) -> bytes:
+        """Write the first chunk, which names the role."""
+        head = {
+            "id": started.id,
+            "object": "chat.completion.chunk",
+            "created": created,
+            "model": started.model,
+        }
+        # The same for every chunk, so it is written once.
+        self._head = b"data: " + msgspec.json.encode(head)[:-1]
+        return self.add({"role": "assistant", "content": ""})
+
+    def add(self, delta: Delta) -> bytes:
+        """Write a chunk with this delta."""
+        return self._write_chunk(msgspec.json.encode(delta), b"null")
+
+    def end(self, finish_reason: str | None, usage: dict[str, Any] | None) -> bytes:
+        """Write the last chunks."""
+        finish = self._write_chunk(b"{}", msgspec.json.encode(finish_reason))
+        if usage is not None:
+            finish += b'%b,"choices":[],"usage":%b}\n\n' % (self._head, msgspec.json.encode(usage))
+        return finish + b"data: [DONE]\n\n"
+
+    def _write_chunk(self, delta: bytes, finish_reason: bytes) -> bytes:
+        choice = b'{"index":0,"delta":%b,"finish_reason":%b}' % (delta, finish_reason)
+        return b'%b,"choices":[%b]}\n\n' % (self._head, choice)
+
+
+class WholeCompletion:
+    """Deltas joined into one document."""
+
+    def __init__(self) -> None:
+        self._created = 0
+        self._started = ReplyStarted()
+        self._texts: dict[str, list[str]] = {"content": []}
+        self._calls: list[dict[str, Any]] = []
+        self._arguments: list[list[str]] = []
+        self._objects: dict[str, Any] = {}
+
+    def begin(self, started: ReplyStarted, created: int) -> bytes:
+        """Take what is known at the start."""
+        self._started, self._created = started, created
+        return b""
+
+    def add(self, delta: Delta) -> bytes:
+        """Add a delta to the message."""
+        for name, value in delta.items():
+            if name == "tool_calls":
+                self._add_call(value[0])
+            elif name == DETAILS:
+                self._objects.setdefault(name, []).extend(value)
+            elif name in ("extra_content", "thought_signature"):
+                self._objects[name] = value
+            else:
+                self._texts.setdefault(name, []).append(value)
+        return b""
+
+    def _add_call(self, piece: dict[str, Any]) -> None:
+        if "id" in piece:
+            kind = piece["type"]
+            self._calls.append({"id": piece["id"], "type": kind, kind: {}})
+            self._arguments.append([])
+        call, arguments = self._calls[piece["index"]], self._arguments[piece["index"]]
+        if "custom" in piece:
+            call["custom"] |= {name: value for name, value in piece["custom"].items() if name != "input"}
+            arguments.append(piece["custom"]["input"])
+            return
+        if "extra_content" in piece:
+            call["extra_content"] = piece["extra_content"]
+        function = piece.get("function", {})
+        if "name" in function:
+            call["function"].setdefault("name", function["name"])
+        if "arguments" in function:
+            arguments.append(function["arguments"])
+
+    def end(self, finish_reason: str | None, usage: dict[str, Any] | None) -> bytes:
+        """Write the document."""
+        texts = {name: "".join(pieces) for name, pieces in self._texts.items()}
+        message: dict[str, Any] = {"role": "assistant", **texts, **self._objects}
+        message["content"] = message["content"] or None
+        if self._calls:
+            for call, arguments in zip(self._calls, self._arguments, strict=True):
+                is_custom = call["type"] == "custom"
+                call[call["type"]]["input" if is_custom else "arguments"] = "".join(arguments)
+            message["tool_calls"] = self._calls
+        document: dict[str, Any] = {
+            "id": self._started.id,
+            "object": "chat.completion",
+            "created": self._created,
+            "model": self._started.model,
+            "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
+        }
+        if usage is not None:
+            document["usage"] = usage
+        return msgspec.json.encode(document)

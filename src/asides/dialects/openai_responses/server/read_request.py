@@ -1,7 +1,4 @@
-"""Read a client's Responses request as a prompt: `read(body) → ServedRequest`. Unknown fields stay in `extra`.
-
-Not here: single items (import_items), and replies (write_reply).
-"""
+"""Read a client's Responses request as a prompt: `read(body) → ServedRequest`. Unknown fields stay in `extra`."""
 
 from __future__ import annotations
 
@@ -13,9 +10,9 @@ import msgspec
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.openai_responses.import_items import import_items
 from asides.dialects.server_half import RequestFields, read_sampling
+from asides.providers.switches.read import read as read_switches
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt, ProviderState, Sampling, user
-from asides.values.thinking import Thinking, read_thinking
 from asides.values.tools import Tool, read_tool
 
 _SAMPLING = ("temperature", "top_p", "top_logprobs")
@@ -35,7 +32,8 @@ class _Request(RequestFields):
         messages = self._take_messages(state)
         stream = self.take("stream", bool) or False
         self.remaining.pop("stream_options", None)
-        thinking, state = self._take_reasoning(state)
+        thinking = read_switches("openai_responses", self.remaining)
+        state = self._take_reasoning_state(state)
         prompt = Prompt(
             messages,
             system=self.take("instructions", str) or None,
@@ -78,23 +76,15 @@ class _Request(RequestFields):
             include=tuple(self.take("include", list[str]) or ()),
         )
 
-    def _take_reasoning(self, state: ProviderState) -> tuple[Thinking, ProviderState]:
+    def _take_reasoning_state(self, state: ProviderState) -> ProviderState:
         reasoning = self.take_object("reasoning")
         fields = reasoning.remaining
         changes: dict[str, Any] = {name: fields.pop(name) for name in ("context", "mode") if name in fields}
+        self.put_back("reasoning", reasoning)
         try:
-            state = msgspec.convert(msgspec.structs.asdict(state) | changes, ProviderState)
+            return msgspec.convert(msgspec.structs.asdict(state) | changes, ProviderState)
         except msgspec.ValidationError as problem:
             raise ConfigError(f"reasoning: {problem}.") from None
-        effort, summary = fields.pop("effort", None), fields.pop("summary", fields.pop("generate_summary", None))
-        self.put_back("reasoning", reasoning)
-        if effort is None and summary is None:
-            return Thinking(show="none"), state
-        settings: dict[str, Any] = {"summary": summary}
-        if effort is not None:
-            settings["effort"] = effort
-        thinking, _ = read_thinking(settings)
-        return msgspec.structs.replace(thinking, show="summary" if summary is not None else "none"), state
 
     def _take_sampling(self) -> Sampling:
         return read_sampling({name: self.remaining.pop(name) for name in _SAMPLING if name in self.remaining})

@@ -1,28 +1,37 @@
 """Write replies (`ResponsesWriter`) as a server of Responses does: one output item for each block of the reply.
 
 A whole response is built from the same items as a stream. An item that came from this dialect is written with the
-fields of its entry. Not here: requests (read_request), single items (output_items), the settings that a response
-repeats (echo_settings), the bodies of errors (openai_chat/server/write_reply), sockets and status lines.
+fields of its entry. `CompactionWriter` writes what `/responses/compact` answers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.openai_chat.server.write_reply import write_error
-from asides.dialects.openai_responses.server.echo_settings import echo_settings
-from asides.dialects.openai_responses.server.output_items import OutputItem, begin_item
-from asides.dialects.server_half import CallerTool, ContentEvent, ReplyWriter
-from asides.values.events import RefusalDelta, StopReason, TextDelta, ThinkingDelta, ToolCallDelta
+from asides.dialects.server_half import CallerTool, ContentEvent, ReplyWriter, has_all_arguments
+from asides.values.events import (
+    PartArrived,
+    RefusalDelta,
+    StopReason,
+    TextDelta,
+    ThinkingDelta,
+    ThoughtSealed,
+    ToolCallDelta,
+)
+from asides.values.messages import OutputSchema, Prompt
 from asides.values.parts import Image, ServerTool, UnknownPart
+from asides.values.tools import Tool
 from asides.values.usage import Usage
 
 Wire: TypeAlias = dict[str, Any]
+WireEvent: TypeAlias = tuple[str, Wire]
 
 
 class ResponsesWriter(ReplyWriter):
@@ -282,3 +291,377 @@ def _encode_usage(usage: Usage) -> Wire:
         "output_tokens_details": {"reasoning_tokens": usage.thinking or 0},
         "total_tokens": received + sent if usage.total is None else usage.total,
     }
+
+
+# --- items while they are written -------------------------------------------------------------------------------------
+
+
+"""The type of an event on the wire, and its fields."""
+
+_ID_PREFIXES = {
+    "message": "msg",
+    "reasoning": "rs",
+    "function_call": "fc",
+    "custom_tool_call": "ctc",
+    "image_generation_call": "ig",
+}
+
+
+def make_item_id(kind: str, response_id: str, number: int) -> str:
+    """Make the id of an item: unique if the response's id is."""
+    return f"{_ID_PREFIXES.get(kind, 'item')}_{response_id.removeprefix('resp_')}_{number}"
+
+
+def begin_item(event: ContentEvent, response_id: str, number: int, namespace: str = "") -> OutputItem | None:
+    """Make the item that this event begins; None if it begins none. `namespace`: that of the tool which it calls."""
+    match event:
+        case ThinkingDelta():
+            return _Reasoning(response_id, number)
+        case ThoughtSealed():
+            return _begin_sealed(event, response_id, number) if event.seal.kind == "encrypted" else None
+        case TextDelta():
+            return _Message(response_id, number, refuses=False)
+        case RefusalDelta():
+            return _Message(response_id, number, refuses=True)
+        case ToolCallDelta():
+            return _Call(response_id, number, event, namespace)
+        case PartArrived(part=Image(data=bytes() as data)):
+            return _Picture(response_id, number, data)
+        case PartArrived(part=ServerTool() | UnknownPart()):
+            return _Part(response_id, number, event)
+        case PartArrived():
+            return None
+
+
+def _begin_sealed(event: ThoughtSealed, response_id: str, number: int) -> OutputItem:
+    """A thought without text. Its own id is known before the item is announced."""
+    item = _Reasoning(response_id, number)
+    item.store_entry(event, "reasoning")
+    item.id = str(item.entry.get("id") or item.id)
+    return item
+
+
+class OutputItem:
+    """One item of the output."""
+
+    def __init__(self, kind: str, response_id: str, number: int) -> None:
+        self.id = make_item_id(kind, response_id, number)
+        self.index = 0
+        self.announced = False
+        """Whether the client of a stream knows its id, which stays from then on: clients find the item by it."""
+        self.closed = False
+        self.status = "completed"
+        """The status that it ends with."""
+        self.pieces: list[str] = []
+        self.entry: Wire = {}
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(self.pieces)
+
+    @property
+    def delta(self) -> WireEvent | None:
+        """The event of a further piece of text, without the text; None if the item has no pieces."""
+        return None
+
+    def can_go_on(self) -> bool:
+        """Whether more of it may come after another item has begun."""
+        return False
+
+    def write(self, event: ContentEvent) -> Iterator[WireEvent]:
+        """Add an event; yield its events on the wire."""
+        raise NotImplementedError
+
+    def finish(self) -> Iterator[WireEvent]:
+        """Yield the events that end the parts of the item."""
+        yield from ()
+
+    def start(self) -> Wire:
+        """Encode the item as it is announced, before its content."""
+        return {**self.encode(), "status": "in_progress"}
+
+    def encode(self) -> Wire:
+        """Encode the item with its content so far."""
+        raise NotImplementedError
+
+    def store_entry(self, event: ThoughtSealed, *kinds: str) -> None:
+        """Keep the item that a seal came in, if it is of one of these kinds."""
+        if event.seal.entry is not None:
+            entry = msgspec.json.decode(event.seal.entry)
+            if isinstance(entry, dict) and entry.get("type") in kinds:
+                self.entry = {**entry, "id": self.id} if self.announced else entry
+
+    def _select_entry(self, *names: str) -> Wire:
+        return {name: value for name, value in self.entry.items() if name in names}
+
+
+class _Message(OutputItem):
+    def __init__(self, response_id: str, number: int, *, refuses: bool) -> None:
+        super().__init__("message", response_id, number)
+        self._field = "refusal" if refuses else "text"
+        self._kind = "refusal" if refuses else "output_text"
+        # Clients count on a list of probabilities beside every piece of text, even if it is empty.
+        self._more: Wire = {} if refuses else {"logprobs": []}
+
+    def write(self, event: ContentEvent) -> Iterator[WireEvent]:
+        if isinstance(event, ThoughtSealed):
+            self.store_entry(event, "message")
+        if isinstance(event, (TextDelta, RefusalDelta)) and event.text:
+            if not self.pieces:
+                yield "response.content_part.added", {"content_index": 0, "part": self._encode_part("")}
+            self.pieces.append(event.text)
+            kind, fields = self.delta
+            yield kind, {**fields, "delta": event.text}
+
+    @property
+    def delta(self) -> WireEvent:
+        return f"response.{self._kind}.delta", {"content_index": 0, **self._more}
+
+    def finish(self) -> Iterator[WireEvent]:
+        if self.pieces:
+            yield f"response.{self._kind}.done", {"content_index": 0, self._field: self.text, **self._more}
+            yield "response.content_part.done", {"content_index": 0, "part": self._encode_part(self.text)}
+
+    def _encode_part(self, text: str) -> Wire:
+        part: Wire = {"type": self._kind, self._field: text}
+        return part if self._kind == "refusal" else {**part, "annotations": []}
+
+    def encode(self) -> Wire:
+        content = [self._encode_part(self.text)] if self.pieces else []
+        item = {"type": "message", "id": self.id, "role": "assistant", "status": self.status, "content": content}
+        return {**item, **self._select_entry("id", "phase")}
+
+
+class _Reasoning(OutputItem):
+    def __init__(self, response_id: str, number: int) -> None:
+        super().__init__("reasoning", response_id, number)
+        self._raw = False
+        self._encrypted: str | None = None
+
+    def write(self, event: ContentEvent) -> Iterator[WireEvent]:
+        if isinstance(event, ThoughtSealed):
+            self.store_entry(event, "reasoning")
+            if event.seal.kind == "encrypted":
+                self._encrypted = event.seal.value
+        if isinstance(event, ThinkingDelta) and event.text:
+            if not self.pieces:
+                self._raw = event.kind != "summary"
+                if not self._raw:
+                    part = {"type": "summary_text", "text": ""}
+                    yield "response.reasoning_summary_part.added", {"summary_index": 0, "part": part}
+            self.pieces.append(event.text)
+            kind, fields = self.delta
+            yield kind, {**fields, "delta": event.text}
+
+    @property
+    def delta(self) -> WireEvent:
+        return f"response.{self._kind}.delta", self._index
+
+    @property
+    def _kind(self) -> str:
+        return "reasoning_text" if self._raw else "reasoning_summary_text"
+
+    @property
+    def _index(self) -> Wire:
+        return {"content_index": 0} if self._raw else {"summary_index": 0}
+
+    def finish(self) -> Iterator[WireEvent]:
+        if not self.pieces:
+            return
+        yield f"response.{self._kind}.done", {**self._index, "text": self.text}
+        if not self._raw:
+            part = {"type": "summary_text", "text": self.text}
+            yield "response.reasoning_summary_part.done", {"summary_index": 0, "part": part}
+
+    def encode(self) -> Wire:
+        item: Wire = {"type": "reasoning", "id": self.id, "summary": []}
+        if self.pieces and self._raw:
+            item["content"] = [{"type": "reasoning_text", "text": self.text}]
+        elif self.pieces:
+            item["summary"] = [{"type": "summary_text", "text": self.text}]
+        if self._encrypted is not None:
+            item["encrypted_content"] = self._encrypted
+        return {**item, **self.entry}
+
+
+class _Call(OutputItem):
+    def __init__(self, response_id: str, number: int, event: ToolCallDelta, namespace: str) -> None:
+        self._kind = "custom_tool_call" if event.custom else "function_call"
+        super().__init__(self._kind, response_id, number)
+        self._field = "input" if event.custom else "arguments"
+        self._call_id = event.id
+        self._name = event.name
+        self._beside: Wire = {"namespace": namespace} if namespace else {}
+
+    def write(self, event: ContentEvent) -> Iterator[WireEvent]:
+        if isinstance(event, ThoughtSealed):
+            self.store_entry(event, "function_call", "custom_tool_call")
+        if isinstance(event, ToolCallDelta):
+            self._call_id, self._name = self._call_id or event.id, self._name or event.name
+            if event.arguments:
+                self.pieces.append(event.arguments)
+                kind, fields = self.delta
+                yield kind, {**fields, "delta": event.arguments}
+
+    @property
+    def delta(self) -> WireEvent:
+        return f"response.{self._kind}_{self._field}.delta", {}
+
+    def can_go_on(self) -> bool:
+        return self._field == "arguments" and not has_all_arguments(self.pieces)
+
+    def finish(self) -> Iterator[WireEvent]:
+        yield f"response.{self._kind}_{self._field}.done", {self._field: self.text}
+
+    def encode(self) -> Wire:
+        return {
+            "type": self._kind,
+            "id": self.id,
+            "call_id": self._call_id or self.id,
+            "name": self._name or "",
+            **self._beside,
+            self._field: self.text,
+            "status": self.status,
+            **self._select_entry("id", "namespace"),
+        }
+
+
+class _Picture(OutputItem):
+    """A picture of the model, as the item of the tool that makes pictures here."""
+
+    def __init__(self, response_id: str, number: int, data: bytes) -> None:
+        super().__init__("image_generation_call", response_id, number)
+        self._result = b64encode(data).decode()
+
+    def write(self, event: ContentEvent) -> Iterator[WireEvent]:  # noqa: ARG002 - it has come whole
+        yield from ()
+
+    def encode(self) -> Wire:
+        return {"type": "image_generation_call", "id": self.id, "status": self.status, "result": self._result}
+
+
+class _Part(OutputItem):
+    """An item that comes whole: a tool that the provider ran, or something unknown."""
+
+    def __init__(self, response_id: str, number: int, event: PartArrived) -> None:
+        super().__init__("item", response_id, number)
+        self._item = _encode_part(event)
+        self.id = str(self._item.get("id") or self.id)
+
+    def write(self, event: ContentEvent) -> Iterator[WireEvent]:
+        if isinstance(event, PartArrived):
+            self._item = _encode_part(event)
+            if isinstance(event.part, ServerTool) and event.part.status:
+                yield f"response.{event.part.name}.{event.part.status}", {}
+
+    def start(self) -> Wire:
+        return self._item
+
+    def encode(self) -> Wire:
+        return self._item
+
+
+def _encode_part(event: PartArrived) -> Wire:
+    if not isinstance(event.part, (ServerTool, UnknownPart)):
+        return {}
+    item = msgspec.json.decode(event.part.json)
+    if isinstance(event.part, ServerTool):
+        known = {"id": event.part.id, "status": event.part.status}
+        return {**item, "type": event.part.name, **{name: value for name, value in known.items() if value is not None}}
+    return item if isinstance(item, dict) else {"type": "unknown", "value": item}
+
+
+# --- the settings that a response repeats -----------------------------------------------------------------------------
+
+
+def echo_settings(prompt: Prompt) -> Wire:
+    """Return the settings of a prompt by the names of this dialect."""
+    extra = prompt.extra
+    tools = extra.get("tools") or [_encode_tool(tool) for tool in prompt.tools]
+    text: Wire = {"format": _encode_output(prompt), **(extra.get("text") or {})}
+    return {
+        "instructions": prompt.system,
+        "metadata": prompt.metadata or {},
+        "parallel_tool_calls": prompt.parallel_tool_calls is not False,
+        "tool_choice": extra.get("tool_choice") or _encode_choice(prompt.tool_choice),
+        # It is the longest setting, and three events repeat it.
+        "tools": msgspec.Raw(msgspec.json.encode(tools)),
+        "temperature": prompt.sampling.temperature,
+        "top_p": prompt.sampling.top_p,
+        "max_output_tokens": prompt.max_tokens,
+        "previous_response_id": prompt.state.previous_response_id,
+        "reasoning": {"effort": _encode_effort(prompt), "summary": prompt.thinking.summary},
+        "text": text,
+        "truncation": prompt.state.truncation or "disabled",
+        "user": prompt.user,
+    }
+
+
+def _encode_tool(tool: Tool) -> Wire:
+    described: Wire = {"type": "function", "name": tool.name, "description": tool.description or None}
+    return {**described, "parameters": tool.parameters, "strict": tool.strict is True}
+
+
+def _encode_choice(choice: str | None) -> str | Wire:
+    if choice is None or choice in ("auto", "none", "required"):
+        return choice or "auto"
+    return {"type": "function", "name": choice}
+
+
+def _encode_effort(prompt: Prompt) -> str | None:
+    return "none" if prompt.thinking.mode == "off" else prompt.thinking.effort
+
+
+def _encode_output(prompt: Prompt) -> Wire:
+    match prompt.output:
+        case OutputSchema(name=name, schema=schema, strict=strict):
+            return {"type": "json_schema", "name": name, "schema": schema, "strict": strict}
+        case "json":
+            return {"type": "json_object"}
+        case _:
+            return {"type": "text"}
+
+
+# --- a compacted conversation, as `/responses/compact` answers --------------------------------------------------------
+
+
+_STAYING = frozenset({"user", "developer", "system"})
+
+
+class CompactionWriter(ResponsesWriter):
+    """Events of one reply in, a compacted conversation out: the messages that stay, then one item.
+
+    `keep` says what stays beside the reply's items. Source: developers.openai.com
+    api/reference/resources/responses/methods/compact (2026-11).
+    """
+
+    def __init__(self, *, model: str, stream: bool = False, include_usage: bool = True) -> None:  # noqa: ARG002 - as of its kind
+        super().__init__(model=model, stream=False, include_usage=include_usage)
+        self._kept: list[dict[str, Any]] = []
+
+    def keep(self, items: Sequence[Mapping[str, Any]]) -> None:
+        """Keep the words of the user, and instructions, out of these items of a request."""
+        self._kept = [_write_message(item) for item in items if _is_staying(item)]
+
+    def _write_end(self, stop: StopReason) -> bytes:  # noqa: ARG002 - whatever it is
+        response = self._finish_response("completed")
+        return msgspec.json.encode(
+            {
+                "id": self._id,
+                "object": "response.compaction",
+                "created_at": self.created,
+                "output": [*self._kept, *response["output"]],
+                "usage": response["usage"],
+            }
+        )
+
+
+def _is_staying(item: Mapping[str, Any]) -> bool:
+    return item.get("type", "message") == "message" and item.get("role") in _STAYING
+
+
+def _write_message(item: Mapping[str, Any]) -> dict[str, Any]:
+    content = item.get("content")
+    parts = [{"type": "input_text", "text": content}] if isinstance(content, str) else content
+    return {**item, "status": "completed", "content": parts}

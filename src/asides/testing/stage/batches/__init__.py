@@ -1,7 +1,7 @@
 """Vendor batches on the stage: many requests in one, answered later at half the price.
 
 Each row is answered by the stage's script, as a live request is: `Say` is its reply, `Fail` its error, and a row whose
-scene is `Hang` expires. Not here: the endpoints of each vendor (file_batches, message_batches, content_batches).
+scene is `Hang` expires.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Finds the endpoint of a vendor's batches and files at a path, and answers the rows of a batch.
-
-Not here: the endpoints (file_batches, message_batches, content_batches).
-"""
+"""Finds the endpoint of a vendor's batches and files at a path, and answers the rows of a batch."""
 
 from __future__ import annotations
 

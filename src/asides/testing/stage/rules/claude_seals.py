@@ -2,8 +2,7 @@
 
 A signature says which model and account it was made for, and holds a MAC of the thought, of the thoughts before it in
 its message, and of the system prompt, the tools and the messages before that. So the stage can tell, as the servers do,
-a changed thought from one of another model, of another account or after another conversation. Not here: what follows
-from that (claude_history).
+a changed thought from one of another model, of another account or after another conversation.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.testing.stage.rules import Wire
+from asides.dialects.rulebook import Wire
 from asides.values.events import Event, ThinkingDelta, ThoughtSealed
 from asides.values.thinking import Seal, ThoughtKind
 from asides.wire.lenient import read_base64, unify_base64
@@ -25,9 +24,8 @@ SealKind: TypeAlias = Literal["signature", "redacted", "compaction"]
 Fault: TypeAlias = Literal["forged", "text", "sequence", "model", "account", "system", "tools", "messages"]
 """Why a seal does not hold where it stands: not made here, or made for something else."""
 
-THOUGHTS = ("thinking", "redacted_thinking")
 _MAC_SIZE = 16
-_MOST_SCRIPTED = 10_000
+_MAX_SCRIPTED = 10_000
 
 
 class Issued(msgspec.Struct, frozen=True, array_like=True):
@@ -135,7 +133,7 @@ class ClaudeSeals:
         return b64encode(blake2b(content, key=self._secret, digest_size=_MAC_SIZE).digest() + content).decode()
 
     def _remember(self, kind: str, value: str, issued: Issued) -> None:
-        while len(self._scripted) >= _MOST_SCRIPTED:
+        while len(self._scripted) >= _MAX_SCRIPTED:
             del self._scripted[next(iter(self._scripted))]
         self._scripted[kind, value] = issued
 

@@ -1,8 +1,6 @@
-"""Rules of chat completions: what the hosts of a model check, in their words, and the state that they put into replies.
+"""The stage as a host of chat completions: refuses by the rulebook, and puts the state of the host into replies.
 
-Written from the documented rules and from reported errors, not copied from a server. The path or the model's name
-decides which host the stage imitates (hosts); for an unknown name, only the rules of all hosts apply. The models are
-stated here a second time, independent of the providers' rows, so that tests compare the two.
+The path or the model's name decides which host the stage plays (hosts).
 """
 
 from __future__ import annotations
@@ -12,36 +10,17 @@ from datetime import date
 
 import msgspec
 
+from asides.dialects.openai_chat.rules import GATEWAY_RULES, check
+from asides.dialects.rulebook import BrokenRule, Wire, WireRequest
 from asides.testing.stage.http_requests import Request
-from asides.testing.stage.rules import DetailedRefusal, RequestRules, Rule, Wire
-from asides.testing.stage.rules.openai_chat import (
-    gateway_rules,
-    host_settings,
-    issued_details,
-    message_rules,
-    openai_settings,
-    returned_thinking,
-)
-from asides.testing.stage.rules.openai_chat.chat_request import ChatRequest
-from asides.testing.stage.rules.openai_chat.error_bodies import Fault, write_midstream
+from asides.testing.stage.rules import DetailedRefusal, RequestRules, read_wire, refuse_broken
+from asides.testing.stage.rules.hosts import make_target
+from asides.testing.stage.rules.openai_chat.error_bodies import write_midstream
 from asides.testing.stage.rules.openai_chat.hosts import Host, find_host, find_upstream
 from asides.testing.stage.rules.openai_chat.issued_details import IssuedDetails
 from asides.values.events import Event, ThinkingDelta
 
-_MODULES = (gateway_rules, issued_details, message_rules, openai_settings, returned_thinking, host_settings)
-
-
-def _list_rules() -> Iterator[Rule]:
-    for module in _MODULES:
-        for value in vars(module).values():
-            if isinstance(value, Rule):
-                yield value
-            elif isinstance(value, message_rules.PairWords):
-                yield from (value.missing, value.orphaned, value.twice)
-
-
-RULES = tuple(dict.fromkeys(_list_rules()))
-"""Every rule, with its words, its date and its source."""
+_DIALECT = "openai_chat"
 
 
 def request_rules(secret: bytes, today: date) -> RequestRules:
@@ -56,35 +35,40 @@ class _ChatRules:
 
     def refuse(self, request: Request) -> str | None:
         """Return the first rule that this request breaks, in the real server's words and form."""
-        body: Wire = msgspec.json.decode(request.body)
-        return next(self._check(request, ChatRequest(body, self._today)), None)
+        return next(self._check(read_wire(request, self._today)), None)
 
     def seal(self, events: list[Event], request: Request) -> list[Event]:
         """Add the state that the hosts of this model put on thoughts and calls; most add none."""
         body: Wire = msgspec.json.decode(request.body)
         model = str(body.get("model"))
-        upstream = find_upstream(find_host(request, model), model)
+        upstream = find_upstream(find_host(request.path, model), model)
         return self._issued.seal(_name_field(events, upstream.field), model, upstream.form)
 
-    def _check(self, request: Request, asked: ChatRequest) -> Iterator[DetailedRefusal]:
-        host = find_host(request, asked.model)
-        for fault in host.check(asked):
-            yield fault.refuse(host.write_body(fault))
-        upstream = find_upstream(host, asked.model)
-        for fault in self._check_upstream(asked, upstream is not host, upstream):
-            inner = upstream.write_body(fault)
-            if host.wrap is None:
-                yield fault.refuse(inner)
-            elif upstream.fails_midstream and asked.body.get("stream") is True:
-                body = write_midstream(fault, upstream.title, asked.model)
-                yield DetailedRefusal(fault.text, body, status=200, kind=fault.kind)
+    def _check(self, wire: WireRequest) -> Iterator[DetailedRefusal]:
+        model = str(wire.body.get("model"))
+        host = find_host(wire.path, model)
+        upstream = find_upstream(host, model)
+        if host.wrap is None:
+            for broken in self._check_upstream(wire, host, model, upstream):
+                yield refuse_broken(broken, host.write_body(broken))
+            return
+        for broken in check(wire, make_target(host, _DIALECT, model)):
+            if broken.rule in GATEWAY_RULES:
+                yield refuse_broken(broken, host.write_body(broken))
+        # A gateway that shows its upstreams by the names of models has their rules in its own row.
+        served_by = host if host.models is not None else upstream
+        for broken in self._check_upstream(wire, served_by, model, upstream):
+            if broken.rule in GATEWAY_RULES:
+                continue
+            if upstream.fails_midstream and wire.body.get("stream") is True:
+                body = write_midstream(broken, upstream.title, model)
+                yield DetailedRefusal(broken.text, body, status=200, kind=broken.kind)
             else:
-                yield fault.refuse(host.wrap(fault, inner, upstream.title, asked.model))
+                yield refuse_broken(broken, host.wrap(broken, upstream.write_body(broken), upstream.title, model))
 
-    def _check_upstream(self, asked: ChatRequest, is_passed_on: bool, upstream: Host) -> Iterator[Fault]:
-        if is_passed_on:
-            yield from upstream.check(asked)
-        yield from self._issued.check(asked, upstream.form, exact=upstream.exact)
+    def _check_upstream(self, wire: WireRequest, host: Host, model: str, upstream: Host) -> Iterator[BrokenRule]:
+        yield from check(wire, make_target(host, _DIALECT, model))
+        yield from self._issued.check(wire.body, upstream.form, exact=upstream.exact)
 
 
 def _name_field(events: list[Event], field: str | None) -> list[Event]:

@@ -1,4 +1,4 @@
-"""The hosts of chat completions that the stage imitates, in one table: their models, rules, state and errors.
+"""The hosts of chat completions that the stage plays: their rows, the state that they issue, and the form of errors.
 
 The first part of a path such as `/as-openrouter/v1/chat/completions` chooses a host; else the path that the real host
 has, else the name of the model. For any other, only the rules of all hosts hold.
@@ -6,46 +6,37 @@ has, else the name of the model. For any other, only the rules of all hosts hold
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import msgspec
 
-from asides.testing.stage.http_requests import Request
-from asides.testing.stage.rules.openai_chat import error_bodies, gateway_rules, host_settings, message_rules
-from asides.testing.stage.rules.openai_chat.chat_request import ChatRequest, Check
-from asides.testing.stage.rules.openai_chat.error_bodies import Fault, WriteBody
+from asides.dialects.openai_chat.rules import gateways, messages
+from asides.dialects.rulebook import BrokenRule, Rule
+from asides.testing.stage.rules.hosts import StageHost, choose_host
+from asides.testing.stage.rules.openai_chat import error_bodies
+from asides.testing.stage.rules.openai_chat.error_bodies import WriteBody
 from asides.testing.stage.rules.openai_chat.issued_details import StateForm
-from asides.testing.stage.rules.openai_chat.openai_settings import check_openai_settings
-from asides.testing.stage.rules.openai_chat.returned_thinking import (
-    check_cerebras_fields,
-    check_deepseek_thinking,
-    check_groq_fields,
-    check_kimi_thinking,
-    check_mimo_thinking,
-    check_mistral_fields,
-)
-from asides.testing.stage.rules.openai_generations import NAMES
 
-Wrap: TypeAlias = Callable[[Fault, bytes, str, str], bytes]
-"""Writes the error of a host around that of its upstream: the fault, its body, the upstream's title, the model."""
+Wrap: TypeAlias = Callable[[BrokenRule, bytes, str, str], bytes]
+"""Writes the error of a host around that of its upstream: the rule, its body, the upstream's title, the model."""
+_OWN_FORMS: dict[Rule, WriteBody] = {
+    gateways.ONE_SPELLING: error_bodies.write_issues,
+    gateways.OPAQUE: error_bodies.write_nothing,
+    messages.ALTERNATION_2024: error_bodies.write_numbered_flat,
+}
+"""Errors whose body differs from the others of their host."""
 
 
-class Host(msgspec.Struct, frozen=True, kw_only=True):
-    """A host: who it is, what it checks, and how it says no."""
+class Host(StageHost, frozen=True, kw_only=True):
+    """A host of chat completions on the stage."""
 
+    dialect: str = "openai_chat"
+    row: str = "openai-compatible"
     title: str
-    at: str | None = None
-    """The first part of the path that chooses it."""
-    models: str | None = None
-    """The pattern of the names of models that show it; None if they do not."""
-    paths: str | None = None
-    """The pattern of its real paths."""
-    checks: tuple[Check, ...] = ()
-    pairs: message_rules.PairWords | None = message_rules.OPENAI_PAIRS
-    """None if the upstream looks at calls and results."""
     write: WriteBody = error_bodies.write_openai
+    writes: Mapping[Rule, WriteBody] = msgspec.field(default_factory=dict[Rule, WriteBody])
+    """Writers for single rules."""
     form: StateForm | None = None
     """The state that it puts into replies."""
     field: str | None = None
@@ -55,21 +46,13 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     wrap: Wrap | None = None
     """Set for a host that passes requests on."""
     fails_midstream: bool = False
-    """Whether an upstream finds its faults only after a stream was opened."""
+    """Whether an upstream finds faults only after a stream was opened."""
     upstreams: tuple[Host, ...] = ()
-    """To whom it passes them on; if its own models do not show it, also to any host of the table."""
+    """The upstreams of a gateway; if its own models do not show it, also any host of the table."""
 
-    def check(self, asked: ChatRequest) -> Iterator[Fault]:
-        """Yield the rules that a request breaks here."""
-        for check in self.checks:
-            yield from check(asked)
-        if self.pairs is not None:
-            yield from message_rules.check_pairs(self.pairs)(asked)
-            yield from message_rules.check_content(asked)
-
-    def write_body(self, fault: Fault) -> bytes:
+    def write_body(self, broken: BrokenRule) -> bytes:
         """Write the body of an error that it finds itself."""
-        return (fault.write or self.write)(fault)
+        return (self.writes.get(broken.rule) or _OWN_FORMS.get(broken.rule) or self.write)(broken)
 
 
 # --- makers behind a gateway ------------------------------------------------------------------------------------------
@@ -78,8 +61,6 @@ _MAKERS = (
     Host(
         title="Anthropic",
         models=r"anthropic/claude",
-        checks=(gateway_rules.check_claude_upstream,),
-        pairs=message_rules.CLAUDE_PAIRS,
         write=error_bodies.write_messages_api,
         form="signed_text",
     ),
@@ -91,53 +72,52 @@ _MAKERS = (
         write=error_bodies.write_google_object,
         form="token",
     ),
-    Host(title="DeepSeek", models=r"deepseek/deepseek-", checks=(gateway_rules.check_deepseek_upstream,)),
+    Host(
+        title="DeepSeek",
+        models=r"deepseek/deepseek-",
+    ),
     Host(
         title="Moonshot AI",
         models=r"moonshotai/kimi",
-        checks=(gateway_rules.check_kimi_upstream,),
         write=error_bodies.write_short,
     ),
     Host(
         title="Minimax",
         models=r"minimax/minimax",
-        pairs=message_rules.MINIMAX_PAIRS,
         write=error_bodies.write_typed,
         # MiniMax-AI/MiniMax-M2#76, 2026-02-22.
         fails_midstream=True,
     ),
-    Host(title="Z.AI", models=r"z-ai/glm", pairs=message_rules.ZAI_PAIRS, write=error_bodies.write_code_only),
+    Host(title="Z.AI", models=r"z-ai/glm", write=error_bodies.write_code_only),
 )
 
 _CLAUDE_BEHIND_A_PROXY = Host(
     title="Anthropic",
     models=r"claude-",
-    checks=(gateway_rules.check_claude_loop,),
-    pairs=message_rules.CLAUDE_PAIRS,
+    enforces=("thinking_blocks", "block_pairs"),
     write=error_bodies.write_bytes_repr,
 )
 
 # --- all hosts --------------------------------------------------------------------------------------------------------
 
+_OPENAI_NAMES = r"gpt-(?!oss)(?:\d|audio|chat)|o\d(?:-|$)|chatgpt-|codex-|chat-latest"
 PLAIN = Host(title="a host of chat completions")
 HOSTS = (
     Host(
         title="OpenRouter",
         at="as-openrouter",
+        row="openrouter",
         paths=r"/api/v1/chat/completions$",
         # Names with the maker in front.
         models="|".join(f"(?:{maker.models})" for maker in _MAKERS),
-        checks=(gateway_rules.check_openrouter_settings,),
-        pairs=None,
         write=error_bodies.write_short_code,
-        wrap=lambda fault, inner, title, _: error_bodies.wrap_raw(fault, inner, title),
+        wrap=lambda broken, inner, title, _: error_bodies.wrap_raw(broken, inner, title),
         upstreams=_MAKERS,
     ),
     Host(
         title="LiteLLM",
         at="as-litellm",
-        checks=(gateway_rules.check_litellm_settings,),
-        pairs=None,
+        row="litellm-proxy",
         wrap=error_bodies.wrap_sentence,
         upstreams=(_CLAUDE_BEHIND_A_PROXY,),
     ),
@@ -145,74 +125,71 @@ HOSTS = (
     Host(
         title="new-api",
         at="as-new-api",
-        pairs=None,
-        wrap=lambda fault, _inner, _title, _model: error_bodies.wrap_relayed(fault),
+        wrap=lambda broken, _inner, _title, _model: error_bodies.wrap_relayed(broken),
     ),
     Host(
         title="GitHub Copilot",
         at="as-copilot",
-        checks=(gateway_rules.check_opaque, check_openai_settings),
-        pairs=message_rules.COPILOT_PAIRS,
+        row="openai-chat",
+        enforces=("opaque_state", "known_fields", "reasoning_settings", "block_pairs"),
+        writes=dict.fromkeys(
+            (messages.BLOCK_PAIRS.missing, messages.BLOCK_PAIRS.orphaned), error_bodies.write_body_code
+        ),
     ),
     Host(
         title="Azure",
         at="as-azure",
+        row="azure",
         paths=r"/openai/deployments/",
-        checks=(check_openai_settings,),
     ),
     Host(
         title="Groq",
         at="as-groq",
-        checks=(check_groq_fields, host_settings.check_groq_settings),
+        row="groq",
         field="reasoning",
         write=error_bodies.write_short,
     ),
     Host(
         title="Cerebras",
         at="as-cerebras",
+        row="cerebras",
         models=r"zai-glm-",
-        checks=(check_cerebras_fields, host_settings.check_cerebras_settings),
         field="reasoning",
         write=error_bodies.write_flat,
     ),
     Host(
         title="Fireworks",
         at="as-fireworks",
+        row="fireworks",
         paths=r"/inference/v1/",
-        checks=(host_settings.check_one_spelling,),
         write=error_bodies.write_flat_object,
     ),
     Host(
         title="vLLM",
         at="as-vllm",
-        checks=(
-            message_rules.check_system_first,
-            message_rules.check_alternation,
-            message_rules.check_continued,
-            host_settings.check_template_effort,
-        ),
+        row="vllm",
         field="reasoning",
         write=error_bodies.write_numbered,
     ),
     Host(
         title="llama.cpp",
         at="as-llama-cpp",
-        checks=(message_rules.check_prefill,),
+        row="llamacpp",
         write=error_bodies.write_ordered,
     ),
     Host(
         title="Ollama",
         at="as-ollama",
-        checks=(host_settings.check_levels,),
+        row="ollama-openai",
         field="reasoning",
         write=error_bodies.write_api_error,
     ),
     Host(
         title="Google",
         at="as-google",
+        row="google-openai",
         models=r"(?:models/)?gemini-",
         paths=r"/v1beta/openai/",
-        checks=(gateway_rules.check_google_settings,),
         write=error_bodies.write_google,
         # thought-signatures over the chat endpoint, 2026-08: on the first call of each step of the current turn.
         form="call_signature",
@@ -220,64 +197,54 @@ HOSTS = (
     Host(
         title="DeepSeek",
         at="as-deepseek",
+        row="deepseek",
         models=r"deepseek-",
-        checks=(
-            check_deepseek_thinking,
-            host_settings.check_deepseek_settings,
-            message_rules.check_interleaved,
-        ),
         exact=True,
     ),
     Host(
         title="Moonshot AI",
         at="as-moonshot",
+        row="moonshot",
         models=r"kimi-|moonshot-",
-        checks=(check_kimi_thinking, host_settings.check_kimi_settings, message_rules.check_blanks),
         write=error_bodies.write_short,
         exact=True,
     ),
     Host(
         title="Xiaomi",
         at="as-mimo",
+        enforces=("tool_turn_thinking_2026",),
         models=r"mimo-",
-        checks=(check_mimo_thinking,),
         write=error_bodies.write_param_text,
         exact=True,
     ),
     Host(
         title="Z.AI",
         at="as-zai",
+        row="zai",
         models=r"glm-",
         paths=r"/paas/v4/",
-        checks=(host_settings.check_glm_settings,),
-        pairs=message_rules.ZAI_PAIRS,
         write=error_bodies.write_code_only,
         exact=True,
     ),
     Host(
         title="DashScope",
         at="as-dashscope",
+        row="qwen",
         models=r"qwen3?(?:\.\d)?-(?:max|plus|flash|turbo|long|\d+(?:\.\d+)?b)|qwq-|qvq-",
         paths=r"/compatible-mode/",
-        checks=(host_settings.check_qwen_settings,),
         write=error_bodies.write_with_request_id,
     ),
     Host(
         title="ModelScope",
         at="as-modelscope",
-        checks=(host_settings.check_modelscope_settings,),
+        enforces=("asked_thinking_streamed",),
         write=error_bodies.write_with_request_id,
     ),
     Host(
         title="MiniMax",
         at="as-minimax",
+        row="minimax",
         models=r"minimax-",
-        checks=(
-            host_settings.check_minimax_settings,
-            message_rules.check_system_role,
-            message_rules.check_arguments,
-        ),
-        pairs=message_rules.MINIMAX_PAIRS,
         write=error_bodies.write_typed,
         # The whole turn must come back, its details verbatim; nothing in them is signed.
         form="plain_text",
@@ -285,34 +252,29 @@ HOSTS = (
     Host(
         title="Mistral",
         at="as-mistral",
+        row="mistral",
         models=r"(?:magi|mi|mini|code|dev|pix)stral|pixtral|open-mi[sx]tral",
-        checks=(host_settings.check_mistral_settings, message_rules.check_order, check_mistral_fields),
         write=error_bodies.write_validated,
     ),
     Host(
         title="xAI",
         at="as-xai",
+        row="xai",
         models=r"grok-",
-        checks=(host_settings.check_grok_settings, message_rules.check_elements),
         write=error_bodies.write_string,
     ),
     Host(
         title="OpenAI",
         at="as-openai",
-        models=NAMES.pattern,
-        checks=(check_openai_settings,),
+        row="openai-chat",
+        models=_OPENAI_NAMES,
     ),
 )
-_BY_PATH = {host.at: host for host in HOSTS if host.at is not None}
 
 
-def find_host(request: Request, model: str) -> Host:
-    """Return the host that the stage is for this request."""
-    first = request.path.lstrip("/").partition("/")[0]
-    if first in _BY_PATH:
-        return _BY_PATH[first]
-    by_path = next((host for host in HOSTS if host.paths and re.search(host.paths, request.path)), None)
-    return by_path or _find_by_model(HOSTS, model)
+def find_host(path: str, model: str) -> Host:
+    """Return the host that the stage plays for this request."""
+    return choose_host(HOSTS, path, model) or PLAIN
 
 
 def find_upstream(host: Host, model: str) -> Host:
@@ -320,12 +282,7 @@ def find_upstream(host: Host, model: str) -> Host:
     if host.wrap is None:
         return host
     if host.models is not None:
-        return _find_by_model(host.upstreams, model)
+        return choose_host(host.upstreams, "", model) or PLAIN
     own = tuple(other for other in HOSTS if other.wrap is None)
     # A proxy names the maker in front of the model.
-    return _find_by_model((*host.upstreams, *own), model.rpartition("/")[2])
-
-
-def _find_by_model(hosts: tuple[Host, ...], model: str) -> Host:
-    name = model.lower()
-    return next((host for host in hosts if host.models and re.match(host.models, name)), PLAIN)
+    return choose_host((*host.upstreams, *own), "", model.rpartition("/")[2]) or PLAIN

@@ -1,7 +1,6 @@
 """The state that hosts of chat completions put into a reply and check when it comes back, as real MACs.
 
-`reasoning_details` of gateways, and signatures on calls. It must come back byte for byte, whole and in order. Not here:
-thinking in plain fields (returned_thinking).
+`reasoning_details` of gateways, and signatures on calls. It must come back byte for byte, whole and in order.
 """
 
 from __future__ import annotations
@@ -15,13 +14,21 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from asides.dialects.flat_messages import list_call_ids
 from asides.dialects.message_encoder import STAND_IN
 from asides.dialects.openai_chat.encode_messages import DETAILS
+from asides.dialects.openai_chat.rules.gateways import SIGNATURE_CORRUPTED
+from asides.dialects.openai_chat.rules.state import (
+    INVALID_SIGNATURE,
+    MODIFIED,
+    NOT_WHOLE,
+    OTHER_THINKING,
+    UNDECRYPTED,
+    UNVERIFIED,
+    WITHOUT_DETAILS,
+)
 from asides.dialects.openai_chat.wire import read_signature
-from asides.testing.stage.rules import Wire, find_turn_start, list_call_ids
-from asides.testing.stage.rules.openai_chat.chat_request import ChatRequest
-from asides.testing.stage.rules.openai_chat.error_bodies import Fault, HostRule
-from asides.testing.stage.rules.openai_chat.gateway_rules import SIGNATURE_CORRUPTED, SIGNATURE_MISSING
+from asides.dialects.rulebook import BrokenRule, Wire
 from asides.values.events import Event, ReplyEnded, ThinkingDelta, ThoughtSealed, ToolCallDelta, UsageReported, Warned
 from asides.values.fold import fold
 from asides.values.thinking import Seal
@@ -40,55 +47,6 @@ _FORMATS = {
 _ENDING = (UsageReported, Warned, ReplyEnded)
 # What clients put in the place of thinking that is gone.
 _PLACEHOLDERS = ("", " ", ".")
-
-_INVALID_SIGNATURE = HostRule(
-    kind="thinking_signature_invalid",
-    text="messages.{place}.content.{number}: Invalid `signature` in `thinking` block",
-    since="2025-02",
-    source="anomalyco/opencode#6418; vybestack/llxprt-code#2335",
-)
-_MODIFIED = HostRule(
-    kind="thinking_block_modified",
-    text="messages.{place}.content.{number}: `thinking` or `redacted_thinking` blocks in the latest assistant message "
-    "cannot be modified. These blocks must remain as they were in the original response.",
-    since="2026-02-24",
-    source="anomalyco/opencode#14716",
-)
-_UNVERIFIED = HostRule(
-    kind="encrypted_reasoning_invalid",
-    text="The encrypted content for item {name} could not be verified. Reason: Encrypted content could not be "
-    "decrypted or parsed.",
-    code="invalid_encrypted_content",
-    since="2026-05-08",
-    source="smallmain/vscode-unify-chat-provider#178",
-)
-UNDECRYPTED = HostRule(
-    kind="encrypted_reasoning_invalid",
-    text="Could not decrypt the provided encrypted_content. Ensure the value is the unmodified encrypted_content from "
-    "a previous response.",
-    code="invalid-argument",
-    since="2026-07-18",
-    source="Wei-Shaw/sub2api#4535",
-)
-# What follows is refused by no real server, which goes on with less: only the stage tells.
-_NOT_WHOLE = HostRule(
-    kind="",
-    text="messages[{place}]: reasoning_details must come back whole, once, and in their order.",
-    since="2025-11",
-    source="openrouter.ai docs reasoning-tokens: the sequence must match that of the reply",
-)
-_WITHOUT_DETAILS = HostRule(
-    kind="",
-    text="messages[{place}]: reasoning came back without its reasoning_details.",
-    since="2026-06-25",
-    source="OpenRouterTeam/ai-sdk-provider convert-to-openrouter-chat-messages.ts",
-)
-_OTHER_THINKING = HostRule(
-    kind="",
-    text="messages[{place}]: the reasoning_content is not the one of this turn.",
-    since="2026-08",
-    source="docs.z.ai thinking-mode: exact and in order; api-docs.deepseek.com/guides/thinking_mode",
-)
 
 
 class _Place(msgspec.Struct, frozen=True):
@@ -186,35 +144,36 @@ class IssuedDetails:
 
     # --- checking -----------------------------------------------------------------------------------------------------
 
-    def check(self, asked: ChatRequest, form: StateForm | None, *, exact: bool) -> Iterator[Fault]:
+    def check(self, body: Wire, form: StateForm | None, *, exact: bool) -> Iterator[BrokenRule]:
         """Yield what is wrong with the state that came back: not issued here, changed, or incomplete.
 
         `exact`: thinking in a plain field is that of its own turn.
         """
-        turn_start = find_turn_start(asked.messages)
-        latest = max((place for place, _ in asked.assistants()), default=-1)
-        for place, message in asked.assistants():
+        model, messages = str(body.get("model")), body.get("messages") or []
+        turns = [(place, message) for place, message in enumerate(messages) if message.get("role") == "assistant"]
+        latest = turns[-1][0] if turns else -1
+        for place, message in turns:
             if exact:
                 yield from self._check_text(message, place)
             if form == "call_signature":
-                yield from self._check_signatures(message, place, asked.model, needed=place > turn_start)
+                yield from self._check_signatures(message, place, model)
             elif form is not None:
-                yield from self._check_details(message, place, asked.model, form, is_latest=place == latest)
+                yield from self._check_details(message, place, model, form, is_latest=place == latest)
 
-    def _check_text(self, message: Wire, place: int) -> Iterator[Fault]:
+    def _check_text(self, message: Wire, place: int) -> Iterator[BrokenRule]:
         """Check that an issued turn comes back with its own thinking, or with none."""
         returned = message.get("reasoning_content")
         issued = {thought for name in list_call_ids(message) for thought in self._thoughts.get(name, ())}
         if isinstance(returned, str) and returned not in _PLACEHOLDERS and issued and returned not in issued:
-            yield _OTHER_THINKING.fault(place=place)
+            yield OTHER_THINKING.broken(f"messages[{place}]", place=place)
 
     def _check_details(
         self, message: Wire, place: int, model: str, form: StateForm, *, is_latest: bool
-    ) -> Iterator[Fault]:
+    ) -> Iterator[BrokenRule]:
         details = message.get(DETAILS)
         if not details:
             if message.get("reasoning") and form in ("signed_text", "token"):
-                yield _WITHOUT_DETAILS.fault(place=place)
+                yield WITHOUT_DETAILS.broken(f"messages[{place}]", place=place)
             return
         found = [self._entries.get(_encode_sorted(entry)) for entry in details]
         for number, (entry, at) in enumerate(zip(details, found, strict=True)):
@@ -225,37 +184,35 @@ class IssuedDetails:
         if [(at.turn, at.number) for at in issued] != [
             (issued[0].turn, number) for number in range(self._lengths[issued[0].turn])
         ]:
-            yield _NOT_WHOLE.fault(place=place)
+            yield NOT_WHOLE.broken(f"messages[{place}]", place=place)
 
     def _describe(
         self, entry: Wire, at: _Place | None, place: int, number: int, model: str, form: StateForm, *, is_latest: bool
-    ) -> Fault:
+    ) -> BrokenRule:
         """Return the words of the upstream for an entry that this model did not make, or not so."""
         match form:
             case "signed_text":
                 is_ours = at is None and entry.get("signature") in self._values
-                rule = _MODIFIED if is_ours and is_latest else _INVALID_SIGNATURE
-                return rule.fault(place=place, number=number)
+                rule = MODIFIED if is_ours and is_latest else INVALID_SIGNATURE
+                return rule.broken(f"messages[{place}]", place=place, number=number)
             case "summary_and_token":
-                rule = UNDECRYPTED if re.match(r"(?:x-ai/)?grok", model.lower()) else _UNVERIFIED
-                return rule.fault(name=entry.get("id"))
+                rule = UNDECRYPTED if re.match(r"(?:x-ai/)?grok", model.lower()) else UNVERIFIED
+                return rule.broken(f"messages[{place}]", name=entry.get("id"))
             case "token":
-                return SIGNATURE_CORRUPTED.fault()
+                return SIGNATURE_CORRUPTED.broken(f"messages[{place}]")
             case _:
-                return _NOT_WHOLE.fault(place=place)
+                return NOT_WHOLE.broken(f"messages[{place}]", place=place)
 
-    def _check_signatures(self, message: Wire, place: int, model: str, *, needed: bool) -> Iterator[Fault]:
+    def _check_signatures(self, message: Wire, place: int, model: str) -> Iterator[BrokenRule]:
         for number, call in enumerate(message.get("tool_calls") or ()):
             carrier = call.get("extra_content")
             value = None if carrier is None else read_signature(msgspec.json.encode(carrier))
             function = call.get("function") or {}
             if value is None:
-                if needed and number == 0:
-                    yield SIGNATURE_MISSING.fault(name=function.get("name"), position=place + 1)
                 continue
             arguments = msgspec.json.decode(function.get("arguments") or "{}")
             if value != STAND_IN and value != self._sign([model, function.get("name"), arguments]):
-                yield SIGNATURE_CORRUPTED.fault()
+                yield SIGNATURE_CORRUPTED.broken(f"messages[{place}].tool_calls[{number}]")
 
 
 def _encode_sorted(entry: Wire) -> bytes:

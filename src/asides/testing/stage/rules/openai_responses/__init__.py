@@ -1,4 +1,4 @@
-"""Rules of Responses: fields, efforts, items in order, stored ids, and encrypted reasoning bound to its account.
+"""The stage as a host of Responses: refuses by the rulebook, stores responses, and encrypts reasoning for its account.
 
 A key that contains "unverified" plays an organisation that gets no summaries; one that contains "zdr" plays one whose
 responses are not kept.
@@ -14,22 +14,14 @@ from uuid import uuid4
 
 import msgspec
 
-from asides.dialects.openai_responses.server.output_items import make_item_id
-from asides.dialects.openai_responses.server.write_reply import ResponsesWriter
+from asides.dialects.openai_chat.rules.state import UNDECRYPTED
+from asides.dialects.openai_responses.rules import check, state
+from asides.dialects.openai_responses.rules.items import DUPLICATE, ORPHANED, check_calls
+from asides.dialects.openai_responses.server.write_reply import ResponsesWriter, make_item_id
+from asides.dialects.rulebook import BrokenRule, Wire, WireRequest
 from asides.testing.stage.http_requests import Request
-from asides.testing.stage.rules import (
-    DetailedRefusal,
-    RequestRules,
-    Rule,
-    Wire,
-    read_account,
-    read_credential,
-)
-from asides.testing.stage.rules.openai_chat.error_bodies import Fault, HostRule
-from asides.testing.stage.rules.openai_chat.host_settings import check_grok_effort
-from asides.testing.stage.rules.openai_chat.issued_details import UNDECRYPTED
-from asides.testing.stage.rules.openai_generations import NAMES, find_generation
-from asides.testing.stage.rules.openai_responses import item_rules, response_hosts, response_settings
+from asides.testing.stage.rules import DetailedRefusal, RequestRules, read_account, read_credential, read_wire
+from asides.testing.stage.rules.hosts import make_target
 from asides.testing.stage.rules.openai_responses.response_hosts import ResponsesHost, find_host, find_rules_host
 from asides.testing.stage.rules.openai_responses.sealed_reasoning import (
     Opened,
@@ -49,45 +41,8 @@ from asides.values.events import (
 from asides.values.parts import ServerTool
 from asides.values.thinking import Seal
 
-# --- encrypted reasoning ----------------------------------------------------------------------------------------------
-
-_NOT_VERIFIED = HostRule(
-    kind="encrypted_reasoning_invalid",
-    text="The encrypted content {shown} could not be verified.",
-    code="invalid_encrypted_content",
-    in_stream=True,
-    since="2025-12-16",
-    source="openai/codex#8100, #9045; Azure without a code: openai/openai-agents-python#2063, 2025-11-10",
-)
-_NOT_DECRYPTED = HostRule(
-    kind="encrypted_reasoning_invalid",
-    text="The encrypted content {shown} could not be verified. Reason: Encrypted content could not be decrypted or "
-    "parsed.",
-    code="invalid_encrypted_content",
-    in_stream=True,
-    since="2026-05-08",
-    source="smallmain/vscode-unify-chat-provider#178: inside of a stream that was opened with 200",
-)
-_WRONG_ACCOUNT = HostRule(
-    kind="encrypted_reasoning_wrong_account",
-    text="The encrypted content {shown} could not be verified. Reason: Encrypted content organization_id did not match "
-    "the target organization.",
-    code="invalid_encrypted_content",
-    in_stream=True,
-    since="2026-03-06",
-    source="openai/codex#13724",
-)
+_DIALECT = "openai_responses"
 _REASONS_SINCE, _ITEMS_SINCE = date(2026, 3, 6), date(2026, 5, 8)
-
-
-def _list_rules() -> Iterator[Rule]:
-    yield from (_NOT_VERIFIED, _NOT_DECRYPTED, _WRONG_ACCOUNT, UNDECRYPTED)
-    for module in (item_rules, response_hosts, response_settings):
-        yield from (value for value in vars(module).values() if isinstance(value, Rule))
-
-
-RULES = tuple(dict.fromkeys(_list_rules()))
-"""Every rule, with its words, its date and its source."""
 
 
 class IssuedResponse(msgspec.Struct):
@@ -135,66 +90,90 @@ class ResponsesRules:
 
     def refuse(self, request: Request) -> str | None:
         """Return why the provider refuses this request, in its words and form; None if it accepts it."""
-        body: Wire = msgspec.json.decode(request.body)
-        return next(self._check(body, request), None)
+        return next(self._check(read_wire(request, self._today), request), None)
 
-    def _check(self, body: Wire, request: Request) -> Iterator[DetailedRefusal]:
-        model = str(body.get("model"))
-        host = find_host(request, model)
+    def _check(self, wire: WireRequest, request: Request) -> Iterator[DetailedRefusal]:
+        body, model = wire.body, str(wire.body.get("model"))
+        host = find_host(wire.path, model)
         streams = body.get("stream") is True
-        for fault in self._find_faults(body, request, find_rules_host(host, model)):
-            yield host.refuse(fault, model, streams=streams)
+        for broken in self._find_broken(wire, request, find_rules_host(host, model)):
+            yield host.refuse(broken, model, streams=streams)
 
-    def _find_faults(self, body: Wire, request: Request, host: ResponsesHost) -> Iterator[Fault]:
+    def _find_broken(self, wire: WireRequest, request: Request, host: ResponsesHost) -> Iterator[BrokenRule]:
+        body, model = wire.body, str(wire.body.get("model"))
         credential = read_credential(request)
         retains = "zdr" not in credential
-        model = str(body.get("model"))
-        generation = find_generation(model)
-        yield from response_settings.check_fields(body)
-        may_summarise = "unverified" not in credential
-        yield from response_settings.check_reasoning(body, generation, may_summarise=may_summarise)
-        if host.items == "unpaired":
-            yield from check_grok_effort(model, (body.get("reasoning") or {}).get("effort"))
-        yield from response_settings.check_sampling(body, generation)
-        parent = body.get("previous_response_id")
-        is_known = self.find_stored(str(parent)) is not None
-        yield from response_settings.check_previous(body, is_known=is_known, retains=retains)
+        if (body.get("reasoning") or {}).get("summary") and "unverified" in credential:
+            yield state.UNVERIFIED.broken("reasoning.summary")
         items = body.get("input")
-        if isinstance(items, list):
-            yield from self._check_items(items, body, request, host, retains=retains)
-        yield from response_settings.check_length(body, generation)
+        resolved = [self._resolve(item) for item in items] if isinstance(items, list) else items
+        target = make_target(host, _DIALECT, model)
+        for broken in check(msgspec.structs.replace(wire, body={**body, "input": resolved}), target):
+            if broken.rule is not DUPLICATE or str(broken.quoted) not in self._repeated:
+                yield broken
+        yield from self._check_previous(body, retains=retains)
+        if isinstance(resolved, list):
+            yield from self._check_state(resolved, body, read_account(request), host, retains=retains)
 
-    def _check_items(
-        self, items: list[Wire], body: Wire, request: Request, host: ResponsesHost, *, retains: bool
-    ) -> Iterator[Fault]:
+    def _check_previous(self, body: Wire, *, retains: bool) -> Iterator[BrokenRule]:
+        """Check that an earlier response is there, and that the organisation keeps responses at all."""
+        parent = body.get("previous_response_id")
+        if parent is None:
+            return
+        if not retains:
+            yield state.PREVIOUS_FORBIDDEN.broken("previous_response_id")
+        elif self.find_stored(str(parent)) is None:
+            yield state.PREVIOUS_MISSING.broken("previous_response_id", name=parent)
+
+    def _check_state(
+        self, items: list[Wire], body: Wire, account: str, host: ResponsesHost, *, retains: bool
+    ) -> Iterator[BrokenRule]:
         model = str(body.get("model"))
-        resolved = [self._resolve(item) for item in items]
-        if host.items == "unpaired":
-            yield from response_hosts.check_xai_items(resolved)
-        else:
-            is_closed = NAMES.match(model.lower().rpartition("/")[2]) is not None
-            yield from item_rules.check_ids(items, self._repeated)
-            yield from item_rules.check_form(resolved, holds_text=not is_closed)
-        if host.items == "text":
-            yield from item_rules.check_reasoning_text(resolved)
-        else:
-            for item in resolved:
-                yield from self._check_token(item, model, read_account(request), host)
-            stored = self._stored_items if retains else {}
-            for fault in item_rules.check_stored(resolved, stored, retains=retains):
-                yield response_hosts.describe_expired(fault, _find_unstored(resolved)) if "meta" in model else fault
+        if host.items != "text":
+            for place, item in enumerate(items):
+                yield from self._check_token(item, place, model, account, host)
+            yield from self._check_stored(items, model, retains=retains)
         if host.items == "paired":
-            yield from item_rules.check_neighbours(resolved, self._follower, self._leader)
+            yield from self._check_partners(items)
         parent = str(body.get("previous_response_id"))
-        waiting = set(self._issued[parent].calls) if parent in self._issued else set[str]()
-        yield from item_rules.check_calls(resolved, waiting)
+        if parent in self._issued:
+            yield from check_calls(items, set(self._issued[parent].calls))
+
+    def _check_stored(self, items: list[Wire], model: str, *, retains: bool) -> Iterator[BrokenRule]:
+        """Check that an item that brings nothing of its own is stored."""
+        rule = state.NOT_PERSISTED if retains else state.NOT_RETAINED
+        # Another maker has other words.
+        rule = state.EXPIRED if "meta" in model else rule
+        for place, item in enumerate(items):
+            is_reference = item.get("type") == "item_reference"
+            is_empty = item.get("type") == "reasoning" and not item.get("encrypted_content")
+            if (is_reference or is_empty) and not (retains and item.get("id") in self._stored_items):
+                yield rule.broken(f"input[{place}]", name=item.get("id"))
+
+    def _check_partners(self, items: list[Wire]) -> Iterator[BrokenRule]:
+        """Check that reasoning comes back with the item that followed it, and that item with its reasoning."""
+        for place, item in enumerate(items):
+            following = items[place + 1] if place + 1 < len(items) else None
+            before = items[place - 1] if place else None
+            name = item.get("id")
+            if item.get("type") == "reasoning":
+                expected = self._follower.get(str(name))
+                if following is not None and expected is not None and following.get("id") not in (None, expected):
+                    yield ORPHANED.broken(f"input[{place}]", name=name)
+                continue
+            leader = self._leader.get(str(name))
+            led = before is not None and before.get("type") == "reasoning" and before.get("id") in (None, leader)
+            if leader is not None and not led:
+                yield state.MISSING.broken(f"input[{place}]", name=name, type=item.get("type"), leader=leader)
 
     def _resolve(self, item: Wire) -> Wire:
         """Return the stored item that this one refers to; itself if it is no reference, or one to something else."""
         is_reference = item.get("type") == "item_reference" or item.keys() == {"id"}
         return self._stored_items.get(str(item["id"]), item) if is_reference else item
 
-    def _check_token(self, item: Wire, model: str, account: str, host: ResponsesHost) -> Iterator[Fault]:
+    def _check_token(
+        self, item: Wire, place: int, model: str, account: str, host: ResponsesHost
+    ) -> Iterator[BrokenRule]:
         """Check that encrypted reasoning was made here, for this account and this family of models."""
         token = item.get("encrypted_content")
         if item.get("type") != "reasoning" or not token:
@@ -203,18 +182,18 @@ class ResponsesRules:
         if opened is not None and opened.account == account and opened.model == find_family(model):
             return
         if host.items == "unpaired":
-            yield UNDECRYPTED.fault()
+            yield UNDECRYPTED.broken(f"input[{place}]")
             return
         is_named = item.get("id") is not None and self._today >= _ITEMS_SINCE
         shown = f"for item {item['id']}" if is_named else shorten(token)
         if not host.reasons:
-            yield msgspec.structs.replace(_NOT_VERIFIED.fault(shown=shown), code=None)
+            yield state.NOT_VERIFIED_UNCODED.broken(f"input[{place}]", shown=shown)
         elif self._today < _REASONS_SINCE:
-            yield _NOT_VERIFIED.fault(shown=shown)
+            yield state.NOT_VERIFIED.broken(f"input[{place}]", shown=shown)
         elif opened is not None and opened.account != account:
-            yield _WRONG_ACCOUNT.fault(shown=shown)
+            yield state.WRONG_ACCOUNT.broken(f"input[{place}]", shown=shown)
         else:
-            yield _NOT_DECRYPTED.fault(shown=shown)
+            yield state.NOT_DECRYPTED.broken(f"input[{place}]", shown=shown)
 
     # --- sealing ------------------------------------------------------------------------------------------------------
 
@@ -228,7 +207,7 @@ class ResponsesRules:
             events = [msgspec.structs.replace(events[0], id=response, stored=stored), *events[1:]]
         reasoning, model = body.get("reasoning") or {}, str(body.get("model"))
         opened = Opened(find_family(model), read_account(request), "")
-        holds_text = find_rules_host(find_host(request, model), model).items == "text"
+        holds_text = find_rules_host(find_host(request.path, model), model).items == "text"
         thought = any(isinstance(event, (ThinkingDelta, ThoughtSealed)) for event in events)
         if not thought and not holds_text and reasoning.get("effort") not in (None, "none"):
             events = self._add_hidden_thought(events, opened)
@@ -335,7 +314,3 @@ def _to_reasoning_text(event: Event) -> Event:
     if not isinstance(event, ThinkingDelta):
         return event
     return msgspec.structs.replace(event, kind="raw", source="responses_raw", via="reasoning_text")
-
-
-def _find_unstored(items: list[Wire]) -> object:
-    return next((item.get("id") for item in items if item.get("type") in ("reasoning", "item_reference")), None)

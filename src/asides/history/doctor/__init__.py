@@ -1,0 +1,7 @@
+"""Finds what a model would refuse of a history, and repairs it.
+
+findings    the values: Finding, Diagnosis
+open_file   a file or a list → the messages in it, and their format
+diagnose    rules → import → plan → export → rules again
+merge       the exported messages, with the unknown fields of the given ones
+"""

@@ -1,0 +1,184 @@
+"""Fit messages to what a model or host takes: no pictures or files that it refuses, roles that take turns, one system
+message, nothing blank, and tools beside the calls of a history. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from asides.dialects.dialect import DialectFacts
+from asides.history.check import OnConflict
+from asides.history.turns import find_question
+from asides.providers.provider import Facts, Target
+from asides.providers.quirks import MessageRule
+from asides.values.errors import Unsupported
+from asides.values.media_types import MediaKind, find_kind
+from asides.values.messages import Message, Prompt
+from asides.values.notices import Notice
+from asides.values.parts import File, Image, Part, Text, ToolResult
+from asides.values.tools import Tool
+from asides.values.traits import IS_BLANK, find_traits, list_calls
+
+SYSTEM_JOINED = "system messages have one place here; they were joined at the front"
+BLANKS_FILLED = "blank messages were left out, or got a word"
+NEIGHBOURS_JOINED = "messages of one role in a row were joined"
+BLANK = "(empty)"
+"""The text that replaces a blank one, where a host refuses that."""
+
+_PICTURE_NOTE = Text("[a picture was here; it cannot be shown]")
+_FILE_NOTE = Text("[a file was here; it cannot be shown]")
+_WORDS: dict[MediaKind, str] = {"picture": "pictures", "audio": "sound", "video": "video", "pdf": "PDF files"}
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+def drop_blank_messages(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:
+    """Drop empty user messages, which some hosts refuse. The last one stays, since it is the question."""
+    filled = tuple(m for m in messages[:-1] if not find_traits((m,)) & IS_BLANK) + messages[-1:]
+    if len(filled) == len(messages):
+        return messages
+    notices.append(Notice("blank_message_dropped", "empty messages were left out", "messages"))
+    return filled
+
+
+def add_called_tools(prompt: Prompt, facts: DialectFacts, notices: list[Notice]) -> Prompt:
+    """Add the tools that the history calls, by name, to a request without tools: the host refuses it otherwise."""
+    names = dict.fromkeys(call.name for call in list_calls(prompt.messages))
+    if not names:
+        return prompt
+    detail = "a history with calls needs its tools; only their names were sent"
+    notices.append(Notice("tools_added", detail, "tools"))
+    choice = "none" if facts.forbids_calls else None
+    if prompt.tool_choice not in (None, "auto", "none"):
+        notices.append(Notice("setting_dropped", "tool_choice means nothing without tools", "tool_choice"))
+    tools = tuple(Tool(name) for name in names)
+    return msgspec.structs.replace(prompt, tools=tools, tool_choice=choice, parallel_tool_calls=None)
+
+
+def apply_rules(prompt: Prompt, rules: Sequence[MessageRule], notices: list[Notice]) -> Prompt:
+    """Bring the messages into the form that a host demands, with a notice for each kind of change."""
+    system, messages = prompt.system, prompt.messages
+    if "system_first" in rules and any(message.role == "system" for message in messages):
+        texts = [system, *(message.text for message in messages if message.role == "system")]
+        system = "\n\n".join(text for text in texts if text and text.strip())
+        messages = tuple(message for message in messages if message.role != "system")
+        _report(notices, "system_moved", SYSTEM_JOINED)
+    if "filled" in rules:
+        filled = tuple(new for message in messages for new in _fill(message))
+        if filled != messages:
+            messages = filled
+            _report(notices, "blank_message_dropped", BLANKS_FILLED)
+    if "alternate" in rules:
+        merged = _merge_neighbours(messages)
+        if len(merged) < len(messages):
+            messages = merged
+            _report(notices, "messages_merged", NEIGHBOURS_JOINED)
+    if messages is prompt.messages:
+        return prompt
+    return msgspec.structs.replace(prompt, system=system, messages=messages)
+
+
+def _report(notices: list[Notice], code: str, detail: str) -> None:
+    notices.append(Notice(code, detail, "messages"))
+
+
+def _fill(message: Message) -> list[Message]:
+    parts: list[Part] = []
+    for part in message.parts:
+        if isinstance(part, ToolResult) and not part.text.strip() and isinstance(part.content, str):
+            parts.append(msgspec.structs.replace(part, content=BLANK))
+        elif not (isinstance(part, Text) and not part.text.strip()):
+            parts.append(part)
+    if parts:
+        return [message if parts == list(message.parts) else msgspec.structs.replace(message, parts=tuple(parts))]
+    # A blank turn of the model says nothing. One of the user may be the question.
+    return [] if message.role == "assistant" else [msgspec.structs.replace(message, parts=(Text(BLANK),))]
+
+
+def _merge_neighbours(messages: Sequence[Message]) -> tuple[Message, ...]:
+    merged: list[Message] = []
+    for message in messages:
+        before = merged[-1] if merged else None
+        is_blank = all(isinstance(part, Text) and not part.text.strip() for part in message.parts)
+        if is_blank and message.role == "assistant":
+            continue  # it is not sent, so its neighbours would meet
+        if before is None or before.role != message.role or message.role not in ("user", "assistant"):
+            merged.append(message)
+            continue
+        parts = list(before.parts)
+        for part in message.parts:
+            last = parts[-1] if parts else None
+            if isinstance(part, Text) and isinstance(last, Text) and not part.seals and not last.seals:
+                parts[-1] = msgspec.structs.replace(part, text=f"{last.text}\n\n{part.text}")
+            else:
+                parts.append(part)
+        merged[-1] = msgspec.structs.replace(before, parts=tuple(parts))
+    return tuple(merged)
+
+
+# --- pictures and files -----------------------------------------------------------------------------------------------
+
+
+def replace_refused(
+    messages: tuple[Message, ...], target: Target, on_conflict: OnConflict, notices: list[Notice]
+) -> tuple[Message, ...]:
+    """Replace each picture and file of a kind that the model's row refuses by a note.
+
+    One in the latest user message raises `Unsupported`. An earlier one, or one in a tool's result, was fine when it was
+    sent, perhaps to another model, and must not end the conversation.
+    """
+    facts, model_name = target.facts, f"{target.provider.name}:{target.model}"
+    found: set[MediaKind | None] = {_find_refused(part, facts) for message in messages for part in _list_media(message)}
+    refused: list[MediaKind] = [kind for kind in found if kind is not None]
+    if not refused:
+        return messages
+    question = find_question(messages)
+    for part in messages[question].parts if on_conflict == "raise" else ():
+        kind = _find_refused(part, facts) if isinstance(part, (Image, File)) else None
+        if kind is not None:
+            raise Unsupported(
+                f"{model_name} takes no {_WORDS[kind]}, and the question has one. To do: leave it out, ask one that "
+                f"{'sees' if kind == 'picture' else 'takes it'}, or pass on_conflict='adjust'."
+            )
+    for each in sorted(refused, key=list(_WORDS).index):
+        code = "pictures_dropped" if each == "picture" else "files_dropped"
+        notices.append(Notice(code, f"{model_name} takes no {_WORDS[each]}; a note replaces them", "messages"))
+    return tuple(replace_media(message, lambda part: _find_refused(part, facts) is not None) for message in messages)
+
+
+def _find_refused(part: Image | File, facts: Facts) -> MediaKind | None:
+    """The kind of a picture or file that the model refuses; None for one that it may accept."""
+    kind = "picture" if isinstance(part, Image) else find_kind(part.media_type)
+    if kind == "picture":
+        return None if facts.pictures else kind
+    # Files referenced by id are not checked.
+    is_stored = isinstance(part, File) and part.id is not None
+    return kind if kind in facts.refuses_files and not is_stored else None
+
+
+def _list_media(message: Message) -> Iterator[Image | File]:
+    for part in message.parts:
+        inner = part.content if isinstance(part, ToolResult) and not isinstance(part.content, str) else (part,)
+        yield from (each for each in inner if isinstance(each, (Image, File)))
+
+
+def replace_media(message: Message, is_unfit: Callable[[Image | File], bool]) -> Message:
+    """Replace every picture and file that does not fit by a note; return the message itself if all fit."""
+
+    def replace(part: Text | Image | File) -> Text | Image | File:
+        if isinstance(part, Text) or not is_unfit(part):
+            return part
+        return _PICTURE_NOTE if isinstance(part, Image) else _FILE_NOTE
+
+    parts: list[Part] = []
+    for part in message.parts:
+        if isinstance(part, (Image, File)):
+            parts.append(replace(part))
+        elif isinstance(part, ToolResult) and not isinstance(part.content, str):
+            parts.append(msgspec.structs.replace(part, content=tuple(map(replace, part.content))))
+        else:
+            parts.append(part)
+    return message if tuple(parts) == message.parts else msgspec.structs.replace(message, parts=tuple(parts))

@@ -1,1 +1,0 @@
-"""Messages and responses that other libraries hold, by structure: no library is imported and no class is named."""

@@ -1,0 +1,88 @@
+"""Messages are brought into the form that a host demands."""
+
+from __future__ import annotations
+
+import pytest
+
+from asides.dialects.dialect import DialectFacts
+from asides.history.fit import BLANK, add_called_tools, apply_rules
+from asides.history.plan import plan
+from asides.providers.find import find_target
+from asides.values.messages import Message, Prompt, assistant, system, user
+from asides.values.notices import Notice
+from asides.values.parts import Text, ToolCall, ToolResult
+from asides.values.thinking import Seal, Thought
+from asides.values.tools import Tool
+
+NEEDS_TOOLS = DialectFacts(tools_field="tools")
+CALL = assistant(ToolCall("c1", "look", {}), ToolCall("c2", "feel", {}), ToolCall("c3", "look", {}))
+
+
+def codes(notices: list[Notice]) -> list[str]:
+    return [notice.code for notice in notices]
+
+
+def test_the_tools_of_a_history_are_named_once_each_and_not_to_be_called() -> None:
+    notices: list[Notice] = []
+    fit = add_called_tools(Prompt((user("?"), CALL, user("!"))), NEEDS_TOOLS, notices)
+    assert [tool.name for tool in fit.tools] == ["look", "feel"]
+    assert (fit.tool_choice, codes(notices)) == ("none", ["tools_added"])
+    cannot = DialectFacts(tools_field="tools", forbids_calls=False)
+    assert add_called_tools(Prompt((user("?"), CALL)), cannot, []).tool_choice is None
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        Prompt((user("?"), CALL), tools=(Tool("look"),)),
+        Prompt((user("?"), CALL), extra={"tools": []}),
+        Prompt((user("?"), assistant("ok"))),
+    ],
+)
+def test_tools_are_not_added_where_the_caller_has_some_or_nothing_was_called(prompt: Prompt) -> None:
+    planned = plan(prompt, find_target("anthropic:claude-opus-4-5"))
+    assert planned.prompt.tools == prompt.tools
+    assert "tools_added" not in codes(list(planned.notices))
+
+
+def test_messages_of_one_role_in_a_row_are_joined_and_lose_nothing() -> None:
+    notices: list[Notice] = []
+    seal = Seal("thought_signature", "s")
+    messages = (user("One."), user("Two."), assistant("A"), assistant(Text("B", seals=(seal,)), Thought("hm")))
+    fit = apply_rules(Prompt(messages), ("alternate",), notices)
+    assert [message.role for message in fit.messages] == ["user", "assistant"]
+    assert fit.messages[0].text == "One.\n\nTwo."
+    assert fit.messages[1].parts == (Text("A"), Text("B", seals=(seal,)), Thought("hm"))
+    assert codes(notices) == ["messages_merged"]
+
+
+def test_system_messages_are_joined_at_the_front() -> None:
+    prompt = Prompt((user("?"), system("Be brief."), assistant("ok"), system("Be kind.")), system="Be good.")
+    fit = apply_rules(prompt, ("system_first",), [])
+    assert fit.system == "Be good.\n\nBe brief.\n\nBe kind."
+    assert [message.role for message in fit.messages] == ["user", "assistant"]
+
+
+def test_blank_messages_get_a_word_or_go() -> None:
+    result = Message("tool", (ToolResult("c1", " ", "look"),))
+    prompt = Prompt((user("?"), assistant(" "), CALL, result, Message("user", (Text(""),))))
+    fit = apply_rules(prompt, ("filled",), [])
+    assert [
+        message.text or [part.text for part in message.parts if isinstance(part, ToolResult)]
+        for message in fit.messages
+    ] == [
+        "?",
+        [],
+        [BLANK],
+        BLANK,
+    ]
+
+
+def test_messages_that_fit_stay_the_same() -> None:
+    prompt = Prompt((user("?"), assistant("ok"), user("!")))
+    assert apply_rules(prompt, ("alternate", "system_first", "filled"), []) is prompt
+
+
+def test_an_empty_turn_between_two_questions_does_not_keep_them_apart() -> None:
+    fit = apply_rules(Prompt((user("a"), Message("assistant", ()), user("b"))), ("alternate",), [])
+    assert fit.messages == (user("a\n\nb"),)

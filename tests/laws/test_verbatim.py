@@ -1,0 +1,386 @@
+"""Verbatim unless changed: a request that was read comes out as it went in, or a notice says what changed."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections import Counter
+from random import Random
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from asides.dialects import find_dialect
+from asides.dialects.rulebook import WireRequest, find_rulebook
+from asides.history.document import from_document, to_document
+from asides.history.export import export_messages
+from asides.history.plan import encode_plan, plan
+from asides.intake.documents import import_messages
+from asides.providers.find import find_row, list_providers
+from asides.providers.provider import Provider, Target
+from asides.providers.table import plain_row
+from asides.values.errors import AsidesError
+from asides.values.messages import Message, Prompt
+from asides.values.parts import Text, ToolCall
+from asides.values.thinking import Thinking
+from tests.laws.accepted_requests import ACCEPTED, list_accepted, simplify
+from tests.laws.likely_messages import ASKED, LIKELY
+
+# Upper bounds: accepted requests that are refused here, that change without a notice, and whose messages do.
+REFUSED = {"openai_chat": 2}
+SILENT = {
+    "openai_chat": 124,
+    "openai_responses": 83,
+    "gemini": 163,
+    "anthropic": 18,
+    "bedrock": 5,
+    "cohere": 1,
+    "ollama": 3,
+}
+SILENT_MESSAGES = {"openai_chat": 18, "openai_responses": 19, "gemini": 7, "bedrock": 2, "cohere": 1, "ollama": 2}
+_HISTORIES = ("messages", "contents", "input")
+
+
+def find_target(provider: str, dialect: str, model: str) -> Target:
+    found = find_row(provider, ())
+    row: Provider = (found and found.with_dialect(dialect)) or plain_row(dialect)
+    return Target(row, model, row.base_url or "http://127.0.0.1:9/v1", row.rule(model))
+
+
+def send(dialect: str, body: bytes, path: str, provider: str = "") -> tuple[Any, bool]:
+    """Read a request, plan and encode it. Returns the new body, and whether anything tells of a change."""
+    served = find_dialect(dialect).read(body, path)
+    target = find_target(provider or dialect, dialect, served.model)
+    planned = plan(served.prompt, target, on_conflict="adjust")
+    request, notices = encode_plan(planned, target, find_dialect(dialect), on_conflict="adjust")
+    has_decided = any(decision.action != "keep" for decision in planned.decisions)
+    return json.loads(request.body), bool(planned.notices or notices or has_decided)
+
+
+@pytest.mark.skipif(not ACCEPTED.exists(), reason="the recordings are not here")
+def test_accepted_requests_come_out_as_they_went_in() -> None:
+    silent, in_messages, refused = Counter[str](), Counter[str](), Counter[str]()
+    for row in list_accepted():
+        dialect = row["dialect"]
+        body, path = json.dumps(row["body"]).encode(), urlsplit(row["url"]).path
+        try:
+            sent, is_noticed = send(dialect, body, path, row["provider"])
+        except AsidesError:
+            refused[dialect] += 1
+            continue
+        before, after = simplify(row["body"], dialect), simplify(sent, dialect)
+        if before != after and not is_noticed:
+            silent[dialect] += 1
+            in_messages[dialect] += any(before.get(name) != after.get(name) for name in _HISTORIES)
+    assert {name: count for name, count in refused.items() if count > REFUSED.get(name, 0)} == {}
+    assert {name: count for name, count in silent.items() if count > SILENT.get(name, 0)} == {}
+    assert {name: count for name, count in in_messages.items() if count > SILENT_MESSAGES.get(name, 0)} == {}
+
+
+# --- the same in a plain clone ----------------------------------------------------------------------------------------
+
+CALL = {
+    "id": "call_1",
+    "type": "function",
+    "function": {"name": "look", "arguments": '{"at":  "sea"}', "x_f": 1},
+    "x_c": 2,
+}
+CALL_OF_OLLAMA = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": {"at": "sea"}, "x": 1}}
+REQUESTS: dict[str, dict[str, Any]] = {
+    "openai_chat": {
+        "model": "made-up",
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "Look.", "x_part": {"a": 1}}], "x_message": [1]},
+            {"role": "assistant", "content": "So.", "tool_calls": [CALL], "x_message": "y"},
+            {"role": "tool", "tool_call_id": "call_1", "content": [{"type": "text", "text": "a"}], "x_result": True},
+        ],
+    },
+    "anthropic": {
+        "model": "made-up",
+        "max_tokens": 9,
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "Look.", "x_part": {"a": 1}}], "x_turn": 1},
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "c1", "name": "look", "input": {"at": "sea"}, "x_part": 2}],
+                "x_turn": 2,
+            },
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "c1",
+                        "content": [{"type": "tool_reference", "tool_name": "look"}],
+                        "x_part": 3,
+                    },
+                    {"type": "text", "text": "And?", "x_part": 4},
+                ],
+                "x_turn": 3,
+            },
+        ],
+    },
+    "openai_responses": {
+        "model": "made-up",
+        "input": [
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Look.", "x_part": 1}]},
+            {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"at":  "sea"}', "x_item": 2},
+            {"type": "function_call_output", "call_id": "c1", "output": "blue", "x_item": 3},
+        ],
+    },
+    "gemini": {
+        "contents": [
+            {"role": "user", "parts": [{"text": "Look.", "x": {"a": 1}}], "xTurn": 1},
+            {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {"at": "sea"}, "xCall": 1}}]},
+            {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"deep": {"blue": [1, 2]}}}}]},
+        ]
+    },
+    "bedrock": {
+        "messages": [
+            {"role": "user", "content": [{"text": "Look."}], "xTurn": 1},
+            {
+                "role": "assistant",
+                "content": [{"toolUse": {"toolUseId": "c1", "name": "look", "input": {"at": "sea"}, "xCall": 1}}],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"toolResult": {"toolUseId": "c1", "content": [{"json": {"blue": [1, 2]}}], "status": "success"}}
+                ],
+            },
+        ],
+        "toolConfig": {"tools": [{"toolSpec": {"name": "look", "inputSchema": {"json": {"type": "object"}}}}]},
+    },
+    "cohere": {
+        "model": "made-up",
+        "stream": True,
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "Look.", "x_part": {"a": 1}}], "x_message": 1},
+            {"role": "assistant", "tool_calls": [CALL], "tool_plan": "Look there.", "x_message": 2},
+            {"role": "tool", "tool_call_id": "call_1", "content": [{"type": "text", "text": "blue", "x_part": 3}]},
+        ],
+    },
+    "ollama": {
+        "model": "made-up",
+        "stream": True,
+        "messages": [
+            {"role": "user", "content": "Look.", "x_message": {"a": 1}},
+            {"role": "assistant", "content": "", "tool_calls": [CALL_OF_OLLAMA]},
+            {"role": "tool", "content": "blue", "tool_name": "look", "tool_call_id": "c1", "x_message": 3},
+        ],
+    },
+}
+PATHS = {"gemini": "/v1beta/models/made-up:generateContent", "bedrock": "/model/made-up/converse"}
+
+
+def read_messages(dialect: str) -> tuple[Message, ...]:
+    body = json.dumps(REQUESTS[dialect]).encode()
+    return find_dialect(dialect).read(body, PATHS.get(dialect, "/")).prompt.messages
+
+
+@pytest.mark.parametrize("dialect", REQUESTS)
+def test_unknown_fields_and_structured_results_survive(dialect: str) -> None:
+    body = REQUESTS[dialect]
+    target = Target(plain_row(dialect), "made-up", "http://127.0.0.1:9/v1")
+    served = find_dialect(dialect).read(json.dumps(body).encode(), PATHS.get(dialect, "/"))
+    for messages in (
+        served.prompt.messages,
+        from_document(to_document(served.prompt.messages, keep_thinking=True)).messages,
+    ):
+        prompt = msgspec.structs.replace(served.prompt, messages=messages)
+        planned = plan(prompt, target, on_conflict="adjust")
+        request, _ = encode_plan(planned, target, find_dialect(dialect), on_conflict="adjust")
+        sent = json.loads(request.body)
+        name = next(name for name in _HISTORIES if name in body)
+        assert sent[name] == body[name]
+
+
+@pytest.mark.parametrize("dialect", REQUESTS)
+def test_a_message_that_was_changed_is_encoded_anew(dialect: str) -> None:
+    for message in read_messages(dialect):
+        assert message.source is not None
+        assert "x" not in repr(message.source).removeprefix("Source(")
+        assert message.source.json not in repr(message)
+        assert pickle.loads(pickle.dumps(message)).source.json == message.source.json
+        assert msgspec.structs.replace(message, parts=message.parts).source is not None
+        assert msgspec.structs.replace(message, parts=(*message.parts, Text("more"))).source is None
+        assert message == msgspec.structs.replace(message, source=None), "it never makes messages unequal"
+        assert "source" not in message.to_dict() or message.to_dict()["source"] is None
+
+
+def test_arguments_that_were_changed_in_place_are_sent_as_they_are() -> None:
+    asked, called, answered = read_messages("openai_chat")
+    call = called.parts[-1]
+    assert isinstance(call, ToolCall)
+    call.arguments["at"] = "land"
+    target = Target(plain_row("openai_chat"), "made-up", "http://127.0.0.1:9/v1")
+    planned = plan(Prompt((asked, called, answered)), target)
+    request, _ = encode_plan(planned, target, find_dialect("openai_chat"))
+    assert json.loads(request.body)["messages"][1]["tool_calls"][0]["function"]["arguments"] == '{"at":"land"}'
+
+
+def test_redacted_thinking_is_not_in_the_source() -> None:
+    body = {"role": "assistant", "content": "So.", "reasoning_content": "secret plan", "x_thinking": "secret too"}
+    unread = {"role": "assistant", "content": "So.", "x_thinking": "secret plan"}
+    messages = import_messages([{"role": "user", "content": "?"}, body, unread], "openai")
+    assert all(message.source is not None for message in messages[1:])
+    assert b"secret" not in to_document(messages)
+    assert "secret" not in json.dumps([message.to_dict() for message in messages])
+    kept = from_document(to_document(messages, keep_thinking=True)).messages
+    assert kept[1].source is not None
+    assert "secret too" in kept[1].source.json
+
+
+# --- a source says nothing that its message does not say --------------------------------------------------------------
+
+EDITED_SOURCES = {
+    "turn with a role": ("anthropic", '[{"type":"text","text":"hi"}]', '{"role":"assistant","content":"other"}'),
+    "turn with parts": ("gemini", '[{"text":"hi"}]', '{"role":"model","parts":[{"text":"other"}]}'),
+    "turn that is not an object": ("anthropic", '[{"type":"text","text":"hi"}]', "5"),
+    "cut turn": ("anthropic", '[{"type":"text","text":"hi"}]', '{"x":'),
+    "cut JSON": ("openai_chat", '[{"role":', ""),
+    "JSON that is not a list": ("openai_chat", "5", ""),
+    "deep JSON": ("openai_chat", '[{"role":"user","content":"hi","x":' + "[" * 5000 + "]" * 5000 + "}]", ""),
+    "calls": ("openai_chat", '[{"role":"user","content":"hi","tool_calls":[{"id":"1"}],"function_call":{"a":1}}]', ""),
+    "thinking": ("openai_chat", '[{"role":"user","content":"hi","reasoning_content":"x","signature":"y"}]', ""),
+    "another role": ("openai_chat", '[{"role":"system","content":"hi"}]', ""),
+    "a list for a text": ("gemini", '[{"text":[{"type":"text","text":"hi"}]}]', ""),
+}
+
+
+def encode_messages(messages: tuple[Message, ...], target: Target, **fields: Any) -> Any:
+    planned = plan(Prompt(messages, **fields), target, on_conflict="adjust")
+    request, _ = encode_plan(planned, target, find_dialect(target.dialect), on_conflict="adjust")
+    return json.loads(request.body)
+
+
+@pytest.mark.parametrize("name", EDITED_SOURCES)
+def test_a_source_from_an_edited_file_changes_nothing_that_is_said(name: str) -> None:
+    dialect, found, turn = EDITED_SOURCES[name]
+    message = {"role": "user", "parts": [{"type": "text", "text": "hi"}]}
+    source = {"dialect": dialect, "json": found, "turn": turn}
+    read = from_document(json.dumps({"asides": 1, "messages": [{**message, "source": source}]})).messages
+    target = Target(plain_row(dialect), "made-up", "http://127.0.0.1:9/v1")
+    assert encode_messages(read, target) == encode_messages((Message("user", "hi"),), target)
+
+
+def test_messages_that_json_cannot_hold_lose_their_source() -> None:
+    asked, called, _ = read_messages("openai_chat")
+    assert msgspec.structs.replace(asked, parts=(Text("\ud800"),)).source is None
+    call = called.parts[-1]
+    assert isinstance(call, ToolCall)
+    call.arguments["itself"] = call.arguments
+    assert msgspec.structs.replace(called, stored=None).source is None
+
+
+def test_strict_hosts_get_no_unknown_fields() -> None:
+    asked = REQUESTS["anthropic"]["messages"]
+    answer = {"id": "msg_1", "type": "message", "role": "assistant", "stop_reason": "end_turn", "usage": {"a": 1}}
+    answered = {**answer, "content": [{"type": "text", "text": "Blue.", "index": 0}]}
+    claude = find_target("anthropic", "anthropic", "claude-opus-4-5")
+    sent = encode_messages(import_messages([*asked, answered], "anthropic"), claude)["messages"]
+    assert all(turn.keys() == {"role", "content"} for turn in sent)
+    assert not any(
+        name.startswith("x_") or name == "index" for turn in sent for block in turn["content"] for name in block
+    )
+    reply = {"role": "assistant", "content": "So.", "annotations": [{"type": "new"}], "reasoning_details": [{"a": 1}]}
+    mistral = find_target("mistral", "openai_chat", "mistral-large-latest")
+    user = {"role": "user", "content": "?", "x": 1}
+    sent = encode_messages(import_messages([user, reply, user], "openai"), mistral)["messages"]
+    assert [turn.keys() for turn in sent] == [{"role", "content"}] * 3
+
+
+def test_ids_that_a_client_made_up_are_not_sent() -> None:
+    items = [
+        {"role": "user", "content": "Look.", "id": "0b9c7c1e-8f5d-4c1a-9d1c-1f1f3a2b4c5d"},
+        {"role": "user", "content": "There.", "id": "msg_1"},
+    ]
+    target = find_target("openai", "openai_responses", "gpt-5.5")
+    sent = encode_messages(import_messages(items, "responses"), target)["input"]
+    assert [item.get("id") for item in sent] == [None, "msg_1"]
+
+
+@pytest.mark.parametrize("format_name", ["openai", "anthropic", "responses"])
+def test_thinking_in_unread_fields_stays_with_the_rest_of_it(format_name: str) -> None:
+    item = {"type": "message"} if format_name == "responses" else {}
+    block = {"type": "output_text" if format_name == "responses" else "text", "text": "So.", "x_thinking": "secret"}
+    answer = {**item, "role": "assistant", "content": [block], "x_thoughts": "secret"}
+    messages = import_messages([{**item, "role": "user", "content": "?"}, answer], format_name)
+    assert messages[1].source is not None
+    dialect = messages[1].source.dialect
+    target = Target(plain_row(dialect), "made-up", "http://127.0.0.1:9/v1")
+    assert "secret" in json.dumps(encode_messages(messages, target)), "it goes back as it came"
+    assert "secret" not in json.dumps(encode_messages(messages, target, thinking=Thinking(replay="never")))
+    assert "secret" not in json.dumps(export_messages(messages, format_name))
+
+
+# --- the rulebook -----------------------------------------------------------------------------------------------------
+
+EXTRA: dict[str, Any] = {
+    "x_unknown": 1,
+    "status": "completed",
+    "index": 0,
+    "id": "item_1",
+    "phase": "commentary",
+    "thought": True,
+    "reasoning_content": "so",
+    "reasoning": "so",
+    "thinking": "so",
+    "thought_signature": "S",
+    "prefix": True,
+    "reasoning_details": [{"type": "reasoning.encrypted", "data": "D"}],
+    "encrypted_content": "E",
+    "signature": "S",
+    "tool_calls": [{"id": "call_z", "type": "custom", "custom": {"name": "x", "input": "y"}}],
+    "images": ["aGk="],
+    "function_call": {"name": "look", "arguments": "{}"},
+    "tool_call_id": "call_1",
+    "annotations": [{"a": 1}],
+    "content": [{"type": "text", "text": "more"}],
+    "cache_control": {"type": "ephemeral"},
+    "refusal": "no",
+}
+ROWS = {
+    dialect: [row for provider in list_providers() if (row := provider.with_dialect(dialect)) is not None]
+    for dialect in REQUESTS
+}
+
+
+def add_fields(node: Any, random: Random) -> Any:
+    if isinstance(node, list):
+        return [add_fields(item, random) for item in node]
+    if not isinstance(node, dict):
+        return [{"type": "text", "text": node}] if isinstance(node, str) and random.random() < 0.02 else node
+    added = {name: EXTRA[name] for name in random.sample(sorted(EXTRA), 2) if random.random() < 0.2}
+    return {**added, **{name: add_fields(value, random) for name, value in node.items()}}
+
+
+def find_broken(messages: tuple[Message, ...], target: Target, thinking: Thinking) -> set[str]:
+    rules = find_rulebook(target.dialect)
+    assert rules is not None
+    body = encode_messages(messages, target, thinking=thinking)
+    return {broken.text for broken in rules.check(WireRequest(body), target)}
+
+
+@pytest.mark.parametrize("dialect", REQUESTS)
+@settings(max_examples=60, deadline=None)
+@given(st.lists(LIKELY, min_size=1, max_size=6), ASKED, st.randoms(use_true_random=False))
+def test_a_source_breaks_no_rule(dialect: str, history: list[Message], thinking: Thinking, random: Random) -> None:
+    row = random.choice(ROWS[dialect])
+    model = random.choice([rule.models for rule in row.models] or ["made-up"]).replace("*", "") or "made-up"
+    target = Target(row, model, "http://127.0.0.1:9/v1", row.rule(model))
+    name = {"openai_responses": "input", "gemini": "contents"}.get(dialect, "messages")
+    try:
+        body = encode_messages(
+            (*history, Message("user", "go")), Target(plain_row(dialect), "made-up", "http://127.0.0.1:9")
+        )
+        body[name] = add_fields(body[name], random)
+        messages = find_dialect(dialect).read(json.dumps(body).encode(), PATHS.get(dialect, "/")).prompt.messages
+        without = find_broken(tuple(msgspec.structs.replace(each, source=None) for each in messages), target, thinking)
+    except AsidesError:
+        return
+    assert find_broken(messages, target, thinking) - without == set()
