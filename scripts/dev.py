@@ -48,13 +48,23 @@ def types(python: Path, _: Sequence[str]) -> int:
         return max(threads.map(run, checkers))
 
 
+_TESTS_FAILED = 1
+"""The exit code of pytest if tests failed; other codes say that it could not run them."""
+
+
 def test(python: Path, words: Sequence[str]) -> int:
     """Run the tests on all cores; files that are named run on one core, where a debugger works."""
     # Without it every process, of pytest and of the tests, compiles what it imports: half a minute for each worker.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     named = any(word.startswith(("tests", "-n")) for word in words)
     parallel = [] if named else ["-n", "auto", "--dist", "worksteal"]
-    return run([python, "-m", "pytest", *parallel, *words])
+    failed = run([python, "-m", "pytest", *parallel, *words])
+    if failed != _TESTS_FAILED or named or "CI" not in os.environ:
+        return failed
+    # On a busy machine, a test of processes and deadlines may fail for want of time. It fails for good if it also fails
+    # alone. Both runs are in the log.
+    print("── the tests that failed, once more, one by one ──", flush=True)
+    return run([python, "-m", "pytest", "--last-failed", "--last-failed-no-failures=none", *words])
 
 
 def coverage(python: Path, words: Sequence[str]) -> int:

@@ -162,11 +162,15 @@ class Keyboard:
             f"{text!r} did not appear; there is {self.seen[self._waited_for :]!r}"
         )
 
-    def interrupt_for(self, text: str) -> None:
-        """Press Ctrl-C until this appears: Python's readline misses a signal between the prompt and its first read."""
+    def interrupt_for(self, text: str, *, seconds: float = 1.0) -> None:
+        """Press Ctrl-C until this appears, as a person does.
+
+        Python's readline misses a signal between the prompt and its first read, and an exception that a signal raises
+        inside a finalizer is dropped.
+        """
         for _ in range(20):
             self.interrupt()
-            if self._wait(text, 1.0):
+            if self._wait(text, seconds):
                 return
         raise AssertionError(f"{text!r} did not appear; there is {self.seen[self._waited_for :]!r}")
 

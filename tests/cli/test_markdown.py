@@ -338,8 +338,8 @@ def test_at_a_terminal_the_answer_is_rendered_and_in_a_pipe_it_is_not(stage: Ope
 def test_ctrl_c_leaves_what_arrived_on_a_clean_terminal(stage: OpenStage, state: Path) -> None:
     server = stage(Say(text="Done **one**.\n\nHalf **two** and" + " more" * 200, piece=4, hang_after=3000))
     with at_terminal("ask", *at(server), "?") as keyboard:
-        keyboard.wait_for("**two** and")
-        keyboard.interrupt()
+        keyboard.wait_for("**two** and more")
+        keyboard.interrupt_for("stopped", seconds=5.0)
         assert keyboard.end() == 130
     assert f"Half {BOLD}two{PLAIN} and more" in keyboard.text
     assert keyboard.screen[-2:] == ["asides: stopped; the answer is incomplete.", ""]
