@@ -300,7 +300,7 @@ def test_an_address_is_the_row_s_own_or_anybody_s(name: str, address: str, own: 
 def test_a_row_at_a_foreign_address_reads_all_and_asks_as_before(row: Provider) -> None:
     away, plain = adapt_to_foreign_address(row), plain_row(row.dialect)
     assert away is adapt_to_foreign_address(row), "made once"
-    assert (away.replay, away.limits_tools) == (plain.replay, False)
+    assert (away.replay, away.max_tools) == (plain.replay, None)
     assert (away.quirks.tags, away.quirks.heuristics, away.quirks.tag_position) == (None, True, "auto")
     assert {"reasoning_content", "reasoning", "thinking"} <= set(away.quirks.thinking_in)
     reading = {"tags": (), "heuristics": True, "tag_position": "auto", "thinking_in": ()}

@@ -22,14 +22,33 @@ def tools(count: int, size: int = 0) -> list[Tool]:
 @pytest.mark.requirement("S4-REQ-006.1", "S4-REQ-006.2", "FT-25", "S4-S2", "S4-EC4")
 def test_N1_one_tool_too_many_names_both_numbers() -> None:
     with pytest.raises(TooManyTools, match=r"17 tools .* 16 are allowed.*tools_max_count"):
-        asides.explain(MODEL, "?", tools=tools(17))
-    assert len(asides.explain(MODEL, "?", tools=tools(16)).body["tools"]) == 16
+        asides.explain(MODEL, "?", tools=tools(17), tools_max_count=16)
+    with pytest.raises(TooManyTools, match=r"17 tools .* 16 are allowed.*tools_max_count"):
+        asides.explain(MODEL, "?", tools=tools(17), settings=load_settings({"ASIDES_TOOLS_MAX_COUNT": "16"}))
+    assert len(asides.explain(MODEL, "?", tools=tools(16), tools_max_count=16).body["tools"]) == 16
+
+
+@pytest.mark.parametrize("model", [MODEL, "openai-responses:gpt-5", "openai-chat:gpt-4o"])
+@pytest.mark.parametrize(
+    ("count", "size", "told"), [(16, 0, False), (17, 0, True), (128, 0, True), (1, 33 * 1024, True)]
+)
+def test_N1_N2_the_defaults_are_advice(model: str, count: int, size: int, told: bool) -> None:
+    """Contract §15.4: a conversation with twenty tools can be sent to OpenAI."""
+    explained = asides.explain(model, "?", tools=tools(count, size))
+    assert len(explained.body["tools"]) == count
+    assert ("many_tools" in {notice.code for notice in explained.notices}) is told
+
+
+@pytest.mark.parametrize("model", [MODEL, "openai-responses:gpt-5"])
+def test_more_tools_than_the_provider_documents_are_refused_before_a_byte_is_sent(model: str) -> None:
+    with pytest.raises(TooManyTools, match="129 tools were given, and OpenAI.* accepts 128"):
+        asides.explain(model, "?", tools=tools(129))
 
 
 @pytest.mark.requirement("S4-REQ-006.2", "S4-ES3")
 def test_N2_a_kilobyte_too_many_names_both_sizes() -> None:
     with pytest.raises(TooManyTools, match=r"33\.\d KB of JSON \(\d+ bytes\) and 32 KB are allowed.*tools_max_json_kb"):
-        asides.explain(MODEL, "?", tools=tools(1, 33 * 1024))
+        asides.explain(MODEL, "?", tools=tools(1, 33 * 1024), tools_max_json_kb=32)
 
 
 @pytest.mark.requirement("S4-REQ-006.1", "S4-S2", "FT-25")

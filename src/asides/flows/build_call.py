@@ -41,7 +41,7 @@ from asides.values.errors import ConfigError, MissingKey, UnknownModel, UnknownP
 from asides.values.messages import Message, Prompt, ProviderState, Sampling, read_attribute
 from asides.values.notices import Notice
 from asides.values.thinking import Thinking, read_thinking
-from asides.values.tools import Tool, check_tools, read_tool, read_tool_choice, report_fields
+from asides.values.tools import Tool, check_tools, read_tool, read_tool_choice, report_fields, report_many_tools
 from asides.values.visibility import DEFAULT_VISIBILITY, Visibility
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class CallBuilder:
             notices += more
         if read.compaction is not None:
             read, notices = fit_compaction(read, target, given.on_conflict or "raise", notices)
-        self._check_tools(read, target, given)
+        notices += self._check_tools(read, target, given)
         notices = (*self.settings.notices, *notices, *choice.notices)
         if read.tools:
             notices += report_fields(read.tools, target.dialect)
@@ -198,18 +198,21 @@ class CallBuilder:
     def _settings_facts(self) -> Mapping[str, Any]:
         return self.settings.collect_decoding_facts()
 
-    def _check_tools(self, prompt: Prompt, target: Target, given: CallOptions) -> None:
+    def _check_tools(self, prompt: Prompt, target: Target, given: CallOptions) -> tuple[Notice, ...]:
+        """Enforce the limits on tools that were set. Without one, the defaults are advice and the provider's cap holds."""
         if not prompt.tools:
-            return
+            return ()
         settings, most, most_kb = self.settings, given.tools_max_count, given.tools_max_json_kb
         is_given = most is not None or most_kb is not None
         is_in_settings = not settings.origins.keys().isdisjoint(("tools_max_count", "tools_max_json_kb"))
-        if target.provider.limits_tools or is_given or is_in_settings:
-            check_tools(
-                prompt.tools,
-                most=settings.tools_max_count if most is None else most,
-                most_kb=settings.tools_max_json_kb if most_kb is None else most_kb,
-            )
+        most = settings.tools_max_count if most is None else most
+        most_kb = settings.tools_max_json_kb if most_kb is None else most_kb
+        if is_given or is_in_settings:
+            check_tools(prompt.tools, most=most, most_kb=most_kb)
+            return ()
+        if (cap := target.provider.max_tools) is None:
+            return ()
+        return report_many_tools(prompt.tools, target.provider.title, cap, advised=most, advised_kb=most_kb)
 
 
 # --- target, key and policy ---------------------------------------------------------------------------------------

@@ -339,7 +339,7 @@ def adapt_to_foreign_address(row: Provider) -> Provider:
             quirks=_read_anything(row.quirks),
             replay=plain.replay,
             also=also,
-            limits_tools=plain.limits_tools,
+            max_tools=plain.max_tools,
             prices="",  # nobody knows what another server asks for
         )
         if len(_FOREIGN_ROWS) >= _MOST_FOREIGN:

@@ -262,8 +262,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The host's other dialects. Calls use the row's own unless another is chosen."""
     chooses: bool = False
     """Each call chooses its dialect (providers/endpoint.py)."""
-    limits_tools: bool = False
-    """The default limits on tools apply here."""
+    max_tools: int | None = None
+    """The most tools that the provider documents for one request; None: no documented limit."""
     own_hosts: tuple[str, ...] = ()
     """The provider's own hosts besides that of `base_url`; a leading dot means all subdomains."""
     host: str = ""

@@ -504,11 +504,14 @@ _VLLM_MODELS = (
     ),
 )
 
+# `tools` takes at most 128 functions (2026-11, https://platform.openai.com/docs/api-reference/chat/create).
+_OPENAI_MAX_TOOLS = 128
+
 PROVIDERS: tuple[Provider, ...] = (
     # ── the plain rows ────────────────────────────────────────────────────────────────────────────────────────────────
     Provider(
         name="openai",
-        limits_tools=True,
+        max_tools=_OPENAI_MAX_TOOLS,
         title="OpenAI",
         base_url="https://api.openai.com/v1",
         base_url_env=("OPENAI_BASE_URL",),
@@ -526,7 +529,7 @@ PROVIDERS: tuple[Provider, ...] = (
     # The same host with a fixed endpoint.
     Provider(
         name="openai-responses",
-        limits_tools=True,
+        max_tools=_OPENAI_MAX_TOOLS,
         title="OpenAI, Responses",
         host="openai",
         dialect="openai_responses",
@@ -545,7 +548,7 @@ PROVIDERS: tuple[Provider, ...] = (
     ),
     Provider(
         name="openai-chat",
-        limits_tools=True,
+        max_tools=_OPENAI_MAX_TOOLS,
         title="OpenAI, chat completions",
         host="openai",
         base_url="https://api.openai.com/v1",
@@ -581,7 +584,7 @@ PROVIDERS: tuple[Provider, ...] = (
     # The model is the name of a deployment; family= names the real model. Also serves DeepSeek, with a field or tags.
     Provider(
         name="azure",
-        limits_tools=True,
+        max_tools=_OPENAI_MAX_TOOLS,
         title="Azure OpenAI",
         aliases=("azure-openai",),
         base_url_env=("AZURE_OPENAI_ENDPOINT",),

@@ -107,13 +107,18 @@ _log = logging.getLogger("asides")
 _LOG_FROM = 0.8
 
 
+def measure_tools(tools: Sequence[Tool]) -> tuple[int, int]:
+    """Return the number of tools and their size as JSON, in bytes."""
+    return len(tools), sum(len(_encode_tool(tool)) for tool in tools)
+
+
 def check_tools(tools: Sequence[Tool], *, most: int, most_kb: int) -> None:
-    """Raise `TooManyTools`, with the exact count and size, if the tools are more or larger than allowed.
+    """Raise `TooManyTools`, with the exact count and size, if the tools exceed the limits that were set.
 
     Above 80 % of either limit it logs a line at DEBUG.
     """
-    size = sum(len(_encode_tool(tool)) for tool in tools)
-    count, size_kb = len(tools), size / 1024
+    count, size = measure_tools(tools)
+    size_kb = size / 1024
     if count > most:
         raise TooManyTools(
             f"{count} tools were given and {most} are allowed. To do: give fewer, or raise tools_max_count."
@@ -125,6 +130,28 @@ def check_tools(tools: Sequence[Tool], *, most: int, most_kb: int) -> None:
         )
     if count > most * _LOG_FROM or size_kb > most_kb * _LOG_FROM:
         _log.debug("tools: %d of %d, %.1f of %d KB", count, most, size_kb, most_kb)
+
+
+def report_many_tools(
+    tools: Sequence[Tool], provider: str, cap: int, *, advised: int, advised_kb: int
+) -> tuple[Notice, ...]:
+    """Report tools above the advised number or size, which cost tokens and accuracy; log a line at DEBUG near it.
+
+    Raises `TooManyTools` above `cap`, the number that the provider accepts.
+    """
+    count, size = measure_tools(tools)
+    if count > cap:
+        raise TooManyTools(f"{count} tools were given, and {provider} accepts {cap}. Pass fewer.")
+    size_kb = size / 1024
+    if count > advised * _LOG_FROM or size_kb > advised_kb * _LOG_FROM:
+        _log.debug("tools: %d of %d advised, %.1f of %d KB", count, advised, size_kb, advised_kb)
+    if count <= advised and size_kb <= advised_kb:
+        return ()
+    detail = (
+        f"{count} tools, {size_kb:.1f} KB of JSON ({size} bytes): models choose better among at most {advised} tools "
+        f"and {advised_kb} KB. Set tools_max_count or tools_max_json_kb to enforce a limit"
+    )
+    return (Notice("many_tools", detail, "tools", str(count), str(count)),)
 
 
 def _encode_tool(tool: Tool) -> bytes:
