@@ -10,7 +10,12 @@ from typing import Any
 
 import pytest
 
+from asides import explain
 from asides.cli.app import main
+from asides.cli.request import CallConfig
+from asides.options import Options
+from asides.providers.find import find_target
+from asides.settings import load_settings
 from asides.testing.stage import Fail, Garbage, OpenStage, Raw, Say
 from asides.values.parts import ToolCall
 from asides.values.usage import Usage
@@ -267,3 +272,34 @@ def test_recover_asks_again_and_says_so(stage: OpenStage, capsys: pytest.Capture
     assert err.index("plan A") < err.index("plan B") < err.index("asked again with less thinking")
     assert [request.json["reasoning_effort"] for request in theatre.requests] == ["high", "medium"]
     assert ask(capsys, theatre, "--max-tokens", "50", "?").out == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("First:\n\n```sh\nls\n```\n\nBetter:\n\n```python\nprint(1)\n```\nDone.", "print(1)\n"),
+        ("~~~\na\n```\nb\n~~~\n", "a\n```\nb\n"),
+        ("no code", "no code"),
+    ],
+)
+def test_extract_prints_the_code_alone(
+    text: str, printed: str, stage: OpenStage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ask(capsys, stage(Say(text=text)), "-x", "-q", "?") == (0, printed, "")
+
+
+@pytest.mark.parametrize(
+    ("model", "field", "value"),
+    [
+        ("openai:gpt-5", "reasoning", {"summary": "auto"}),
+        ("google:gemini-3.6-pro", "generationConfig", {"thinkingConfig": {"includeThoughts": True}}),
+        ("anthropic:claude-sonnet-5-5", "thinking", {"type": "adaptive", "display": "summarized"}),
+    ],
+)
+def test_showing_thinking_asks_the_provider_to_show_it(model: str, field: str, value: object) -> None:
+    """Nothing else changes: the amount of thinking stays the provider's default."""
+    for shown in ("true", "false"):
+        settings = load_settings({"ASIDES_SHOW_REASONING_THINKING": shown})
+        options = CallConfig(find_target(model), Options(), settings).call_options
+        body = explain(model, "?", settings=settings, **options).body
+        assert body.get(field) == (value if shown == "true" else None)

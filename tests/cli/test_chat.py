@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -155,3 +156,53 @@ def test_another_provider_gets_neither_the_address_nor_the_key_of_the_first(
     assert [request.json["model"] for request in first.requests] == ["staged", "other"]
     assert dialogue(second, 0)[-1] == ("user", "c?")
     assert "authorization" not in second.requests[0].headers
+
+
+def test_a_question_is_asked_again_and_taken_back(
+    stage: OpenStage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = stage(Say(text="A."), Say(text="B."), Say(text="B2."), Say(text="C."))
+    lines = "a?\nb?\n/retry\n/undo\nc?\n/system be brief\n/system\n/usage\n/undo\n/undo\n/undo\n"
+    code, out, err = chat(capsys, monkeypatch, server, lines, "--no-stream")
+    assert (code, out) == (0, "A.\nB.\nB2.\nC.\n")
+    first = [("user", "a?"), ("assistant", "A.")]
+    assert dialogue(server, 2) == [*first, ("user", "b?")]
+    assert dialogue(server, 3) == [*first, ("user", "c?")]
+    assert "be brief" in err.splitlines()
+    assert "tokens: " in err
+    assert err.splitlines()[-1] == "asides: there is no question to remove."
+
+
+@pytest.mark.parametrize("word", ["/cler", "/reste", "/delet", "/und"])
+def test_a_mistyped_command_suggests_none_that_destroys(
+    word: str, stage: OpenStage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, _, err = chat(capsys, monkeypatch, stage(), f"{word}\n")
+    assert not any(name in err for name in ("/clear", "/reset", "/delete", "/undo"))
+
+
+@pytest.mark.parametrize("word", ["exit", "quit", "Exit"])
+def test_a_bare_word_leaves_at_a_terminal(word: str, stage: OpenStage) -> None:
+    with at_terminal("chat", *at(stage())) as keyboard:
+        keyboard.wait_for(PROMPT)
+        keyboard.type(f"{word}\n")
+        assert keyboard.end() == 0
+
+
+def test_a_chat_is_kept_unless_it_shall_not_be(
+    stage: OpenStage, state: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = stage(Say(text="A."), Say(text="B."), Say(text="C."))
+    chat(capsys, monkeypatch, server, "a?\n")
+    chat(capsys, monkeypatch, server, "b?\n", "--no-keep")
+    chat(capsys, monkeypatch, server, "c?\n", "-c")
+    assert dialogue(server, 2) == [("user", "a?"), ("assistant", "A."), ("user", "c?")]
+
+
+def test_a_missing_key_is_told_before_the_first_question(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    code, out, err = piped(capsys, monkeypatch, "a?\n", "chat", "-m", "openai:gpt-5")
+    assert (code, out) == (3, "")
+    assert "OPENAI_API_KEY" in err

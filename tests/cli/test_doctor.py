@@ -49,7 +49,7 @@ def test_it_names_part_rule_date_source_and_repair(stuck: Path, capsys: pytest.C
         "  the thought has no signature, as after a reply that broke off\n"
         "  repair: it is left out\n"
         "  since 2026-04-03: justlovemaki/AIClient2API#437\n"
-        "To do: --fix FILE writes the repaired history.\n"
+        "Write the repaired history with --fix FILE.\n"
     )
     assert "canary" not in out
 
@@ -77,7 +77,7 @@ def test_the_repaired_file_is_private_and_sound(
     stuck: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     repaired = tmp_path / "repaired.json"
-    assert main(["doctor", str(stuck), "--to", CLAUDE, "--fix", str(repaired)]) == 1
+    assert main(["doctor", str(stuck), "--to", CLAUDE, "--fix", str(repaired)]) == 0
     assert capsys.readouterr().out.endswith(f"written: {repaired}\n")
     assert json.loads(repaired.read_text()) == REPAIRED
     assert json.loads(stuck.read_text()) == UNSIGNED
@@ -89,7 +89,7 @@ def test_the_repaired_file_is_private_and_sound(
 
 def test_the_input_is_kept_when_it_is_replaced(stuck: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = stuck.read_bytes()
-    assert main(["doctor", str(stuck), "--to", CLAUDE, "--fix", str(stuck)]) == 1
+    assert main(["doctor", str(stuck), "--to", CLAUDE, "--fix", str(stuck)]) == 0
     original = stuck.with_name("history.json.orig")
     assert original.read_bytes() == before
     assert json.loads(stuck.read_text()) == REPAIRED
@@ -113,7 +113,7 @@ def test_a_sound_file_is_copied_byte_for_byte(tmp_path: Path) -> None:
 def test_a_pipe_goes_in_and_out(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     document = json.dumps(UNSIGNED)
     code, out, err = piped(capsys, monkeypatch, document, "doctor", "-", "--to", CLAUDE, "--fix", "-")
-    assert (code, json.loads(out)) == (1, REPAIRED)
+    assert (code, json.loads(out)) == (0, REPAIRED)
     assert "standard input (anthropic)" in err
     assert "thinking_signature_missing" in err
 
@@ -128,7 +128,7 @@ def test_other_keys_and_the_look_of_the_file_stay(tmp_path: Path) -> None:
         "z": 1,
     }
     path.write_text(json.dumps(request, indent=4))
-    assert main(["doctor", str(path), "--to", CLAUDE, "--fix", str(repaired)]) == 1
+    assert main(["doctor", str(path), "--to", CLAUDE, "--fix", str(repaired)]) == 0
     written = json.loads(repaired.read_text())
     assert written == {**request, "messages": REPAIRED}
     assert list(written) == list(request)
@@ -146,7 +146,7 @@ def test_a_session_file_stays_one(tmp_path: Path) -> None:
         {"type": "note"},
     ]  # fmt: skip
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert main(["doctor", str(path), "--to", CLAUDE, "--thinking", "off", "--fix", str(repaired)]) == 1
+    assert main(["doctor", str(path), "--to", CLAUDE, "--thinking", "off", "--fix", str(repaired)]) == 0
     written = [json.loads(line) for line in repaired.read_text().splitlines()]
     assert [line["type"] for line in written] == ["summary", "user", "assistant", "assistant", "user", "note"]
     assert written[2]["message"] == {"id": "msg_1", **REPAIRED[1]}
@@ -169,7 +169,7 @@ def test_a_saved_conversation_is_repaired_and_loads(tmp_path: Path) -> None:
     ]  # fmt: skip
     chat = asides.Conversation(messages=messages, keep_thinking=True)
     chat.save(path)
-    assert main(["doctor", str(path), "--to", CLAUDE, "--fix", str(repaired)]) == 1
+    assert main(["doctor", str(path), "--to", CLAUDE, "--fix", str(repaired)]) == 0
     loaded = asides.Conversation.load(repaired).messages
     assert [type(part).__name__ for message in loaded for part in message.parts] == [
         "Text",

@@ -113,6 +113,7 @@ def _declare_ask(parser: argparse.ArgumentParser) -> None:
     _add_prompt(parser)
     _add_each(parser)
     _add_json(parser)
+    parser.add_argument("-x", "--extract", action="store_true", help="print only the code of the last fenced block")
     _add_plain(parser)
     _add_figures(parser)
     _add_quiet(parser)
@@ -129,6 +130,7 @@ def _declare_chat(parser: argparse.ArgumentParser) -> None:
     add_call(parser)
     _add_tools(parser)
     _add_conversation(parser, "save the chat under this name, or continue the one saved there")
+    parser.add_argument("--no-keep", action="store_true", help="do not keep this chat")
     parser.epilog = "In the chat: /help lists the commands, Ctrl-C stops an answer, Ctrl-D or /quit leaves."
 
 

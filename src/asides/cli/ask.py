@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from argparse import Namespace
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from asides.cli.terminal import Terminal
 from asides.client import Client
 from asides.flows.reply_fields import ThinkingVisibility, encode_error, encode_reply
 from asides.values.errors import AsidesError, ConfigError
+from asides.values.reply import Reply
 
 if TYPE_CHECKING:
     from asides.conversations.sync import Conversation
@@ -51,7 +53,13 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
             message = read_prompt(arguments, terminal)
             client = stack.enter_context(Client(settings=config.settings))
             conversation = _open_conversation(saved, client, config, terminal)
-            request = LiveRequest(client, config, terminal, show_answer=not arguments.json, render=not arguments.plain)
+            request = LiveRequest(
+                client,
+                config,
+                terminal,
+                show_answer=not (arguments.json or arguments.extract),
+                render=not arguments.plain,
+            )
             # However it ends, what arrived of the answer is kept.
             stack.callback(_keep, conversation, request, client, config, terminal)
             reply = request.run_turn(conversation, message, stream=not arguments.no_stream, tools=tools)
@@ -75,10 +83,23 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
             print_json(terminal, {**fields, "elapsed": request.stopwatch.seconds, **named})
             code = report_failure(reply, terminal)
         else:
+            if arguments.extract:
+                _print_code(reply, terminal)
             code = report_reply(reply, visibility, terminal)
         print_figures(request.result or reply, request.stopwatch, arguments, terminal)
         terminal.flush()
     return code
+
+
+_FENCED = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(.*?)^ {0,3}\1", re.DOTALL | re.MULTILINE)
+
+
+def _print_code(reply: Reply, terminal: Terminal) -> None:
+    """Print the code of the last fenced block; without one, the whole answer."""
+    blocks = [found[2] for found in _FENCED.finditer(reply.text)]
+    terminal.write_answer(blocks[-1] if blocks else reply.text)
+    if not blocks:
+        terminal.print_note("the answer has no code block; all of it was printed")
 
 
 def _open_conversation(

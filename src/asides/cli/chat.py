@@ -10,15 +10,16 @@ from argparse import Namespace
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from asides.cli.chat_commands import ChatCommands, ChatState
+from asides.cli.chat_commands import ChatCommands, ChatState, check_call
 from asides.cli.exit_codes import Exit, code_for_error
 from asides.cli.inputs import build_message, open_tools, read_file
 from asides.cli.line_input import LineReader, open_input_history
 from asides.cli.render import describe_error, report_reply
-from asides.cli.request import LiveRequest, print_figures, read_call_config
-from asides.cli.saved_conversations import find_conversation, keep_for_chat, make_unnamed
+from asides.cli.request import CallConfig, LiveRequest, print_figures, read_call_config
+from asides.cli.saved_conversations import SavedConversation, find_conversation, keep_for_chat, make_unnamed
 from asides.cli.terminal import Terminal
 from asides.client import Client
+from asides.conversations.store.conversation_names import is_unnamed
 from asides.values.errors import AsidesError, NotFound
 
 if TYPE_CHECKING:
@@ -32,8 +33,9 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         # A model on the command line wins over the one of the conversation.
         arguments.model = arguments.model or saved.model
         config = read_call_config(arguments, terminal)
-        if saved.name is None and config.settings.keep_conversations == "all":
-            saved = make_unnamed("chat", os.environ, stack)
+        check_call(config)
+        if saved.name is None and not arguments.no_keep and config.settings.keep_conversations != "none":
+            saved = _keep_chat(saved, config, stack, terminal)
         client = stack.enter_context(Client(settings=config.settings))
         conversation = saved.open(client)
         if isinstance(system := config.options.get("system"), str):
@@ -44,6 +46,20 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         keeps_input = config.settings.keep_input_history
         reader = LineReader(terminal, open_input_history(os.environ, terminal) if keeps_input else None)
         return Chat(arguments, ChatState(config, client, conversation, files), terminal, reader, tools).run()
+
+
+_LEAVING = ("exit", "quit")
+
+
+def _keep_chat(saved: SavedConversation, config: CallConfig, stack: ExitStack, terminal: Terminal) -> SavedConversation:
+    """Keep the chat under a generated name. Where that fails by default, say so and chat without."""
+    try:
+        return make_unnamed("chat", os.environ, stack)
+    except (AsidesError, OSError) as error:
+        if config.settings.origin("keep_conversations") != "default" or config.settings.store is not None:
+            raise
+        terminal.print_note(f"warning: this chat is not kept: {error}")
+        return saved
 
 
 class Chat:
@@ -84,6 +100,8 @@ class Chat:
                 continue
             if not line.strip():
                 continue
+            if self._interactive and line.strip().lower() in _LEAVING:
+                return Exit.DONE
             question: str | None = line.removeprefix("/") if line.startswith("//") else line
             result = None if line.startswith("//") else self._commands.run(line)
             if result is not None:
@@ -99,7 +117,7 @@ class Chat:
     def _greet(self) -> None:
         state = self._state
         self._terminal.print_note(f"{state.config.model}. /help lists the commands, Ctrl-D leaves.")
-        if state.conversation.name is not None:
+        if state.conversation.name is not None and not is_unnamed(state.conversation.name):
             self._terminal.print_note(
                 f"({len(state.conversation)} messages in {state.conversation.name!r}; new ones are saved there)"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import shlex
@@ -18,7 +19,7 @@ from asides.cli.line_input import edit_text
 from asides.cli.render import describe_error
 from asides.cli.request import CallConfig
 from asides.cli.saved_conversations import list_conversations, note_own, open_store
-from asides.cli.terminal import Terminal
+from asides.cli.terminal import Terminal, describe_figures
 from asides.client import Client
 from asides.conversations.store import StoreConflict
 from asides.conversations.store.conversation_names import is_unnamed
@@ -26,9 +27,13 @@ from asides.conversations.sync import Conversation
 from asides.flows.offline import explain
 from asides.values.error_words import find_near_name
 from asides.values.errors import AsidesError, MissingKey
-from asides.values.parts import Part
+from asides.values.messages import Message
+from asides.values.parts import Part, Text
 from asides.values.thinking import read_thinking
+from asides.values.traits import find_results
 
+# Never suggested for a mistyped word.
+_DESTRUCTIVE = frozenset({"clear", "reset", "undo", "delete"})
 _COMMAND = re.compile(r"/([a-z]+)(?:\s+(.*))?", re.IGNORECASE)
 
 
@@ -78,8 +83,15 @@ class ChatCommands:
                 "/thinking LEVEL", "ask for thinking: off, auto, on, minimal … max, or a number", self._set_thinking
             ),
             "show": _Command("/show on|off", "show the thinking, or hide it", self._set_show),
-            "reset": _Command("/reset", "forget the conversation", self._reset),
-            "keep": _Command("/keep NAME", "save the conversation under a name, and all that follows", self._save),
+            "system": _Command("/system [TEXT]", "set the system prompt; alone, show it", self._set_system),
+            "retry": _Command("/retry", "ask the last question again", self._retry),
+            "undo": _Command("/undo", "remove the last question and its answer", self._undo),
+            "clear": _Command("/clear, /reset", "forget the conversation", self._reset),
+            "reset": _Command("", "", self._reset),
+            "usage": _Command("/usage", "show the tokens of the conversation", self._show_usage),
+            "copy": _Command("/copy", "copy the last answer to the clipboard", self._copy),
+            "save": _Command("/save NAME, /keep", "save the conversation under a name", self._save),
+            "keep": _Command("", "", self._save),
             "list": _Command("/list", "list the saved conversations", self._list),
             "delete": _Command("/delete NAME", "delete a saved conversation", self._delete),
             "help": _Command("/help", "show this list", self._help),
@@ -103,7 +115,7 @@ class ChatCommands:
             return CommandResult()
 
     def _describe_unknown(self, name: str) -> str:
-        near = find_near_name(name.lower(), self._commands)
+        near = find_near_name(name.lower(), self._commands.keys() - _DESTRUCTIVE)
         advice = "/help lists them." if near is None else f"did you mean /{near}?"
         return f"no command is called /{name}; {advice} Begin a line with // to send one slash."
 
@@ -141,6 +153,50 @@ class ChatCommands:
             self._state.files.append(read_file(path))
             self._terminal.print_note(f"({path} goes with the next question)")
 
+    def _retry(self, _: str) -> CommandResult | None:
+        question = self._remove_last_question()
+        if question is None:
+            if self._state.last_input:
+                return CommandResult(question=self._state.last_input)
+            self._terminal.print_error("there is no question to ask again.")
+            return None
+        self._state.files[:0] = [part for part in question.parts if not isinstance(part, Text)]
+        self._terminal.print_note(f"> {question.text}")
+        return CommandResult(question=question.text)
+
+    def _undo(self, _: str) -> None:
+        question = self._remove_last_question()
+        if question is None:
+            self._terminal.print_error("there is no question to remove.")
+        else:
+            self._terminal.print_note(f"(removed {_shorten(question.text)!r} and what followed)")
+
+    def _remove_last_question(self) -> Message | None:
+        """Remove the last question with everything after it; None if there is none."""
+        conversation = self._state.conversation
+        messages = conversation.messages
+        for place in range(len(messages) - 1, -1, -1):
+            if messages[place].role == "user" and not find_results(messages[place]):
+                conversation.truncate(place)
+                return messages[place]
+        return None
+
+    def _copy(self, _: str) -> None:
+        answers = [message.text for message in self._state.conversation.messages if message.role == "assistant"]
+        if not any(answers):
+            self._terminal.print_error("there is no answer to copy.")
+        elif not self._terminal.out_is_terminal:
+            self._terminal.print_error("/copy needs a terminal.")
+        else:
+            # The escape that terminals read as "put this on the clipboard" (OSC 52), also over ssh.
+            encoded = base64.b64encode(answers[-1].encode()).decode()
+            self._terminal.write_rendered(f"\x1b]52;c;{encoded}\x07")
+            self._terminal.flush()
+            self._terminal.print_note("(copied, if your terminal allows it)")
+
+    def _show_usage(self, _: str) -> None:
+        self._terminal.print_info(describe_figures(self._state.conversation.usage, None, None))
+
     # --- how to ask ---------------------------------------------------------------------------------------------------
 
     def _set_thinking(self, level: str) -> None:
@@ -151,6 +207,14 @@ class ChatCommands:
         else:
             options.pop("thinking", None)
         self._terminal.print_note(f"(thinking: {level or 'the default of the settings and the model'})")
+
+    def _set_system(self, text: str) -> None:
+        conversation = self._state.conversation
+        if not text:
+            self._terminal.print_info(conversation.system or "no system prompt is set.")
+            return
+        conversation.system = text
+        self._terminal.print_note("(the system prompt is set)")
 
     def _set_show(self, word: str) -> None:
         if word not in ("on", "off"):
@@ -168,9 +232,7 @@ class ChatCommands:
             return
         # Everything that can be known without a request is checked first: the provider, the options and the key.
         config = state.config.with_model(name)
-        lacking = explain(config.model, "?", settings=config.settings, **config.options).missing_key
-        if lacking is not None:
-            raise MissingKey(config.target.provider.name, lacking)
+        check_call(config)
         state.before_switch = state.config
         state.config = config
         state.conversation.model = config.model
@@ -190,7 +252,7 @@ class ChatCommands:
 
     def _save(self, name: str) -> None:
         if not name:
-            self._terminal.print_error("write /keep and a name for it.")
+            self._terminal.print_error("write /save and a name.")
             return
         state, conversation = self._state, self._state.conversation
         if conversation.name is not None:
@@ -227,7 +289,7 @@ class ChatCommands:
     def _list(self, _: str) -> None:
         with open_store(os.environ) as store:
             lines = list_conversations(store)
-        self._terminal.print_info("\n".join(lines) or "no conversation is saved; /keep NAME saves this one.")
+        self._terminal.print_info("\n".join(lines) or "no conversation is saved; /save NAME saves this one.")
 
     def _delete(self, name: str) -> None:
         if not name or name == self._state.conversation.name:
@@ -239,6 +301,21 @@ class ChatCommands:
             self._terminal.print_note(f"({name!r} is deleted)")
         else:
             self._terminal.print_error(f"no conversation is called {name!r}; /list shows them.")
+
+
+def check_call(config: CallConfig) -> None:
+    """Raise what can be known without a request: a wrong option, a missing key."""
+    lacking = explain(config.model, "?", settings=config.settings, **config.options).missing_key
+    if lacking is not None:
+        raise MissingKey(config.target.provider.name, lacking)
+
+
+_MAX_SHOWN_QUESTION = 60
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_SHOWN_QUESTION else f"{line[: _MAX_SHOWN_QUESTION - 1]}…"
 
 
 def _read_paths(argument: str) -> list[str]:

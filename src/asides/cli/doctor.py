@@ -57,18 +57,18 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
             _print_to_stderr(found, arguments, terminal)
             terminal.write_answer(decode_history(content).decode())
             terminal.end_answer()
-            return _choose_code(found)
+            return _choose_code(found, is_fixed=arguments.fix is not None)
         write_history(arguments.fix, arguments.file, content, data)
     if arguments.json:
         print_json(terminal, {"file": arguments.file, "fixed": arguments.fix, **_describe(found)})
     else:
         print_lines(terminal, _format(found, arguments))
         terminal.end_answer()
-    return _choose_code(found)
+    return _choose_code(found, is_fixed=arguments.fix is not None)
 
 
-def _choose_code(found: Diagnosis) -> Exit:
-    return Exit.DONE if found.sound else Exit.UNEXPECTED
+def _choose_code(found: Diagnosis, *, is_fixed: bool) -> Exit:
+    return Exit.DONE if found.sound or is_fixed else Exit.UNEXPECTED
 
 
 # --- the servers ------------------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def _list_lines(found: Diagnosis, arguments: Namespace) -> Iterator[str]:
     if arguments.fix is not None and arguments.fix != _STREAM:
         yield f"written: {arguments.fix}"
     elif refused and arguments.fix is None:
-        yield "To do: --fix FILE writes the repaired history."
+        yield "Write the repaired history with --fix FILE."
 
 
 def _sum_up(count: int) -> str:

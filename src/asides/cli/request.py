@@ -8,6 +8,8 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
+import msgspec
+
 from asides.cli.inputs import clean_text, read_json_object, read_schema
 from asides.cli.render import Display
 from asides.cli.terminal import Stopwatch, Terminal, describe_elapsed, describe_usage
@@ -23,6 +25,7 @@ from asides.values.errors import AsidesError, ConfigError, UnknownModel, Unknown
 from asides.values.fold import simulate
 from asides.values.messages import Message
 from asides.values.reply import Reply
+from asides.values.thinking import read_thinking
 
 if TYPE_CHECKING:
     # These load much that `explain`, or a question without tools, does not need.
@@ -82,6 +85,16 @@ class CallConfig(NamedTuple):
             if not (other := ThinkingVisibility(self.settings, model)).is_allowed:
                 return other
         return ThinkingVisibility(self.settings, self.model)
+
+    @property
+    def call_options(self) -> Options:
+        """The options of a call. Where thinking is shown, they also ask for it: some providers hide it unless asked."""
+        if not self.visibility.kinds:
+            return self.options
+        thinking, notices = read_thinking(self.options.get("thinking", self.settings.thinking))
+        if notices or thinking.summary is not None or thinking.mode == "off":
+            return self.options
+        return {**self.options, "thinking": msgspec.structs.replace(thinking, summary="auto")}
 
     def with_model(self, model: str) -> CallConfig:
         """The same for another model. `--base-url` and `--api-key` hold only for the provider they were given for."""
@@ -190,6 +203,10 @@ def _choose_default_model(
             "(`asides providers` lists them)"
         )
         return WITHOUT_A_KEY
+    if with_key and (examples := _list_examples(settings)):
+        terminal.print_info("Choose a model, for example:")
+        for name in examples:
+            terminal.print_info(f"  asides config set model {name}")
     raise UnknownModel(
         "no model is named: write -m PROVIDER:MODEL, or run `asides config set model PROVIDER:MODEL` once. "
         f"{_describe_choice(with_key, settings, installed=installed)}"
@@ -209,6 +226,18 @@ def _describe_choice(with_key: list[Provider], settings: Settings, *, installed:
     how = "" if installed else ": pip install 'asides[local]'"
     sentences.append(f"{WITHOUT_A_KEY} needs no key{how}.")
     return " ".join(sentences)
+
+
+def _list_examples(settings: Settings) -> list[str]:
+    """A known model of each provider that has a key, as provider:model."""
+    from asides.flows.build_call import CallBuilder
+    from asides.relay.known_models import find_keyed_providers, list_known_models
+
+    builder = CallBuilder(settings=settings)
+    known = [model.id for model in list_known_models(builder)]
+    prefixes = [f"{row.name}:" for row in find_keyed_providers(builder)]
+    first = (next((name for name in known if name.startswith(prefix)), None) for prefix in prefixes)
+    return [name for name in first if name is not None]
 
 
 # --- asking -----------------------------------------------------------------------------------------------------------
@@ -290,7 +319,7 @@ class LiveRequest:
     ) -> Reply:
         from asides.agents.sync import Agent
 
-        options: Any = {**self._config.options, **tools, "stream": stream}
+        options: Any = {**self._config.call_options, **tools, "stream": stream}
         # A person at a terminal sees the text of every step as it arrives; a program gets only that of the last step.
         live = self._show_answer and self._terminal.out_is_terminal
         self._display.show_answer = live
@@ -310,7 +339,7 @@ class LiveRequest:
         return self.partial
 
     def _stream(self, messages: Sequence[Message]) -> Reply:
-        with self._client.stream(self._config.models, messages, **self._config.options) as events:
+        with self._client.stream(self._config.models, messages, **self._config.call_options) as events:
             try:
                 for batch in events.batches():
                     self.stopwatch.record(batch)
@@ -320,7 +349,7 @@ class LiveRequest:
                 self.partial = events.partial
 
     def _ask(self, messages: Sequence[Message]) -> Reply:
-        reply = self.partial = self._client.ask(self._config.models, messages, **self._config.options)
+        reply = self.partial = self._client.ask(self._config.models, messages, **self._config.call_options)
         events = simulate(reply, ONE_PIECE)
         self.stopwatch.record(events)
         self._display.show(events)

@@ -199,7 +199,7 @@ class CallBuilder:
         return self.settings.collect_decoding_facts()
 
     def _check_tools(self, prompt: Prompt, target: Target, given: CallOptions) -> tuple[Notice, ...]:
-        """Enforce the limits on tools that were set. Without one, the defaults are advice and the provider's cap holds."""
+        """Enforce the limits on tools that were set. Without one, the defaults are advice; the provider's cap holds."""
         if not prompt.tools:
             return ()
         settings, most, most_kb = self.settings, given.tools_max_count, given.tools_max_json_kb

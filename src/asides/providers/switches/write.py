@@ -41,6 +41,15 @@ class _Writer:
         for path, value in values:
             put(self.fields, f"{switch.inside}.{path}" if switch.inside else path, value)
 
+    @property
+    def asks_to_show(self) -> bool:
+        """Whether the caller asked to see the thinking, whatever its amount."""
+        return self.thinking.summary is not None and self.thinking.show != "none" and self.thinking.mode != "off"
+
+    def report_hidden(self, why: str) -> None:
+        """Report that the thinking will not be shown."""
+        self.report("summary_not_sent", why, str(self.thinking.summary), setting="summary")
+
     def report(
         self, code: str, detail: str, asked: str, sent: str | None = "nothing", *, setting: str = "thinking"
     ) -> None:
@@ -63,6 +72,8 @@ def _write_chat(writer: _Writer) -> None:
     if switch is table.PROMPT_MODE and writer.rule.thinking != "always":
         switch, sends_effort = table.EFFORT, True
     _ChatWriter(writer, switch, facts.budget_in, sends_effort).write()
+    if writer.asks_to_show and writer.rule.kind == "hidden" and switch is not table.OBJECT:
+        writer.report_hidden("chat completions of this host do not return the thinking of this model")
 
 
 def _write_responses(writer: _Writer) -> None:
@@ -245,7 +256,10 @@ def _write_messages(writer: _Writer) -> None:
 
 def _write_form(writer: _Writer, enabled: Switch, adaptive: Switch, between_tools: Switch) -> None:
     thinking, rule = writer.thinking, writer.rule
-    if not thinking.asked or rule.thinking == "never":
+    if rule.thinking == "never":
+        return
+    if not thinking.asked:
+        _ask_to_show(writer, adaptive)
         return
     if thinking.mode == "off":
         can_stop = rule.thinking != "always" and (not rule.forms or "disabled" in rule.forms)
@@ -271,12 +285,23 @@ def _write_form(writer: _Writer, enabled: Switch, adaptive: Switch, between_tool
         writer.put(switch, (switch.effort, thinking.effort))
 
 
+def _ask_to_show(writer: _Writer, adaptive: Switch) -> None:
+    """Ask a model that thinks by default to show it. The amount stays the model's own."""
+    rule = writer.rule
+    if not writer.asks_to_show or rule.display != "omitted":
+        return
+    if rule.default == "on" and "adaptive" in rule.forms:
+        writer.put(adaptive, *adaptive.on, *adaptive.shown)
+    else:
+        writer.report_hidden('this model thinks only if asked to, for example with thinking="low"')
+
+
 def _write_converse(writer: _Writer) -> None:
     thinking, rule, ask_by = writer.thinking, writer.rule, writer.target.facts.ask_by
-    if not thinking.asked or rule.thinking == "never":
-        return
     if ask_by == "thinking_toggle":
         _write_form(writer, *table.CONVERSE)
+        return
+    if not thinking.asked or rule.thinking == "never":
         return
     switch = find_switch("bedrock", ask_by)
     if thinking.mode == "off":
@@ -365,11 +390,11 @@ _LEVELS: tuple[Effort, ...] = ("minimal", "low", "medium", "high")
 
 def _write_gemini(writer: _Writer) -> None:
     thinking, rule, ask_by = writer.thinking, writer.rule, writer.target.facts.ask_by
-    if not thinking.asked or rule.thinking == "never":
+    if rule.thinking == "never" or not (thinking.asked or writer.asks_to_show):
         return
-    if ask_by == "thinking_budget":
+    if thinking.asked and ask_by == "thinking_budget":
         _write_budget(writer)
-    elif ask_by != "nothing":
+    elif thinking.asked and ask_by != "nothing":
         _write_level(writer)
     if thinking.mode != "off":
         # Thoughts are shown only on request, and only as summaries.
