@@ -1,4 +1,4 @@
-"""Writes the facts of the provider rows into docs/providers.md, docs/thinking.md and README.md, between two marks.
+"""Writes the facts of the provider rows into docs/providers.md and docs/thinking.md, between two marks.
 
 python scripts/provider_table.py            write them
 python scripts/provider_table.py --check    fail when one is not current
@@ -81,11 +81,6 @@ def _describe_fields(ask_by: AskBy, row: Provider) -> str:
     """The fields in the dialect of the row."""
     takes_efforts = any(rule.efforts != () for rule in row.models if rule.thinking != "never")
     return _ASKED_IN_DIALECT.get((row.dialect, ask_by), _ASKED[ask_by]) if takes_efforts else _ASKED[ask_by]
-
-
-def write_names(rows: Sequence[Provider]) -> str:
-    """The names alone, for README.md."""
-    return ", ".join(f"`{row.name}`" for row in rows) + "."
 
 
 # --- docs/thinking.md -------------------------------------------------------------------------------------------------
@@ -192,7 +187,6 @@ def main(words: list[str]) -> int:
     pages = (
         (ROOT / "docs" / "providers.md", write_provider_table(rows), "providers"),
         (ROOT / "docs" / "thinking.md", write_thinking_table(rows), "thinking"),
-        (ROOT / "README.md", write_names(rows), "providers"),
     )
     for path, content, name in pages:
         page = path.read_text(encoding="utf-8")
