@@ -139,6 +139,7 @@ _EXAMPLES: dict[str, Any] = {
     "max_wait": 0.0,
     "on_conflict": "adjust",
     "recover": True,
+    "attempts": 2,
     "compaction": "provider",
 }
 _CHECKED_ONLY = {"tools_max_count", "tools_max_json_kb"}

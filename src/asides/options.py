@@ -172,6 +172,7 @@ class SharedOptions(ListOptions, total=False):
     # conflicts and failures
     on_conflict: OnConflict | None
     recover: bool | RecoverPolicy | Mapping[str, Any] | None
+    attempts: int | None
 
 
 class Options(SharedOptions, total=False):
@@ -257,6 +258,7 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_wait: float | None = None
     on_conflict: OnConflict | None = None
     recover: Any = None
+    attempts: int | None = None
 
 
 def read_options(below: Options, above: Options) -> tuple[CallOptions, KeysView[str]]:

@@ -55,10 +55,10 @@ class AgentOptions(SharedOptions, total=False):
     tool_timeout: float | None
     parallel: int | None
     mode: Mode | None
-    attempts: int | None
 
 
-_RUN_OPTIONS = frozenset(AgentOptions.__annotations__) - OPTIONS
+# A run corrects an answer in a step of its own, so its calls do not.
+_RUN_OPTIONS = frozenset(AgentOptions.__annotations__) - OPTIONS | {"attempts"}
 
 
 def check_client(client: object, kind: type[object]) -> None:

@@ -57,7 +57,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
             _print_to_stderr(found, arguments, terminal)
             terminal.write_answer(decode_history(content).decode())
             terminal.end_answer()
-            return _choose_code(found, is_fixed=arguments.fix is not None)
+            return Exit.DONE
         write_history(arguments.fix, arguments.file, content, data)
     if arguments.json:
         print_json(terminal, {"file": arguments.file, "fixed": arguments.fix, **_describe(found)})

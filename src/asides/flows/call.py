@@ -54,6 +54,8 @@ class Policy(msgspec.Struct, frozen=True):
     reply_limits: ReplyLimits = ReplyLimits()
     recover: RecoverPolicy | None = None
     """What to try when a reply ends without an answer; None: nothing."""
+    attempts: int | None = None
+    """How often the model may correct an answer that does not fit `output`; None: it is checked when it is read."""
     visibility: Visibility | None = None
     """What may be seen of the thinking of a reply; None: as by default."""
 
@@ -192,6 +194,8 @@ def read_policy(given: CallOptions) -> Policy:
     changes = {name: value for name in _PLAIN_OPTIONS if (value := getattr(given, name)) is not None}
     if changes.get("retries", 0) < 0 or changes.get("max_wait", 0.0) < 0:
         raise ConfigError("retries and max_wait cannot be below zero.")
+    if changes.get("attempts", 0) < 0:
+        raise ConfigError("attempts is how often an answer may be corrected, 0 or more.")
     if "max_wait" in changes:
         changes["max_wait"] = min(changes["max_wait"], _LONGEST_WAIT)
     if given.reply_limits is not None:

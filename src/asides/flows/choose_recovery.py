@@ -10,8 +10,8 @@ from asides.flows.call import Call
 from asides.history.check import ANSWER_ROOM, check_request
 from asides.providers.provider import ModelRule, Target
 from asides.providers.settle import settle
-from asides.values.errors import AsidesError
-from asides.values.messages import Prompt
+from asides.values.errors import AsidesError, InvalidOutput
+from asides.values.messages import Prompt, user
 from asides.values.notices import Notice
 from asides.values.parts import File, Image
 from asides.values.recover_policy import RecoverPolicy, RecoverStep
@@ -34,7 +34,7 @@ _LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens",
 class NextAttempt(msgspec.Struct, frozen=True):
     """One more request: the step, the call, and the notice about it."""
 
-    step: RecoverStep
+    step: RecoverStep | Literal["correct"]
     call: Call
     notice: Notice
 
@@ -110,6 +110,32 @@ def choose_attempt(
     return NextAttempt(
         step, msgspec.structs.replace(call, prompt=prompt, target=target, notices=(), fallbacks=()), notice
     )
+
+
+# --- correct ----------------------------------------------------------------------------------------------------------
+
+
+def find_misfit(reply: Reply, call: Call) -> InvalidOutput | None:
+    """Why the answer does not fit the output that was asked for; None if it fits, or if there is no answer."""
+    if call.expected is None or reply.outcome not in ("answered", "tool_calls"):
+        return None
+    try:
+        call.expected.read(reply)
+    except InvalidOutput as problem:
+        return problem
+    except AsidesError:
+        return None
+    return None
+
+
+def ask_for_corrected(call: Call, reply: Reply, problem: InvalidOutput, attempt: int) -> NextAttempt:
+    """The call that shows the model its answer and what is wrong with it."""
+    answer = reply.to_message()
+    shown = () if answer is None else (answer,)
+    messages = (*call.prompt.messages, *shown, user(problem.feedback or "Your answer does not fit. Give it again."))
+    prompt = msgspec.structs.replace(call.prompt, messages=messages)
+    notice = Notice("output_corrected", f"the answer did not fit; correction {attempt} was asked for", "output")
+    return NextAttempt("correct", msgspec.structs.replace(call, prompt=prompt, notices=(), fallbacks=()), notice)
 
 
 # --- continue ---------------------------------------------------------------------------------------------------------

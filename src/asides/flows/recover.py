@@ -1,4 +1,5 @@
-"""A reply that ended without an answer is recovered: continued, asked again with less effort, or with more tokens.
+"""A reply that ended without an answer is recovered: continued, asked again with less effort, or with more tokens. An
+answer that does not fit `output=` is corrected, with `attempts=`.
 
 `RecoveringExchange` wraps an exchange. Its attempts are one stream of events and one reply.
 """
@@ -11,9 +12,16 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from asides.flows.call import Call
-from asides.flows.choose_recovery import NextAttempt, choose_attempt, find_limit, find_need
+from asides.flows.choose_recovery import (
+    NextAttempt,
+    ask_for_corrected,
+    choose_attempt,
+    find_limit,
+    find_misfit,
+    find_need,
+)
 from asides.flows.steps import Done, Emit, Flow, Now, UseCall, advance
-from asides.values.errors import AsidesError, TransportError
+from asides.values.errors import AsidesError, InvalidOutput, TransportError
 from asides.values.events import (
     Event,
     PartArrived,
@@ -133,7 +141,20 @@ class RecoveringExchange:
         began: float = yield Now()
         self._fold.timer = ReplyTimer(began)
         reply = yield from self._run(self._first.steps())
-        call, policy = self._get_call(), self._policy
+        call = self._get_call()
+        if self._policy.steps:
+            reply, call = yield from self._recover(reply, call, began)
+        reply, problem = yield from self._correct(reply, call, began)
+        yield from self._finish()
+        whole = self._join(reply)
+        if problem is not None:
+            problem.partial = whole
+            raise problem
+        return whole
+
+    def _recover(self, reply: Reply, call: Call, began: float) -> Flow[tuple[Reply, Call]]:
+        """Ask again while the reply has no answer, as far as the policy goes."""
+        policy = self._policy
         left = list(policy.steps)
         while (need := find_need(reply, call)) is not None:
             found: NextAttempt | None = None
@@ -148,8 +169,21 @@ class RecoveringExchange:
             if answered is not None:
                 # What one step changed stays for the next one, but for the beginning of the turn.
                 reply, call = answered, found.call if found.step != "continue" else call
-        yield from self._finish()
-        return self._join(reply)
+        return reply, call
+
+    def _correct(self, reply: Reply, call: Call, began: float) -> Flow[tuple[Reply, InvalidOutput | None]]:
+        """Ask for a corrected answer while it does not fit, `attempts` times at most. Returns what is still wrong."""
+        attempts = call.policy.attempts
+        problem = None if attempts is None else find_misfit(reply, call)
+        for attempt in range(1, (attempts or 0) + 1):
+            if problem is None:
+                break
+            found = ask_for_corrected(call, reply, problem, attempt)
+            answered = yield from self._ask_again(found, began)
+            if answered is not None:
+                reply, call = answered, found.call
+                problem = find_misfit(reply, call)
+        return reply, problem
 
     def _ask_again(self, attempt: NextAttempt, began: float) -> Flow[Reply | None]:
         """Make one more request. Returns its reply; None if it failed before its first event."""
@@ -313,11 +347,14 @@ def _report_end(need: str, requests: int) -> Notice:
     return Notice("not_recovered", f"the reply has no answer ({need}); {tried}", "recover")
 
 
+_NOTHING_TO_TRY = RecoverPolicy(steps=())
+
+
 def begin_recovering(call: Call) -> RecoveringExchange:
     """Begin a call for a reply: its policy says how it is recovered."""
     from asides.flows.exchange import Exchange
 
-    policy = call.policy.recover or RecoverPolicy()
+    policy = call.policy.recover or _NOTHING_TO_TRY
     is_typed = call.expected is not None
     if not call.fallbacks:
         return RecoveringExchange(Exchange(call), lambda: call, Exchange, policy, is_typed=is_typed)

@@ -124,8 +124,7 @@ class ExchangeState(FlowState[Reply]):
     __slots__ = ("exchange",)
 
     def __init__(self, call: Call) -> None:
-        is_plain = not call.fallbacks and call.policy.recover is None
-        self.exchange: Exchange | ExchangeInOrder | RecoveringExchange = Exchange(call) if is_plain else _begin(call)
+        self.exchange: Exchange | ExchangeInOrder | RecoveringExchange = _begin(call)
         super().__init__(call, self.exchange.steps, None if call.expected is None else lambda: call.expected)
 
     @property
@@ -159,12 +158,14 @@ class ExchangeState(FlowState[Reply]):
         return f"{self.call.target.provider.name}:{self.call.target.model}, {state}"
 
 
-def _begin(call: Call) -> ExchangeInOrder | RecoveringExchange:
-    # Most calls have one model, and recover nothing.
-    if call.policy.recover is not None:
+def _begin(call: Call) -> Exchange | ExchangeInOrder | RecoveringExchange:
+    # Most calls have one model, and neither recover nor correct an answer.
+    if call.policy.recover is not None or (call.policy.attempts is not None and call.expected is not None):
         from asides.flows.recover import begin_recovering
 
         return begin_recovering(call)
+    if not call.fallbacks:
+        return Exchange(call)
     from asides.flows.fallback import ExchangeInOrder
 
     return ExchangeInOrder(call)

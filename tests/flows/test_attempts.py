@@ -1,0 +1,63 @@
+"""`attempts=`: an answer that does not fit `output=` is corrected, for one question and for many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+import asides
+from asides.testing import OpenStage, Say
+from asides.values.errors import ConfigError, InvalidOutput
+
+WRONG, RIGHT = '{"name": "Oslo"}', '{"name": "Oslo", "people": 724290}'
+
+
+@dataclass
+class City:
+    name: str
+    people: int
+
+
+def test_an_answer_that_does_not_fit_is_corrected(stage: OpenStage) -> None:
+    server = stage(Say(thinking="hm", text=WRONG), Say(thinking="oh", text=RIGHT))
+    reply = asides.ask("openai-compatible:m", "Oslo?", output=City, attempts=3, base_url=server.url)
+    assert reply.output == City("Oslo", 724290)
+    assert reply.text == RIGHT
+    assert "output_corrected" in {notice.code for notice in reply.warnings}
+    sent = server.requests[1].json["messages"]
+    assert [message["role"] for message in sent] == ["user", "assistant", "user"]
+    assert sent[1]["content"] == WRONG
+    assert "people" in sent[2]["content"]
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("attempts", [0, 1])
+def test_after_the_last_attempt_it_is_an_error_with_the_reply(attempts: int, stage: OpenStage) -> None:
+    server = stage(*[Say(text=WRONG)] * 4)
+    with pytest.raises(InvalidOutput) as raised:
+        asides.ask("openai-compatible:m", "Oslo?", output=City, attempts=attempts, base_url=server.url)
+    assert len(server.requests) == attempts + 1
+    assert raised.value.partial is not None
+    assert raised.value.partial.text == WRONG
+
+
+def test_of_many_questions_it_is_the_result_of_its_own(stage: OpenStage) -> None:
+    server = stage(Say(text=RIGHT), Say(text=WRONG), Say(text=WRONG), Say(text=RIGHT))
+    prompts = ["a", "b", "c"]
+    found = dict(
+        asides.ask_many("openai-compatible:m", prompts, output=City, attempts=1, concurrency=1, base_url=server.url)
+    )
+    assert [type(found[index]).__name__ for index in range(3)] == ["Reply", "InvalidOutput", "Reply"]
+
+
+def test_a_stream_shows_only_the_answer_that_fits(stage: OpenStage) -> None:
+    server = stage(Say(text=WRONG, piece=3), Say(text=RIGHT, piece=3))
+    with asides.stream("openai-compatible:m", "Oslo?", output=City, attempts=2, base_url=server.url) as events:
+        text = "".join(event.text for event in events if isinstance(event, asides.TextDelta))
+    assert text == RIGHT == events.reply.text
+
+
+def test_attempts_are_not_below_zero() -> None:
+    with pytest.raises(ConfigError, match="attempts"):
+        asides.ask("openai-compatible:m", "?", attempts=-1, base_url="http://127.0.0.1:9/v1")
