@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from environment import ROOT, ensure, list_install_inputs, run
+from environment import ROOT, STREET, ensure, list_install_inputs, run
 
 Task = Callable[[Path, Sequence[str]], int]
 
@@ -52,7 +52,7 @@ def test(python: Path, words: Sequence[str]) -> int:
     """Run the tests on all cores; files that are named run on one core, where a debugger works."""
     # Without it every process, of pytest and of the tests, compiles what it imports: half a minute for each worker.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    named = any(word.startswith(("tests", "-n")) for word in words)
+    named = any(word.startswith(("tests", "packages", "-n")) for word in words)
     parallel = [] if named else ["-n", "auto", "--dist", "worksteal"]
     return run([python, "-m", "pytest", *parallel, *words])
 
@@ -127,7 +127,7 @@ def main() -> int:
     if task is None:
         print(__doc__, file=sys.stderr)
         return 2
-    return task(ensure(".venv", ["-e", ".[dev]"], list_install_inputs()), sys.argv[2:])
+    return task(ensure(".venv", ["-e", ".[dev]"], list_install_inputs(), editable=STREET), sys.argv[2:])
 
 
 if __name__ == "__main__":

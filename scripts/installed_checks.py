@@ -54,7 +54,7 @@ for module in pkgutil.walk_packages(asides.__path__, "asides."):
 """
 _USER_PROGRAM = """
 import asides
-from asides.testing import OpenStage, Say
+from asides_stage import OpenStage, Say
 
 def ask(base_url: str) -> str:
     reply: asides.Reply = asides.ask("openai-compatible:any", "Hello", base_url=base_url)

@@ -26,7 +26,7 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (getattr(si
 
 # The `stage` fixture. An installed asides brings it as a plugin; a bare checkout has to name it.
 if not any(point.name == "asides" for point in importlib.metadata.entry_points(group="pytest11")):
-    pytest_plugins = ["asides.testing.pytest_plugin"]
+    pytest_plugins = ["asides_stage.pytest_plugin"]
 
 
 @pytest.hookimpl(wrapper=True)

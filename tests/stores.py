@@ -13,7 +13,7 @@ from asides.conversations.store.postgres_store import PostgresStore
 from asides.conversations.store.sqlite import SqliteStore
 from asides.database import Database
 from asides.database.migrate import MigratedPostgres
-from asides.gateway.page_store import PageStore
+from asides_gateway.page_store import PageStore
 
 
 def is_server(place: str) -> bool:

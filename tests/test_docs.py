@@ -13,7 +13,7 @@ from typing import get_args
 import pytest
 
 import asides
-import asides.testing
+import asides_stage
 from asides.agents.config import AgentOptions
 from asides.options import OPTIONS
 from asides.providers.provider import AskBy
@@ -122,7 +122,7 @@ def test_the_api_reference_lists_every_public_name_once() -> None:
     listed = re.findall(r"^::: asides\.([\w.]+)$", "\n".join(pages), re.MULTILINE)
     public = [name for name in asides.__all__ if name != "__version__"]
     clients = ("openai", "anthropic", "langchain")
-    assert sorted(listed) == sorted([*public, *clients, *(f"testing.{name}" for name in dir(asides.testing))])
+    assert sorted(listed) == sorted([*public, *clients, *(f"testing.{name}" for name in dir(asides_stage))])
 
 
 def test_every_provider_and_every_way_of_asking_is_in_the_table_of_thinking() -> None:
@@ -230,7 +230,7 @@ _KNOW_OLD_MODELS = (
     "docs/requirements.md",
     "docs/stage-rules.md",
     "src/asides/providers/",
-    "src/asides/testing/stage/rules/",
+    "packages/asides-stage/src/asides_stage/stage/rules/",
 )
 _SHOWN = [*_PAGES, *sorted((_ROOT / "src").rglob("*.py"))]
 

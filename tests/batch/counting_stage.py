@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 
 from asides.dialects.dialect import ServedRequest
-from asides.testing.stage import Say, Stage
+from asides_stage.stage import Say, Stage
 
 asked: Counter[str] = Counter()
 

@@ -11,9 +11,9 @@ import signal
 import sys
 from typing import Any
 
-from asides.batch import load_rows
-from asides.batch.ledger import Ledger
 from asides.cli.app import main
+from asides_batch import load_rows
+from asides_batch.ledger import Ledger
 from tests.cli.children import MODEL
 
 

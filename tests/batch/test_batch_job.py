@@ -9,16 +9,16 @@ from typing import Any, cast
 import pytest
 
 import asides
-from asides.batch import batch_job
-from asides.batch.batch_job import BatchJob, find_runner, wait_for_store
-from asides.batch.batch_plan import BatchPlan
-from asides.batch.leases import has_ended
-from asides.batch.ledger import Ledger
-from asides.batch.ledger_tables import open_ledger_database
-from asides.batch.ledger_values import LoadedRow, RunLimits, create_record
 from asides.database import Database, StoreUnavailable
 from asides.options import Options
 from asides.settings import Settings
+from asides_batch import batch_job
+from asides_batch.batch_job import BatchJob, find_runner, wait_for_store
+from asides_batch.batch_plan import BatchPlan
+from asides_batch.leases import has_ended
+from asides_batch.ledger import Ledger
+from asides_batch.ledger_tables import open_ledger_database
+from asides_batch.ledger_values import LoadedRow, RunLimits, create_record
 
 
 class Shaky:

@@ -8,7 +8,11 @@ from typing import Any, cast
 import pytest
 
 import asides
-from asides.batch.batch_plan import (
+from asides.batch_rows import read_row
+from asides.flows.build_call import CallBuilder
+from asides.options import Options
+from asides.settings import Settings
+from asides_batch.batch_plan import (
     BatchPlan,
     RunSettings,
     decode_plan,
@@ -17,10 +21,6 @@ from asides.batch.batch_plan import (
     encode_request,
     read_plan,
 )
-from asides.batch.batch_rows import read_row
-from asides.flows.build_call import CallBuilder
-from asides.options import Options
-from asides.settings import Settings
 
 
 def plan(model: Any = "groq:m", settings: Settings | None = None, **options: Any) -> BatchPlan:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import asides
-from asides.batch.batch_rows import encode_canonical, read_good_lines, read_lines, read_row
+from asides.batch_rows import encode_canonical, read_good_lines, read_lines, read_row
 from asides.values.errors import ConfigError
 from asides.values.messages import Prompt
 

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from asides.batch.batch_status import build_status
-from asides.batch.ledger_values import create_record
+from asides_batch.batch_status import build_status
+from asides_batch.ledger_values import create_record
 
 
 def test_rate_and_time_left_are_those_of_this_run() -> None:

@@ -14,12 +14,13 @@ import msgspec
 import pytest
 
 import asides
+import asides_batch
 from asides.dialects.dialect import ServedRequest
-from asides.testing.stage import Fail, OpenStage, Say, Scene, Stage
 from asides.values.usage import Usage
+from asides_stage.stage import Fail, OpenStage, Say, Scene, Stage
 from tests.cli.children import MODEL
 
-RunBatch = Callable[..., asides.BatchStatus]
+RunBatch = Callable[..., asides_batch.BatchStatus]
 
 
 class Parrot:
@@ -47,7 +48,7 @@ def server(stage: OpenStage, parrot: Parrot) -> Stage:
     return stage(parrot)
 
 
-@pytest.fixture(params=[asides.Batch, asides.AsyncBatch])
+@pytest.fixture(params=[asides_batch.Batch, asides_batch.AsyncBatch])
 def run(request: pytest.FixtureRequest, server: Stage, tmp_path: Path) -> RunBatch:
     """Runs one action of a batch, in either form."""
 
@@ -57,7 +58,7 @@ def run(request: pytest.FixtureRequest, server: Stage, tmp_path: Path) -> RunBat
         found = getattr(batch, action)
         found = found() if callable(found) else found
         result = asyncio.run(found) if inspect.isawaitable(found) else found  # type: ignore[arg-type]
-        batch.close() if request.param is asides.Batch else asyncio.run(batch.close())
+        batch.close() if request.param is asides_batch.Batch else asyncio.run(batch.close())
         return result
 
     return act
@@ -216,7 +217,7 @@ class Person(msgspec.Struct):
 
 def test_answers_of_a_form(stage: OpenStage, tmp_path: Path) -> None:
     server = stage(Say(text='{"name": "Ada"}'), Say(text='{"who": "Ada"}'))
-    batch = asides.Batch(
+    batch = asides_batch.Batch(
         ["a", "b"], output=tmp_path / "out.jsonl", model=MODEL, base_url=server.url, schema=Person, concurrency=1
     )
     assert batch.run().failed == 1
@@ -227,11 +228,11 @@ def test_answers_of_a_form(stage: OpenStage, tmp_path: Path) -> None:
 
 
 async def test_results_come_in_order_in_a_loop_too(server: Stage, tmp_path: Path) -> None:
-    batch = asides.AsyncBatch(["a", "b"], output=tmp_path / "out.jsonl", model=MODEL, base_url=server.url)
+    batch = asides_batch.AsyncBatch(["a", "b"], output=tmp_path / "out.jsonl", model=MODEL, base_url=server.url)
     await batch.run()
     assert [(result.index, result.text) async for result in batch] == [(0, "re a"), (1, "re b")]
     await batch.close()
-    plain = asides.Batch(output=tmp_path / "out.jsonl", model=MODEL, base_url=server.url)
+    plain = asides_batch.Batch(output=tmp_path / "out.jsonl", model=MODEL, base_url=server.url)
     assert plain.run is not None
     assert plain.resume().is_finished  # Also where a loop runs.
     assert "re a" not in repr(list(plain))
@@ -246,7 +247,7 @@ def test_rows_name_models_and_vendors_files_are_read(server: Stage, tmp_path: Pa
         {"custom_id": "two", "params": params},
         {"prompt": "own", "model": "openai-compatible:own"},
     ]
-    batch = asides.Batch(rows, output=tmp_path / "out.jsonl", model=MODEL, base_url=server.url)
+    batch = asides_batch.Batch(rows, output=tmp_path / "out.jsonl", model=MODEL, base_url=server.url)
     assert batch.run().is_finished
     assert [(result.id, result.text) for result in batch] == [("one", "re chat"), ("two", "re m"), (None, "re own")]
     bodies = [request.json for request in server.requests]
@@ -257,7 +258,7 @@ def test_rows_name_models_and_vendors_files_are_read(server: Stage, tmp_path: Pa
 
 def test_a_row_of_another_provider_gets_neither_key_nor_address(server: Stage, tmp_path: Path) -> None:
     rows = [{"prompt": "a", "model": "groq:llama"}]
-    batch = asides.Batch(rows, output=tmp_path / "out.jsonl", model=MODEL, base_url=server.url, api_key="secret")
+    batch = asides_batch.Batch(rows, output=tmp_path / "out.jsonl", model=MODEL, base_url=server.url, api_key="secret")
     assert batch.run().failed == 1
     assert "MissingKey" in (batch.status.first_error or "")
     assert server.requests == []
@@ -284,8 +285,8 @@ def test_a_cancelled_batch_goes_on_when_it_is_resumed(run: RunBatch, parrot: Par
 
 
 def test_progress_is_reported_without_content(server: Stage, tmp_path: Path) -> None:
-    seen: list[asides.BatchStatus] = []
-    batch = asides.Batch(
+    seen: list[asides_batch.BatchStatus] = []
+    batch = asides_batch.Batch(
         [f"secret {n}" for n in range(5)],
         output=tmp_path / "o",
         model=MODEL,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import asides
+import asides_batch
 
 
 def test_a_check_names_every_problem_and_sends_nothing(tmp_path: Path) -> None:
@@ -16,7 +16,7 @@ def test_a_check_names_every_problem_and_sends_nothing(tmp_path: Path) -> None:
         '{"prompt": "z", "thinking": "lots"}\n',
         encoding="utf-8",
     )
-    batch = asides.Batch(rows, output=tmp_path / "out.jsonl", model="groq:m")  # There is no key either.
+    batch = asides_batch.Batch(rows, output=tmp_path / "out.jsonl", model="groq:m")  # There is no key either.
     check = batch.check()
     assert (check.rows, check.requests, check.failed, len(check.problems)) == (2, 1, 4, 4)
     first, *others = check.problems
@@ -30,7 +30,7 @@ def test_a_check_names_every_problem_and_sends_nothing(tmp_path: Path) -> None:
 def test_a_check_adds_up_what_is_asked_once(tmp_path: Path) -> None:
     pytest.importorskip("genai_prices")
     rows = [{"prompt": "a" * 4000}] * 5 + [{"prompt": "b"}]
-    check = asides.Batch(rows, output=tmp_path / "o", model="openai:gpt-4o", max_tokens=100).check()
+    check = asides_batch.Batch(rows, output=tmp_path / "o", model="openai:gpt-4o", max_tokens=100).check()
     assert (check.rows, check.requests, check.most_output_tokens) == (6, 2, 200)
     assert check.input_cost is not None
     assert check.most_cost is not None
@@ -40,5 +40,5 @@ def test_a_check_adds_up_what_is_asked_once(tmp_path: Path) -> None:
 
 def test_ids_that_are_not_unique_are_a_problem(tmp_path: Path) -> None:
     rows = [{"id": 1, "prompt": "a"}, {"id": 1, "prompt": "b"}]
-    check = asides.Batch(rows, output=tmp_path / "o", model="groq:m").check()
+    check = asides_batch.Batch(rows, output=tmp_path / "o", model="groq:m").check()
     assert check.problems == ("rows 1 and 2 have the same id. To do: give each its own, or none.",)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from asides.batch.batches import Batch
 from asides.database import StoreError
 from asides.dialects.dialect import ServedRequest
-from asides.testing import Fail, OpenStage, Say, Scene
 from asides.values.errors import AuthError
+from asides_batch.batches import Batch
+from asides_stage import Fail, OpenStage, Say, Scene
 from tests.cli.children import MODEL, command, environment
 
 

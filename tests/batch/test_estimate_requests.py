@@ -8,12 +8,12 @@ from typing import Any, cast
 import pytest
 
 import asides
-from asides.batch.batch_plan import read_plan
-from asides.batch.estimate_requests import RequestEstimator
 from asides.flows.build_call import CallBuilder
 from asides.options import Options
 from asides.settings import Settings
 from asides.values.money import to_dollars
+from asides_batch.batch_plan import read_plan
+from asides_batch.estimate_requests import RequestEstimator
 
 pytest.importorskip("genai_prices")
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import asides
-from asides.batch import join_results
-from asides.batch.join_results import encode_joined, read_joined, read_results, write_output
-from asides.batch.ledger import Ledger
-from asides.batch.ledger_tables import open_ledger_database
-from asides.batch.ledger_values import JoinedRow, LoadedRow, Outcome, RunLimits, create_record
 from asides.database import Database
+from asides_batch import join_results
+from asides_batch.join_results import encode_joined, read_joined, read_results, write_output
+from asides_batch.ledger import Ledger
+from asides_batch.ledger_tables import open_ledger_database
+from asides_batch.ledger_values import JoinedRow, LoadedRow, Outcome, RunLimits, create_record
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from asides.batch.leases import create_owner, has_ended
+from asides_batch.leases import create_owner, has_ended
 
 
 def test_a_running_process_has_not_ended() -> None:
@@ -16,7 +16,7 @@ def test_a_running_process_has_not_ended() -> None:
 
 
 def test_a_process_that_was_killed_has_ended_also_before_anybody_waited_for_it() -> None:
-    code = "from asides.batch.leases import create_owner; print(create_owner(), flush=True); input()"
+    code = "from asides_batch.leases import create_owner; print(create_owner(), flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         owner = child.stdout.readline().decode().strip()

@@ -9,9 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from asides.batch.ledger import Ledger
-from asides.batch.ledger_tables import open_ledger_database
-from asides.batch.ledger_values import (
+from asides.database import Database, Queries, Query
+from asides.values.errors import ConfigError
+from asides_batch.ledger import Ledger
+from asides_batch.ledger_tables import open_ledger_database
+from asides_batch.ledger_values import (
     BatchRecord,
     ExchangeResult,
     LoadedRow,
@@ -20,8 +22,6 @@ from asides.batch.ledger_values import (
     RunLimits,
     create_record,
 )
-from asides.database import Database, Queries, Query
-from asides.values.errors import ConfigError
 
 NO_LIMITS = RunLimits()
 NOBODY_ENDED = frozenset[str]().__contains__

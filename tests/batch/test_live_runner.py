@@ -19,11 +19,12 @@ from typing import Any
 import pytest
 
 import asides
-from asides.batch.batch_job import BatchJob
-from asides.batch.ledger_values import ExchangeResult, Outcome
+import asides_batch
 from asides.dialects.dialect import ServedRequest
-from asides.testing.stage import Fail, OpenStage, Say, Scene, Stage
 from asides.values.usage import Usage
+from asides_batch.batch_job import BatchJob
+from asides_batch.ledger_values import ExchangeResult, Outcome
+from asides_stage.stage import Fail, OpenStage, Say, Scene, Stage
 from tests.cli.children import MODEL, command, environment
 
 _NOT_WRITTEN = 40
@@ -74,8 +75,8 @@ class Command:
         pipe = subprocess.PIPE
         return subprocess.Popen(command(self._arguments), env=environment(), stdout=pipe, stderr=pipe)
 
-    def open(self) -> asides.Batch:
-        return asides.Batch(output=self.output, ledger=self.ledger)
+    def open(self) -> asides_batch.Batch:
+        return asides_batch.Batch(output=self.output, ledger=self.ledger)
 
     def list_answered(self) -> set[str]:
         """The rows that the ledger has acknowledged."""
@@ -194,9 +195,9 @@ def wait_until(condition: Any, seconds: float = 40.0) -> None:
 # --- in this process ------------------------------------------------------------------------------------------------
 
 
-def open_batch(folder: Path, server: Stage, rows: int, **options: Any) -> asides.Batch:
+def open_batch(folder: Path, server: Stage, rows: int, **options: Any) -> asides_batch.Batch:
     given: dict[str, Any] = {"model": MODEL, "base_url": server.url, **options}
-    return asides.Batch([f"row {n}" for n in range(rows)], output=folder / "out.jsonl", **given)
+    return asides_batch.Batch([f"row {n}" for n in range(rows)], output=folder / "out.jsonl", **given)
 
 
 def test_a_limit_of_the_provider_slows_the_batch_down_and_costs_no_row(stage: OpenStage, tmp_path: Path) -> None:
@@ -293,7 +294,7 @@ def test_a_limit_of_cost_stops_the_batch_before_it(stage: OpenStage, tmp_path: P
     assert 5 < status.done < 14
     assert sum(counting.asked.values()) == status.done
     batch.close()
-    more = asides.Batch(output=tmp_path / "out.jsonl", max_cost=1, **options)
+    more = asides_batch.Batch(output=tmp_path / "out.jsonl", max_cost=1, **options)
     assert more.resume().is_finished
     more.close()
     assert set(counting.asked.values()) == {1}

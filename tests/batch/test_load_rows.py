@@ -17,15 +17,16 @@ from typing import Any
 import pytest
 
 import asides
-from asides.batch.batch_plan import BatchPlan
-from asides.batch.batch_rows import read_row
-from asides.batch.ledger import Ledger
-from asides.batch.ledger_tables import open_ledger_database
-from asides.batch.ledger_values import LoadedRow, create_record
-from asides.batch.load_rows import RowSource, load_rows, spool
+import asides_batch
+from asides.batch_rows import read_row
 from asides.dialects.dialect import ServedRequest
-from asides.testing.stage import OpenStage, Say, Scene
 from asides.values.errors import ConfigError
+from asides_batch.batch_plan import BatchPlan
+from asides_batch.ledger import Ledger
+from asides_batch.ledger_tables import open_ledger_database
+from asides_batch.ledger_values import LoadedRow, create_record
+from asides_batch.load_rows import RowSource, load_rows, spool
+from asides_stage.stage import OpenStage, Say, Scene
 from tests.cli.children import MODEL, command, environment
 
 PLAN = BatchPlan(("groq:m",))
@@ -142,7 +143,7 @@ def test_a_signal_ends_the_loading_soon_and_the_next_run_goes_on(
     output = ["-o", str(tmp_path / "out"), "-m", MODEL, "--base-url", stage().url]
     run = command(["batch", "run", str(tmp_path / "in.jsonl"), *output])
     child = subprocess.Popen(run, env=environment(), stderr=subprocess.PIPE)
-    batch = asides.Batch(output=tmp_path / "out")
+    batch = asides_batch.Batch(output=tmp_path / "out")
     while not (tmp_path / "out.ledger").exists():
         time.sleep(0.01)
     while (status := find_status(batch)) is None or not status.rows:
@@ -158,7 +159,7 @@ def test_a_signal_ends_the_loading_soon_and_the_next_run_goes_on(
     batch.close()
 
 
-def find_status(batch: asides.Batch) -> asides.BatchStatus | None:
+def find_status(batch: asides_batch.Batch) -> asides_batch.BatchStatus | None:
     try:
         return batch.status
     except asides.ConfigError:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import asides
-from asides.batch.open_job import JobSetup
 from asides.options import Options
 from asides.providers.credentials import Secret
 from asides.settings import Settings, Timeouts
+from asides_batch.open_job import JobSetup
 
 _PLACE = "postgresql://asides:word@db/asides"
 

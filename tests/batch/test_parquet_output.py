@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asides.batch.parquet_output import find_shape, is_batch_output, merge_shapes, write_parquet
+from asides_batch.parquet_output import find_shape, is_batch_output, merge_shapes, write_parquet
 
 
 def rewrite(folder: Path, rows: list[dict[str, Any]]) -> Any:

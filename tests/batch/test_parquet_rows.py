@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 import asides
-from asides.batch.batch_rows import Question
-from asides.batch.parquet_rows import clean_row, is_parquet, load_parquet, read_parquet
-from asides.testing.stage import OpenStage
+import asides_batch
+from asides.batch_rows import Question
 from asides.values.errors import ConfigError
+from asides_batch.parquet_rows import clean_row, is_parquet, load_parquet, read_parquet
+from asides_stage.stage import OpenStage
 from tests.batch.test_live_runner import Counting
 from tests.cli.children import MODEL
 
@@ -85,7 +86,7 @@ def test_a_live_batch_reads_and_writes_parquet(stage: OpenStage, tmp_path: Path)
     counting, output = Counting(), tmp_path / "out.parquet"
     server = stage(counting)
     for _ in range(2):  # The second run asks nothing, and replaces the output.
-        batch = asides.Batch(source, output=output, model=MODEL, base_url=server.url)
+        batch = asides_batch.Batch(source, output=output, model=MODEL, base_url=server.url)
         assert batch.run().is_finished
         assert [result.text for result in batch] == [f"re row {n}" for n in range(20)]
         batch.close()
@@ -101,13 +102,13 @@ def test_a_live_batch_reads_and_writes_parquet(stage: OpenStage, tmp_path: Path)
 def test_a_parquet_file_of_somebody_is_not_replaced(stage: OpenStage, tmp_path: Path) -> None:
     source, other = write(tmp_path / "in.parquet", [{"prompt": "x"}]), write(tmp_path / "mine.parquet", [{"a": 1}])
     before = other.read_bytes()
-    batch = asides.Batch(source, output=other, model=MODEL, base_url=stage(Counting()).url)
+    batch = asides_batch.Batch(source, output=other, model=MODEL, base_url=stage(Counting()).url)
     with pytest.raises(asides.ConfigError, match="name another one"):
         batch.run()
     batch.close()
     assert other.read_bytes() == before
     output = tmp_path / "out.parquet"
-    batch = asides.Batch(source, output=output, model=MODEL, base_url=stage(Counting()).url)
+    batch = asides_batch.Batch(source, output=output, model=MODEL, base_url=stage(Counting()).url)
     batch.run()
     output.write_bytes(before)  # Somebody has put a file there meanwhile.
     with pytest.raises(asides.ConfigError, match="was not written by a batch"):
@@ -125,7 +126,7 @@ class Dataset:
 
 def test_a_dataset_gives_its_rows(stage: OpenStage, tmp_path: Path) -> None:
     rows: Any = Dataset()
-    batch = asides.Batch(rows, output=tmp_path / "out.jsonl", model=MODEL, base_url=stage(Counting()).url)
+    batch = asides_batch.Batch(rows, output=tmp_path / "out.jsonl", model=MODEL, base_url=stage(Counting()).url)
     assert batch.run().done == 2
     batch.close()
 

@@ -12,12 +12,13 @@ import msgspec
 import pytest
 
 import asides
-from asides.batch.leases import has_ended, name_machine
-from asides.batch.ledger_values import BatchRecord
-from asides.batch.open_job import JobSetup
-from asides.batch.ray_actor import DROP, FINISH, Coordinator, Invitation, take_share
+import asides_batch
 from asides.settings import Settings
-from asides.testing.stage import Fail, OpenStage, Stage
+from asides_batch.leases import has_ended, name_machine
+from asides_batch.ledger_values import BatchRecord
+from asides_batch.open_job import JobSetup
+from asides_batch.ray_actor import DROP, FINISH, Coordinator, Invitation, take_share
+from asides_stage.stage import Fail, OpenStage, Stage
 from tests.batch.test_live_runner import Counting
 from tests.cli.children import MODEL
 
@@ -34,7 +35,7 @@ class Handle:
 
 def begin(folder: Path, server: Stage, rows: int, **options: Any) -> tuple[JobSetup, BatchRecord]:
     """Load a batch, and ask nothing."""
-    batch = asides.Batch(
+    batch = asides_batch.Batch(
         [f"row {n}" for n in range(rows)], output=folder / "out.jsonl", model=MODEL, base_url=server.url, **options
     )
     core = batch._core
@@ -43,8 +44,8 @@ def begin(folder: Path, server: Stage, rows: int, **options: Any) -> tuple[JobSe
     return JobSetup(core.place, core.ledger.name, record.version, Settings(), (), own), record
 
 
-def read_batch(folder: Path) -> asides.BatchStatus:
-    batch = asides.Batch(output=folder / "out.jsonl")
+def read_batch(folder: Path) -> asides_batch.BatchStatus:
+    batch = asides_batch.Batch(output=folder / "out.jsonl")
     try:
         return batch.status
     finally:

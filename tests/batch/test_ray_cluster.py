@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import asides
-from asides.batch.ray_cluster import _connect, check_ledger, count_cpus, describe_problem, require_ray
-from asides.testing.stage import OpenStage
+import asides_batch
+from asides_batch.ray_cluster import _connect, check_ledger, count_cpus, describe_problem, require_ray
+from asides_stage.stage import OpenStage
 from tests.batch.test_live_runner import Counting
 from tests.cli.children import MODEL
 from tests.servers import find_free_port
@@ -21,7 +22,9 @@ def test_without_ray_nothing_is_loaded(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(asides.ConfigError, match=r"install 'asides\[ray\]'"):
         require_ray()
-    batch = asides.Batch(["?"], output=tmp_path / "out.jsonl", model=MODEL, base_url="http://127.0.0.1:1", via="ray")
+    batch = asides_batch.Batch(
+        ["?"], output=tmp_path / "out.jsonl", model=MODEL, base_url="http://127.0.0.1:1", via="ray"
+    )
     with pytest.raises(asides.ConfigError, match=r"install 'asides\[ray\]'"):
         batch.run()
     assert list(tmp_path.iterdir()) == []
@@ -31,14 +34,14 @@ def test_what_only_ray_uses_is_refused_elsewhere(tmp_path: Path, stage: OpenStag
     given: dict[str, Any] = {"model": MODEL, "base_url": stage(Counting()).url}
     options: list[dict[str, Any]] = [{"actors": 2}, {"ray_address": "auto"}]
     for option in options:
-        batch = asides.Batch(["?"], output=tmp_path / "out.jsonl", **given, **option)
+        batch = asides_batch.Batch(["?"], output=tmp_path / "out.jsonl", **given, **option)
         with pytest.raises(asides.ConfigError, match=r"for batches via ray, and this one is via live\. To do:"):
             batch.run()
     assert list(tmp_path.iterdir()) == []
-    batch = asides.Batch(["?"], output=tmp_path / "out.jsonl", **given)
+    batch = asides_batch.Batch(["?"], output=tmp_path / "out.jsonl", **given)
     batch.run()
     batch.close()
-    again = asides.Batch(output=tmp_path / "out.jsonl", actors=2)
+    again = asides_batch.Batch(output=tmp_path / "out.jsonl", actors=2)
     with pytest.raises(asides.ConfigError, match="via live"):
         again.resume()
     again.close()
@@ -49,7 +52,7 @@ def test_what_only_ray_uses_is_refused_elsewhere(tmp_path: Path, stage: OpenStag
 )
 def test_wrong_options_are_named(tmp_path: Path, option: dict[str, Any], words: str) -> None:
     with pytest.raises(asides.ConfigError, match=words):
-        asides.Batch(["?"], output=tmp_path / "out.jsonl", model=MODEL, via="ray", **option)
+        asides_batch.Batch(["?"], output=tmp_path / "out.jsonl", model=MODEL, via="ray", **option)
 
 
 def cluster(*nodes: tuple[str, bool]) -> Any:

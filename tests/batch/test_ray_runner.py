@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from asides.batch import leases
-from asides.batch.leases import has_ended, name_machine
 from asides.database import Queries, Query
-from asides.testing.stage import Fail, OpenStage
+from asides_batch import leases
+from asides_batch.leases import has_ended, name_machine
+from asides_stage.stage import Fail, OpenStage
 from tests.batch.test_live_runner import Command, Counting, wait_until
 from tests.cli.children import MODEL, command, environment
 from tests.servers import find_free_port
@@ -205,8 +205,8 @@ def test_limits_hold_for_all_actors_together_and_no_secret_is_left_in_the_logs(
     server = stage(counting)
     run = Command(tmp_path, server, 30, ledger, *on(nodes, "--concurrency", "2", "--rpm", "600"))
     script = f"""
-import asides
-batch = asides.Batch({[f"row {n}" for n in range(30)]!r}, output={str(run.output)!r}, model={MODEL!r}, via="ray",
+import asides_batch
+batch = asides_batch.Batch({[f"row {n}" for n in range(30)]!r}, output={str(run.output)!r}, model={MODEL!r}, via="ray",
     base_url={server.url!r}, ledger={ledger!r}, ray_address={nodes.address!r}, api_key={secret!r}, concurrency=2,
     rpm=600)
 status = batch.run()

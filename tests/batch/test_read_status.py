@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from asides.batch.ledger import Ledger
-from asides.batch.ledger_tables import open_ledger_database
-from asides.batch.ledger_values import LoadedRow, RunLimits, create_record
-from asides.batch.read_status import list_statuses
+from asides_batch.ledger import Ledger
+from asides_batch.ledger_tables import open_ledger_database
+from asides_batch.ledger_values import LoadedRow, RunLimits, create_record
+from asides_batch.read_status import list_statuses
 
 NOBODY_ENDED = frozenset[str]().__contains__
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import asides
-from asides.batch.throttle import Throttle, is_limit
+from asides_batch.throttle import Throttle, is_limit
 
 
 def test_a_limit_halves_what_is_sent_at_once_and_replies_bring_it_back() -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from asides.cli.app import main
-from asides.testing.stage import Fail, Garbage, OpenStage, Raw, Say
 from asides.values.parts import ToolCall
 from asides.values.usage import Usage
+from asides_stage.stage import Fail, Garbage, OpenStage, Raw, Say
 from tests.cli.children import MODEL, asides, ask, at, at_terminal
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from asides.batch.vendor import vendor_runner
 from asides.dialects.dialect import ServedRequest
-from asides.testing import BatchScript
-from asides.testing.stage import Fail, OpenStage, Say, Scene, Stage
+from asides_batch.vendor import vendor_runner
+from asides_stage import BatchScript
+from asides_stage.stage import Fail, OpenStage, Say, Scene, Stage
 from tests.batch.vendor.vendor_jobs import QUICK
 from tests.cli.children import at, at_terminal, here, piped
 

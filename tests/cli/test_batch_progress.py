@@ -8,10 +8,10 @@ from argparse import Namespace
 import msgspec
 import pytest
 
-from asides.batch.batch_status import BatchStatus, VendorBatchStatus, build_status
-from asides.batch.ledger_values import create_record
-from asides.cli.batch_progress import EVERY_SECONDS, FIRST_SECONDS, BatchProgress
 from asides.cli.terminal import Terminal
+from asides_batch.batch_status import BatchStatus, VendorBatchStatus, build_status
+from asides_batch.commands.batch_progress import EVERY_SECONDS, FIRST_SECONDS, BatchProgress
+from asides_batch.ledger_values import create_record
 
 
 class Log:

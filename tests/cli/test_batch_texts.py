@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.batch.batch_status import BatchStatus, VendorBatchStatus, build_status
-from asides.batch.ledger_values import create_record
-from asides.cli.batch_texts import advise, describe, describe_progress, describe_seconds, summarise
+from asides_batch.batch_status import BatchStatus, VendorBatchStatus, build_status
+from asides_batch.commands.batch_texts import advise, describe, describe_progress, describe_seconds, summarise
+from asides_batch.ledger_values import create_record
 
 
 def make_status(name: str = "out.jsonl", **fields: Any) -> BatchStatus:

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from asides.database.postgres_url import describe_url
-from asides.gateway.access.budget_store import make_reservation, reserve, settle
-from asides.gateway.access.key_store import KEY_FORM, digest_key, find_key
-from asides.gateway.gateway_database import GATEWAY_FILE, open_database
-from asides.gateway.gateway_settings import GatewaySettings
+from asides_gateway.access.budget_store import make_reservation, reserve, settle
+from asides_gateway.access.key_store import KEY_FORM, digest_key, find_key
+from asides_gateway.gateway_database import GATEWAY_FILE, open_database
+from asides_gateway.gateway_settings import GatewaySettings
 from tests.cli.children import here
 
 Captured = pytest.CaptureFixture[str]

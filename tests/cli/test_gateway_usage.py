@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from asides.cli.gateway_usage import read_since
 from asides.database import Database
-from asides.gateway.access import KeyRecord
-from asides.gateway.access.key_store import insert_key
-from asides.gateway.gateway_database import open_database
-from asides.gateway.gateway_settings import GatewaySettings
-from asides.gateway.summary_rows import EndedRequest, build_row, insert_rows
 from asides.values.errors import ConfigError
 from asides.values.usage import Usage
+from asides_gateway.access import KeyRecord
+from asides_gateway.access.key_store import insert_key
+from asides_gateway.commands.gateway_usage import read_since
+from asides_gateway.gateway_database import open_database
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.summary_rows import EndedRequest, build_row, insert_rows
 from tests.cli.children import here
 
 Captured = pytest.CaptureFixture[str]

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from asides.testing import Say, Stage
+from asides_stage import Say, Stage
 from tests.cli.children import asides, at_terminal, here
 from tests.gateway.served import KEY, make_environment, serve, write_settings
 

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from asides.cli.arguments import COMMANDS
+from asides.cli.arguments import list_commands
 from asides.cli.parse_arguments import parse_arguments
-from asides.cli.serve_settings import ServeSettings, collect_flags
 from asides.settings import GatewayTable
 from asides.values.errors import ConfigError
+from asides_gateway.commands.serve_settings import ServeSettings, collect_flags
 
 KEY = "sk-gateway-0123456789"
 
 
 def _parse(*words: str) -> Namespace:
-    return parse_arguments("serve", COMMANDS["serve"], words)
+    return parse_arguments("serve", list_commands()["serve"], words)
 
 
 def test_arguments_that_are_not_given_say_nothing() -> None:

@@ -15,7 +15,7 @@ import asides
 from asides import dialects
 from asides.dialects import find_dialect, plain_row, register_dialect, register_temporarily
 from asides.providers.provider import Provider
-from asides.testing.stage import Fail, Say, Stage
+from asides_stage.stage import Fail, Say, Stage
 from tests.testing.conformance.toy import TOY, ToyDialect, dialect
 
 PLACE = "tests.testing.conformance.toy:dialect"

@@ -16,8 +16,8 @@ import asides
 
 _CHILD = """
 import sys, msgspec
-from asides.gateway.embedded import Gateway
-from asides.gateway.gateway_settings import GatewaySettings
+from asides_gateway.embedded import Gateway
+from asides_gateway.gateway_settings import GatewaySettings
 from asides.options import Options
 from asides.settings import load_settings
 

@@ -12,13 +12,13 @@ from typing import Any, Self
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
-from asides.gateway.embedded import Gateway
-from asides.gateway.gateway_settings import GatewaySettings
-from asides.gateway.watcher import RequestWatcher
 from asides.options import Options, merge_options
 from asides.settings import load_settings
-from asides.testing import Stage
-from asides.testing.stage.script import Scene
+from asides_gateway.embedded import Gateway
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.watcher import RequestWatcher
+from asides_stage import Stage
+from asides_stage.stage.script import Scene
 from tests.gateway.gateway_process import GatewayProcess
 
 QUESTION = [{"role": "user", "content": "what is six times seven?"}]

@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from asides.gateway.embedded import Gateway
-from asides.gateway.gateway_settings import GatewaySettings
 from asides.options import Options
 from asides.settings import Settings, load_settings
-from asides.testing import Stage
-from asides.testing.stage import Script
+from asides_gateway.embedded import Gateway
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_stage import Stage
+from asides_stage.stage import Script
 
 CLAUDE = "anthropic:claude-opus-4-5"
 DEEPSEEK = "deepseek:deepseek-v4-pro"

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from asides.gateway.embedded import Gateway
-from asides.gateway.gateway_settings import GatewaySettings
 from asides.settings import Settings, load_settings
+from asides_gateway.embedded import Gateway
+from asides_gateway.gateway_settings import GatewaySettings
 
 Event = tuple[str, Any]
 

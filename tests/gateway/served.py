@@ -20,8 +20,8 @@ from urllib.request import Request, urlopen
 import aiohttp
 
 from asides.dialects.dialect import ServedRequest
-from asides.testing import Say
 from asides.values.parts import ToolCall, ToolResult
+from asides_stage import Say
 
 _SOURCES = Path(__file__).resolve().parents[2] / "src"
 PATIENCE = 40.0

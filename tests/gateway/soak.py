@@ -27,11 +27,11 @@ from typing import Any, NamedTuple
 import aiohttp
 
 from asides.dialects.dialect import ServedRequest
-from asides.testing import Say
-from asides.testing.stage import Stage
 from asides.values.messages import Message
 from asides.values.parts import Text, ToolCall
 from asides.values.thinking import Thought
+from asides_stage import Say
+from asides_stage.stage import Stage
 from tests.gateway.served import PATIENCE, fetch, make_environment
 from tests.gateway.soak_budgets import QUESTION, REPLY, Spender, make_paid_keys, read_spent
 from tests.laws.relay_clients import CLIENTS, Ask, Unreadable, WireClient

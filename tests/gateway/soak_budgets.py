@@ -18,11 +18,11 @@ import aiohttp
 
 from asides.database import Queries, Query
 from asides.database.postgres import PostgresDatabase
-from asides.gateway.access import KeyLimits, KeyRecord
-from asides.gateway.access.key_store import insert_key, make_key
-from asides.testing import Say
 from asides.values.money import to_dollars
 from asides.values.usage import Usage
+from asides_gateway.access import KeyLimits, KeyRecord
+from asides_gateway.access.key_store import insert_key, make_key
+from asides_stage import Say
 
 MODEL = "anthropic:claude-sonnet-4-5"
 QUESTION = "word " * 900

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from asides.gateway.access.key_store import make_key
-from asides.gateway.access_log import AccessLog, describe_request, flush_log, start_log, write_line
-from asides.gateway.watcher import RequestEnd, RequestInfo
 from asides.relay.relay_request import RelayOutcome, RelayRequest
 from asides.values.errors import RateLimited
 from asides.values.notices import Notice
 from asides.values.parts import Text
 from asides.values.reply import Reply
 from asides.values.usage import Usage
+from asides_gateway.access.key_store import make_key
+from asides_gateway.access_log import AccessLog, describe_request, flush_log, start_log, write_line
+from asides_gateway.watcher import RequestEnd, RequestInfo
 
 CANARY = "canary-77c1"
 
@@ -184,7 +184,7 @@ def test_without_a_log_there_are_only_warnings(capsys: pytest.CaptureFixture[str
 
 
 def test_a_reader_that_does_not_read_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("asides.gateway.access_log._MOST_LINES", 10)
+    monkeypatch.setattr("asides_gateway.access_log._MOST_LINES", 10)
     stuck = threading.Event()
     written: list[str] = []
 

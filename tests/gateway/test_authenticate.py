@@ -12,9 +12,11 @@ import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from asides.database import StoreUnavailable
-from asides.gateway.access.key_cache import KeyCache
-from asides.gateway.access.key_store import make_key, revoke_key
-from asides.gateway.authenticate import (
+from asides.settings import load_settings
+from asides.values.errors import ConfigError
+from asides_gateway.access.key_cache import KeyCache
+from asides_gateway.access.key_store import make_key, revoke_key
+from asides_gateway.authenticate import (
     Authenticator,
     Identified,
     Identity,
@@ -24,12 +26,10 @@ from asides.gateway.authenticate import (
     remove_credentials,
     remove_key,
 )
-from asides.gateway.gateway_settings import GatewaySettings, check_address, is_loopback
-from asides.gateway.service import Service
-from asides.gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
-from asides.settings import load_settings
-from asides.testing import Say, Stage
-from asides.values.errors import ConfigError
+from asides_gateway.gateway_settings import GatewaySettings, check_address, is_loopback
+from asides_gateway.service import Service
+from asides_gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
+from asides_stage import Say, Stage
 from tests.gateway.access.key_records import add_key, open_place
 from tests.gateway.http_client import ask, chat, gateway_before
 

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from asides.gateway.embedded import Gateway
-from asides.gateway.gateway_settings import GatewaySettings
 from asides.options import Options
 from asides.settings import load_settings
+from asides_gateway.embedded import Gateway
+from asides_gateway.gateway_settings import GatewaySettings
 from tests.loopback import ReceivedRequest, serving, whole_response
 
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "gateway-behind-a-proxy.md"

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.gateway.black_out import black_out
 from asides.relay.state.envelope import make_envelope, wrap_in_base64
 from asides.relay.state.relay_keys import RelayKeys
 from asides.relay.state.turn_state import PartState, TurnState
 from asides.values.redaction import build_redactor
 from asides.values.thinking import Seal
 from asides.values.visibility import Readable
+from asides_gateway.black_out import black_out
 
 SEAL = "c2VhbGVkLWJ5LXRoZS1wcm92aWRlcg=="
 THOUGHT = "the canary thinks of seeds"

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from asides.testing import Say, Stage
+from asides_stage import Say, Stage
 from tests.gateway.http_client import Client, ask, chat, gateway_before
 
 CANARY = b"sk-canary-4711"
@@ -73,7 +73,7 @@ def test_an_error_in_a_handler_of_the_page_is_answered_without_its_words(
     async def fail(_: object) -> None:
         raise ValueError("SECRET PROMPT")
 
-    monkeypatch.setattr("asides.gateway.web_app._answer_unknown", fail)
+    monkeypatch.setattr("asides_gateway.web_app._answer_unknown", fail)
     with caplog.at_level(logging.DEBUG), Stage([Say(text="42")]) as stage, gateway_before(stage) as gateway:
         answer = ask(gateway, "GET", "/ui/deep/nothing")
     assert answer.status == 500

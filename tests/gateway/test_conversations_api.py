@@ -17,9 +17,9 @@ from asides.conversations.store.postgres_store import PostgresStore
 from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
 from asides.settings_tables import RouteTable
-from asides.testing import Fail, OpenStage, Say, Stage
 from asides.values.messages import Message
 from asides.values.parts import Text, ToolCall, ToolResult
+from asides_stage import Fail, OpenStage, Say, Stage
 from tests.gateway.page_client import PageClient, find, join, names, page_gateway, without_settings
 from tests.servers import PostgresServer
 

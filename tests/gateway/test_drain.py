@@ -14,8 +14,8 @@ from urllib.request import urlopen
 import pytest
 from aiohttp import web
 
-from asides.gateway import drain
-from asides.testing import Say, Stage
+from asides_gateway import drain
+from asides_stage import Say, Stage
 from tests.gateway.served import PATIENCE, serve, stream_many, write_settings
 
 _WORDS = " ".join(f"word{number}" for number in range(60))

@@ -12,14 +12,14 @@ from urllib.request import Request, urlopen
 import msgspec
 import pytest
 
-from asides.gateway.embedded import Gateway
-from asides.gateway.gateway_database import open_database
-from asides.gateway.gateway_settings import GatewaySettings
-from asides.gateway.summary_rows import list_rows
 from asides.options import Options
 from asides.settings import load_settings
-from asides.testing import Say, Stage
 from asides.values.errors import ConfigError
+from asides_gateway.embedded import Gateway
+from asides_gateway.gateway_database import open_database
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.summary_rows import list_rows
+from asides_stage import Say, Stage
 
 
 def test_a_gateway_answers_until_it_is_closed() -> None:
@@ -68,7 +68,7 @@ def ask(gateway: Gateway, body: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("module", ["aiohttp", "prometheus_client"])
 def test_without_its_packages_the_error_names_the_extra(module: str) -> None:
-    words = f"import sys; sys.modules[{module!r}] = None; import asides.gateway.embedded"
+    words = f"import sys; sys.modules[{module!r}] = None; import asides_gateway.embedded"
     ran = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 1
     assert ran.stderr.rstrip().endswith("not installed. To do: pip install 'asides[gateway]'.")

@@ -32,16 +32,16 @@ import pytest
 from asides.dialects import find_dialect
 from asides.flows.build_call import CallBuilder
 from asides.flows.call import encode_request
-from asides.gateway.embedded import Gateway
-from asides.gateway.gateway_settings import GatewaySettings
 from asides.options import Options
 from asides.providers.find import find_target
 from asides.settings import load_settings
-from asides.testing import Say, Stage
-from asides.testing.stage import Hang, Raw
-from asides.testing.stage.script import Scene
 from asides.values.errors import AsidesError, ProviderError
 from asides.values.messages import Prompt, user
+from asides_gateway.embedded import Gateway
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_stage import Say, Stage
+from asides_stage.stage import Hang, Raw
+from asides_stage.stage.script import Scene
 from tests.gateway.gateway_process import GatewayProcess, gateway_process
 from tests.gateway.http_client import MODEL, Client, ask, chat, gateway_before, message, wait_for
 from tests.loopback import serving

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from asides.gateway.first_events import FirstEvents
 from asides.values.events import ReplyStarted, TextDelta, ThinkingDelta, ToolCallDelta
+from asides_gateway.first_events import FirstEvents
 
 
 class _Counted(FirstEvents):

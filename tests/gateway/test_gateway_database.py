@@ -14,9 +14,9 @@ import pytest
 
 from asides.database import Queries, Query, StoreError, StoreUnavailable
 from asides.database.migrate import Migration
-from asides.gateway import gateway_database
-from asides.gateway.gateway_database import GATEWAY_FILE, open_database, prepare_database
-from asides.gateway.gateway_settings import GatewaySettings
+from asides_gateway import gateway_database
+from asides_gateway.gateway_database import GATEWAY_FILE, open_database, prepare_database
+from asides_gateway.gateway_settings import GatewaySettings
 from tests.servers import PostgresServer, find_free_port
 
 FIRST = Migration(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from asides.gateway.gateway_keys import check_keys, find_gateway_keys, list_key_files
+from asides.gateway_keys import check_keys, find_gateway_keys, list_key_files
 from asides.settings import load_settings
 from asides.values.errors import ConfigError
 

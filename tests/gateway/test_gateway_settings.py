@@ -7,15 +7,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from asides.gateway.gateway_settings import (
+from asides.settings import GatewayTable, load_settings
+from asides.values.errors import ConfigError
+from asides_gateway.gateway_settings import (
     GatewaySettings,
     build_settings,
     check_settings,
     is_loopback,
     merge_changes,
 )
-from asides.settings import GatewayTable, load_settings
-from asides.values.errors import ConfigError
 
 KEY = "sk-gateway-0123456789"
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from asides.gateway.access import KeyLimits
-from asides.gateway.gateway_settings import GatewaySettings
-from asides.gateway.health import DRAINING
-from asides.gateway.service import Service
-from asides.gateway.web_app import make_app
 from asides.settings import load_settings
-from asides.testing import Stage
+from asides_gateway.access import KeyLimits
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.health import DRAINING
+from asides_gateway.service import Service
+from asides_gateway.web_app import make_app
+from asides_stage import Stage
 from tests.gateway.served import serve, write_settings
 
 KEY = "sk-gateway-0123456789"
@@ -73,7 +73,7 @@ async def test_a_store_that_fails_or_hangs_is_not_ready(tmp_path: Path, monkeypa
 
             async def close_async(self) -> None: ...
 
-        monkeypatch.setattr("asides.gateway.health._STORE_SECONDS", 0.1)
+        monkeypatch.setattr("asides_gateway.health._STORE_SECONDS", 0.1)
         monkeypatch.setattr(service.vault, "store", Slow())
         status, body = await _ask(client, "/readyz")
         assert status == 503

@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 from asides.database.migrate import list_migrations
-from asides.testing.stage import Stage
+from asides_stage.stage import Stage
 from tests.gateway.soak import (
     TENANTS,
     Instance,

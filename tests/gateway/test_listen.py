@@ -7,8 +7,8 @@ import socket
 
 import pytest
 
-from asides.gateway.listen import check_free, close_sockets, name_address, open_sockets
 from asides.values.errors import ConfigError
+from asides_gateway.listen import check_free, close_sockets, name_address, open_sockets
 
 
 def _has_ipv6() -> bool:

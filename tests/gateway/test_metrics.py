@@ -13,25 +13,25 @@ from prometheus_client.parser import text_string_to_metric_families
 from yarl import URL
 
 from asides import __version__
-from asides.gateway.access import KeyLimits, KeyRecord
-from asides.gateway.access.key_store import insert_key
-from asides.gateway.embedded import Gateway
-from asides.gateway.gateway_settings import GatewaySettings
-from asides.gateway.metrics import Metrics, add_metrics
-from asides.gateway.request_summaries import open_summaries
-from asides.gateway.service import Service
-from asides.gateway.watcher import RequestEnd, RequestInfo
-from asides.gateway.web_app import make_app
 from asides.options import Options
 from asides.relay.error_response import RelayRefusal
 from asides.relay.relay_request import RelayOutcome
 from asides.settings import load_settings
-from asides.testing import Say, Stage
 from asides.values.errors import AsidesError, RateLimited
 from asides.values.events import ReplyStarted, TextDelta, ThinkingDelta
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 from asides.values.usage import Usage
+from asides_gateway.access import KeyLimits, KeyRecord
+from asides_gateway.access.key_store import insert_key
+from asides_gateway.embedded import Gateway
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.metrics import Metrics, add_metrics
+from asides_gateway.request_summaries import open_summaries
+from asides_gateway.service import Service
+from asides_gateway.watcher import RequestEnd, RequestInfo
+from asides_gateway.web_app import make_app
+from asides_stage import Say, Stage
 from tests.gateway.access.key_records import add_key
 
 KEY = "sk-gateway-0123456789"

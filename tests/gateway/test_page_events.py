@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from asides.gateway.page_events import EventWriter, write_event
 from asides.values.events import (
     Event,
     PartArrived,
@@ -26,6 +25,7 @@ from asides.values.parts import ServerTool, UnknownPart
 from asides.values.thinking import Seal
 from asides.values.usage import Usage
 from asides.values.visibility import Visibility
+from asides_gateway.page_events import EventWriter, write_event
 
 _ALL = Visibility(gateway=("raw", "summary"))
 _SEAL = Seal("signature", "secret-seal")

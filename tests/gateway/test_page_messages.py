@@ -6,7 +6,6 @@ from decimal import Decimal
 
 import msgspec
 
-from asides.gateway.page_messages import Note, NotedThought, make_note, read_note, show_message
 from asides.values.events import StopReason
 from asides.values.messages import Message
 from asides.values.notices import Notice
@@ -15,6 +14,7 @@ from asides.values.reply import CallContext, Reply
 from asides.values.thinking import Seal, Thought
 from asides.values.usage import Timing, Usage
 from asides.values.visibility import Visibility
+from asides_gateway.page_messages import Note, NotedThought, make_note, read_note, show_message
 
 _ALL = Visibility(gateway=("raw", "summary"))
 _SEAL = Seal("signature", "secret-seal")

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from asides.flows.build_call import CallBuilder
-from asides.gateway import page_models
-from asides.gateway.page_models import PageModel, choose_model, find_default_model, list_models, show_model
 from asides.options import Options
 from asides.providers.provider import ModelRule, Provider
 from asides.settings import Settings
 from asides.settings_tables import RouteTable
 from asides.values.errors import InvalidThinking, MissingKey, UnknownModel
+from asides_gateway import page_models
+from asides_gateway.page_models import PageModel, choose_model, find_default_model, list_models, show_model
 from tests.gateway.page_client import page_gateway, without_settings
 
 

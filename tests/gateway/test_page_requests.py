@@ -9,9 +9,9 @@ import pytest
 from asides.conversations.store import StoreConflict
 from asides.conversations.store.conversation_names import STORE_FILE
 from asides.database import StoreError
-from asides.gateway.page_requests import describe_error, find_status, name_error
-from asides.gateway.page_store import PageStore
 from asides.values.errors import AsidesError, ConfigError, ConnectionLost, MissingKey, RateLimited, UnknownModel
+from asides_gateway.page_requests import describe_error, find_status, name_error
+from asides_gateway.page_store import PageStore
 from tests.gateway.page_client import page_gateway
 
 

@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from asides.gateway import page_search
-from asides.gateway.page_tables import PageSettings
 from asides.values.messages import Message, user
 from asides.values.parts import Text, ToolResult
 from asides.values.thinking import Seal, Thought
+from asides_gateway import page_search
+from asides_gateway.page_tables import PageSettings
 from tests.stores import open_page_place, open_place
 
 

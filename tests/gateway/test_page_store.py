@@ -18,9 +18,9 @@ from asides.conversations.store import StoreConflict
 from asides.conversations.store.conversation_names import STORE_FILE
 from asides.database import Queries, Query, StoreError
 from asides.database.sqlite_file import MEMORY
-from asides.gateway.page_store import PageStore
-from asides.gateway.page_tables import PageConversation, PageSettings
 from asides.values.messages import Message, user
+from asides_gateway.page_store import PageStore
+from asides_gateway.page_tables import PageConversation, PageSettings
 from tests.stores import get_database, is_server, open_page_place, open_place
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asides.gateway.page_tables import MOST_TITLE, make_title
+from asides_gateway.page_tables import MOST_TITLE, make_title
 
 
 @pytest.mark.parametrize(

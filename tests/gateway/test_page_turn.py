@@ -13,16 +13,16 @@ from asides.conversations.store.conversation_names import STORE_FILE
 from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
 from asides.database import Queries, Query
-from asides.gateway import page_turn
-from asides.gateway.embedded import Gateway
-from asides.gateway.gateway_settings import GatewaySettings
-from asides.gateway.page_store import PageStore
-from asides.gateway.page_turn import GO_ON
-from asides.gateway.serve_page import read_page
 from asides.options import Options
 from asides.providers.provider import Provider
-from asides.testing import Fail, Garbage, Hang, OpenStage, Say, Stage
 from asides.values.parts import ToolCall
+from asides_gateway import page_turn
+from asides_gateway.embedded import Gateway
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.page_store import PageStore
+from asides_gateway.page_turn import GO_ON
+from asides_gateway.serve_page import read_page
+from asides_stage import Fail, Garbage, Hang, OpenStage, Say, Stage
 from tests.gateway.page_client import PageClient, find, join, names, page_gateway, without_settings
 from tests.gateway.served import serve
 from tests.loopback import ReceivedRequest, serving

@@ -10,9 +10,9 @@ import zlib
 import msgspec
 import pytest
 
-from asides.gateway.read_body import decompress
 from asides.relay.error_response import RelayRefusal
-from asides.testing import Say, Stage
+from asides_gateway.read_body import decompress
+from asides_stage import Say, Stage
 from tests.gateway.http_client import Client, ask, chat, gateway_before
 
 MEGABYTE = 1024 * 1024

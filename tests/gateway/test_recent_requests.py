@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.gateway.recent_requests import MOST_FEEDS, ChangeFeed, RecentRequests, TooManyFeeds
-from asides.gateway.seen_request import BodyCapture, SeenRequest
-from asides.gateway.watcher import RequestEnd, RequestInfo
 from asides.relay.relay_request import RelayRequest
 from asides.values.events import TextDelta, ThinkingDelta
+from asides_gateway.recent_requests import MOST_FEEDS, ChangeFeed, RecentRequests, TooManyFeeds
+from asides_gateway.seen_request import BodyCapture, SeenRequest
+from asides_gateway.watcher import RequestEnd, RequestInfo
 
 DONE = RequestEnd("done", 200, 10, 0.5)
 

@@ -12,16 +12,16 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from asides.gateway.relay_handler import read_client
-from asides.gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
 from asides.options import Options
 from asides.relay.observer import RelayObserver
 from asides.relay.relay import RelayExchange
 from asides.relay.steps import UnconfirmedRecord
 from asides.relay.vault.memory_vault import MemoryVault
-from asides.testing import Say, Stage
-from asides.testing.stage import Fail, Hang, Raw, Scene
 from asides.values.messages import Prompt, user
+from asides_gateway.relay_handler import read_client
+from asides_gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
+from asides_stage import Say, Stage
+from asides_stage.stage import Fail, Hang, Raw, Scene
 from tests.gateway.http_client import MODEL, Client, Held, ask, chat, gateway_before, message, wait_for
 from tests.loopback import serving, whole_response
 from tests.relay.relaying import CALLERS, Response, read_response, write_request

@@ -8,14 +8,14 @@ import logging
 import pytest
 
 from asides.database.migrate import MigratedPostgres
-from asides.gateway.gateway_settings import GatewaySettings
-from asides.gateway.relay_key_watch import has_other_keys, watch_relay_key
-from asides.gateway.service import Service
 from asides.relay.state.relay_keys import RelayKeys
 from asides.relay.state.vault_records import write_payload
 from asides.relay.steps import StoredRecord
 from asides.relay.vault.open_vault import open_shared_vault
 from asides.settings import Settings
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.relay_key_watch import has_other_keys, watch_relay_key
+from asides_gateway.service import Service
 
 OURS, THEIRS = "11" * 32, "22" * 32
 WORDS = "encrypted with another ASIDES_RELAY_KEY than that of this process"

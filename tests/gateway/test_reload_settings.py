@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from asides.gateway import reload_settings
-from asides.gateway.gateway_settings import GatewaySettings
-from asides.gateway.reload_settings import LoadedSettings, Reloader
-from asides.gateway.service import Service
 from asides.settings import load_settings
 from asides.values.errors import ConfigError
+from asides_gateway import reload_settings
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.reload_settings import LoadedSettings, Reloader
+from asides_gateway.service import Service
 
 KEY = "sk-gateway-0123456789"
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from asides.gateway.repeat_as_curl import Repeated, select_repeated, write_curl
 from asides.relay.relay_request import RelayRequest
+from asides_gateway.repeat_as_curl import Repeated, select_repeated, write_curl
 
 ORIGIN = "http://127.0.0.1:4242"
 

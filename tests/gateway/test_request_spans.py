@@ -19,14 +19,14 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
 import asides
-from asides.gateway.embedded import Gateway
-from asides.gateway.gateway_settings import GatewaySettings
-from asides.gateway.request_spans import RequestSpans, find_route
-from asides.gateway.run_gateway import start_gateway_telemetry
-from asides.gateway.watcher import RequestEnd, RequestInfo
 from asides.options import Options
 from asides.settings import load_settings
-from asides.testing import Fail, OpenStage, Say
+from asides_gateway.embedded import Gateway
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.request_spans import RequestSpans, find_route
+from asides_gateway.run_gateway import start_gateway_telemetry
+from asides_gateway.watcher import RequestEnd, RequestInfo
+from asides_stage import Fail, OpenStage, Say
 from tests.gateway.page_client import page_gateway
 from tests.gateway.served import KEY, ROUTE, serve, write_settings
 from tests.telemetry.collector import Collector, collecting

@@ -14,14 +14,14 @@ import pytest
 from asides.database import Database, Queries, StoreUnavailable
 from asides.database.migrate import migrate
 from asides.database.postgres import PostgresDatabase
-from asides.gateway import request_summaries
-from asides.gateway.gateway_database import GATEWAY_FILE, open_database
-from asides.gateway.gateway_settings import GatewaySettings
-from asides.gateway.request_summaries import BATCH_ROWS, RequestSummaries
-from asides.gateway.summary_rows import list_rows
-from asides.gateway.watcher import RequestEnd, RequestInfo
-from asides.testing import Say, Stage
 from asides.values.events import TextDelta, ThinkingDelta
+from asides_gateway import request_summaries
+from asides_gateway.gateway_database import GATEWAY_FILE, open_database
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.request_summaries import BATCH_ROWS, RequestSummaries
+from asides_gateway.summary_rows import list_rows
+from asides_gateway.watcher import RequestEnd, RequestInfo
+from asides_stage import Say, Stage
 from tests.gateway.served import ROUTE, serve, write_settings
 from tests.servers import PostgresServer
 

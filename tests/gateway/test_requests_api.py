@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
-from asides.gateway.recent_requests import RecentRequests
 from asides.settings import load_settings
-from asides.testing.stage import Fail, Hang, Say
 from asides.values.parts import ToolCall
 from asides.values.usage import Usage
+from asides_gateway.recent_requests import RecentRequests
+from asides_stage.stage import Fail, Hang, Say
 from tests.gateway.inspecting import CLAUDE, DEEPSEEK, LOOK, PROVIDER_KEY, Inspected, inspect
 
 THOUGHT = "the canary thinks of seeds"

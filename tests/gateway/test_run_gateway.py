@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from asides.gateway.run_gateway import find_loop_factory
-from asides.testing import Say, Stage
+from asides_gateway.run_gateway import find_loop_factory
+from asides_stage import Say, Stage
 from tests.gateway.served import (
     PATIENCE,
     ask_first,
@@ -100,7 +100,7 @@ def test_hanging_up_reloads_and_a_terminal_that_is_gone_ends_it(tmp_path: Path) 
 
 def test_the_collector_spares_what_a_process_has_for_good() -> None:
     code = (
-        "import gc\nfrom asides.gateway.run_gateway import _spare_the_collector\nbefore = gc.get_threshold()\n"
+        "import gc\nfrom asides_gateway.run_gateway import _spare_the_collector\nbefore = gc.get_threshold()\n"
         "_spare_the_collector()\nassert gc.get_freeze_count() > 1000 and gc.isenabled()\n"
         "assert gc.get_threshold()[0] > before[0] and gc.get_threshold()[1:] == before[1:]"
     )

@@ -12,8 +12,6 @@ import pytest
 from asides.dialects.dialect import HttpRequest, ServedRequest
 from asides.flows.build_call import CallBuilder
 from asides.flows.call import Call
-from asides.gateway.seen_request import MOST_BODY, BodyCapture, SeenRequest
-from asides.gateway.watcher import RequestEnd, RequestInfo
 from asides.history.plan import Decision
 from asides.options import Options
 from asides.relay.relay_request import RelayOutcome, RelayRequest
@@ -26,6 +24,8 @@ from asides.values.notices import Notice
 from asides.values.parts import UnknownPart
 from asides.values.thinking import Seal, Thinking
 from asides.values.usage import Usage
+from asides_gateway.seen_request import MOST_BODY, BodyCapture, SeenRequest
+from asides_gateway.watcher import RequestEnd, RequestInfo
 
 DONE = RequestEnd("done", 200, 10, 2.0)
 KEY = "sk-provider-CANARY-key"

@@ -12,9 +12,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from yarl import URL
 
-from asides.gateway.gateway_settings import GatewaySettings
-from asides.gateway.serve_page import CONTENT_TYPES, add_routes, read_page
-from asides.gateway.service import Service
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.serve_page import CONTENT_TYPES, add_routes, read_page
+from asides_gateway.service import Service
 
 
 async def _open(settings: GatewaySettings) -> TestServer:
@@ -122,7 +122,7 @@ async def test_without_a_page_nothing_is_served(session: aiohttp.ClientSession) 
 
 
 def test_no_file_is_left_out_for_want_of_a_type() -> None:
-    folder = resources.files("asides.gateway").joinpath("page")
+    folder = resources.files("asides_gateway").joinpath("page")
     left_out = [entry.name for entry in folder.iterdir() if entry.is_file() and entry.name not in read_page()]
     assert left_out == []
     assert {"." + name.rpartition(".")[2] for name in read_page()} <= set(CONTENT_TYPES)

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.gateway.gateway_settings import GatewaySettings
-from asides.gateway.service import Service
 from asides.options import Options
 from asides.relay.relay_request import RelayRequest
 from asides.settings import Settings, load_settings
-from asides.testing import Say, Stage
 from asides.values.visibility import Visibility
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.service import Service
+from asides_stage import Say, Stage
 from tests.gateway.http_client import MODEL, Client, ask, chat, gateway_before
 
 SHOWN = ("raw", "summary")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from asides.testing import Say, Stage
+from asides_stage import Say, Stage
 from tests.gateway.served import KEY, ROUTE, Served, make_environment, serve, write_settings
 from tests.servers import RedisServer
 

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from asides.gateway.authenticate import derive_tenant
-from asides.gateway.gateway_settings import GatewaySettings
-from asides.gateway.service import Service
-from asides.gateway.shared_requests import shares_requests, to_summary
-from asides.gateway.summary_rows import COLUMNS, EndedRequest, build_row, insert_rows
-from asides.gateway.web_app import make_app
 from asides.options import Options
 from asides.settings import load_settings
-from asides.testing import Say, Stage
 from asides.values.usage import Usage
+from asides_gateway.authenticate import derive_tenant
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.service import Service
+from asides_gateway.shared_requests import shares_requests, to_summary
+from asides_gateway.summary_rows import COLUMNS, EndedRequest, build_row, insert_rows
+from asides_gateway.web_app import make_app
+from asides_stage import Say, Stage
 
 KEYS = ("sk-gateway-0123456789", "sk-gateway-9876543210")
 

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 
 from asides.relay.vault.database_vault import PATIENCE
-from asides.testing import Stage
+from asides_stage import Stage
 from tests.gateway.served import KEY, Served, ask_first, ask_second, find_thinking, play_turns, serve, write_settings
 from tests.servers import PostgresServer
 

@@ -12,9 +12,13 @@ import pytest
 
 from asides.database import Database
 from asides.database.postgres import PostgresDatabase
-from asides.gateway.gateway_database import open_database
-from asides.gateway.gateway_settings import GatewaySettings
-from asides.gateway.summary_rows import (
+from asides.relay.relay_request import RelayOutcome
+from asides.values.parts import Text
+from asides.values.reply import Reply
+from asides.values.usage import Usage
+from asides_gateway.gateway_database import open_database
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.summary_rows import (
     COLUMNS,
     EndedRequest,
     UsageSum,
@@ -25,11 +29,7 @@ from asides.gateway.summary_rows import (
     list_rows,
     sum_usage,
 )
-from asides.gateway.watcher import RequestEnd, RequestInfo
-from asides.relay.relay_request import RelayOutcome
-from asides.values.parts import Text
-from asides.values.reply import Reply
-from asides.values.usage import Usage
+from asides_gateway.watcher import RequestEnd, RequestInfo
 
 AT = 1_763_300_000.0
 

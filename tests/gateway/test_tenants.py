@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from asides.gateway.access.key_store import list_keys, make_key, revoke_key
-from asides.gateway.authenticate import derive_record_tenant, derive_tenant
-from asides.testing import Say
+from asides_gateway.access.key_store import list_keys, make_key, revoke_key
+from asides_gateway.authenticate import derive_record_tenant, derive_tenant
+from asides_stage import Say
 from tests.gateway.access.key_records import AddedKey, build_record
 from tests.gateway.access.limited_gateway import CLAUDE, Limited, PlayedStage, limited
 from tests.gateway.http_client import QUESTION, ask, chat, message, wait_for

@@ -8,9 +8,9 @@ from decimal import Decimal
 
 import pytest
 
-from asides.gateway import usual_prices
-from asides.gateway.usual_prices import find_usual_cost
 from asides.values.usage import Usage, find_cost
+from asides_gateway import usual_prices
+from asides_gateway.usual_prices import find_usual_cost
 
 genai_prices = pytest.importorskip("genai_prices")
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from asides.gateway.embedded import Gateway
-from asides.gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
 from asides.providers.provider import Provider
 from asides.relay.observer import RelayObserver
 from asides.settings_tables import RouteTable
-from asides.testing import Fail, OpenStage, Say
+from asides_gateway.embedded import Gateway
+from asides_gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
+from asides_stage import Fail, OpenStage, Say
 from tests.gateway.page_client import PageClient, find, join, page_gateway, without_settings
 
 _CANARY = "canary-of-a-thought"

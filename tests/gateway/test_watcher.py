@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.gateway.watcher import ObserverGroup, RequestInfo, RequestWatcher, begin_watching
 from asides.relay.observer import RelayObserver
 from asides.relay.relay_request import RelayRequest
-from asides.testing import Say, Stage
+from asides_gateway.watcher import ObserverGroup, RequestInfo, RequestWatcher, begin_watching
+from asides_stage import Say, Stage
 from tests.gateway.http_client import MODEL, ask, chat, gateway_before
 
 INFO = RequestInfo("req_1", "POST", "/v1/messages", "anthropic", "claude-cli/2.1", "", 0.0, 0.0)

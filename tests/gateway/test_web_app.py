@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asides.testing import Say, Stage
+from asides_stage import Say, Stage
 from tests.gateway.http_client import Client, ask, chat, gateway_before
 
 KEY = "sk-asides-0123456789abcdef"

@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from asides.gateway.gateway_settings import GatewaySettings
-from asides.gateway.worker_processes import run_workers
-from asides.testing import Say, Stage
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.worker_processes import run_workers
+from asides_stage import Say, Stage
 from tests.gateway.served import (
     KEY,
     PATIENCE,

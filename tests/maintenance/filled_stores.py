@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from asides.database import Queries, Query
-from asides.gateway.gateway_database import open_database
-from asides.gateway.gateway_settings import GatewaySettings
-from asides.gateway.page_store import PageStore
-from asides.gateway.page_tables import PageSettings
-from asides.maintenance.copy_report import CopyReport
-from asides.maintenance.copy_stores import copy_stores
-from asides.maintenance.open_stores import open_stores, open_target
 from asides.relay.steps import StoredRecord
 from asides.relay.vault.sqlite_vault import SqliteVault
 from asides.values.messages import Message, user
 from asides.values.parts import Text
 from asides.values.thinking import Seal, Thought
+from asides_gateway.gateway_database import open_database
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.maintenance.copy_report import CopyReport
+from asides_gateway.maintenance.copy_stores import copy_stores
+from asides_gateway.maintenance.open_stores import open_stores, open_target
+from asides_gateway.page_store import PageStore
+from asides_gateway.page_tables import PageSettings
 
 
 def answer(text: str) -> Message:

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from asides.maintenance.check_servers import check_servers
+from asides_gateway.maintenance.check_servers import check_servers
 from tests.servers import PostgresServer
 
 AWAY = "postgresql://me:hunter2@127.0.0.1:1/none", "redis://:hunter2@127.0.0.1:1/0"

@@ -11,10 +11,10 @@ import psycopg
 import pytest
 
 from asides.database.postgres import PostgresDatabase
-from asides.maintenance.check_stores import AreaCheck, check_stores
-from asides.maintenance.open_stores import LEDGER, open_stores
 from asides.relay.steps import StoredRecord
 from asides.relay.vault.postgres_vault import PostgresVault
+from asides_gateway.maintenance.check_stores import AreaCheck, check_stores
+from asides_gateway.maintenance.open_stores import LEDGER, open_stores
 from tests.maintenance.filled_stores import copy, fill_conversations, fill_gateway, fill_vault
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from asides.conversations.store import ConversationHeading
 from asides.conversations.store.sqlite import SqliteStore
-from asides.gateway.page_store import PageStore
-from asides.maintenance.copy_conversations import ConversationReader
-from asides.maintenance.open_stores import open_stores
 from asides.values.messages import user
+from asides_gateway.maintenance.copy_conversations import ConversationReader
+from asides_gateway.maintenance.open_stores import open_stores
+from asides_gateway.page_store import PageStore
 from tests.maintenance.filled_stores import answer, copy, fill_conversations
 
 

@@ -6,10 +6,10 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from asides.maintenance.copy_records import VaultReader
-from asides.maintenance.open_stores import open_stores
 from asides.relay.steps import StoredRecord, UnconfirmedRecord
 from asides.relay.vault.sqlite_vault import SqliteVault
+from asides_gateway.maintenance.copy_records import VaultReader
+from asides_gateway.maintenance.open_stores import open_stores
 from tests.maintenance.filled_stores import copy, fill_vault
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asides.maintenance.copy_report import CopyReport
+from asides_gateway.maintenance.copy_report import CopyReport
 
 
 def test_a_report_names_only_the_first_that_differ() -> None:

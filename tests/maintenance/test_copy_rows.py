@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from asides.batch.ledger_tables import open_ledger_database
 from asides.database import Queries, Query
-from asides.gateway.gateway_database import open_database
-from asides.gateway.gateway_settings import GatewaySettings
-from asides.maintenance.copy_report import CopyReport
-from asides.maintenance.copy_stores import copy_stores
-from asides.maintenance.open_stores import open_stores, open_target
+from asides_batch.ledger_tables import open_ledger_database
+from asides_gateway.gateway_database import open_database
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.maintenance.copy_report import CopyReport
+from asides_gateway.maintenance.copy_stores import copy_stores
+from asides_gateway.maintenance.open_stores import open_stores, open_target
 from tests.maintenance.filled_stores import copy, fill_gateway
 
 

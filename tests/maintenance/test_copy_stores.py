@@ -13,12 +13,12 @@ from typing import get_args
 import psycopg
 import pytest
 
-from asides.batch.ledger_values import RequestState
-from asides.batch.vendor.vendor_ledger import VendorState
 from asides.database import StoreError
-from asides.maintenance.check_stores import check_stores
-from asides.maintenance.copy_stores import TABLES
-from asides.maintenance.open_stores import open_stores
+from asides_batch.ledger_values import RequestState
+from asides_batch.vendor.vendor_ledger import VendorState
+from asides_gateway.maintenance.check_stores import check_stores
+from asides_gateway.maintenance.copy_stores import TABLES
+from asides_gateway.maintenance.open_stores import open_stores
 from tests.cli.children import command, environment
 from tests.maintenance.filled_stores import copy, fill_conversations, fill_gateway, fill_vault
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from asides.database import StoreError
-from asides.maintenance.check_stores import check_stores
-from asides.maintenance.open_stores import open_stores
+from asides_gateway.maintenance.check_stores import check_stores
+from asides_gateway.maintenance.open_stores import open_stores
 from tests.maintenance.filled_stores import copy, fill_conversations, fill_gateway, fill_vault
 
 _FILES = {"conversations": "conversations.db", "vault": "vault.db", "gateway": "gateway.db"}

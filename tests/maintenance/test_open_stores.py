@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from asides.database import Queries, Query, StoreError
-from asides.maintenance.open_stores import ReadOnlyFile, open_stores, open_target
+from asides_gateway.maintenance.open_stores import ReadOnlyFile, open_stores, open_target
 from tests.maintenance.filled_stores import fill_conversations, fill_gateway, fill_vault
 
 

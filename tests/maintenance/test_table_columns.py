@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from asides.maintenance.open_stores import open_stores
-from asides.maintenance.table_columns import can_hold, count_rows, read_columns
+from asides_gateway.maintenance.open_stores import open_stores
+from asides_gateway.maintenance.table_columns import can_hold, count_rows, read_columns
 from tests.maintenance.filled_stores import fill_gateway
 
 

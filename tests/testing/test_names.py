@@ -1,4 +1,4 @@
-"""`asides.testing` exports what the stage and the suite export, and loads neither before a name is used."""
+"""`asides_stage` exports what the stage and the suite export, and loads neither before a name is used."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 import asides
-from asides import testing
-from asides.testing import Example, ProviderSuite, Say, Stage, conformance, examine, stage
+import asides_stage as testing
+from asides_stage import Example, ProviderSuite, Say, Stage, conformance, examine, stage
 
 LAZY = """
 import sys
-import asides.testing
-assert not [name for name in sys.modules if name.startswith(("asides.testing.", "asides.dialects", "msgspec"))]
-asides.testing.Stage
-assert "asides.testing.stage" in sys.modules
-assert "asides.testing.conformance" not in sys.modules
+import asides_stage
+assert not [name for name in sys.modules if name.startswith(("asides_stage.", "asides.dialects", "msgspec"))]
+asides_stage.Stage
+assert "asides_stage.stage" in sys.modules
+assert "asides_stage.conformance" not in sys.modules
 """
 
 
@@ -32,12 +32,12 @@ def test_every_name_of_both_packages_is_there() -> None:
 
 def test_a_star_import_gives_them_all() -> None:
     names: dict[str, object] = {}
-    exec("from asides.testing import *", names)
+    exec("from asides_stage import *", names)
     assert set(names) - {"__builtins__"} == {*stage.__all__, *conformance.__all__}
 
 
 def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match=r"module 'asides\.testing' has no attribute 'Stagee'"):
+    with pytest.raises(AttributeError, match=r"module 'asides_stage' has no attribute 'Stagee'"):
         _ = testing.Stagee  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
 
 

@@ -12,7 +12,7 @@ import asides
 TESTS = """
 import json, threading, urllib.request
 import pytest
-from asides.testing import Say
+from asides_stage import Say
 
 opened = []
 
@@ -51,7 +51,7 @@ def test_d_a_script_that_raises_fails_its_test(stage):
 EXPECTING = """
 import json, urllib.error, urllib.request
 import pytest
-from asides.testing import Say
+from asides_stage import Say
 
 def ask(url, **fields):
     body = {"model": "claude-opus-5-5", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}], **fields}
@@ -89,8 +89,8 @@ UNUSED = """
 import sys
 
 def test_nothing_is_loaded():
-    assert "asides.testing.pytest_plugin" in sys.modules
-    assert not [name for name in sys.modules if name.startswith(("asides.testing.stage", "asides.dialects", "msgspec"))]
+    assert "asides_stage.pytest_plugin" in sys.modules
+    assert not [name for name in sys.modules if name.startswith(("asides_stage.stage", "asides.dialects", "msgspec"))]
 """
 
 
@@ -107,7 +107,7 @@ def run_pytest(folder: Path, content: str) -> str:
         "-p",
         "no:cacheprovider",
         "-p",
-        "asides.testing.pytest_plugin",
+        "asides_stage.pytest_plugin",
         "test_theirs.py",
     ]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=50, check=False)

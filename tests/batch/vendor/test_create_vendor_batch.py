@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.batch.batch_job import BatchJob
-from asides.batch.ledger_tables import open_ledger_database
-from asides.batch.ledger_values import RequestEstimate, RunLimits
-from asides.batch.vendor import vendor_runner
 from asides.database import Database, Queries, Query
 from asides.providers import batch_facts
-from asides.testing import BatchScript, OpenStage
+from asides_batch.batch_job import BatchJob
+from asides_batch.ledger_tables import open_ledger_database
+from asides_batch.ledger_values import RequestEstimate, RunLimits
+from asides_batch.vendor import vendor_runner
+from asides_stage import BatchScript, OpenStage
 from tests.batch.vendor.vendor_jobs import (
     MODELS,
     QUICK,
@@ -195,7 +195,7 @@ def _read_attempts() -> Queries[int]:
 
 def _pretend_creation(database: Database, name: str) -> None:
     """Leave a ledger as a process does that ended before the vendor got its creation."""
-    from asides.batch.vendor.vendor_ledger import VendorLedger
+    from asides_batch.vendor.vendor_ledger import VendorLedger
 
     ledger = VendorLedger(name)
     record = database.run(ledger.find)

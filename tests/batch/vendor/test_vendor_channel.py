@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from asides import AsyncClient, Settings
-from asides.batch.ledger_tables import open_ledger_database
-from asides.batch.ledger_values import Claim
-from asides.batch.vendor.vendor_channel import Pace, VendorChannel
 from asides.database import Database
+from asides_batch.ledger_tables import open_ledger_database
+from asides_batch.ledger_values import Claim
+from asides_batch.vendor.vendor_channel import Pace, VendorChannel
 from tests.batch.vendor.vendor_jobs import load_questions, make_job, plan_batch
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from asides.batch.ledger_tables import open_ledger_database
-from asides.batch.ledger_values import Outcome, RequestEstimate, RunLimits
-from asides.batch.vendor.vendor_ledger import VendorBatch, VendorLedger
 from asides.database import Database
+from asides_batch.ledger_tables import open_ledger_database
+from asides_batch.ledger_values import Outcome, RequestEstimate, RunLimits
+from asides_batch.vendor.vendor_ledger import VendorBatch, VendorLedger
 from tests.batch.vendor.vendor_jobs import NAME, load_questions, plan_batch
 
 LIMITS = RunLimits(max_cost=1000, estimate=lambda _: RequestEstimate(1, 1, 10))

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from asides import Settings
-from asides.batch.vendor.forms import RowKind, RowOutcome
-from asides.batch.vendor.vendor_requests import can_retry, decode_row, find_target
 from asides.flows.build_call import CallBuilder
 from asides.flows.call import Call
 from asides.options import Options
 from asides.values.errors import AsidesError, BadRequest, ProviderError, Unsupported
+from asides_batch.vendor.forms import RowKind, RowOutcome
+from asides_batch.vendor.vendor_requests import can_retry, decode_row, find_target
 
 HALF = Decimal("0.5")
 

@@ -17,14 +17,15 @@ import msgspec
 import pytest
 
 import asides
+import asides_batch
 from asides import AsyncClient, Settings
-from asides.batch import live_runner
-from asides.batch.batch_job import BatchJob
-from asides.batch.ledger import Ledger
-from asides.batch.ledger_tables import open_ledger_database
-from asides.batch.vendor import vendor_runner
 from asides.database import Database
-from asides.testing import BatchScript, OpenStage, Stage
+from asides_batch import live_runner
+from asides_batch.batch_job import BatchJob
+from asides_batch.ledger import Ledger
+from asides_batch.ledger_tables import open_ledger_database
+from asides_batch.vendor import vendor_runner
+from asides_stage import BatchScript, OpenStage, Stage
 from tests.batch.vendor.vendor_jobs import (
     MODELS,
     NAME,
@@ -278,8 +279,8 @@ def test_a_process_that_is_killed_anywhere_pays_for_nothing_twice(
 # --- Batch ------------------------------------------------------------------------------------------------------------
 
 
-def make_batch(stage: Stage, folder: Path, rows: list[str] | None, kind: str = "messages") -> asides.Batch:
-    return asides.Batch(
+def make_batch(stage: Stage, folder: Path, rows: list[str] | None, kind: str = "messages") -> asides_batch.Batch:
+    return asides_batch.Batch(
         rows,
         output=folder / "out.jsonl",
         model=MODELS[kind],
@@ -307,7 +308,7 @@ def test_cancelling_a_batch_that_nobody_runs_cancels_at_the_vendor(stage: OpenSt
     questions = [f"question {number}" for number in range(20)]
 
     async def run_a_while() -> None:
-        batch = asides.AsyncBatch(
+        batch = asides_batch.AsyncBatch(
             questions,
             output=tmp_path / "out.jsonl",
             model=MODELS["chat"],
@@ -335,7 +336,7 @@ def test_cancelling_a_batch_that_nobody_runs_cancels_at_the_vendor(stage: OpenSt
 
 
 def test_a_batch_at_a_provider_without_batches_makes_no_ledger(tmp_path: Path) -> None:
-    batch = asides.Batch(
+    batch = asides_batch.Batch(
         ["one"],
         output=tmp_path / "out.jsonl",
         model="groq:any",
@@ -351,7 +352,7 @@ def test_a_batch_at_a_provider_without_batches_makes_no_ledger(tmp_path: Path) -
 def test_a_check_counts_half_the_price(tmp_path: Path) -> None:
     pytest.importorskip("genai_prices")
     costs = [
-        asides.Batch(
+        asides_batch.Batch(
             ["one"],
             output=tmp_path / "out.jsonl",
             model="anthropic:claude-opus-5-5",

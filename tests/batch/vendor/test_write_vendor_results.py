@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.batch.ledger import Ledger
-from asides.batch.ledger_tables import open_ledger_database
-from asides.batch.vendor import vendor_runner, write_vendor_results
-from asides.batch.vendor.forms import RowOutcome
 from asides.database import Database, Queries, Query
 from asides.dialects.dialect import ServedRequest
-from asides.testing import BatchScript, Fail, Hang, OpenStage, Say, Scene
 from asides.values.errors import ProtocolError
+from asides_batch.ledger import Ledger
+from asides_batch.ledger_tables import open_ledger_database
+from asides_batch.vendor import vendor_runner, write_vendor_results
+from asides_batch.vendor.forms import RowOutcome
+from asides_stage import BatchScript, Fail, Hang, OpenStage, Say, Scene
 from tests.batch.vendor.vendor_jobs import (
     MODELS,
     NAME,

@@ -20,22 +20,22 @@ from typing import Any, cast
 import msgspec
 
 from asides import AsyncClient, Settings
-from asides.batch.batch_job import BatchJob
-from asides.batch.batch_plan import BatchPlan, encode_request, read_plan
-from asides.batch.batch_rows import read_row
-from asides.batch.leases import has_ended
-from asides.batch.ledger import Ledger
-from asides.batch.ledger_tables import open_ledger_database
-from asides.batch.ledger_values import BatchRecord, LoadedRow, RunLimits, create_record
-from asides.batch.vendor import vendor_runner
-from asides.batch.vendor.vendor_channel import Pace
+from asides.batch_rows import read_row
 from asides.database import Database
 from asides.dialects.dialect import ServedRequest
 from asides.flows.build_call import CallBuilder
 from asides.options import Options
-from asides.testing import Fail, Hang, Say, Scene, Stage
 from asides.transports.http_async import AsyncHttpTransport
 from asides.values.errors import ConnectionLost
+from asides_batch.batch_job import BatchJob
+from asides_batch.batch_plan import BatchPlan, encode_request, read_plan
+from asides_batch.leases import has_ended
+from asides_batch.ledger import Ledger
+from asides_batch.ledger_tables import open_ledger_database
+from asides_batch.ledger_values import BatchRecord, LoadedRow, RunLimits, create_record
+from asides_batch.vendor import vendor_runner
+from asides_batch.vendor.vendor_channel import Pace
+from asides_stage import Fail, Hang, Say, Scene, Stage
 
 QUICK = Pace(first=0.03, longest=0.1, settle=0.3, blocked=0.2)
 NAME = "test"
@@ -253,7 +253,7 @@ def main(given: dict[str, Any]) -> None:
 
 def _die_after_writes(number: int) -> None:
     """End the process after so many writes of results."""
-    from asides.batch.vendor.vendor_ledger import VendorLedger
+    from asides_batch.vendor.vendor_ledger import VendorLedger
 
     whole, count = VendorLedger.settle, 0
 

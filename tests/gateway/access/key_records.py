@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from asides.database import Database
-from asides.gateway.access import KeyLimits, KeyRecord
-from asides.gateway.access.key_store import insert_key, make_key
-from asides.gateway.gateway_database import open_database
-from asides.gateway.gateway_settings import GatewaySettings
+from asides_gateway.access import KeyLimits, KeyRecord
+from asides_gateway.access.key_store import insert_key, make_key
+from asides_gateway.gateway_database import open_database
+from asides_gateway.gateway_settings import GatewaySettings
 
 
 class AddedKey(NamedTuple):

@@ -11,13 +11,13 @@ from typing import Any
 
 from asides.database import Database
 from asides.dialects.dialect import ServedRequest
-from asides.gateway.access.budget_store import Spending, list_spending
-from asides.gateway.embedded import Gateway
-from asides.gateway.gateway_settings import GatewaySettings
 from asides.options import Options
 from asides.settings import load_settings
-from asides.testing import Stage
-from asides.testing.stage.script import Scene
+from asides_gateway.access.budget_store import Spending, list_spending
+from asides_gateway.embedded import Gateway
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_stage import Stage
+from asides_stage.stage.script import Scene
 from tests.gateway.access.key_records import AddedKey, add_key, open_place
 from tests.gateway.http_client import Answer, ask
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from psycopg import sql
 
 from asides.database import Database, Queries, Query
-from asides.gateway.access.budget_store import (
+from asides_gateway.access.budget_store import (
     BudgetExceeded,
     Reservation,
     Spending,
@@ -33,7 +33,7 @@ from asides.gateway.access.budget_store import (
     reserve,
     settle,
 )
-from asides.gateway.access.key_store import revoke_key
+from asides_gateway.access.key_store import revoke_key
 from tests.gateway.access.key_records import add_key, open_place
 from tests.stores import list_import_folders
 
@@ -179,8 +179,8 @@ STEPS = st.lists(
 @given(STEPS)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_in_any_order_no_more_is_spent_and_reserved_than_the_budget(steps: list[tuple[str, int]]) -> None:
-    from asides.gateway.gateway_database import open_database
-    from asides.gateway.gateway_settings import GatewaySettings
+    from asides_gateway.gateway_database import open_database
+    from asides_gateway.gateway_settings import GatewaySettings
 
     database = open_database(GatewaySettings())
     key = add_key(database, budget_day="0.0000001").record.id  # 100 billionths
@@ -219,7 +219,7 @@ def test_in_any_order_no_more_is_spent_and_reserved_than_the_budget(steps: list[
 WORKER = """
 import random, sys, time
 from tests.gateway.access.key_records import open_place
-from asides.gateway.access.budget_store import make_reservation, reserve, settle
+from asides_gateway.access.budget_store import make_reservation, reserve, settle
 place, key, lease = sys.argv[1], sys.argv[2], float(sys.argv[3])
 database = open_place(place)
 print("ready", flush=True)

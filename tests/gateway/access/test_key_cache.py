@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from asides.database import Database, Queries, StoreUnavailable
-from asides.gateway.access import key_cache
-from asides.gateway.access.key_cache import KeyCache
-from asides.gateway.access.key_store import digest_key, list_keys, make_key, revoke_key
+from asides_gateway.access import key_cache
+from asides_gateway.access.key_cache import KeyCache
+from asides_gateway.access.key_store import digest_key, list_keys, make_key, revoke_key
 from tests.gateway.access.key_records import add_key, open_place
 
 

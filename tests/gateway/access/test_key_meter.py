@@ -15,18 +15,18 @@ import pytest
 
 from asides.database import Database, StoreUnavailable
 from asides.dialects.dialect import ServedRequest
-from asides.gateway.access import key_meter
-from asides.gateway.access.budget_store import Spending, list_spending
-from asides.gateway.access.key_meter import KeyMeter, Meters, build_caller_limits
-from asides.gateway.access.key_store import revoke_key
-from asides.gateway.access.memory_windows import MemoryWindows
 from asides.relay.error_response import RelayRefusal
 from asides.relay.relay_request import CallerLimits
 from asides.relay.steps import ReserveUse, Use
-from asides.testing import Fail, Say
-from asides.testing.stage.script import Scene
 from asides.values.money import to_dollars
 from asides.values.usage import Usage
+from asides_gateway.access import key_meter
+from asides_gateway.access.budget_store import Spending, list_spending
+from asides_gateway.access.key_meter import KeyMeter, Meters, build_caller_limits
+from asides_gateway.access.key_store import revoke_key
+from asides_gateway.access.memory_windows import MemoryWindows
+from asides_stage import Fail, Say
+from asides_stage.stage.script import Scene
 from tests.gateway.access.key_records import add_key, build_record, open_place
 from tests.gateway.access.limited_gateway import CLAUDE, PlayedStage, limited
 from tests.gateway.http_client import Client, Held, chat, message, wait_for

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from asides.database import Database
-from asides.gateway.access.key_store import (
+from asides.values.errors import ConfigError
+from asides_gateway.access.key_store import (
     KEY_FORM,
     digest_key,
     find_key,
@@ -23,8 +24,7 @@ from asides.gateway.access.key_store import (
     note_use,
     revoke_key,
 )
-from asides.gateway.gateway_database import GATEWAY_FILE
-from asides.values.errors import ConfigError
+from asides_gateway.gateway_database import GATEWAY_FILE
 from tests.gateway.access.key_records import add_key, build_record, open_place
 
 

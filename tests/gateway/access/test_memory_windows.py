@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from asides.gateway.access import CountedRequest, KeyLimits
-from asides.gateway.access.memory_windows import MemoryWindows
+from asides_gateway.access import CountedRequest, KeyLimits
+from asides_gateway.access.memory_windows import MemoryWindows
 
 
 class _Clock:

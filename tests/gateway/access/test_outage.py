@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from asides.database.migrate import migrate
-from asides.gateway.access.budget_store import Spending, list_spending
-from asides.gateway.access.key_store import make_key
-from asides.gateway.access.unsettled_files import PATTERN
-from asides.testing import Say, Stage
+from asides_gateway.access.budget_store import Spending, list_spending
+from asides_gateway.access.key_store import make_key
+from asides_gateway.access.unsettled_files import PATTERN
+from asides_stage import Say, Stage
 from tests.gateway.access.key_records import AddedKey, add_key, open_place
 from tests.gateway.access.limited_gateway import CLAUDE, PlayedStage, limited
 from tests.gateway.http_client import Held, message, wait_for

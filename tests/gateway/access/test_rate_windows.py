@@ -7,10 +7,10 @@ from bisect import bisect_right
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.gateway.access.memory_windows import MemoryWindows
-from asides.gateway.access.rate_windows import BUCKET_MS, WINDOW_MS, KeyWindow, count_left, fit_tokens, open_windows
-from asides.gateway.access.redis_link import RedisLink
-from asides.gateway.access.redis_windows import RedisWindows
+from asides_gateway.access.memory_windows import MemoryWindows
+from asides_gateway.access.rate_windows import BUCKET_MS, WINDOW_MS, KeyWindow, count_left, fit_tokens, open_windows
+from asides_gateway.access.redis_link import RedisLink
+from asides_gateway.access.redis_windows import RedisWindows
 
 STEPS = st.lists(
     st.tuples(st.sampled_from((0, 1, 37, 499, 500, 900, 5_000, 20_000, 59_999, 60_000, 61_000)), st.integers(0, 60)),

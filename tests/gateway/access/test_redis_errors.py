@@ -7,7 +7,7 @@ import ssl
 import pytest
 from redis import exceptions as errors
 
-from asides.gateway.access.redis_errors import describe_problem, is_outage
+from asides_gateway.access.redis_errors import describe_problem, is_outage
 
 SECRET = "hush-hush-42"
 

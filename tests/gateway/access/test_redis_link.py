@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from asides.gateway.access import redis_link
-from asides.gateway.access.redis_link import (
+from asides.values.errors import ConfigError
+from asides_gateway.access import redis_link
+from asides_gateway.access.redis_link import (
     RedisDown,
     RedisLink,
     Script,
@@ -24,7 +25,6 @@ from asides.gateway.access.redis_link import (
     describe_redis,
     open_redis,
 )
-from asides.values.errors import ConfigError
 from tests.servers import RedisServer
 
 _ADD = Script("return redis.call('INCRBY', KEYS[1], ARGV[1])")

@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from asides.gateway.access import CountedRequest, KeyLimits
-from asides.gateway.access.redis_link import RedisDown, RedisLink, check_redis, open_redis
-from asides.gateway.access.redis_windows import RedisWindows
-from asides.gateway.access.revocations import Revocations, publish_revocation
+from asides_gateway.access import CountedRequest, KeyLimits
+from asides_gateway.access.redis_link import RedisDown, RedisLink, check_redis, open_redis
+from asides_gateway.access.redis_windows import RedisWindows
+from asides_gateway.access.revocations import Revocations, publish_revocation
 from tests.servers import RedisServer, find_free_port, list_redis
 
 PASSWORD, IN_URL = "p@ss/w:rd", "p%40ss%2Fw%3Ard"

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asides.gateway.access import CountedRequest, KeyLimits
-from asides.gateway.access import rate_windows as rates
-from asides.gateway.access.memory_windows import MemoryWindows
-from asides.gateway.access.redis_link import RedisLink, open_redis
-from asides.gateway.access.redis_windows import RedisWindows, build_window_key
+from asides_gateway.access import CountedRequest, KeyLimits
+from asides_gateway.access import rate_windows as rates
+from asides_gateway.access.memory_windows import MemoryWindows
+from asides_gateway.access.redis_link import RedisLink, open_redis
+from asides_gateway.access.redis_windows import RedisWindows, build_window_key
 from tests.servers import RedisServer, find_free_port
 
 _MOVES = st.lists(
@@ -106,10 +106,10 @@ def test_windows_slide_by_the_clock_of_the_server(redis_url: str, monkeypatch: p
 
 _PROCESS = """
 import asyncio, sys, time
-from asides.gateway.access import KeyLimits, CountedRequest, rate_windows
+from asides_gateway.access import KeyLimits, CountedRequest, rate_windows
 rate_windows.WINDOW_MS, rate_windows.BUCKET_MS = 1_000, 50
-from asides.gateway.access.redis_link import RedisLink
-from asides.gateway.access.redis_windows import RedisWindows
+from asides_gateway.access.redis_link import RedisLink
+from asides_gateway.access.redis_windows import RedisWindows
 
 async def run():
     windows = RedisWindows(RedisLink(sys.argv[1]))

@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from asides.database import StoreUnavailable
-from asides.gateway.access import revocations
-from asides.gateway.access.redis_link import RedisLink, open_redis
-from asides.gateway.access.revocations import CHANNEL, KEEP_SECONDS, REVOKED_KEY, Revocations, publish_revocation
 from asides.values.errors import ConfigError
+from asides_gateway.access import revocations
+from asides_gateway.access.redis_link import RedisLink, open_redis
+from asides_gateway.access.revocations import CHANNEL, KEEP_SECONDS, REVOKED_KEY, Revocations, publish_revocation
 from tests.servers import RedisServer
 
 SECRET = "hush-hush-42"

@@ -13,10 +13,6 @@ import pytest
 
 from asides.database import Database
 from asides.flows.call import Call
-from asides.gateway.access.budget_store import Spending, list_spending
-from asides.gateway.access.key_meter import Meters
-from asides.gateway.access.memory_windows import MemoryWindows
-from asides.gateway.access.turn_meter import TurnMeter
 from asides.providers.find import find_target
 from asides.relay.error_response import RelayRefusal
 from asides.values.messages import Prompt, user
@@ -25,6 +21,10 @@ from asides.values.parts import Text
 from asides.values.reply import Reply
 from asides.values.thinking import Origin
 from asides.values.usage import Usage
+from asides_gateway.access.budget_store import Spending, list_spending
+from asides_gateway.access.key_meter import Meters
+from asides_gateway.access.memory_windows import MemoryWindows
+from asides_gateway.access.turn_meter import TurnMeter
 from tests.gateway.access.key_records import add_key, open_place
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from asides.gateway.access import key_meter
-from asides.gateway.access.budget_store import make_reservation
-from asides.gateway.access.key_meter import KeyMeter, Meters
-from asides.gateway.access.memory_windows import MemoryWindows
-from asides.gateway.access.unsettled_files import PATTERN, UnsettledFiles, UnsettledUse
+from asides_gateway.access import key_meter
+from asides_gateway.access.budget_store import make_reservation
+from asides_gateway.access.key_meter import KeyMeter, Meters
+from asides_gateway.access.memory_windows import MemoryWindows
+from asides_gateway.access.unsettled_files import PATTERN, UnsettledFiles, UnsettledUse
 from tests.gateway.access.key_records import add_key, open_place
 from tests.gateway.access.test_key_meter import DOLLAR, Away, read, step
 

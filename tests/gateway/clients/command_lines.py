@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from asides.dialects.dialect import ServedRequest
-from asides.testing import Say, Stage
 from asides.values.messages import Message
 from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
+from asides_stage import Say, Stage
 from tests.gateway.served import make_environment, serve
 
 CANARY = "kumquat"

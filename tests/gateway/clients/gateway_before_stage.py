@@ -17,11 +17,11 @@ from uuid import uuid4
 import pytest
 
 from asides.dialects.dialect import ServedRequest
-from asides.testing import Hang, Say, Scene, Stage
-from asides.testing.stage.actor import improvise
-from asides.testing.stage.script import ScriptPlayer
 from asides.values.parts import ToolCall, ToolResult
 from asides.values.thinking import Thought
+from asides_stage import Hang, Say, Scene, Stage
+from asides_stage.stage.actor import improvise
+from asides_stage.stage.script import ScriptPlayer
 from tests.integrations.upstreams import UPSTREAMS
 
 Tool = Callable[..., str]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from asides.testing import Stage
+from asides_stage import Stage
 from tests.gateway.clients.command_lines import (
     CANARY,
     CONTENT,

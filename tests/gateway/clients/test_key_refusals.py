@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asides.testing import Say
+from asides_stage import Say
 from tests.gateway.access.limited_gateway import CLAUDE, Limited, PlayedStage, limited
 
 pytestmark = pytest.mark.clients

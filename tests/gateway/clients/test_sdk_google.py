@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asides.testing import Fail, Say
+from asides_stage import Fail, Say
 from tests.gateway.clients.gateway_before_stage import (
     CANARY,
     CHECKED,

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from asides.gateway.embedded import Gateway
-from asides.gateway.gateway_settings import GatewaySettings
 from asides.options import Options
 from asides.settings import load_settings
-from asides.testing import Stage
+from asides_gateway.embedded import Gateway
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_stage import Stage
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 

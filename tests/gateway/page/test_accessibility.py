@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from asides.testing import Fail, Say
+from asides_stage import Fail, Say
 from tests.gateway.page.conftest import Visit
 
 Start = Callable[..., Visit]

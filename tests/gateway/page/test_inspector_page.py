@@ -13,15 +13,15 @@ import msgspec
 import pytest
 from playwright.sync_api import expect
 
-from asides.gateway.embedded import Gateway
-from asides.gateway.gateway_database import open_database
-from asides.gateway.gateway_settings import GatewaySettings
-from asides.gateway.summary_rows import EndedRequest, build_row, insert_rows
 from asides.options import Options
 from asides.settings import load_settings
-from asides.testing import Fail, Say
 from asides.values.parts import ToolCall
 from asides.values.usage import Usage
+from asides_gateway.embedded import Gateway
+from asides_gateway.gateway_database import open_database
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.summary_rows import EndedRequest, build_row, insert_rows
+from asides_stage import Fail, Say
 from tests.gateway.inspecting import CLAUDE, DEEPSEEK, LOOK, Inspected
 from tests.gateway.page.conftest import Visit
 

@@ -13,9 +13,9 @@ from playwright.sync_api import expect
 from asides.conversations.store import ConversationHeading
 from asides.conversations.store.conversation_names import STORE_FILE
 from asides.conversations.store.sqlite import SqliteStore
-from asides.testing import Say
 from asides.values.messages import Message
 from asides.values.parts import Text
+from asides_stage import Say
 from tests.gateway.page.conftest import MODEL, Visit
 
 Start = Callable[..., Visit]

@@ -17,12 +17,12 @@ from playwright.sync_api import expect
 from asides.conversations.store import ConversationHeading
 from asides.conversations.store.conversation_names import STORE_FILE
 from asides.conversations.store.sqlite import SqliteStore
-from asides.gateway.page_messages import Note, NotedThought
-from asides.testing import Fail, Say
 from asides.values.messages import Message
 from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
 from asides.values.usage import Usage
+from asides_gateway.page_messages import Note, NotedThought
+from asides_stage import Fail, Say
 from tests.gateway.inspecting import CLAUDE, Inspected
 from tests.gateway.page.conftest import ROOT, Visit
 
@@ -73,7 +73,7 @@ def _note(folder: Path) -> None:
     """The figures of the two thoughts and of the answer, as a turn would have noted them."""
     import msgspec
 
-    from asides.gateway.page_store import PageStore
+    from asides_gateway.page_store import PageStore
 
     store = PageStore(folder)
     found = next(each for each in store.list_page("") if each.name == "train")

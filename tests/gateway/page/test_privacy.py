@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import expect
 
-from asides.testing import Say
+from asides_stage import Say
 from tests.gateway.page.conftest import Visit
 
 Start = Callable[..., Visit]

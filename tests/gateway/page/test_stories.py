@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from asides.gateway.embedded import Gateway
-from asides.gateway.gateway_settings import GatewaySettings
 from asides.options import Options
 from asides.settings import load_settings
-from asides.testing import Fail, Say
 from asides.values.parts import ToolCall
+from asides_gateway.embedded import Gateway
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_stage import Fail, Say
 from tests.gateway.page.conftest import MODEL, Visit
 
 Start = Callable[..., Visit]

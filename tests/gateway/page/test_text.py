@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from asides.testing import Say
+from asides_stage import Say
 from tests.gateway.page.conftest import Visit
 
 Start = Callable[..., Visit]

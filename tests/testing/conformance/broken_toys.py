@@ -14,7 +14,6 @@ import msgspec
 from asides.dialects.dialect import HttpRequest, ServedRequest
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, Target
-from asides.testing import Example
 from asides.values.errors import BadRequest, ConnectionLost, ProviderError
 from asides.values.events import (
     Event,
@@ -30,6 +29,7 @@ from asides.values.model_info import ModelPage
 from asides.values.notices import Notice
 from asides.values.parts import Text, ToolResult
 from asides.values.thinking import Thought
+from asides_stage import Example
 from tests.testing.conformance.toy import LINES, TOY, Line, ToyDecoder, ToyDialect, ToyWriter
 
 

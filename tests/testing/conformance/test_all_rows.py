@@ -6,7 +6,7 @@ import pytest
 
 from asides.providers.find import list_providers
 from asides.providers.provider import Provider
-from asides.testing import examine
+from asides_stage import examine
 
 SPOKEN = [
     (row, dialect) for row in list_providers() for dialect in (row.dialect, *(other.dialect for other in row.also))

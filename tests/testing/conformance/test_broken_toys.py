@@ -6,8 +6,8 @@ import pytest
 
 from asides.history.plan import Plan
 from asides.providers.provider import Provider, Target
-from asides.testing import CHECKS, Example, checks
 from asides.values.messages import Prompt
+from asides_stage import CHECKS, Example, checks
 from tests.testing.conformance.broken_toys import BROKEN
 from tests.testing.conformance.toy import TOY, ToyDialect, dialect
 
@@ -43,7 +43,7 @@ def test_foreign_thinking_is_found_where_the_plan_lets_it_through(monkeypatch: p
         del target, on_conflict
         return Plan(prompt)
 
-    monkeypatch.setattr("asides.testing.conformance.case.plan", keep_everything)
+    monkeypatch.setattr("asides_stage.conformance.case.plan", keep_everything)
     made = {one.name: one for one in checks(TOY, dialect=dialect)}
     finding = made["foreign_thinking_is_not_sent"].find()
     assert (finding.verdict, finding.actual) == ("failed", "the request contains it")

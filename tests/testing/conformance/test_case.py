@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import asides
-from asides.testing.conformance.case import CANARY, PLAIN, build_case, find_thinking_model
 from asides.values.fold import fold
+from asides_stage.conformance.case import CANARY, PLAIN, build_case, find_thinking_model
 
 
 def row(*models: asides.ModelRule) -> asides.Provider:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from asides.testing import Finding, Nonconformance, Report
-from asides.testing.conformance.report import CheckFailed, expect
+from asides_stage import Finding, Nonconformance, Report
+from asides_stage.conformance.report import CheckFailed, expect
 
 FAILED = Finding("nothing_leaks", "failed", "this", "that", "look")
 SKIPPED = Finding("examples_are_read", "skipped", reason="no")

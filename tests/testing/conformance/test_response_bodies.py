@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from asides.testing.conformance.response_bodies import (
+from asides.wire.aws_frames import FrameReader, write_frame
+from asides_stage.conformance.response_bodies import (
     add_unknown_fields,
     insert_event,
     list_chunkings,
@@ -16,7 +17,6 @@ from asides.testing.conformance.response_bodies import (
     split_body,
     vary_values,
 )
-from asides.wire.aws_frames import FrameReader, write_frame
 
 HEADERS = {":event-type": "a", ":content-type": "application/json", ":message-type": "event"}
 DOCUMENTS: list[Any] = [{"a": 1}, {"b": [{"c": "x"}]}]

@@ -16,7 +16,7 @@ import asides
 from asides.dialects import list_third_party
 from asides.dialects.dialect import Dialect
 from asides.providers.provider import ModelRule, Provider, Quirks
-from asides.testing import (
+from asides_stage import (
     CHECKS,
     NETWORK,
     Example,
@@ -210,7 +210,7 @@ def test_an_example_of_another_model_is_read_by_its_rule() -> None:
 _FILE = """
 import unittest
 import asides
-from asides.testing import ProviderSuite
+from asides_stage import ProviderSuite
 from tests.testing.conformance.broken_toys import LosesTheMark, with_decoder
 from tests.testing.conformance.toy import TOY, dialect
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 import asides
-from asides.testing import Example, ProviderCheck, ProviderSuite, checks, examine
+from asides_stage import Example, ProviderCheck, ProviderSuite, checks, examine
 from tests.testing.conformance.toy import TOY, dialect
 
 # A host that speaks chat completions with quirks; the row is all of it.

@@ -21,7 +21,6 @@ from asides.dialects.model_lists import build_list_request, read_list, strip_rep
 from asides.dialects.server_half import ReplyWriter, RequestFields
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, Target
 from asides.providers.provider_errors import from_status
-from asides.testing.stage.http_requests import Request
 from asides.values.errors import ProviderError
 from asides.values.events import (
     Event,
@@ -42,6 +41,7 @@ from asides.values.thinking import Seal, Thinking, Thought, read_thinking
 from asides.values.tools import Tool
 from asides.values.usage import Usage, normalise_usage
 from asides.wire.framing import Framing
+from asides_stage.stage.http_requests import Request
 
 MARK = "mark"
 STOPS: dict[str, StopKind] = {"done": "stop", "full": "length", "wants": "tool_calls"}

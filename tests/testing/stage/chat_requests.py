@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from asides.testing import Stage
 from asides.values.parts import ToolCall
+from asides_stage import Stage
 from tests.testing.stage.http_client import Answer, connected
 
 Wire = dict[str, Any]

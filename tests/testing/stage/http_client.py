@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from asides.testing import Stage
 from asides.wire.sse import SseReader
+from asides_stage import Stage
 
 
 class Answer:

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asides.dialects.dialect import ServedRequest
-from asides.testing import Say, improvise
-from asides.testing.stage.actor import fill_schema
 from asides.values.messages import Message, OutputSchema, Prompt, user
 from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Thinking
 from asides.values.tools import Tool
+from asides_stage import Say, improvise
+from asides_stage.stage.actor import fill_schema
 
 WEATHER = Tool(
     "get_weather",

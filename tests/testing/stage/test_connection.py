@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from asides.testing import OpenStage, Raw, Say
+from asides_stage import OpenStage, Raw, Say
 from tests.testing.stage.http_client import Answer, as_http, body_of, connected, raw_socket, read_all
 
 

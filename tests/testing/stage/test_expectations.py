@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from asides.testing import OpenStage, Say, Stage
 from asides.values.errors import ConfigError
+from asides_stage import OpenStage, Say, Stage
 from tests.testing.stage.http_client import Answer, connected
 
 Wire = dict[str, Any]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asides.testing.stage.http_requests import BrokenRequest, Request, RequestReader
+from asides_stage.stage.http_requests import BrokenRequest, Request, RequestReader
 
 GET = b"GET /v1/models?x=1&y=2 HTTP/1.1\r\nHost: stage\r\n\r\n"
 POST = b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 5\r\nX-A: 1\r\nx-a:  2 \r\n\r\nhello"

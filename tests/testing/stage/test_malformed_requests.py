@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from asides.dialects import find_dialect
-from asides.testing import improvise
-from asides.testing.stage.http_requests import Request
-from asides.testing.stage.request_log import RequestLog
-from asides.testing.stage.request_router import Routes
 from asides.values.errors import ConfigError
+from asides_stage import improvise
+from asides_stage.stage.http_requests import Request
+from asides_stage.stage.request_log import RequestLog
+from asides_stage.stage.request_router import Routes
 
 Place = tuple[str | int, ...]
 

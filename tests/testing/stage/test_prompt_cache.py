@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import asides
-from asides.testing import OpenStage, Say, Stage
-from asides.testing.stage.prompt_cache import CacheUse, PromptCache
+from asides_stage import OpenStage, Say, Stage
+from asides_stage.stage.prompt_cache import CacheUse, PromptCache
 from tests.testing.stage.http_client import Answer, connected
 
 Wire = dict[str, Any]
@@ -156,7 +156,7 @@ def test_what_cannot_be_read_has_no_cache(body: Any) -> None:
 
 
 def test_the_oldest_beginnings_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("asides.testing.stage.prompt_cache._MOST_PREFIXES", 2)
+    monkeypatch.setattr("asides_stage.stage.prompt_cache._MOST_PREFIXES", 2)
     cache = PromptCache()
     for words in ("a", "b", "a", "c"):
         use(cache, {"messages": [{"role": "user", "content": words}]}, "openai_chat")

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from asides.testing import Hang, OpenStage, Raw, Say
+from asides_stage import Hang, OpenStage, Raw, Say
 from tests.testing.stage.http_client import as_http, body_of, post, raw_socket
 
 

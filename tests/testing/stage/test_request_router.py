@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asides.testing import OpenStage, Say
+from asides_stage import OpenStage, Say
 from tests.testing.stage.http_client import Answer, body_of, connected, get, post, raw_socket, read_all
 
 

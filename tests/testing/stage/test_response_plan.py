@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 from asides.dialects.dialect import ServedRequest
-from asides.testing import Fail, Garbage, Hang, OpenStage, Raw, Refuse, Say
 from asides.values.events import ReplyEnded, ReplyStarted, StopReason, TextDelta, ThinkingDelta
 from asides.values.parts import ToolCall
 from asides.values.usage import Usage
+from asides_stage import Fail, Garbage, Hang, OpenStage, Raw, Refuse, Say
 from tests.decoding import reply_of, target
 from tests.testing.stage.http_client import as_http, body_of, connected, get, post, post_to, raw_socket, read_all
 

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from asides.dialects.dialect import ServedRequest
-from asides.testing import Fail, Garbage, Hang, Raw, Refuse, Say, Scene, load_script
-from asides.testing.stage.script import ScriptPlayer
 from asides.values.errors import ConfigError
 from asides.values.events import ReplyEnded, ReplyStarted, StopReason, TextDelta
 from asides.values.messages import Prompt, user
 from asides.values.parts import ToolCall
 from asides.values.usage import Usage
+from asides_stage import Fail, Garbage, Hang, Raw, Refuse, Say, Scene, load_script
+from asides_stage.stage.script import ScriptPlayer
 
 REQUEST = ServedRequest(Prompt((user("hi"),)), "any", stream=False)
 

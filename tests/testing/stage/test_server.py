@@ -24,11 +24,11 @@ import pytest
 import asides
 from asides.dialects import find_dialect
 from asides.dialects.dialect import ServedRequest
-from asides.testing import Hang, Raw, Say, Stage, run
-from asides.testing.stage.response_plan import plan_response
-from asides.testing.stage.server import _improvise_slowly
 from asides.values.errors import ConfigError
 from asides.values.messages import Prompt, user
+from asides_stage import Hang, Raw, Say, Stage, run
+from asides_stage.stage.response_plan import plan_response
+from asides_stage.stage.server import _improvise_slowly
 from tests.testing.stage.http_client import as_http, body_of, ended, post, raw_socket
 
 
@@ -150,7 +150,7 @@ def test_an_exception_of_the_block_hides_that_of_the_script() -> None:
 PROGRAM = """
 import sys
 from pathlib import Path
-from asides.testing import run
+from asides_stage import run
 
 run("127.0.0.1", 0, Path(sys.argv[1]) if sys.argv[1:] else None, lambda url: print(url, flush=True))
 print("ended", flush=True)

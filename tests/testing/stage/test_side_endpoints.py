@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 import asides
-from asides.testing import OpenStage, Say, Stage
 from asides.values.model_info import ModelInfo
+from asides_stage import OpenStage, Say, Stage
 from tests.testing.stage.http_client import Answer, connected, get, post_to
 
 MESSAGES = {"anthropic-version": "2023-06-01"}

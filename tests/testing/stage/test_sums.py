@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asides.testing.stage.sums import find_sum
+from asides_stage.stage.sums import find_sum
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import asides
-from asides.testing import Say, Stage
+from asides_stage import Say, Stage
 
 _KEYS = ("_API_KEY", "_TOKEN", "AWS_")
 _TOLD = "ASIDES_STAGE is set: the stage answers"

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.batch.vendor.forms import FormResponse, VendorRow
-from asides.batch.vendor.forms.content_form import FORM
 from asides.dialects.dialect import HttpRequest
+from asides_batch.vendor.forms import FormResponse, VendorRow
+from asides_batch.vendor.forms.content_form import FORM
 
 URL = "https://host.example/v1beta/models/some-model:generateContent"
 

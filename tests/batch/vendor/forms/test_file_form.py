@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.batch.vendor.forms import FormResponse, ListedBatch, RowOutcome, VendorRow
-from asides.batch.vendor.forms.file_form import FORM
 from asides.dialects.dialect import HttpRequest
 from asides.values.errors import ProtocolError
+from asides_batch.vendor.forms import FormResponse, ListedBatch, RowOutcome, VendorRow
+from asides_batch.vendor.forms.file_form import FORM
 
 
 def make_row(path: str = "/openai/v1/responses", model: str = "m") -> VendorRow:

@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
-from asides.batch.vendor.forms import BatchForm, FormResponse, VendorRow, VendorStatus, find_form, parse_time, take_id
 from asides.dialects.dialect import HttpRequest
 from asides.providers.batch_facts import VendorForm
 from asides.values.errors import ProtocolError
+from asides_batch.vendor.forms import BatchForm, FormResponse, VendorRow, VendorStatus, find_form, parse_time, take_id
 
 PATHS: dict[VendorForm, str] = {
     "files": "/v1/chat/completions",

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.batch.vendor.forms import RowOutcome, VendorRow
-from asides.batch.vendor.forms.message_form import FORM
 from asides.dialects.dialect import HttpRequest
+from asides_batch.vendor.forms import RowOutcome, VendorRow
+from asides_batch.vendor.forms.message_form import FORM
 
 
 def make_row(name: str = "a", **headers: str) -> VendorRow:

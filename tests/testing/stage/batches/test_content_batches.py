@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from asides.testing import BatchScript, Fail, Hang, OpenStage, Say, Stage
+from asides_stage import BatchScript, Fail, Hang, OpenStage, Say, Stage
 from tests.testing.stage.http_client import Answer, connected
 
 HEADERS = {"x-goog-api-key": "sk-1"}

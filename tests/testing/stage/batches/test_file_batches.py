@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asides.testing import BatchScript, Fail, Hang, OpenStage, Say, Stage
+from asides_stage import BatchScript, Fail, Hang, OpenStage, Say, Stage
 from tests.testing.stage.http_client import Answer, connected
 
 KEY = {"authorization": "Bearer sk-1"}

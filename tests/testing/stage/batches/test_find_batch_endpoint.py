@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from asides.testing.stage.batches import BatchRow, RowKind
-from asides.testing.stage.batches.find_batch_endpoint import answer_row, find_batch_endpoints, is_upload
-from asides.testing.stage.http_requests import Request
-from asides.testing.stage.response_plan import Ending, ResponsePlan
-from asides.testing.stage.side_endpoints import Answer
+from asides_stage.stage.batches import BatchRow, RowKind
+from asides_stage.stage.batches.find_batch_endpoint import answer_row, find_batch_endpoints, is_upload
+from asides_stage.stage.http_requests import Request
+from asides_stage.stage.response_plan import Ending, ResponsePlan
+from asides_stage.stage.side_endpoints import Answer
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 from typing import Any
 from urllib.parse import urlsplit
 
-from asides.testing import Stage
+from asides_stage import Stage
 from tests.testing.stage.http_client import Answer, connected
 
 Wire = dict[str, Any]

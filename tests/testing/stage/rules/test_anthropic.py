@@ -12,7 +12,6 @@ import pytest
 
 import asides
 from asides.dialects.dialect import ServedRequest
-from asides.testing import OpenStage, Say, Stage
 from asides.values.events import (
     Event,
     ReplyEnded,
@@ -28,6 +27,7 @@ from asides.values.messages import Message, user
 from asides.values.parts import ToolResult
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool
+from asides_stage import OpenStage, Say, Stage
 from tests.testing.stage.http_client import Answer, connected
 
 BUDGET_MODEL = "claude-sonnet-4-5"

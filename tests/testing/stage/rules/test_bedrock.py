@@ -10,7 +10,6 @@ import pytest
 
 import asides
 from asides.dialects.dialect import ServedRequest
-from asides.testing import OpenStage, Say, Stage
 from asides.values.events import (
     Event,
     ReplyEnded,
@@ -25,6 +24,7 @@ from asides.values.messages import Message, user
 from asides.values.parts import Text, ToolResult
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool
+from asides_stage import OpenStage, Say, Stage
 from tests.testing.stage.http_client import Answer, connected
 
 CLAUDE = "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0"

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from asides.testing import OpenStage, Say, Stage
+from asides_stage import OpenStage, Say, Stage
 from tests.testing.stage.http_client import Answer, connected
 
 Wire = dict[str, Any]

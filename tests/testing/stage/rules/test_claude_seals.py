@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from asides import ToolCall
-from asides.testing import OpenStage, Say, Stage
+from asides_stage import OpenStage, Say, Stage
 from tests.testing.stage.http_client import Answer, connected
 
 Wire = dict[str, Any]

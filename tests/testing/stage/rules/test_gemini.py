@@ -14,11 +14,11 @@ import pytest
 import asides
 from asides.providers.find import find_provider
 from asides.providers.provider import ModelRule
-from asides.testing import OpenStage, Say, Stage
 from asides.values.errors import AuthError
 from asides.values.messages import Message, user
 from asides.values.parts import Part, ToolCall, ToolResult
 from asides.values.thinking import Seal
+from asides_stage import OpenStage, Say, Stage
 from tests.testing.stage.http_client import Answer, connected
 
 Wire = dict[str, Any]

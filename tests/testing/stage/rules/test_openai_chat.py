@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asides.testing import OpenStage, Say
+from asides_stage import OpenStage, Say
 from tests.testing.stage.chat_requests import LOOK, SO, USER, Wire, accepted, called, refused, result
 
 # --- what all of them check -------------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import asides
-from asides.testing import OpenStage, Say, Stage
 from asides.values.messages import user
 from asides.values.parts import ToolCall
+from asides_stage import OpenStage, Say, Stage
 from tests.testing.stage.http_client import Answer, connected
 
 FIRST = {"model": "gpt-5", "input": "What is 2 + 3?", "store": False, "reasoning": {"effort": "low", "summary": "auto"}}

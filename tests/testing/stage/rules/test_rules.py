@@ -13,8 +13,8 @@ import pytest
 from asides.dialects import DIALECTS, register_temporarily, rulebook
 from asides.dialects.flat_messages import find_pairing_faults, find_turn_start, list_call_ids
 from asides.dialects.rulebook import Rule
-from asides.testing.stage.http_requests import Request
-from asides.testing.stage.rules import (
+from asides_stage.stage.http_requests import Request
+from asides_stage.stage.rules import (
     RulebookRules,
     RulesByDialect,
     read_account,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from asides.testing import OpenStage, Say
+from asides_stage import OpenStage, Say
 from tests.testing.stage.rules.chat_requests import SAID, TOOL, USER, Wire, called, result, send
 
 LOOP = [USER, called("a"), result("a")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asides.testing import OpenStage, Say
+from asides_stage import OpenStage, Say
 from tests.testing.stage.rules.chat_requests import SAID, SO, USER, called, result, send
 from tests.testing.stage.rules.openai_chat.host_cases import (
     FORCED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from asides.dialects.openai_chat.rules import RULES
-from asides.testing import OpenStage, Say
+from asides_stage import OpenStage, Say
 from tests.testing.stage.rules.chat_requests import SO, USER, result, send
 from tests.testing.stage.rules.openai_chat.host_cases import LOOP, ON, PLAIN, asking, messages
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from asides.testing import OpenStage, Say
+from asides_stage import OpenStage, Say
 from tests.testing.stage.chat_requests import LOOK, SO, USER, accepted, called, refused, result
 
 # --- state that is known again ----------------------------------------------------------------------------------------

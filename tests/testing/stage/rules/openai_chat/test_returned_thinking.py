@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asides.testing import OpenStage
+from asides_stage import OpenStage
 from tests.testing.stage.rules.chat_requests import SAID, SO, USER
 from tests.testing.stage.rules.openai_chat.host_cases import (
     LOOP,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from asides.testing import Say, Stage
 from asides.values.parts import ToolCall
+from asides_stage import Say, Stage
 from tests.testing.stage.rules.chat_requests import Wire, send
 
 ASKED: Wire = {"role": "user", "content": "?"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asides.testing import OpenStage
+from asides_stage import OpenStage
 from tests.testing.stage.rules.openai_responses.item_requests import (
     CALLS,
     THINKS,

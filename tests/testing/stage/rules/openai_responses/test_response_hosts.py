@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from asides.dialects.openai_responses.rules import RULES
-from asides.testing import OpenStage
+from asides_stage import OpenStage
 from tests.testing.stage.rules.chat_requests import send
 from tests.testing.stage.rules.openai_responses.item_requests import (
     ASKED,

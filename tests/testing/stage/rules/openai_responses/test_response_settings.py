@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from asides.testing import OpenStage
+from asides_stage import OpenStage
 from tests.testing.stage.rules.chat_requests import Wire, send
 from tests.testing.stage.rules.openai_responses.item_requests import (
     PATH,
