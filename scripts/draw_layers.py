@@ -31,7 +31,7 @@ def read_arrows() -> Mapping[str, Sequence[str]]:
 
 def find_home(room: str) -> Path:
     """The folder that the name of a room starts from: src/asides, or the one with the package that it belongs to."""
-    package = room.split(".")[0]
+    package = room.partition(".")[0]
     sources = ROOT / "packages" / package.replace("_", "-") / "src"
     return sources if sources.is_dir() else HOME
 

@@ -3,8 +3,8 @@
 pyproject.toml says what is published. Two things depend on where the build runs:
 
 - On a package index, links into this repository lead nowhere. The description keeps their words without the link.
-- In a clone, `asides[gateway]` takes the gateway from the folder `packages/` of the clone, and `asides[local]` the model,
-  so that `pip install ".[gateway]"` and `pip install "asides[gateway] @ git+…"` need no second command. A source
+- In a clone, `asides[gateway]` takes the gateway from the folder `packages/` of the clone, and `asides[local]` the
+  model, so that `pip install ".[gateway]"` and `pip install "asides[gateway] @ git+…"` need no second command. A source
   distribution, and the wheel built from it, name the published packages instead.
 """
 
