@@ -4,7 +4,7 @@ python3 scripts/dev.py check           lint, types and test
 python3 scripts/dev.py lint            ruff: rules and format; the sync modules match their async versions
 python3 scripts/dev.py format          ruff: fix what it can fix
 python3 scripts/dev.py types           mypy and pyright, both strict, tests included
-python3 scripts/dev.py test [...]      pytest; further arguments go to it
+python3 scripts/dev.py test [...]      the tests of the library; `test packages`: those of the packages
 python3 scripts/dev.py coverage        the tests with branch coverage
 python3 scripts/dev.py docs            write the generated files, then run every example of the docs
 python3 scripts/dev.py site [...]      build the site of the docs into site/; `serve` shows it while you write
@@ -49,12 +49,18 @@ def types(python: Path, _: Sequence[str]) -> int:
 
 
 def test(python: Path, words: Sequence[str]) -> int:
-    """Run the tests on all cores; files that are named run on one core, where a debugger works."""
+    """Run the tests on all cores: those of the library, or what is named. Files run on one core, for a debugger.
+
+    `packages` names the suites of the packages, `packages/asides-gateway` one of them with its servers, and `-m` runs
+    the tests with a marker in all suites.
+    """
     # Without it every process, of pytest and of the tests, compiles what it imports: half a minute for each worker.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    named = any(word.startswith(("tests", "packages", "-n")) for word in words)
-    parallel = [] if named else ["-n", "auto", "--dist", "worksteal"]
-    return run([python, "-m", "pytest", *parallel, *words])
+    on_one_core = any(word.startswith(("tests/", "-n")) or "/tests/" in word for word in words)
+    parallel = [] if on_one_core else ["-n", "auto", "--dist", "worksteal"]
+    named = any(word.startswith(("tests", "packages")) for word in words)
+    suites = [] if named or "-m" in words else ["tests"]
+    return run([python, "-m", "pytest", *parallel, *suites, *words])
 
 
 def coverage(python: Path, words: Sequence[str]) -> int:

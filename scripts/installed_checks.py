@@ -22,8 +22,9 @@ _TESTS = (
     "tests/cli/test_separate.py",
     "tests/values/test_messages.py",
     "tests/wire/test_framing.py",
-    "tests/testing/test_pytest_plugin.py",
+    "packages/asides-stage/tests/testing/test_pytest_plugin.py",
 )
+_TEST_FOLDERS = ". packages/asides-stage"
 _TEST_PACKAGES = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis")
 _COMMANDS = {
     "asides_gateway": ("serve", "gateway", "store"),
@@ -277,7 +278,7 @@ def _check_tests(clean: CleanEnvironment) -> None:
     """The fixture `stage` is there in a project that only installed asides; some of our own tests pass as well."""
     pytest: Words = [clean.python, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     clean.run([*pytest, clean.folder / "test_program.py"])
-    clean.run([*pytest, "-c", PROJECT, "--rootdir", ROOT, "-o", "pythonpath=.", *_TESTS], cwd=ROOT)
+    clean.run([*pytest, "-c", PROJECT, "--rootdir", ROOT, "-o", f"pythonpath={_TEST_FOLDERS}", *_TESTS], cwd=ROOT)
 
 
 def _check_local(clean: CleanEnvironment, wheel: Path, model: Path) -> None:

@@ -31,8 +31,8 @@ _SOURCES = ROOT / "src"
 _NEWEST_MINOR = 15
 # What a source distribution has at its top, and nothing else.
 _IN_SDIST = {
-    "src", "tests", "docs", "scripts", "deploy", "man", "mkdocs.yml", "PKG-INFO", "pyproject.toml", "constraints.txt",
-    ".gitignore", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE",
+    "src", "tests", "conftest.py", "docs", "scripts", "deploy", "man", "mkdocs.yml", "PKG-INFO", "pyproject.toml",
+    "constraints.txt", ".gitignore", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE",
 }  # fmt: skip
 _JUNK = re.compile(r"\.(pyc|gguf|so|log)$|(^|/)(__pycache__|\.venv[^/]*|\.env|asides\.toml|\.pytest_cache)(/|$)")
 _RELATIVE = re.compile(r'(?:href|src)="(?!https?://|mailto:|#)([^"]*)"')

@@ -42,5 +42,7 @@ def list_import_folders() -> str:
     """The folders for PYTHONPATH of a process that imports asides and the tests."""
     import asides
 
-    folders = (Path(asides.__file__).parent.parent, Path(__file__).parent.parent)
+    root = Path(__file__).parent.parent
+    # The tests of a package are in `tests` too, in its own folder.
+    folders = (Path(asides.__file__).parent.parent, root, *sorted((root / "packages").glob("asides-*")))
     return os.pathsep.join(map(str, folders))

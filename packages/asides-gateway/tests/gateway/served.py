@@ -23,7 +23,7 @@ from asides.dialects.dialect import ServedRequest
 from asides.values.parts import ToolCall, ToolResult
 from asides_stage import Say
 
-_SOURCES = Path(__file__).resolve().parents[2] / "src"
+_SOURCES = Path(__file__).resolve().parents[4] / "src"
 PATIENCE = 40.0
 KEY = "sk-gateway-0123456789abcdef"
 ROUTE = "thinker"

@@ -27,6 +27,7 @@ from asides_stage import (
     describe,
     examine,
 )
+from tests.stores import list_import_folders
 from tests.testing.conformance.broken_toys import LosesTheMark, with_decoder
 from tests.testing.conformance.test_toy import RECORDED, ROW_ONLY
 from tests.testing.conformance.toy import TOY, ToyDialect, ToyWriter, dialect
@@ -225,8 +226,6 @@ class TestToy(ProviderSuite{base}):
 
 def run_tests(folder: Path, *command: str) -> str:
     """Return the output of a test runner."""
-    home = Path(__file__).parents[3]
-    paths = f"{Path(asides.__file__).parent.parent}:{home}"
     done = subprocess.run(
         [sys.executable, "-m", *command],
         capture_output=True,
@@ -234,7 +233,7 @@ def run_tests(folder: Path, *command: str) -> str:
         timeout=60,
         check=False,
         cwd=folder,
-        env={"PYTHONPATH": paths, "PATH": "/usr/bin:/bin"},
+        env={"PYTHONPATH": list_import_folders(), "PATH": "/usr/bin:/bin"},
     )
     return done.stdout + done.stderr
 

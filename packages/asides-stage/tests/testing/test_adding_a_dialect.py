@@ -9,7 +9,7 @@ import pytest
 
 from asides.dialects import DIALECTS
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 PAGE = (ROOT / "docs" / "adding-a-dialect.md").read_text(encoding="utf-8")
 FILES = re.findall(r"^\| `((?:src/asides|tests|docs)/[^`…]+)` \|", PAGE, re.MULTILINE)
 

@@ -40,11 +40,11 @@ from tests.batch.vendor.vendor_jobs import (
     resume,
     run_batch,
 )
+from tests.stores import list_import_folders
 
 for_each_model = pytest.mark.parametrize("kind", list(MODELS))
 # Chat and Responses have the same form of batches.
 for_each_vendor = pytest.mark.parametrize("kind", ["chat", "messages", "contents"])
-_HERE = Path(__file__).parents[3]
 
 
 @pytest.fixture(autouse=True)
@@ -233,7 +233,7 @@ def run_process(folder: Path, **given: Any) -> int:
     path = folder / "given.json"
     path.write_text(json.dumps({**given, "pace": msgspec.structs.asdict(QUICK)}), encoding="utf-8")
     command = [sys.executable, "-m", "tests.batch.vendor.vendor_jobs", str(path)]
-    environment = {"PYTHONPATH": f"{_HERE / 'src'}:{_HERE}", "HOME": str(folder), "PATH": ""}
+    environment = {"PYTHONPATH": list_import_folders(), "HOME": str(folder), "PATH": ""}
     done = subprocess.run(command, cwd=folder, env=environment, check=False, timeout=60, capture_output=True)
     assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()
     return done.returncode

@@ -78,7 +78,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             _run_fewer_examples(item)
 
 
-_TESTS = Path(__file__).resolve().parent
+_ROOT = Path(__file__).resolve().parent
+_SUITES = (_ROOT / "tests", *(_ROOT / "packages").glob("*/tests"))
 _WITH_SERVERS = ("gateway", "batch", "database", "maintenance", "telemetry")
 _ONLY_IF_ASKED = ("thorough", "docs", "clients", "browser", "ray", "servers")
 """Markers of tests that run only with -m; all but the first also where their file or folder is named."""
@@ -104,12 +105,14 @@ hypothesis.settings.load_profile("usual")
 def _list_names(item: pytest.Item, marker: str) -> set[Path]:
     """The file and the folders by which somebody may ask for a test."""
     folders = item.path.parents if marker == "servers" else (item.path.parent,)
-    return {item.path, *(folder for folder in folders if _TESTS in folder.parents)}
+    inside = (_ROOT / "tests", _ROOT / "packages")
+    return {item.path, *(folder for folder in folders if any(home in folder.parents for home in inside))}
 
 
 def _is_about_servers(item: pytest.Item) -> bool:
     """Whether a test is of a folder whose tests start servers and processes, and has no other reason to be left out."""
-    folder = item.path.relative_to(_TESTS).parts[0] if _TESTS in item.path.parents else ""
+    home = next((suite for suite in _SUITES if suite in item.path.parents), None)
+    folder = "" if home is None else item.path.relative_to(home).parts[0]
     return folder in _WITH_SERVERS and not any(item.get_closest_marker(marker) for marker in _ONLY_IF_ASKED)
 
 

@@ -84,7 +84,7 @@ def test_a_rulebook_refuses_with_the_first_problem_and_seals_nothing() -> None:
 
 # --- rules as data ----------------------------------------------------------------------------------------------------
 
-REAL_BODIES = Path(__file__).parents[5] / "shared" / "reference" / "rejections.jsonl"
+REAL_BODIES = Path(__file__).parents[7] / "shared" / "reference" / "rejections.jsonl"
 MODULES = ("anthropic", "bedrock", "gemini")
 SLUG = re.compile(r"[a-z]+(_[a-z]+)+")
 DAY = re.compile(r"20\d\d(-\d\d){0,2}")

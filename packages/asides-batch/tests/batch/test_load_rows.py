@@ -28,6 +28,7 @@ from asides_batch.ledger_values import LoadedRow, create_record
 from asides_batch.load_rows import RowSource, load_rows, spool
 from asides_stage.stage import OpenStage, Say, Scene
 from tests.cli.children import MODEL, command, environment
+from tests.stores import list_import_folders
 
 PLAN = BatchPlan(("groq:m",))
 
@@ -75,7 +76,8 @@ _ROWS = 950
 def load_and_die(point: str, folder: Path, place: str, url: str) -> subprocess.Popen[bytes]:
     """`asides batch run` as a process that ends itself with kill -9 at this point, with 100 rows in a transaction."""
     program = [sys.executable, "-m", "tests.batch.killed_load", point, str(folder / "in.jsonl"), str(folder / "out")]
-    return subprocess.Popen([*program, place, url], cwd=Path(__file__).parents[2], stderr=subprocess.PIPE)
+    environment = {**os.environ, "PYTHONPATH": list_import_folders()}
+    return subprocess.Popen([*program, place, url], env=environment, stderr=subprocess.PIPE)
 
 
 def write_rows(folder: Path, word: str = "row") -> None:

@@ -37,7 +37,7 @@ from tests.gateway.soak_budgets import QUESTION, REPLY, Spender, make_paid_keys,
 from tests.laws.relay_clients import CLIENTS, Ask, Unreadable, WireClient
 from tests.servers import find_free_port
 
-_NGINX = Path(__file__).resolve().parents[2] / "deploy" / "nginx.conf"
+_NGINX = Path(__file__).resolve().parents[4] / "deploy" / "nginx.conf"
 TURNS = 5
 TENANTS = tuple(f"sk-gateway-of-tenant-{number}" for number in range(4))
 # Providers, and clients whose dialect is another one: all that goes back to the provider, the vault has to give.

@@ -27,7 +27,7 @@ from tests.gateway.clients.command_lines import (
 from tests.local.processes import needs_engine
 
 pytestmark = pytest.mark.timeout(300)
-SCRIPT: dict[str, Any] = runpy.run_path(str(Path(__file__).resolve().parents[3] / "scripts" / "clients.py"))
+SCRIPT: dict[str, Any] = runpy.run_path(str(Path(__file__).resolve().parents[5] / "scripts" / "clients.py"))
 
 
 class Case(NamedTuple):
