@@ -59,7 +59,8 @@ def test(python: Path, words: Sequence[str]) -> int:
     on_one_core = any(word.startswith(("tests/", "-n")) or "/tests/" in word for word in words)
     parallel = [] if on_one_core else ["-n", "auto", "--dist", "worksteal"]
     named = any(word.startswith(("tests", "packages")) for word in words)
-    suites = [] if named or "-m" in words else ["tests"]
+    is_marked = "-m" in words and not words[words.index("-m") + 1].startswith("not ")
+    suites = [] if named or is_marked else ["tests"]
     return run([python, "-m", "pytest", *parallel, *suites, *words])
 
 

@@ -135,7 +135,7 @@ def test_every_provider_and_every_way_of_asking_is_in_the_table_of_thinking() ->
 
 def test_code_that_is_not_run_is_rare_and_has_its_own_fence() -> None:
     """`py` or a fence without a word would be an example that nobody runs."""
-    # tests/gateway/test_behind_a_proxy.py runs what nginx reads, tests/test_operations.py checks what Prometheus does.
+    # The gateway's test_behind_a_proxy.py runs what nginx reads, tests/test_operations.py checks what Prometheus does.
     known = {*RUN, "before", "output", "sh", "text", "json", "nginx", "yaml"}
     strange = [
         f"{_name(page)}: {word or 'no word'}"
@@ -232,7 +232,7 @@ _KNOW_OLD_MODELS = (
     "src/asides/providers/",
     "packages/asides-stage/src/asides_stage/stage/rules/",
 )
-_SHOWN = [*_PAGES, *sorted((_ROOT / "src").rglob("*.py"))]
+_SHOWN = [*_PAGES, *sorted([*(_ROOT / "src").rglob("*.py"), *_ROOT.glob("packages/*/src/**/*.py")])]
 
 
 def test_no_page_docstring_or_default_names_a_model_that_has_ended() -> None:
