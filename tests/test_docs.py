@@ -13,6 +13,7 @@ from typing import get_args
 import pytest
 
 import asides
+import asides_batch
 import asides_stage
 from asides.agents.config import AgentOptions
 from asides.options import OPTIONS
@@ -119,10 +120,11 @@ def test_the_pages_of_the_api_reference_are_current() -> None:
 
 def test_the_api_reference_lists_every_public_name_once() -> None:
     pages = [page.read_text(encoding="utf-8") for page in sorted((_ROOT / "docs" / "api").glob("*.md"))]
-    listed = re.findall(r"^::: asides\.([\w.]+)$", "\n".join(pages), re.MULTILINE)
-    public = [name for name in asides.__all__ if name != "__version__"]
-    clients = ("openai", "anthropic", "langchain")
-    assert sorted(listed) == sorted([*public, *clients, *(f"testing.{name}" for name in dir(asides_stage))])
+    listed = re.findall(r"^::: ([\w.]+)$", "\n".join(pages), re.MULTILINE)
+    public = [f"asides.{name}" for name in asides.__all__ if name != "__version__"]
+    clients = [f"asides.{name}" for name in ("openai", "anthropic", "langchain")]
+    others = [f"{module.__name__}.{name}" for module in (asides_batch, asides_stage) for name in dir(module)]
+    assert sorted(listed) == sorted([*public, *clients, *others])
 
 
 def test_every_provider_and_every_way_of_asking_is_in_the_table_of_thinking() -> None:
