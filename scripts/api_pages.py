@@ -78,7 +78,7 @@ THEMES = {
     "batches": Theme(
         "Batches",
         "Many requests as one job that survives its process. [Batches](../batch.md) is the guide.",
-        ("asides.batch.",),
+        (),
     ),
     "conversations": Theme(
         "Conversations",
@@ -112,7 +112,7 @@ THEMES = {
     ),
     "testing": Theme(
         "Testing",
-        "The offline stage, and the suite that checks a provider: `from asides.testing import Stage`. "
+        "The offline stage, and the suite that checks a provider: `from asides_stage import Stage`. "
         "[Testing with the stage](../testing-with-the-stage.md) is the guide.",
         (),
     ),
@@ -123,7 +123,8 @@ _CLIENTS = {
     "asides.anthropic": ("Anthropic", "AsyncAnthropic"),
     "asides.langchain": ("ChatAsides",),
 }
-_TESTING = ("testing/stage/__init__.py", "testing/conformance/__init__.py")
+_STAGE = ROOT / "packages" / "asides-stage" / "src" / "asides_stage"
+_BATCH = ROOT / "packages" / "asides-batch" / "src" / "asides_batch"
 
 
 def find_theme(module: str) -> str:
@@ -147,7 +148,9 @@ def collect_names(names_by_module: Mapping[str, str]) -> dict[str, list[str]]:
     pages["calling"].append("asides.aio")
     pages["drop-in-clients"] += _CLIENTS
     pages["front-ends"].append("asides.ui")
-    pages["testing"] += [f"asides.testing.{name}" for path in _TESTING for name in read_exported(HOME / path)]
+    pages["batches"] += [f"asides_batch.{name}" for name in read_exported(_BATCH / "__init__.py")]
+    for folder in ("stage", "conformance"):
+        pages["testing"] += [f"asides_stage.{name}" for name in read_exported(_STAGE / folder / "__init__.py")]
     return {page: sorted(names, key=_order) for page, names in pages.items()}
 
 

@@ -4,7 +4,7 @@ python3 scripts/dev.py check           lint, types and test
 python3 scripts/dev.py lint            ruff: rules and format; the sync modules match their async versions
 python3 scripts/dev.py format          ruff: fix what it can fix
 python3 scripts/dev.py types           mypy and pyright, both strict, tests included
-python3 scripts/dev.py test [...]      pytest; further arguments go to it
+python3 scripts/dev.py test [...]      the tests of the library; `test packages`: those of the packages
 python3 scripts/dev.py coverage        the tests with branch coverage
 python3 scripts/dev.py docs            write the generated files, then run every example of the docs
 python3 scripts/dev.py site [...]      build the site of the docs into site/; `serve` shows it while you write
@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from environment import ROOT, ensure, list_install_inputs, run
+from environment import ROOT, STREET, ensure, list_install_inputs, run
 
 Task = Callable[[Path, Sequence[str]], int]
 
@@ -53,18 +53,25 @@ _TESTS_FAILED = 1
 
 
 def test(python: Path, words: Sequence[str]) -> int:
-    """Run the tests on all cores; files that are named run on one core, where a debugger works."""
+    """Run the tests on all cores: those of the library, or what is named. Files run on one core, for a debugger.
+
+    `packages` names the suites of the packages, `packages/asides-gateway` one of them with its servers, and `-m` runs
+    the tests with a marker in all suites.
+    """
     # Without it every process, of pytest and of the tests, compiles what it imports: half a minute for each worker.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    named = any(word.startswith(("tests", "-n")) for word in words)
-    parallel = [] if named else ["-n", "auto", "--dist", "worksteal"]
-    failed = run([python, "-m", "pytest", *parallel, *words])
-    if failed != _TESTS_FAILED or named or "CI" not in os.environ:
+    on_one_core = any(word.startswith(("tests/", "-n")) or "/tests/" in word for word in words)
+    parallel = [] if on_one_core else ["-n", "auto", "--dist", "worksteal"]
+    named = any(word.startswith(("tests", "packages")) for word in words)
+    is_marked = "-m" in words and not words[words.index("-m") + 1].startswith("not ")
+    suites = [] if named or is_marked else ["tests"]
+    failed = run([python, "-m", "pytest", *parallel, *suites, *words])
+    if failed != _TESTS_FAILED or on_one_core or "CI" not in os.environ:
         return failed
     # On a busy machine, a test of processes and deadlines may fail for want of time. It fails for good if it also fails
     # alone. Both runs are in the log.
     print("── the tests that failed, once more, one by one ──", flush=True)
-    return run([python, "-m", "pytest", "--last-failed", "--last-failed-no-failures=none", *words])
+    return run([python, "-m", "pytest", "--last-failed", "--last-failed-no-failures=none", *suites, *words])
 
 
 def coverage(python: Path, words: Sequence[str]) -> int:
@@ -137,7 +144,7 @@ def main() -> int:
     if task is None:
         print(__doc__, file=sys.stderr)
         return 2
-    return task(ensure(".venv", ["-e", ".[dev]"], list_install_inputs()), sys.argv[2:])
+    return task(ensure(".venv", ["-e", ".[dev]"], list_install_inputs(), editable=STREET), sys.argv[2:])
 
 
 if __name__ == "__main__":

@@ -29,9 +29,16 @@ def read_arrows() -> Mapping[str, Sequence[str]]:
     raise SystemExit("tests/test_layers.py has no table ARROWS")
 
 
+def find_home(room: str) -> Path:
+    """The folder that the name of a room starts from: src/asides, or the one with the package that it belongs to."""
+    package = room.partition(".")[0]
+    sources = ROOT / "packages" / package.replace("_", "-") / "src"
+    return sources if sources.is_dir() else HOME
+
+
 def describe(room: str) -> str:
     """The first line of the room's docstring."""
-    path = HOME / Path(*room.split("."))
+    path = find_home(room) / Path(*room.split("."))
     module = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     docstring = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or ""
     return docstring.split("\n\n")[0].replace("\n", " ").split(". ")[0].rstrip(".")

@@ -17,12 +17,17 @@ ROOT = Path(__file__).resolve().parent.parent
 CONSTRAINTS = ROOT / "constraints.txt"
 PROJECT = ROOT / "pyproject.toml"
 PACKAGES = ROOT / "packages"
-HOOKS = ROOT / "scripts" / "hatch_build.py"
+# The packages that are installed with the extras of asides, and developed with it.
+STREET = (PACKAGES / "asides-gateway", PACKAGES / "asides-batch", PACKAGES / "asides-stage")
+HOOKS = (ROOT / "scripts" / "hatch_build.py", ROOT / "scripts" / "hatch_package.py")
 MINIMUM = (3, 11)
 
 
-def ensure(folder: str, requirements: Sequence[str], inputs: Iterable[Path]) -> Path:
-    """The Python of an environment with `requirements` in it. It is made again when the content of an input changes."""
+def ensure(folder: str, requirements: Sequence[str], inputs: Iterable[Path], *, editable: Sequence[Path] = ()) -> Path:
+    """The Python of an environment with `requirements` in it. It is made again when the content of an input changes.
+
+    The packages in `editable` are among what the requirements install, and then read from their folders.
+    """
     if sys.version_info < MINIMUM:
         sys.exit(f"asides needs Python {'.'.join(map(str, MINIMUM))} or newer; this is {sys.version.split()[0]}.")
     home = ROOT / folder
@@ -38,6 +43,10 @@ def ensure(folder: str, requirements: Sequence[str], inputs: Iterable[Path]) -> 
         sys.exit("python3 -m venv failed; on Debian and Ubuntu it is in the package python3-venv.")
     if install(python, requirements):
         sys.exit(f"pip could not install {words}; see the lines above.")
+    # In a second step: pip refuses one folder as a requirement of an extra and as an editable one.
+    folders = [word for path in editable for word in ("-e", str(path))]
+    if folders and install(python, ["--no-deps", *folders]):
+        sys.exit("pip could not install the packages of this repository; see the lines above.")
     stamp.write_text(digest)
     return python
 
@@ -65,7 +74,8 @@ def build_pip_environment() -> dict[str, str]:
 
 def list_install_inputs() -> list[Path]:
     """The files that decide what an installation contains, apart from the sources: changed, they ask for a new one."""
-    return [PROJECT, CONSTRAINTS, HOOKS, *list_sources(PACKAGES)]
+    projects = sorted(PACKAGES.glob("*/pyproject.toml"))
+    return [PROJECT, CONSTRAINTS, *HOOKS, *projects, *list_sources(PACKAGES / "asides-tiny-model")]
 
 
 def list_sources(folder: Path) -> list[Path]:

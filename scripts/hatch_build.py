@@ -1,11 +1,11 @@
-"""What hatchling asks while it builds asides: the README for a package index, and where the small model comes from.
+"""What hatchling asks while it builds asides: the README for a package index, and where the other packages come from.
 
 pyproject.toml says what is published. Two things depend on where the build runs:
 
 - On a package index, links into this repository lead nowhere. The description keeps their words without the link.
-- In a clone, `asides[local]` takes the model from the folder of the clone, so that `pip install ".[local]"` and
-  `pip install "asides[local] @ git+…"` need no second command. A source distribution, and the wheel built from it, name
-  the published package instead.
+- In a clone, `asides[gateway]` takes the gateway from the folder `packages/` of the clone, and `asides[local]` the
+  model, so that `pip install ".[gateway]"` and `pip install "asides[gateway] @ git+…"` need no second command. A source
+  distribution, and the wheel built from it, name the published packages instead.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 from packaging.requirements import Requirement
 
-MODEL = "asides-tiny-model"
 _FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"^<!--.*?-->\n?", re.MULTILINE | re.DOTALL)
 _PICTURE = re.compile(r"!\[[^\]]*\]\((?!https?://)[^)\s]*\)\n*")
@@ -40,22 +39,24 @@ def _write_prose(text: str) -> str:
 
 
 def point_to_clone(extras: dict[str, list[str]], root: Path) -> None:
-    """Let the extras take the model from the clone, if `root` is one."""
-    folder = root / "packages" / MODEL
-    if (folder / "pyproject.toml").is_file():
-        for requirements in extras.values():
-            requirements[:] = [
-                f"{MODEL} @ {folder.as_uri()}" if _is_model(requirement) else requirement
-                for requirement in requirements
-            ]
+    """Let the extras take the packages from the clone, if `root` is one."""
+    for requirements in extras.values():
+        requirements[:] = [_point_to_folder(requirement, root / "packages") for requirement in requirements]
 
 
-def _is_model(requirement: str) -> bool:
-    return re.match(rf"{MODEL}(?![\w.-])", requirement) is not None
+def _point_to_folder(requirement: str, packages: Path) -> str:
+    name = _read_name(requirement)
+    folder = packages / name
+    return f"{name} @ {folder.as_uri()}" if (folder / "pyproject.toml").is_file() else requirement
+
+
+def _read_name(requirement: str) -> str:
+    found = re.match(r"[\w.-]+", requirement)
+    return found[0] if found else ""
 
 
 class MetadataHook(MetadataHookInterface):
-    """Writes the description, and points the extra `local` to the clone."""
+    """Writes the description, and points the extras to the clone."""
 
     PLUGIN_NAME = "custom"
 
@@ -67,13 +68,13 @@ class MetadataHook(MetadataHookInterface):
 
 
 class SourceDistributionHook(BuildHookInterface[Any]):
-    """Names the published model in a source distribution: whoever unpacks it does not have the clone."""
+    """Names the published packages in a source distribution: whoever unpacks it does not have the clone."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 - hatchling's signature
         """Called by hatchling before it writes the archive."""
         project = self.metadata.config["project"]["optional-dependencies"]
-        published = next(requirement for extra in project.values() for requirement in extra if _is_model(requirement))
+        published = {_read_name(one): str(Requirement(one)) for extra in project.values() for one in extra}
         for requirements in self.metadata.core.optional_dependencies.values():
-            requirements[:] = [str(Requirement(published)) if _is_model(one) else one for one in requirements]
+            requirements[:] = [published[_read_name(one)] if " @ " in one else one for one in requirements]

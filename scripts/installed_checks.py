@@ -22,9 +22,17 @@ _TESTS = (
     "tests/cli/test_separate.py",
     "tests/values/test_messages.py",
     "tests/wire/test_framing.py",
-    "tests/testing/test_pytest_plugin.py",
+    "packages/asides-stage/tests/testing/test_pytest_plugin.py",
 )
+_TEST_FOLDERS = ". packages/asides-stage"
 _TEST_PACKAGES = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis")
+_COMMANDS = {
+    "asides_gateway": ("serve", "gateway", "store"),
+    "asides_batch": ("batch",),
+    "asides_stage": ("stage",),
+}
+"""The commands of each package, which only its wheel brings."""
+_USAGE = 2
 # Packages that only extras bring; modules that need them may fail to import.
 _EXTRA_PACKAGES = (
     *("mcp", "rich", "genai_prices", "botocore", "google", "azure", "xllamacpp", "pytest"),
@@ -41,9 +49,9 @@ print(asides.__file__)
 sys.exit(f"import asides loads {sorted(loaded)}" if loaded else 0)
 """
 _EVERY_MODULE = f"""
-import importlib, pkgutil, sys
-import asides
-for module in pkgutil.walk_packages(asides.__path__, "asides."):
+import importlib, itertools, pkgutil, sys
+packages = map(importlib.import_module, sys.argv[1:])
+for module in itertools.chain(*(pkgutil.walk_packages(one.__path__, one.__name__ + ".") for one in packages)):
     if module.name.endswith(("__main__", "llama_server")):
         continue
     try:
@@ -54,7 +62,7 @@ for module in pkgutil.walk_packages(asides.__path__, "asides."):
 """
 _USER_PROGRAM = """
 import asides
-from asides.testing import OpenStage, Say
+from asides_stage import OpenStage, Say
 
 def ask(base_url: str) -> str:
     reply: asides.Reply = asides.ask("openai-compatible:any", "Hello", base_url=base_url)
@@ -135,7 +143,7 @@ class CleanEnvironment:
 
 
 def check_installed(clean: CleanEnvironment, wheel: Path, version: str) -> None:
-    """Install the wheel without extras and try everything that a user does first."""
+    """Install the library without extras and try everything that a user does first."""
     _time("install", lambda: clean.install([wheel]))
     sizes = measure(clean.python)
     print(describe("   installed", sizes), flush=True)
@@ -144,6 +152,31 @@ def check_installed(clean: CleanEnvironment, wheel: Path, version: str) -> None:
     clean.run([clean.python, "-m", "pip", "check"])
     _time("imports", lambda: _check_imports(clean))
     _time("command line", lambda: _check_command_line(clean, version))
+    _time("what a package brings", lambda: _check_missing(clean))
+
+
+def check_package(clean: CleanEnvironment, wheel: Path, module: str, built: Path) -> None:
+    """Install the library and one package: its requirements bring all that it needs, and its commands are there."""
+
+    def check() -> None:
+        clean.install([wheel, built])
+        clean.run([clean.python, "-m", "pip", "check"])
+        clean.run([clean.python, "-W", "error", "-c", _EVERY_MODULE, "asides", module])
+        listed = clean.run([clean.find_script("asides"), "--help"])
+        commands = _COMMANDS[module]
+        if missing := [command for command in commands if f"\n  {command} " not in listed]:
+            raise Failed(f"with {module}, `asides --help` does not list {missing}")
+        for command in commands:
+            clean.run([clean.find_script("asides"), "help", command])
+
+    _time(f"{module} alone", check)
+
+
+def check_all(clean: CleanEnvironment, wheel: Path, modules: Sequence[str]) -> None:
+    """Install everything from the wheels, as the extra `all` does, and try it as a user would."""
+    _time("extra all", lambda: clean.install([f"{wheel}[all]"], "--find-links", str(wheel.parent)))
+    clean.run([clean.python, "-m", "pip", "check"])
+    clean.run([clean.python, "-W", "error", "-c", _EVERY_MODULE, "asides", *modules])
     _time("stage", lambda: _check_stage(clean))
     _time("types", lambda: _check_types(clean))
     _time("test packages", lambda: clean.install(_TEST_PACKAGES))
@@ -171,7 +204,7 @@ def _check_imports(clean: CleanEnvironment, *, lazy: bool = True) -> None:
         place = clean.run([clean.python, "-c", _LAZY]).strip()
         if "site-packages" not in place:
             raise Failed(f"asides was imported from {place}, not from the environment")
-    clean.run([clean.python, "-W", "error", "-c", _EVERY_MODULE])
+    clean.run([clean.python, "-W", "error", "-c", _EVERY_MODULE, "asides"])
 
 
 def _check_command_line(clean: CleanEnvironment, version: str) -> None:
@@ -192,6 +225,21 @@ def _check_command_line(clean: CleanEnvironment, version: str) -> None:
     asked = clean.start([*ways[0], "ask", "--no-stdin", "-m", "local:tiny", "Hi"])
     if asked.returncode == 0 or "pip install 'asides[local]'" not in asked.stderr:
         raise Failed(f"without the extra, local:tiny ended with {asked.returncode}: {asked.stderr}")
+
+
+def _check_missing(clean: CleanEnvironment) -> None:
+    """Without a package, its commands and its stage say in one line what installs it, as a missing extra does."""
+    asides = str(clean.find_script("asides"))
+    for module, commands in _COMMANDS.items():
+        extra = module.removeprefix("asides_")
+        for command in commands:
+            told = clean.start([asides, command])
+            if told.returncode != _USAGE or f"pip install 'asides[{extra}]'" not in told.stderr:
+                raise Failed(f"without {module}, `asides {command}` ended with {told.returncode}: {told.stderr}")
+    asked = [asides, "ask", "--no-stdin", "-m", "openai:any", "Hi"]
+    told = clean.start(["env", "ASIDES_STAGE=1", *asked] if os.name == "posix" else [asides, "stage"])
+    if "pip install 'asides[stage]'" not in told.stderr:
+        raise Failed(f"without asides_stage, ASIDES_STAGE=1 ended with {told.returncode}: {told.stderr}")
 
 
 def _check_stage(clean: CleanEnvironment) -> None:
@@ -230,7 +278,7 @@ def _check_tests(clean: CleanEnvironment) -> None:
     """The fixture `stage` is there in a project that only installed asides; some of our own tests pass as well."""
     pytest: Words = [clean.python, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     clean.run([*pytest, clean.folder / "test_program.py"])
-    clean.run([*pytest, "-c", PROJECT, "--rootdir", ROOT, "-o", "pythonpath=.", *_TESTS], cwd=ROOT)
+    clean.run([*pytest, "-c", PROJECT, "--rootdir", ROOT, "-o", f"pythonpath={_TEST_FOLDERS}", *_TESTS], cwd=ROOT)
 
 
 def _check_local(clean: CleanEnvironment, wheel: Path, model: Path) -> None:

@@ -1,7 +1,8 @@
 """Builds the packages and tests them as installed: outside the checkout, in clean environments.
 
-`python3 scripts/dev.py package` runs it with this Python, as CI does. `--pythons all` takes every Python from 3.11 on
-that this machine has, and `--extras` installs the extras too, `local` with the wheel of the model.
+`python3 scripts/dev.py package` runs it with this Python, as CI does: the library alone, each other package beside it,
+and all together. `--pythons all` takes every Python from 3.11 on that this machine has, and `--extras` installs the
+extras for other libraries too, `local` with the wheel of the model.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ from pathlib import Path
 from packaging.metadata import Metadata
 from readme_renderer import markdown
 
-from environment import MINIMUM, PACKAGES, PROJECT, ROOT, build_pip_environment, list_sources
-from installed_checks import CleanEnvironment, Failed, check_extras, check_installed
+from environment import MINIMUM, PACKAGES, PROJECT, ROOT, STREET, build_pip_environment, list_sources
+from installed_checks import CleanEnvironment, Failed, check_all, check_extras, check_installed, check_package
 
 MODEL = PACKAGES / "asides-tiny-model"
 _SOURCES = ROOT / "src"
 _NEWEST_MINOR = 15
 # What a source distribution has at its top, and nothing else.
 _IN_SDIST = {
-    "src", "tests", "docs", "scripts", "deploy", "man", "mkdocs.yml", "PKG-INFO", "pyproject.toml", "constraints.txt",
-    ".gitignore", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE",
+    "src", "tests", "conftest.py", "docs", "scripts", "deploy", "man", "mkdocs.yml", "PKG-INFO", "pyproject.toml",
+    "constraints.txt", ".gitignore", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE",
 }  # fmt: skip
 _JUNK = re.compile(r"\.(pyc|gguf|so|log)$|(^|/)(__pycache__|\.venv[^/]*|\.env|asides\.toml|\.pytest_cache)(/|$)")
 _RELATIVE = re.compile(r'(?:href|src)="(?!https?://|mailto:|#)([^"]*)"')
-_POINTS_TO_CLONE = re.compile(rb"^Requires-Dist: asides-tiny-model.*$", re.MULTILINE)
+_POINTS_TO_CLONE = re.compile(rb"^Requires-Dist: asides-(?:tiny-model|gateway|batch|stage)\b.*$", re.MULTILINE)
 
 
 # --- build ------------------------------------------------------------------------------------------------------------
@@ -125,7 +126,7 @@ def read_metadata(wheel: Path) -> bytes:
 
 
 def check_same_wheel(from_sdist: Path, from_clone: Path) -> None:
-    """Fail unless both wheels have the same files with the same content; only the place of the model may differ."""
+    """Fail unless both wheels have the same files and content; only the place of the other packages may differ."""
 
     def read(wheel: Path) -> dict[str, bytes]:
         with zipfile.ZipFile(wheel) as archive:
@@ -165,8 +166,10 @@ def _is_usable(python: Path, minor: int) -> bool:
 # --- all of it --------------------------------------------------------------------------------------------------------
 
 
-def build_and_check(folder: Path) -> tuple[Path, Path]:
-    """Build everything into the folder and check what is in it. Returns the two wheels: asides, and the model."""
+def build_and_check(folder: Path) -> tuple[Path, dict[str, Path], Path]:
+    """Build everything into the folder and check what is in it. Returns the wheels: asides, the packages by the names
+    of their modules, and the model.
+    """
     build(ROOT, folder)
     build(MODEL, folder, _WITH_OUR_TOOLS)
     wheel, sdist = find_one(folder, "asides-*.whl"), find_one(folder, "asides-*.tar.gz")
@@ -174,14 +177,21 @@ def build_and_check(folder: Path) -> tuple[Path, Path]:
     check_wheel(wheel, _SOURCES / "asides", more=["share/man/man1/asides.1"])
     check_wheel(model, MODEL / "src" / "asides_tiny_model", allow=".gguf")
     check_sdist(sdist)
-    for one in (wheel, model):
+    packages: dict[str, Path] = {}
+    for project in STREET:
+        # Without a source distribution: their version is that of the library beside them.
+        build(project, folder, _WITH_OUR_TOOLS, "--wheel")
+        module = project.name.replace("-", "_")
+        packages[module] = find_one(folder, f"{module}-*.whl")
+        check_wheel(packages[module], project / "src" / module)
+    for one in (wheel, *packages.values(), model):
         check_metadata(one.name, read_metadata(one))
     with tempfile.TemporaryDirectory() as clone:
         build(ROOT, Path(clone), _WITH_OUR_TOOLS, "--wheel")
         check_same_wheel(wheel, find_one(Path(clone), "asides-*.whl"))
     for path in sorted(folder.iterdir()):
         print(f"   {path.name}: {path.stat().st_size / 1e6:.2f} MB", flush=True)
-    return wheel, model
+    return wheel, packages, model
 
 
 def main() -> int:
@@ -196,13 +206,17 @@ def main() -> int:
         folder = Path(temporary, "dist")
         try:
             print(f"── build {PROJECT.parent.name}", flush=True)
-            wheel, model = build_and_check(folder)
+            wheel, packages, model = build_and_check(folder)
             version = str(BytesParser().parsebytes(read_metadata(wheel))["Version"])
             check_changelog(version)
             for number, python in enumerate(pythons):
                 clean = CleanEnvironment(python, Path(temporary, f"as-installed-{number}"))
                 print(f"── {clean.version}: {python}", flush=True)
                 check_installed(clean, wheel, version)
+                for module, built in packages.items():
+                    alone = CleanEnvironment(python, Path(temporary, f"{module}-{number}"))
+                    check_package(alone, wheel, module, built)
+                check_all(clean, wheel, list(packages))
                 if options.extras:
                     check_extras(clean, wheel, model)
         except Failed as problem:

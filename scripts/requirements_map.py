@@ -110,11 +110,11 @@ def ids_in_marks(decorators: Iterable[ast.expr]) -> list[str]:
 
 
 @cache
-def collect(tests: Path) -> dict[str, list[str]]:
-    """Id → the tests that carry it, each as `tests/file.py::name`."""
+def collect(root: Path) -> dict[str, list[str]]:
+    """Id → the tests that carry it, each as `tests/file.py::name` or `packages/asides-stage/tests/file.py::name`."""
     found: dict[str, list[str]] = {}
-    for path in sorted(tests.rglob("test_*.py")):
-        where = path.relative_to(tests.parent).as_posix()
+    for path in sorted([*root.glob("tests/**/test_*.py"), *root.glob("packages/*/tests/**/test_*.py")]):
+        where = path.relative_to(root).as_posix()
         for name, ids in _tests(ast.parse(path.read_text(encoding="utf-8")).body, "", []):
             for one in dict.fromkeys(ids):
                 found.setdefault(one, []).append(f"{where}::{name}")
@@ -185,7 +185,7 @@ def _anchor(heading: str) -> str:
 def main(words: list[str]) -> int:
     """Write, check or list; 0 on success."""
     known = read_requirements(REQUIREMENTS.read_text(encoding="utf-8"))
-    found = collect(ROOT / "tests")
+    found = collect(ROOT)
     if words == ["--missing"]:
         problems = find_problems(known, found)
         print("\n".join(problems) if problems else "every id is carried by a test or has a reason")

@@ -15,9 +15,9 @@ from pathlib import Path
 from asides.dialects.rulebook import Rule, find_rulebook
 from asides.providers.models.claude import claude_models
 from asides.providers.provider import ModelRule
-from asides.testing.stage.rules.openai_chat.hosts import HOSTS as CHAT_HOSTS
-from asides.testing.stage.rules.openai_responses.response_hosts import HOSTS as RESPONSES_HOSTS
-from asides.testing.stage.rules.openai_responses.response_hosts import OPENAI
+from asides_stage.stage.rules.openai_chat.hosts import HOSTS as CHAT_HOSTS
+from asides_stage.stage.rules.openai_responses.response_hosts import HOSTS as RESPONSES_HOSTS
+from asides_stage.stage.rules.openai_responses.response_hosts import OPENAI
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "stage-rules.md"
 _DIALECTS = {

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 import asides
-from asides.testing.stage import Say, Stage
+from asides_stage.stage import Say, Stage
 
 _HOME = f"{Path(asides.__file__).parent}{os.sep}"
 _MODEL = "openai-compatible:m"

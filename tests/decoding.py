@@ -8,10 +8,10 @@ from typing import Any
 
 from asides import dialects
 from asides.providers.provider import ModelRule, Provider, Quirks, Target
-from asides.testing.conformance.response_bodies import decode_pieces, list_chunkings
 from asides.values.errors import AsidesError
 from asides.values.events import Event
 from asides.values.reply import Reply
+from asides_stage.conformance.response_bodies import decode_pieces, list_chunkings
 
 
 def target(

@@ -37,8 +37,8 @@ import msgspec
 
 import asides
 from asides.dialects.dialect import ServedRequest
-from asides.testing.stage import Scene, Stage, improvise
-from asides.testing.stage.script import ScriptPlayer
+from asides_stage.stage import Scene, Stage, improvise
+from asides_stage.stage.script import ScriptPlayer
 
 RUN = ("python", "console", "toml")
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -121,7 +121,7 @@ def _run_tests(example: Example) -> str | None:
         "-m",
         "pytest",
         "-q",
-        *(() if known else ("-p", "asides.testing.pytest_plugin")),
+        *(() if known else ("-p", "asides_stage.pytest_plugin")),
         "test_example.py",
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)

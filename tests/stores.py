@@ -13,7 +13,7 @@ from asides.conversations.store.postgres_store import PostgresStore
 from asides.conversations.store.sqlite import SqliteStore
 from asides.database import Database
 from asides.database.migrate import MigratedPostgres
-from asides.gateway.page_store import PageStore
+from asides_gateway.page_store import PageStore
 
 
 def is_server(place: str) -> bool:
@@ -42,5 +42,7 @@ def list_import_folders() -> str:
     """The folders for PYTHONPATH of a process that imports asides and the tests."""
     import asides
 
-    folders = (Path(asides.__file__).parent.parent, Path(__file__).parent.parent)
+    root = Path(__file__).parent.parent
+    # The tests of a package are in `tests` too, in its own folder.
+    folders = (Path(asides.__file__).parent.parent, root, *sorted((root / "packages").glob("asides-*")))
     return os.pathsep.join(map(str, folders))

@@ -10,8 +10,8 @@ import pytest
 import asides
 from asides.dialects.dialect import HttpRequest
 from asides.flows.steps import Head
-from asides.testing.stage import Fail, OpenStage, Say
 from asides.transports.protocols import AsyncResponse
+from asides_stage.stage import Fail, OpenStage, Say
 from tests.decoding import whole
 from tests.shells import KEY, MODEL
 

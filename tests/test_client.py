@@ -12,8 +12,8 @@ import pytest
 import asides
 from asides.dialects.dialect import HttpRequest
 from asides.flows.steps import Head
-from asides.testing.stage import Fail, OpenStage, Say
 from asides.transports.protocols import Response
+from asides_stage.stage import Fail, OpenStage, Say
 from tests.decoding import stream, whole
 from tests.loopback import saying, serving, whole_response
 from tests.shells import KEY, MODEL

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from asides.compat import create_chat_completion
-from asides.testing.stage import OpenStage, Say
+from asides_stage.stage import OpenStage, Say
 from tests.shells import KEY, MODEL
 
 MESSAGES = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "?"}]

@@ -19,15 +19,15 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from asides.cli.arguments import COMMANDS
+from asides.cli.arguments import list_commands
 from asides.cli.exit_codes import Exit
 from asides.cli.parse_arguments import parse_arguments
-from asides.gateway.gateway_keys import check_keys
-from asides.gateway.gateway_settings import DEFAULT_PORT, GatewaySettings
-from asides.gateway.health import HEALTH_PATHS
+from asides.gateway_keys import check_keys
 from asides.relay.state.relay_keys import RelayKeys
 from asides.settings import Settings, load_settings
 from asides.values.errors import ConfigError
+from asides_gateway.gateway_settings import DEFAULT_PORT, GatewaySettings
+from asides_gateway.health import HEALTH_PATHS
 
 _ROOT = Path(__file__).resolve().parent.parent
 _DEPLOY = _ROOT / "deploy"
@@ -75,7 +75,7 @@ def _commands() -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("words", list(_commands()), ids=" ".join)
 def test_commands_exist_and_parse(words: list[str]) -> None:
-    parse_arguments(words[0], COMMANDS[words[0]], words[1:])
+    parse_arguments(words[0], list_commands()[words[0]], words[1:])
 
 
 def test_the_same_step_migrates_everywhere() -> None:
@@ -144,7 +144,7 @@ def test_the_unit_of_systemd_runs_a_command_that_exists() -> None:
     service = unit["Service"]
     program, command, *words = service["ExecStart"].split()
     assert (Path(program).name, command) == ("asides", "serve")
-    parse_arguments(command, COMMANDS[command], words)
+    parse_arguments(command, list_commands()[command], words)
     assert int(service["TimeoutStopSec"]) > GatewaySettings().drain_seconds
     assert int(service["RestartPreventExitStatus"]) == Exit.USAGE
     assert service["Environment"].split()[0] == f"HOME=/var/lib/{service['StateDirectory']}"

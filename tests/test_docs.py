@@ -13,7 +13,8 @@ from typing import get_args
 import pytest
 
 import asides
-import asides.testing
+import asides_batch
+import asides_stage
 from asides.agents.config import AgentOptions
 from asides.options import OPTIONS
 from asides.providers.provider import AskBy
@@ -119,10 +120,11 @@ def test_the_pages_of_the_api_reference_are_current() -> None:
 
 def test_the_api_reference_lists_every_public_name_once() -> None:
     pages = [page.read_text(encoding="utf-8") for page in sorted((_ROOT / "docs" / "api").glob("*.md"))]
-    listed = re.findall(r"^::: asides\.([\w.]+)$", "\n".join(pages), re.MULTILINE)
-    public = [name for name in asides.__all__ if name != "__version__"]
-    clients = ("openai", "anthropic", "langchain")
-    assert sorted(listed) == sorted([*public, *clients, *(f"testing.{name}" for name in dir(asides.testing))])
+    listed = re.findall(r"^::: ([\w.]+)$", "\n".join(pages), re.MULTILINE)
+    public = [f"asides.{name}" for name in asides.__all__ if name != "__version__"]
+    clients = [f"asides.{name}" for name in ("openai", "anthropic", "langchain")]
+    others = [f"{module.__name__}.{name}" for module in (asides_batch, asides_stage) for name in dir(module)]
+    assert sorted(listed) == sorted([*public, *clients, *others])
 
 
 def test_every_provider_and_every_way_of_asking_is_in_the_table_of_thinking() -> None:
@@ -135,7 +137,7 @@ def test_every_provider_and_every_way_of_asking_is_in_the_table_of_thinking() ->
 
 def test_code_that_is_not_run_is_rare_and_has_its_own_fence() -> None:
     """`py` or a fence without a word would be an example that nobody runs."""
-    # tests/gateway/test_behind_a_proxy.py runs what nginx reads, tests/test_operations.py checks what Prometheus does.
+    # The gateway's test_behind_a_proxy.py runs what nginx reads, tests/test_operations.py checks what Prometheus does.
     known = {*RUN, "before", "output", "sh", "text", "json", "nginx", "yaml"}
     strange = [
         f"{_name(page)}: {word or 'no word'}"
@@ -230,9 +232,9 @@ _KNOW_OLD_MODELS = (
     "docs/requirements.md",
     "docs/stage-rules.md",
     "src/asides/providers/",
-    "src/asides/testing/stage/rules/",
+    "packages/asides-stage/src/asides_stage/stage/rules/",
 )
-_SHOWN = [*_PAGES, *sorted((_ROOT / "src").rglob("*.py"))]
+_SHOWN = [*_PAGES, *sorted([*(_ROOT / "src").rglob("*.py"), *_ROOT.glob("packages/*/src/**/*.py")])]
 
 
 def test_no_page_docstring_or_default_names_a_model_that_has_ended() -> None:

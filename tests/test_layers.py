@@ -18,13 +18,17 @@ from asides.dialects import DIALECTS
 from asides.providers.find import list_providers
 from asides.providers.provider import ModelRule, Quirks
 
-_HOME = Path(asides.__file__).parent
 _ROOT = Path(__file__).resolve().parent.parent
+_HOME = Path(asides.__file__).parent
+# The packages of the street: their rooms are named for them, and each has its commands in a room of their own.
+PACKAGES = ("asides_gateway", "asides_batch", "asides_stage")
+_HOMES = (_HOME, *(_ROOT / "packages" / name.replace("_", "-") / "src" / name for name in PACKAGES))
 _PAGES = sorted((_ROOT / "docs").glob("*.md"))
 
 # Each room and the rooms it may import; what those may import, it may import too. Imports point left, also those inside
 # functions, under TYPE_CHECKING or in a string for import_module. A room is a folder, a folder inside one, or a module;
-# the longest name that fits counts. scripts/draw_layers.py draws this table into CONTRIBUTING.md.
+# the longest name that fits counts. No room of the library has a package to its left, and no package another package.
+# scripts/draw_layers.py draws this table into CONTRIBUTING.md.
 ARROWS: dict[str, tuple[str, ...]] = {
     "values": (),
     "wire": ("values",),
@@ -44,7 +48,8 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "flows": ("settings", "options", "intake", "agents.outputs", "agents.react"),
     "relay": ("flows",),
     "relay.vault": ("relay", "conversations.store"),
-    "transports": ("flows",),
+    "packages": ("values",),
+    "transports": ("flows", "packages"),
     "telemetry": ("transports",),
     "client": ("transports",),
     "aio": ("transports",),
@@ -59,27 +64,28 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "anthropic": ("integrations",),
     "langchain": ("integrations",),
     "ui": ("integrations",),
-    "gateway": ("conversations", "relay.vault", "relay.streams", "telemetry"),
-    "batch": ("client", "aio", "database", "relay"),
-    "maintenance": ("gateway", "batch"),
+    "batch_rows": ("relay",),
+    "gateway_keys": ("settings",),
     "local": ("client", "aio"),
-    "testing.stage": ("client", "aio", "relay"),
-    "testing": ("testing.stage",),
     "cli": (
         "conversations",
         "agents",
         "agents.mcp",
-        "testing.stage",
         "local",
         "relay.vault",
-        "gateway",
-        "batch",
         "telemetry",
-        "maintenance",
         "history.doctor",
+        "batch_rows",
+        "gateway_keys",
         "front",
     ),
     "__main__": ("cli",),
+    "asides_gateway": ("conversations", "relay.vault", "relay.streams", "telemetry", "gateway_keys"),
+    "asides_gateway.commands": ("asides_gateway", "cli"),
+    "asides_batch": ("client", "aio", "database", "batch_rows"),
+    "asides_batch.commands": ("asides_batch", "cli"),
+    "asides_stage": ("client", "aio", "relay"),
+    "asides_stage.commands": ("asides_stage", "cli"),
 }
 
 
@@ -111,13 +117,14 @@ _EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "base", "misc"}
 class Source:
     """One module of ours, parsed once."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, home: Path = _HOME) -> None:
         self.path = path
-        self.where = path.relative_to(_HOME).as_posix()
+        inside = path.relative_to(home)
+        self.where = inside.as_posix() if home is _HOME else f"{home.name}/{inside.as_posix()}"
         self.text = path.read_text(encoding="utf-8")
         self.tree = ast.parse(self.text)
-        parts = path.relative_to(_HOME).with_suffix("").parts
-        self.module = ".".join(("asides", *(part for part in parts if part != "__init__")))
+        parts = inside.with_suffix("").parts
+        self.module = ".".join((home.name, *(part for part in parts if part != "__init__")))
 
     def __repr__(self) -> str:
         return self.where
@@ -135,14 +142,15 @@ class Source:
 def _room_of(module: str) -> str:
     if module == "asides":
         return "front"
-    first, *rest = module.split(".")[1:]
+    package, *names = module.split(".")
+    first, *rest = names if package == "asides" else [package, *names]
     inner = f"{first}.{rest[0]}" if rest else first
     return inner if inner in _LEFT_OF else first
 
 
 @cache
 def sources() -> tuple[Source, ...]:
-    return tuple(Source(path) for path in sorted(_HOME.rglob("*.py")))
+    return tuple(Source(path, home) for home in _HOMES for path in sorted(home.rglob("*.py")))
 
 
 @cache
@@ -184,7 +192,7 @@ def _imports_by_name(source: Source) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("getLogger")
         for argument in node.args
     }
-    modules = _modules() - {"asides"}
+    modules = _modules() - {"asides", *PACKAGES}
     for node in source.nodes:
         if isinstance(node, ast.Constant) and node.value in modules and id(node) not in loggers:
             yield node.lineno, str(node.value)
@@ -192,7 +200,7 @@ def _imports_by_name(source: Source) -> Iterator[tuple[int, str]]:
 
 def _ours(source: Source) -> Iterator[tuple[int, str]]:
     for line, name in (*_imports(source), *_imports_by_name(source)):
-        if name == "asides" or name.startswith("asides."):
+        if name.split(".")[0] in ("asides", *PACKAGES):
             yield line, name
 
 
@@ -216,7 +224,7 @@ def test_the_drawing_in_contributing_is_current() -> None:
 def test_every_file_that_a_page_names_exists(page: str) -> None:
     """A path in backticks that ends in .py or in a slash, from the root, from src/asides, or with <…> for any name."""
     named = re.findall(r"`([\w./<>*-]+(?:/[\w<>*-]+\.py|/))`", (_ROOT / page).read_text(encoding="utf-8"))
-    homes = (_ROOT, _HOME, *(_HOME / "dialects" / dialect for dialect in DIALECTS))
+    homes = (_ROOT, *_HOMES, *(_HOME / "dialects" / dialect for dialect in DIALECTS))
     known = {path.name for home in homes for path in home.iterdir() if path.is_dir()}
     ours = [name for name in named if name.split("/")[0] in known]
     assert [name for name in ours if not any(_matches(home, name) for home in homes)] == []
@@ -243,6 +251,13 @@ def for_each_source(check: Callable[[Source], None]) -> Callable[[], None]:
 
 
 @for_each_source
+def test_the_library_imports_no_package(source: Source) -> None:
+    """Packages import the library. It finds what they bring by their entry points: asides/packages.py."""
+    if source.module.split(".")[0] == "asides":
+        assert [f"{line} {name}" for line, name in _ours(source) if _is_in(name, PACKAGES)] == []
+
+
+@for_each_source
 def test_imports_point_left(source: Source) -> None:
     if source.room == "front":
         return  # names everything, and loads it only when it is used
@@ -250,9 +265,13 @@ def test_imports_point_left(source: Source) -> None:
     wrong = [
         f"{source.where}:{line} ({source.room}) imports {name} ({_room_of(name)})"
         for line, name in _ours(source)
-        if _room_of(name) not in allowed
+        if _room_of(name) not in allowed and (source.where, name) != _ACROSS
     ]
     assert wrong == []
+
+
+# The only import from one package to another: the gateway's `store copy` creates the ledger of a batch.
+_ACROSS = ("asides_gateway/maintenance/open_stores.py", "asides_batch.ledger_tables")
 
 
 def test_no_module_needs_itself_to_load() -> None:
@@ -278,7 +297,7 @@ def test_no_module_needs_itself_to_load() -> None:
 
 @for_each_source
 def test_only_transports_and_doors_import_an_http_library(source: Source) -> None:
-    if source.room not in ("transports", "integrations", "openai", "anthropic", "gateway"):
+    if source.room not in ("transports", "integrations", "openai", "anthropic", "asides_gateway"):
         found = [f"{line} {name}" for line, name in _imports(source) if _is_in(name, _HTTP_LIBRARIES)]
         assert found == []
 
@@ -329,7 +348,7 @@ def test_nobody_merges_a_rule_with_the_quirks_by_hand(source: Source) -> None:
         and node.attr in _SHARED_FACTS
         and ast.unparse(node.value).split(".")[-1].split("(")[0] in ("rule", "quirks")
     ]
-    assert [place for place in found if not place.startswith("testing/conformance/check_requests.py")] == []
+    assert [place for place in found if not place.startswith("asides_stage/conformance/check_requests.py")] == []
 
 
 def _provider_names() -> tuple[str, ...]:
@@ -339,7 +358,7 @@ def _provider_names() -> tuple[str, ...]:
 
 
 # The hosts that the stage imitates are tables too, and their errors name them.
-_HOSTS_OF_THE_STAGE = re.compile(r"testing/stage/rules/(?:\w+/(?:response_)?)?hosts\.py")
+_HOSTS_OF_THE_STAGE = re.compile(r"asides_stage/stage/rules/(?:\w+/(?:response_)?)?hosts\.py")
 
 
 @for_each_source
@@ -349,7 +368,7 @@ def test_providers_are_known_by_name_only_in_their_room(source: Source) -> None:
     if source.room in ("providers", "openai", "anthropic", "ui") or _HOSTS_OF_THE_STAGE.fullmatch(source.where):
         return
     # Programs that bear the name of their maker, and their settings: a table too. Ray's word for a cluster is a name.
-    if source.where in ("cli/connect_clients.py", "batch/ray_cluster.py"):
+    if source.where in ("cli/connect_clients.py", "asides_batch/ray_cluster.py"):
         return
     named = re.compile(rf"(?:{'|'.join(map(re.escape, _provider_names()))})(?::\S*)?", re.IGNORECASE)
     found = [
@@ -371,7 +390,7 @@ def test_nothing_prints_but_the_command_line_and_nothing_catches_everything(sour
     found: list[str] = []
     for node in source.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
-            if source.room != "cli":
+            if source.room != "cli" and not source.room.endswith(".commands"):
                 found.append(f"{node.lineno} print")
         elif isinstance(node, ast.ExceptHandler) and node.type is None:
             found.append(f"{node.lineno} a bare except")

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from asides.cli.arguments import COMMANDS
+from asides.cli.arguments import list_commands
 from asides.cli.parse_arguments import parse_arguments
-from asides.gateway.gateway_settings import GatewaySettings
-from asides.gateway.metrics import Metrics
-from asides.gateway.service import Service
 from asides.settings import load_settings
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.metrics import Metrics
+from asides_gateway.service import Service
 from tests.cli.children import environment
 from tests.maintenance.filled_stores import copy, fill_conversations, fill_gateway, fill_vault
 from tests.servers import PostgresServer, find_postgres
@@ -105,7 +105,7 @@ def test_every_command_of_ours_parses(page: str) -> None:
     commands = [line.partition("#")[0].replace("'", "").split() for line in lines if line.startswith("asides ")]
     assert commands
     for words in commands:
-        parse_arguments(words[1], COMMANDS[words[1]], words[2:])
+        parse_arguments(words[1], list_commands()[words[1]], words[2:])
 
 
 def test_the_figures_that_the_docs_name_exist() -> None:

@@ -10,8 +10,8 @@ import pytest
 from asides.client import Client
 from asides.settings import load_settings
 from asides.settings_tables import Template, read_aliases, read_templates
-from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError, UnknownModel
+from asides_stage.stage import OpenStage, Say
 
 
 def test_an_alias_of_the_settings_serves_the_library(stage: OpenStage) -> None:

@@ -15,10 +15,6 @@ _NAMES_BY_MODULE = {
     "asides.agents.tools.executor": "BadArguments",
     "asides.agents.tools.function_tool": "FunctionTool ToolLike tool",
     "asides.aio": "AsyncClient AsyncStream",
-    "asides.batch.batch_status": "BatchStatus",
-    "asides.batch.batches": "AsyncBatch Batch",
-    "asides.batch.check_rows": "BatchCheck",
-    "asides.batch.join_results": "BatchResult",
     "asides.client": "Client Stream ask ask_many probe stream",
     "asides.conversations.async_": "AsyncConversation AsyncConversationStream",
     "asides.conversations.store": "Store StoreConflict",
@@ -78,7 +74,9 @@ def __getattr__(name: str) -> object:
     if name in ("aio", "ui"):
         return import_module(f"asides.{name}")
     if name not in _MODULE_OF_NAME:
-        raise AttributeError(f"module 'asides' has no attribute {name!r}")
+        from asides.packages import explain_unknown
+
+        raise explain_unknown(name)
     value = getattr(import_module(_MODULE_OF_NAME[name]), name)
     globals()[name] = value  # Python finds it here from now on and does not call this function again.
     return value

@@ -11,11 +11,6 @@ from asides.agents.tools.function_tool import ToolLike as ToolLike
 from asides.agents.tools.function_tool import tool as tool
 from asides.aio import AsyncClient as AsyncClient
 from asides.aio import AsyncStream as AsyncStream
-from asides.batch.batch_status import BatchStatus as BatchStatus
-from asides.batch.batches import AsyncBatch as AsyncBatch
-from asides.batch.batches import Batch as Batch
-from asides.batch.check_rows import BatchCheck as BatchCheck
-from asides.batch.join_results import BatchResult as BatchResult
 from asides.client import Client as Client
 from asides.client import Stream as Stream
 from asides.client import ask as ask
@@ -162,7 +157,6 @@ __all__ = [
     "AsidesError",
     "AsyncAgent",
     "AsyncAnswers",
-    "AsyncBatch",
     "AsyncClient",
     "AsyncConversation",
     "AsyncConversationStream",
@@ -171,10 +165,6 @@ __all__ = [
     "AuthError",
     "BadArguments",
     "BadRequest",
-    "Batch",
-    "BatchCheck",
-    "BatchResult",
-    "BatchStatus",
     "Capabilities",
     "Client",
     "ConfigError",

@@ -9,7 +9,7 @@ import pytest
 
 import asides
 from asides.agents.async_ import AsyncAgent
-from asides.testing.stage import OpenStage, Say
+from asides_stage.stage import OpenStage, Say
 from tests.agents.three_tools import KEY, MODELS
 
 MODEL = MODELS["openai_chat"]

@@ -10,8 +10,8 @@ import asides
 from asides.agents.config import resolve_approval
 from asides.agents.tools.executor import Approval
 from asides.agents.tools.function_tool import tool
-from asides.testing.stage import OpenStage, Say
 from asides.values.parts import ToolCall
+from asides_stage.stage import OpenStage, Say
 from tests.agents.three_tools import KEY, MODELS
 
 MODEL = MODELS["openai_chat"]

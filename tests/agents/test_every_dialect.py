@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import asides
-from asides.testing.stage import OpenStage
 from asides.values.parts import Text, ToolResult
+from asides_stage.stage import OpenStage
 from tests.agents.three_tools import ANSWER, MODELS, THOUGHTS, TOOLS, Ran, every_way, kinds, play, stream_blocking
 
 THINKING = {"gemini": "low", "cohere": True, "anthropic": 2000, "bedrock": 2000, "ollama": True}

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 import asides
 from asides.conversations.store.sqlite import SqliteStore
-from asides.testing.stage import Say, Stage
 from asides.values.messages import Message
 from asides.values.parts import ToolCall, ToolResult
 from asides.values.tools import Tool
+from asides_stage.stage import Say, Stage
 from tests.agents.three_tools import KEY, MODELS
 from tests.conversations.both_shells import AsyncShell, SyncShell
 

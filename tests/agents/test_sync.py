@@ -8,7 +8,7 @@ import pytest
 
 import asides
 from asides.agents.sync import Agent
-from asides.testing.stage import OpenStage, Say
+from asides_stage.stage import OpenStage, Say
 from tests.agents.three_tools import KEY, MODELS
 
 MODEL = MODELS["openai_chat"]

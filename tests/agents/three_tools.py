@@ -10,9 +10,9 @@ import pytest
 
 import asides
 from asides.dialects.dialect import ServedRequest
-from asides.testing.stage import Say, Scene
 from asides.values.parts import ToolCall, ToolResult
 from asides.values.result import RunEvent
+from asides_stage.stage import Say, Scene
 
 KEY = "sk-canary-2718281828459045"
 

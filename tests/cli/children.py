@@ -20,7 +20,7 @@ import pytest
 
 from asides.cli.app import main
 from asides.conversations.store.sqlite import SqliteStore
-from asides.testing.stage import Stage
+from asides_stage.stage import Stage
 
 MODEL = "openai-compatible:staged"
 _SOURCES = Path(__file__).resolve().parents[2] / "src"

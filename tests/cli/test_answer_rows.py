@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import asides
-from asides.batch.batch_rows import Question, read_row
+from asides.batch_rows import Question, read_row
 from asides.cli.answer_rows import AnswerFile, encode_row
 from asides.cli.terminal import Terminal, open_terminal
 from asides.flows.reply_fields import is_answered

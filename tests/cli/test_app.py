@@ -13,7 +13,7 @@ import pytest
 from asides import __version__
 from asides.cli.app import main
 from asides.conversations.store.sqlite import SqliteStore
-from asides.testing.stage import OpenStage, Say
+from asides_stage.stage import OpenStage, Say
 from tests.cli.children import (
     asides,
     at,

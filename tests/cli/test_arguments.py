@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from asides.cli.app import main
-from asides.cli.arguments import COMMANDS
+from asides.cli.arguments import list_commands
 from asides.cli.exit_codes import Exit
 from tests.cli.children import (
     here,
@@ -24,7 +24,7 @@ def test_help_names_every_command_and_every_exit_code(
     assert main(["--help"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    for name, command in COMMANDS.items():
+    for name, command in list_commands().items():
         assert f"  {name:<10} {command.summary}\n" in out
     for code in Exit:
         assert f"  {code.value:<10} {code.meaning}\n" in out
@@ -34,21 +34,21 @@ def test_the_page_has_the_same_codes_and_commands() -> None:
     page = _PAGE.read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d+) \| (.+) \|$", page, re.MULTILINE)
     assert rows == [(str(code.value), code.meaning) for code in Exit]
-    for name in COMMANDS:
+    for name in list_commands():
         assert f"## asides {name}\n" in page
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", list_commands())
 def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--help"]) == 0
     out = capsys.readouterr().out
     assert out.startswith(f"usage: asides {name} ")
-    assert COMMANDS[name].summary.split(".")[0][:40] in " ".join(out.split())
+    assert list_commands()[name].summary.split(".")[0][:40] in " ".join(out.split())
 
 
 def test_every_option_is_on_the_page(capsys: pytest.CaptureFixture[str]) -> None:
     page = _PAGE.read_text(encoding="utf-8")
-    for name in COMMANDS:
+    for name in list_commands():
         main([name, "--help"])
         options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", capsys.readouterr().out)) - {"--help"}
         assert [option for option in options if f"`{option}" not in page] == [], name

@@ -16,9 +16,9 @@ from asides.cli.request import CallConfig
 from asides.options import Options
 from asides.providers.find import find_target
 from asides.settings import load_settings
-from asides.testing.stage import Fail, Garbage, OpenStage, Raw, Say
 from asides.values.parts import ToolCall
 from asides.values.usage import Usage
+from asides_stage.stage import Fail, Garbage, OpenStage, Raw, Say
 from tests.cli.children import MODEL, asides, ask, at, at_terminal
 
 

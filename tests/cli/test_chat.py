@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asides.testing.stage import Fail, OpenStage, Raw, Say, Stage
+from asides_stage.stage import Fail, OpenStage, Raw, Say, Stage
 from tests.cli.children import Ended, at, at_terminal, dialogue, piped
 
 PROMPT = "> "

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from asides.testing.stage import Fail, OpenStage, Say, Stage
+from asides_stage.stage import Fail, OpenStage, Say, Stage
 from tests.cli.children import Ended, at, at_terminal, dialogue, piped
 
 PROMPT = "> "

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from asides.cli.arguments import COMMANDS
+from asides.cli.arguments import list_commands
 from asides.cli.completion import list_entries
 from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
@@ -117,7 +117,7 @@ def test_bash_completes(line: str, found: list[str], home: Path) -> None:
 
 @pytest.mark.skipif(BASH is None, reason="no bash")
 def test_bash_offers_every_command_and_every_option(home: Path) -> None:
-    assert complete_in_bash(home, "asides ") == list(COMMANDS)
+    assert complete_in_bash(home, "asides ") == list(list_commands())
     for entry in list_entries():
         options = [name for argument in entry.options for name in argument.options]
         assert complete_in_bash(home, f"asides {entry.path} -") == options

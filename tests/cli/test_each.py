@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from asides.dialects.dialect import ServedRequest
-from asides.testing.stage import Fail, Hang, OpenStage, Say, Scene, Stage
 from asides.values.usage import Usage
+from asides_stage.stage import Fail, Hang, OpenStage, Say, Scene, Stage
 from tests.cli.children import MODEL, asides, at, at_terminal, here, piped, started
 
 

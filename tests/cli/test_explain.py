@@ -9,7 +9,7 @@ import pytest
 
 from asides.cli.app import main
 from asides.local import server_pool as shared
-from asides.testing.stage import OpenStage, Say
+from asides_stage.stage import OpenStage, Say
 from tests.cli.children import asides, at, here, load_saved, piped
 from tests.local.processes import needs_engine
 

@@ -12,10 +12,10 @@ from asides.conversations.store import ConversationHeading
 from asides.conversations.store.database_store import DatabaseStore
 from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
-from asides.testing.stage import OpenStage, Say
 from asides.values.messages import Message, assistant, user
 from asides.values.parts import Image, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
+from asides_stage.stage import OpenStage, Say
 from tests.cli.children import asides, ask, at, at_terminal, here, load_saved, piped
 from tests.stores import open_place
 

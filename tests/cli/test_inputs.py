@@ -10,9 +10,9 @@ import pytest
 
 from asides.cli.app import main
 from asides.cli.inputs import clean_text, read_json_file
-from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError
 from asides.values.parts import ToolCall
+from asides_stage.stage import OpenStage, Say
 from tests.cli.children import asides, ask, at, at_terminal, here, only_body, piped
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from asides.cli.line_input import InputHistory, edit_text
-from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError
+from asides_stage.stage import OpenStage, Say
 from tests.cli.children import at, at_terminal, dialogue
 
 PROMPT = "> "

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from asides.cli.arguments import COMMANDS
+from asides.cli.arguments import list_commands
 from asides.cli.completion import list_entries
 from asides.cli.manual import format_man_page
 from tests.cli.children import at_terminal, here
@@ -18,7 +18,7 @@ _PAGE = Path(__file__).resolve().parents[2] / "man" / "asides.1"
 
 
 def test_help_of_a_command_is_the_same_wherever_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    for name in COMMANDS:
+    for name in list_commands():
         expected = here(capsys, name, "--help")
         assert expected.code == 0
         for arguments in (["help", name], ["--help", name], ["-h", name], [name, "-h"]):

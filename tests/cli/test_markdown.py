@@ -19,7 +19,7 @@ from asides.cli.markdown import (
     open_answer_writer,
 )
 from asides.cli.terminal import Terminal
-from asides.testing.stage import OpenStage, Say
+from asides_stage.stage import OpenStage, Say
 from tests.cli.children import asides, at, at_terminal, command, environment
 
 pytest.importorskip("rich")

@@ -15,9 +15,9 @@ import pytest
 
 from asides.cli.mcp_servers import find_servers
 from asides.settings import load_settings
-from asides.testing.stage import OpenStage, Say, Stage
 from asides.values.errors import ConfigError
 from asides.values.parts import ToolCall
+from asides_stage.stage import OpenStage, Say, Stage
 from tests.agents.mcp.running import OFFICIAL, at_loopback
 from tests.cli.children import asides, ask, at, here, piped, started
 

@@ -10,8 +10,8 @@ from asides.cli.app import main
 from asides.cli.models import find_differences
 from asides.providers.find import list_providers
 from asides.providers.provider import ModelRule
-from asides.testing.stage import OpenStage
 from asides.values.model_info import ModelInfo, ThinkingInfo
+from asides_stage.stage import OpenStage
 from tests.cli.children import (
     here,
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from asides.cli.parse_arguments import format_list
-from asides.testing.stage import OpenStage, Say
+from asides_stage.stage import OpenStage, Say
 from tests.cli.children import MODEL, asides, here, only_body
 
 

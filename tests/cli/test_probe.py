@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from asides.cli.exit_codes import Exit
-from asides.testing.stage import OpenStage, Say
+from asides_stage.stage import OpenStage, Say
 from tests.cli.children import asides, at_terminal, command, environment, here
 from tests.flows.probe.costumes import ANSWER, THOUGHT, wearing
 from tests.flows.probe.wardrobe import COSTUMES

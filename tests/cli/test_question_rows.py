@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import asides
-from asides.batch.batch_rows import read_row
+from asides.batch_rows import read_row
 from asides.cli.question_rows import count_questions, open_questions
 
 

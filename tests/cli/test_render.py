@@ -8,9 +8,9 @@ import pytest
 
 from asides.cli.app import main
 from asides.cli.render import describe_call, describe_notice
-from asides.testing.stage import OpenStage, Say
 from asides.values.notices import Notice
 from asides.values.parts import ToolCall
+from asides_stage.stage import OpenStage, Say
 from tests.cli.children import (
     at,
     at_terminal,

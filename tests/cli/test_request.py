@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from asides.cli.app import main
-from asides.testing.stage import OpenStage, Say
+from asides_stage.stage import OpenStage, Say
 from tests.cli.children import MODEL, asides, ask, at_terminal, here, only_body
 from tests.local.processes import needs_engine
 

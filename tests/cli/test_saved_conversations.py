@@ -18,10 +18,10 @@ from asides.cli.private_files import make_private_folder
 from asides.cli.saved_conversations import find_state_folder, find_store_url
 from asides.conversations.store.postgres_store import PostgresStore
 from asides.conversations.store.sqlite import SqliteStore
-from asides.testing.stage import Fail, OpenStage, Say
 from asides.values.errors import ConfigError
 from asides.values.messages import user
 from asides.values.parts import ToolCall
+from asides_stage.stage import Fail, OpenStage, Say
 from tests.cli.children import (
     MODEL,
     Ended,

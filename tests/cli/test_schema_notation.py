@@ -11,9 +11,9 @@ import pytest
 
 from asides.agents.outputs.schemas import is_strict_schema
 from asides.cli.schema_notation import parse_schema_notation
-from asides.testing.stage import OpenStage, Say, Stage
 from asides.values.errors import ConfigError
 from asides.values.json_schema import find_schema_fault
+from asides_stage.stage import OpenStage, Say, Stage
 from tests.cli.children import ask, only_body
 
 TEXT, WHOLE, NUMBER, NULL = {"type": "string"}, {"type": "integer"}, {"type": "number"}, {"type": "null"}

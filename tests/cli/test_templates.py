@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from asides.testing.stage import OpenStage, Say, Stage
+from asides_stage.stage import OpenStage, Say, Stage
 from tests.cli.children import Ended, dialogue, here, only_body, piped
 
 SETTINGS = """

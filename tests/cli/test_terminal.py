@@ -10,11 +10,11 @@ import pytest
 
 from asides.cli.render import Display
 from asides.cli.terminal import LiveLine, Stopwatch, Terminal, describe_elapsed, describe_usage
-from asides.testing.stage import OpenStage, Say
 from asides.values.events import Event, TextDelta, ThinkingDelta, UsageReported
 from asides.values.reply import CallContext, Reply
 from asides.values.result import Result, Step
 from asides.values.usage import Timing, Usage
+from asides_stage.stage import OpenStage, Say
 from tests.cli.children import (
     asides,
     ask,

@@ -9,9 +9,9 @@ import pydantic
 import pytest
 
 from asides.dialects.dialect import ServedRequest
-from asides.testing import Fail, OpenStage, Say, Scene, Stage
 from asides.values.parts import ToolCall, ToolResult
 from asides.values.usage import Usage
+from asides_stage import Fail, OpenStage, Say, Scene, Stage
 from tests.testing.stage.test_accepted_requests import MESSAGES_FIELDS
 
 anthropic = pytest.importorskip("anthropic")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from asides.dialects.dialect import ServedRequest
-from asides.testing import BatchScript, Fail, OpenStage, Say, Scene, Stage
+from asides_stage import BatchScript, Fail, OpenStage, Say, Scene, Stage
 
 QUESTIONS = {"r0": "one", "r1": "bad", "r2": "two"}
 

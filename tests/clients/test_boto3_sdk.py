@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from asides.testing import Fail, OpenStage, Say, Stage
 from asides.values.events import ReplyEnded, ReplyStarted, StopReason, TextDelta, ThinkingDelta, ToolCallDelta
 from asides.values.parts import ToolCall
+from asides_stage import Fail, OpenStage, Say, Stage
 
 # These packages have no types.
 boto3: Any = pytest.importorskip("boto3")

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from asides.dialects import find_dialect
-from asides.testing import Say
-from asides.testing.stage.http_requests import Request
-from asides.testing.stage.request_log import RequestLog
-from asides.testing.stage.request_router import Routes
 from asides.values.messages import OutputSchema
 from asides.values.parts import ToolResult
+from asides_stage import Say
+from asides_stage.stage.http_requests import Request
+from asides_stage.stage.request_log import RequestLog
+from asides_stage.stage.request_router import Routes
 
 FOLDER = Path(os.environ.get("ASIDES_CLIENTS") or Path(__file__).parents[3] / "shared" / "reference" / "clients")
 DIALECTS = (

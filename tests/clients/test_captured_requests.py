@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from asides.testing import OpenStage
+from asides_stage import OpenStage
 from tests.testing.stage.http_client import Answer, connected
 
 FOLDER = Path(os.environ.get("ASIDES_CLIENTS") or Path(__file__).parents[3] / "shared" / "reference" / "clients")

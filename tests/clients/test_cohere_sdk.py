@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.testing import Fail, OpenStage, Say, Stage
 from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, ThoughtSealed, ToolCallDelta
 from asides.values.model_info import ModelInfo, ThinkingInfo
 from asides.values.parts import ToolCall
 from asides.values.thinking import Seal
+from asides_stage import Fail, OpenStage, Say, Stage
 
 pytest.importorskip("cohere")
 

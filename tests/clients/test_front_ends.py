@@ -14,9 +14,9 @@ import pydantic
 import pytest
 
 import asides
-from asides.testing import Fail, OpenStage, Say
 from asides.values.events import PartArrived, RefusalDelta
 from asides.values.parts import Image, ToolCall
+from asides_stage import Fail, OpenStage, Say
 from tests.agents.three_tools import ANSWER, KEY, MODELS, THOUGHTS, TOOLS, play
 from tests.integrations.front_ends import AgUiThread
 from tests.integrations.test_ui_state import EVENTS

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from asides.testing import Fail, OpenStage, Say, Stage
 from asides.values.messages import OutputSchema
 from asides.values.model_info import ModelInfo, ThinkingInfo
 from asides.values.parts import ToolCall, ToolResult
+from asides_stage import Fail, OpenStage, Say, Stage
 
 pytest.importorskip("google.genai")
 

@@ -9,9 +9,9 @@ from typing import Any, get_args, get_type_hints
 import pydantic
 import pytest
 
-from asides.testing import Fail, OpenStage, Say, Stage
 from asides.values.parts import ToolCall
 from asides.values.usage import Usage
+from asides_stage import Fail, OpenStage, Say, Stage
 from tests.testing.stage.test_accepted_requests import CHAT_FIELDS, RESPONSES_FIELDS
 
 openai = pytest.importorskip("openai")

@@ -15,9 +15,9 @@ import pytest
 
 from asides.relay.endpoints import find_endpoint
 from asides.relay.relay_request import RelayRequest
-from asides.testing import Stage
-from asides.testing.stage import Say
 from asides.values.errors import AsidesError
+from asides_stage import Stage
+from asides_stage.stage import Say
 from tests.relay.relaying import Door, Response, load, read_response
 
 FOLDER = Path(os.environ.get("ASIDES_CLIENTS") or Path(__file__).parents[3] / "shared" / "reference" / "clients")

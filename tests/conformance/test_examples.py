@@ -16,8 +16,8 @@ import pytest
 import asides
 from asides.providers.find import find_provider
 from asides.providers.provider import Target
-from asides.testing.stage import OpenStage, Raw
 from asides.values.reply import Reply
+from asides_stage.stage import OpenStage, Raw
 from tests.decoding import decoded
 
 EXAMPLES = sorted(path.parent for path in (Path(__file__).parents[1] / "examples").glob("*/*/reply.json"))

@@ -11,11 +11,11 @@ from asides.aio import AsyncClient
 from asides.client import Client
 from asides.conversations.async_ import AsyncConversation
 from asides.conversations.sync import Conversation
-from asides.testing.stage import Stage
 from asides.values.errors import AsidesError
 from asides.values.events import Event
 from asides.values.messages import Message
 from asides.values.reply import Reply
+from asides_stage.stage import Stage
 
 Chat: TypeAlias = Conversation | AsyncConversation
 KEY = "sk-canary-3141592653589793"

@@ -12,12 +12,12 @@ from asides.conversations.store.sqlite import SqliteStore
 from asides.history.summary import LABEL
 from asides.providers.provider import Provider, Quirks, ReplayRule
 from asides.settings import Settings
-from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError, NoAnswer, ProtocolError, UnknownModel, Unsupported
 from asides.values.messages import Message, assistant, system, user
 from asides.values.parts import File, Image, Text, ToolCall, ToolResult
 from asides.values.thinking import Origin, Seal, Thought
 from asides.values.tools import Tool
+from asides_stage.stage import OpenStage, Say
 from tests.conversations.both_shells import PLAIN, Shell, both_shells, dialogue, each_model, options
 from tests.loopback import ReceivedRequest, saying, serving, whole_response
 

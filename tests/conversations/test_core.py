@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from asides.conversations.sync import Conversation
-from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError, ReplayRejected
 from asides.values.messages import Message, StoredResponse, assistant, system, user
 from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import Origin, Seal, Thought
 from asides.values.usage import Usage
+from asides_stage.stage import OpenStage, Say
 from tests.conversations.both_shells import KEY, PLAIN, Shell, both_shells, dialogue
 
 TALK = ("one?", assistant("One."), "two?", assistant("Two."))

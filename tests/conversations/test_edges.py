@@ -19,11 +19,11 @@ from asides.conversations.store import StoreConflict
 from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
 from asides.database import StoreError
-from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, assistant, user
 from asides.values.parts import Refusal, ServerTool, Text, UnknownPart
 from asides.values.thinking import Origin, Seal, Thought
+from asides_stage.stage import OpenStage, Say
 from tests.conversations.both_shells import MODELS, PLAIN, Shell, both_shells, dialogue, options
 
 HALF = "half \ud83d of a character"

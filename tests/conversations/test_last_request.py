@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import asides
-from asides.testing import OpenStage, Say
 from asides.values.notices import Notice
+from asides_stage import OpenStage, Say
 
 MODEL = "anthropic:claude-opus-4-6"
 

@@ -18,13 +18,13 @@ from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
 from asides.database import StoreError
 from asides.settings import load_settings
-from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError
 from asides.values.messages import assistant
 from asides.values.parts import ToolResult
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
 from asides.values.usage import Usage
+from asides_stage.stage import OpenStage, Say
 from tests.conversations.both_shells import KEY, PLAIN, Shell, both_shells, dialogue, each_model, options
 from tests.stores import open_place
 

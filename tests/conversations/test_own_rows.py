@@ -9,10 +9,10 @@ import pytest
 import asides
 from asides.conversations.core import ConversationCore
 from asides.providers.provider import ModelRule, Provider
-from asides.testing.stage import OpenStage, Say
 from asides.values.messages import Message, user
 from asides.values.parts import Text
 from asides.values.thinking import Origin, Seal, Thought
+from asides_stage.stage import OpenStage, Say
 
 KEY = "sk-made-up-1618"
 SLOW = Say(thinking="hm", text="one two three four five six", piece=3)

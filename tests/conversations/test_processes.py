@@ -14,11 +14,11 @@ import pytest
 
 import asides
 from asides.conversations.sync import Conversation
-from asides.testing.stage import OpenStage, Say
 from asides.values.messages import Message
 from asides.values.parts import ToolResult
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
+from asides_stage.stage import OpenStage, Say
 from tests.conversations.both_shells import MODELS, PLAIN, Shell, both_shells, dialogue, options
 from tests.stores import list_import_folders, open_place
 

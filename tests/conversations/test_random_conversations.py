@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from asides.testing.stage import Say, Stage
 from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, TextDelta, ThinkingDelta, ToolCallDelta
 from asides.values.messages import Message
 from asides.values.parts import ToolCall, ToolResult
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
+from asides_stage.stage import Say, Stage
 from tests.conversations.both_shells import KEY, MODELS, AsyncShell, SyncShell
 from tests.stores import is_server, open_place
 

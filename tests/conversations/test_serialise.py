@@ -17,13 +17,13 @@ import asides
 from asides.conversations.async_ import AsyncConversation
 from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
-from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, assistant
 from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool
 from asides.values.usage import Usage
+from asides_stage.stage import OpenStage, Say
 from tests.conversations.both_shells import PLAIN, Shell, both_shells, dialogue, each_model, options
 
 CALL = ToolCall("call_1", "look_up", {"n": 1})

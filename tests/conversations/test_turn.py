@@ -10,13 +10,13 @@ import pytest
 import asides
 from asides.conversations.async_ import AsyncConversation
 from asides.conversations.sync import Conversation
-from asides.testing.stage import Fail, OpenStage, Raw, Say
 from asides.values.errors import ConfigError, ConnectionLost, Overloaded, UnknownModel
 from asides.values.messages import Message, user
 from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
 from asides.values.usage import Usage
+from asides_stage.stage import Fail, OpenStage, Raw, Say
 from tests.conversations.both_shells import KEY, MODELS, PLAIN, Shell, both_shells, dialogue, each_model, options
 
 CALL = ToolCall("call_1", "look_up", {"n": 1})

@@ -11,8 +11,8 @@ import asides
 from asides.conversations.async_ import AsyncConversation
 from asides.conversations.sync import Conversation
 from asides.conversations.turn import Turn
-from asides.testing.stage import Hang, OpenStage, Say
 from asides.values.errors import ConfigError
+from asides_stage.stage import Hang, OpenStage, Say
 from tests.conversations.both_shells import PLAIN, dialogue, options
 
 

@@ -17,7 +17,7 @@ import pytest
 from asides.database import Queries, Query, StoreError, StoreUnavailable
 from asides.database.migrate import check, migrate
 from asides.database.postgres import PostgresDatabase
-from asides.maintenance.check_servers import check_servers
+from asides_gateway.maintenance.check_servers import check_servers
 from tests.servers import NotInstalled, PostgresServer, find_free_port
 
 PASSWORD = "p@ss/w:rd#?%é &x"

@@ -13,11 +13,11 @@ from asides import dialects
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.openai_chat.wire import find_reader
 from asides.flows.exchange import ResponseReader
-from asides.testing.conformance.response_bodies import list_chunkings, read_documents, replace_documents
 from asides.values.errors import AsidesError, ProtocolError
 from asides.values.events import Event, ReplyStarted, TextDelta, UsageReported, Warned
 from asides.values.parts import MAX_DEPTH, is_too_deep
 from asides.wire.framing import Framing
+from asides_stage.conformance.response_bodies import list_chunkings, read_documents, replace_documents
 from tests.decoding import events_of, sse, target
 from tests.fuzz.bodies import written_bodies
 from tests.fuzz.mutations import Raw, list_places, write_json

@@ -11,7 +11,6 @@ import pytest
 from asides.dialects import DIALECTS, find_dialect
 from asides.providers.provider import Target
 from asides.providers.table import plain_row
-from asides.testing.conformance.response_bodies import decode_pieces
 from asides.values.events import (
     Event,
     PartArrived,
@@ -30,6 +29,7 @@ from asides.values.notices import Notice
 from asides.values.parts import Image, UnknownPart
 from asides.values.thinking import Seal
 from asides.values.usage import normalise_usage
+from asides_stage.conformance.response_bodies import decode_pieces
 
 HOW_TO_ADD = """{event} is an event without an answer in the server half of {dialect}. To do:
 1. Write it in src/asides/dialects/*/server/write_reply.py of every dialect: a case in _write_event, and the class in

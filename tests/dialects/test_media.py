@@ -10,9 +10,9 @@ import pytest
 
 import asides
 from asides.dialects.media import find_media_type, make_data_url, make_image_url, split_data_url
-from asides.testing.stage import OpenStage, Say
 from asides.values.errors import Unsupported
 from asides.values.parts import File, Image
+from asides_stage.stage import OpenStage, Say
 from tests.agents.three_tools import KEY, MODELS
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.testing.stage import Say
-from asides.testing.stage.http_requests import Request
-from asides.testing.stage.request_log import RequestLog
-from asides.testing.stage.request_router import Routes
+from asides_stage.stage import Say
+from asides_stage.stage.http_requests import Request
+from asides_stage.stage.request_log import RequestLog
+from asides_stage.stage.request_router import Routes
 
 Wire = dict[str, Any]
 

@@ -15,7 +15,8 @@ import asides
 from asides import dialects
 from asides.dialects import find_dialect, plain_row, register_dialect, register_temporarily
 from asides.providers.provider import Provider
-from asides.testing.stage import Fail, Say, Stage
+from asides_stage.stage import Fail, Say, Stage
+from tests.stores import list_import_folders
 from tests.testing.conformance.toy import TOY, ToyDialect, dialect
 
 PLACE = "tests.testing.conformance.toy:dialect"
@@ -221,7 +222,7 @@ def test_the_command_line_finds_the_dialects_of_a_package(tmp_path: Path) -> Non
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1.0\n", encoding="utf-8")
     (info / "entry_points.txt").write_text(f"[asides.dialects]\ntoy = {PLACE}\n", encoding="utf-8")
     (tmp_path / "reply.json").write_bytes(REPLY)
-    paths = [str(tmp_path), str(Path(asides.__file__).parent.parent), str(Path(__file__).parents[2])]
+    paths = [str(tmp_path), list_import_folders()]
     done = subprocess.run(
         [sys.executable, "-m", "asides", "decode", "toy", "reply.json"],
         capture_output=True,

@@ -17,7 +17,6 @@ from asides.dialects.ollama.server.write_reply import GenerateLineWriter
 from asides.dialects.server_half import CallerTool, ReplyWriter
 from asides.providers.provider import Target
 from asides.providers.table import plain_row
-from asides.testing.conformance.response_bodies import Decoded, decode_pieces
 from asides.values.errors import ProviderError
 from asides.values.events import (
     Event,
@@ -35,6 +34,7 @@ from asides.values.messages import Message, Prompt
 from asides.values.parts import File, Image, ServerTool, Text, UnknownPart
 from asides.values.usage import Usage, normalise_usage
 from asides.wire.sse import SseReader
+from asides_stage.conformance.response_bodies import Decoded, decode_pieces
 
 NAMES = sorted(DIALECTS)
 SERVED = ServedRequest(Prompt((Message("user", (Text("hi"),)),)), "m", stream=True)

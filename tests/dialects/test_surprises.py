@@ -9,7 +9,7 @@ import pytest
 import asides
 from asides import dialects
 from asides.dialects import DIALECTS
-from asides.testing.conformance.case import build_case
+from asides_stage.conformance.case import build_case
 from tests.decoding import chunk, sse
 
 DEEP = (b"[" * 3000, b'{"x": ' + b"[" * 3000, b"data: " + b"[" * 3000 + b"\n\n", b"[" * 3000 + b"\n")

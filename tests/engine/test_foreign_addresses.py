@@ -7,7 +7,7 @@ import pytest
 import asides
 from asides.providers.find import is_own_address
 from asides.providers.table import PROVIDERS
-from asides.testing import Say, Stage
+from asides_stage import Say, Stage
 
 # Bedrock and Vertex put the model of Messages into the path, which the stage does not serve.
 ROWS = [row for row in PROVIDERS if not row.launcher and row.quirks.transport == "direct"]

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 import asides
-from asides.testing.stage import OpenStage, Say
 from asides.values.parts import ToolCall
 from asides.values.result import RunEvent
+from asides_stage.stage import OpenStage, Say
 from tests.agents.three_tools import (
     KEY,
     MODELS,

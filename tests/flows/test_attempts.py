@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 import asides
-from asides.testing import OpenStage, Say
+from asides_stage import OpenStage, Say
 from asides.values.errors import ConfigError, InvalidOutput
 
 WRONG, RIGHT = '{"name": "Oslo"}', '{"name": "Oslo", "people": 724290}'

@@ -22,7 +22,6 @@ from asides.flows.retry import ERROR_BODY_LIMIT
 from asides.flows.steps import Done, Emit, Head, Now, Open, Read, Sleep, Step, advance
 from asides.options import ReplyLimits
 from asides.providers.provider import ModelRule, Provider, Target
-from asides.testing.conformance.response_bodies import list_chunkings, split_body
 from asides.values.errors import (
     AsidesError,
     AuthError,
@@ -40,6 +39,7 @@ from asides.values.messages import Prompt, user
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 from asides.values.thinking import Thinking
+from asides_stage.conformance.response_bodies import list_chunkings, split_body
 from tests.decoding import chunk, sse, stream, target, whole
 from tests.fuzz.bodies import written_bodies
 from tests.loopback import ReceivedRequest, saying, serving, whole_response

@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 import asides
-from asides.testing.stage import Fail, Garbage, Hang, Raw, Refuse, Say, Scene, Stage
 from asides.values.errors import AsidesError
 from asides.values.reply import Reply
+from asides_stage.stage import Fail, Garbage, Hang, Raw, Refuse, Say, Scene, Stage
 from tests.decoding import sse
 
 NAMES = ("north", "south", "west")

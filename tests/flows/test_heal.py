@@ -10,10 +10,10 @@ import pytest
 
 import asides
 from asides.providers.learned_rules import forget
-from asides.testing.stage import Fail, OpenStage, Say
 from asides.values.errors import BadRequest, ContextTooLong
 from asides.values.messages import Message, StoredResponse, assistant, user
 from asides.values.thinking import Origin, Seal, Thought
+from asides_stage.stage import Fail, OpenStage, Say
 
 MODEL = "openai-responses:gpt-5"
 PARENT = "Previous response with id 'resp_gone' not found."

@@ -17,10 +17,10 @@ from asides.dialects.dialect import ServedRequest
 from asides.flows.call import Call
 from asides.flows.output_format import OutputFormat
 from asides.flows.run_config import RunConfig
-from asides.testing.stage import OpenStage, Say, Scene
 from asides.values.messages import Prompt, ProviderState, user
 from asides.values.parts import ToolCall
 from asides.values.tools import Tool
+from asides_stage.stage import OpenStage, Say, Scene
 from tests.agents.outputs.shapes import known
 from tests.agents.three_tools import MODELS, Ran, every_stream, every_way, find_results, hour, send_blocking
 

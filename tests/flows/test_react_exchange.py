@@ -10,7 +10,7 @@ import pytest
 
 import asides
 from asides.dialects.dialect import ServedRequest
-from asides.testing.stage import OpenStage, Say, Scene
+from asides_stage.stage import OpenStage, Say, Scene
 from tests.agents.three_tools import Ran, every_stream, every_way, hour, send_blocking, temperature
 
 MODEL = "openai-compatible:made-up"

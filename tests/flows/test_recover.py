@@ -14,10 +14,10 @@ import pytest
 import asides
 from asides.history.plan import plan
 from asides.providers.find import find_target
-from asides.testing.stage import Fail, Say, Stage
 from asides.values.events import Event
 from asides.values.fold import fold
 from asides.values.reply import Reply
+from asides_stage.stage import Fail, Say, Stage
 
 STARVED = Say(thinking="a long plan", stop="length", usage=asides.Usage(10, 20, 20, None, 30))
 ENDED = Say(thinking="a plan, and then nothing", usage=asides.Usage(10, 20, 20, None, 30))

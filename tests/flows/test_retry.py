@@ -13,7 +13,6 @@ from asides.flows.call import Policy
 from asides.flows.retry import GiveUp, Retry, clean_error, decide_retry, read_retry_after
 from asides.providers.credentials import Secret
 from asides.providers.find import find_target
-from asides.testing import OpenStage, Raw
 from asides.values.errors import (
     AsidesError,
     AuthError,
@@ -27,6 +26,7 @@ from asides.values.errors import (
 )
 from asides.values.raw_documents import Documents, compress_documents
 from asides.values.reply import CallContext, Reply
+from asides_stage import OpenStage, Raw
 
 POLICY = Policy(retries=2, backoff=1.0, max_backoff=8.0, max_wait=60.0)
 

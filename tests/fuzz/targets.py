@@ -28,12 +28,12 @@ from asides.flows.exchange import Exchange
 from asides.flows.list_models import ModelListCall, list_models
 from asides.flows.steps import Done, Flow, Head, Open, Read, advance
 from asides.providers.provider import Provider, Target
-from asides.testing.conformance.response_bodies import add_unknown_fields, read_documents, replace_documents
 from asides.values.errors import AsidesError, ConnectionLost
 from asides.values.messages import Message, Prompt, user
 from asides.values.parts import Text, ToolCall, ToolResult, read_arguments
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
+from asides_stage.conformance.response_bodies import add_unknown_fields, read_documents, replace_documents
 from tests.fuzz.bodies import SECRET, Body, draw_body, draw_error, draw_model_list, mutate_body
 from tests.fuzz.mutations import draw_value, mutate_bytes, mutate_document, split_randomly, write_json
 from tests.fuzz.relayed import fuzz_relayed_replies, fuzz_relayed_requests

@@ -15,9 +15,6 @@ from asides import dialects
 from asides.dialects.dialect import ServedRequest
 from asides.history.plan import Plan, plan
 from asides.providers.find import find_target
-from asides.testing.stage import Say, Stage
-from asides.testing.stage.http_requests import Request
-from asides.testing.stage.rules import RulesByDialect
 from asides.values.events import (
     Event,
     ReplyEnded,
@@ -33,6 +30,9 @@ from asides.values.parts import ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, read_thinking
 from asides.values.tools import Tool
+from asides_stage.stage import Say, Stage
+from asides_stage.stage.http_requests import Request
+from asides_stage.stage.rules import RulesByDialect
 from tests.decoding import reply_of
 
 TOOLS = [Tool("look_up", "Look it up.", {"type": "object", "properties": {"n": {"type": "integer"}}})]

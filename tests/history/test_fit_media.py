@@ -9,10 +9,10 @@ import pytest
 import asides
 from asides.history.fit import replace_media, replace_refused
 from asides.providers.find import find_target
-from asides.testing.stage import OpenStage, Say
 from asides.values.messages import Message, assistant, user
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Text, ToolResult
+from asides_stage.stage import OpenStage, Say
 from tests.agents.three_tools import KEY
 
 PNG = Image(data=b"\x89PNG\r\n\x1a\n\x00")

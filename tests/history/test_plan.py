@@ -10,12 +10,12 @@ import pytest
 import asides
 from asides.history.plan import PASSES, Draft, Plan, plan
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, ReplayWhen, Target
-from asides.testing.stage import OpenStage, Say
 from asides.values.errors import InvalidThinking, Unsupported
 from asides.values.messages import Message, Prompt, ProviderState, Sampling, user
 from asides.values.parts import File, Text, ToolCall, ToolResult
 from asides.values.thinking import Origin, Seal, Thinking, Thought
 from asides.values.traits import find_traits
+from asides_stage.stage import OpenStage, Say
 
 URL = "http://127.0.0.1:9/v1"
 

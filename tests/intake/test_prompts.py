@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import asides
 from asides.intake.read import read
-from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, Prompt, assistant, user
 from asides.values.parts import File, Image, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
+from asides_stage.stage import OpenStage, Say
 from tests.agents.three_tools import KEY, MODELS
 
 PNG = b"\x89PNG\r\n\x1a\n\x00"

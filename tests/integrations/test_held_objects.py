@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import asides
-from asides.testing import OpenStage, Say, Stage
 from asides.values.errors import ConfigError
 from asides.values.parts import ToolCall
+from asides_stage import OpenStage, Say, Stage
 
 # The libraries' own warnings are not ours.
 pytestmark = [pytest.mark.clients, pytest.mark.filterwarnings("default")]

@@ -13,8 +13,8 @@ from asides.integrations.in_process_relay import Answered, ClientRequest, Forwar
 from asides.relay.relay import RelayExchange
 from asides.relay.steps import StoredRecord
 from asides.relay.streams.relay_stream import RelayStream
-from asides.testing import OpenStage, Say
 from asides.transports.http_sync import HttpTransport
+from asides_stage import OpenStage, Say
 
 
 def make_request(path: str, body: Any = None, *, origin: str = "https://api.openai.com", **more: Any) -> ClientRequest:

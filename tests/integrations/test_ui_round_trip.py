@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import asides
-from asides.testing import OpenStage
 from asides.values.messages import Message
 from asides.values.parts import Text, ToolCall
 from asides.values.thinking import Thought
+from asides_stage import OpenStage
 from tests.agents.three_tools import ANSWER, KEY, MODELS, THOUGHTS, TOOLS, play
 from tests.integrations.front_ends import AgUiThread, Json, read_vercel_message
 

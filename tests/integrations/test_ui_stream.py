@@ -14,8 +14,8 @@ import pytest
 import asides
 from asides.integrations.ui_stream import describe_error
 from asides.providers.provider_errors import from_status
-from asides.testing import Fail, OpenStage, Say
 from asides.values.events import ReplyEnded, ReplyStarted, TextDelta, ThinkingDelta
+from asides_stage import Fail, OpenStage, Say
 from tests.integrations.front_ends import Json, read_sse
 from tests.integrations.web_server import serve_asgi, serve_wsgi
 

@@ -9,9 +9,9 @@ from uuid import uuid4
 import pytest
 
 from asides.dialects.dialect import ServedRequest
-from asides.testing import Say, Stage
 from asides.values.parts import ToolCall, ToolResult
 from asides.values.thinking import Thought
+from asides_stage import Say, Stage
 
 UPSTREAMS = {
     "anthropic": "anthropic:claude-sonnet-4-5",

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
-from asides.testing.stage import Raw, Say, Scene
 from asides.values.events import ReplyEnded, ReplyStarted, StopReason, TextDelta, ThinkingDelta
 from asides.values.parts import Part, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
+from asides_stage.stage import Raw, Say, Scene
 from tests.decoding import stream, whole
 from tests.laws.theatre import HOUSES, scene_of
 

@@ -28,13 +28,13 @@ from asides.relay.state.relay_keys import can_encrypt
 from asides.relay.state.turn_state import StateMode
 from asides.relay.streams.relay_stream import AsyncRelayStream, RelayStream
 from asides.relay.vault.open_vault import OpenedVault, open_vault
-from asides.testing.stage import Say, Scene, Stage
-from asides.testing.stage.request_log import Received
 from asides.transports.http_async import AsyncHttpTransport
 from asides.transports.http_sync import HttpTransport
 from asides.values.messages import Message, ProviderState
 from asides.values.parts import Text, ToolCall
 from asides.values.thinking import Thought
+from asides_stage.stage import Say, Scene, Stage
+from asides_stage.stage.request_log import Received
 from tests.laws.relay_clients import Ask, Heard, WireClient
 from tests.laws.theatre import ALL_HOUSES, KEY, Target
 

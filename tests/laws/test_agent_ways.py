@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import asides
 from asides.dialects.dialect import ServedRequest
-from asides.testing.stage import Say, Scene, Stage
 from asides.values.messages import Message
 from asides.values.parts import ToolCall
+from asides_stage.stage import Say, Scene, Stage
 from tests.agents.three_tools import WAYS, Ran
 
 MODELS = {

@@ -12,7 +12,6 @@ from asides.dialects import find_dialect
 from asides.history.plan import plan
 from asides.providers.find import list_providers
 from asides.providers.provider import Provider, Target
-from asides.testing.conformance.response_bodies import decode_pieces, list_visible_texts, split_body
 from asides.values.events import (
     Event,
     PartArrived,
@@ -32,6 +31,7 @@ from asides.values.parts import ServerTool, Text, ToolResult, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
 from asides.values.usage import normalise_usage
+from asides_stage.conformance.response_bodies import decode_pieces, list_visible_texts, split_body
 from tests.decoding import reply_of
 from tests.laws.replies import ARGUMENTS, LETTERS, SIZES, WORDS, deltas
 

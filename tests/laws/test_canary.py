@@ -21,12 +21,12 @@ import asides
 from asides.conversations.store.sqlite import SqliteStore
 from asides.history.export import export_messages
 from asides.history.finish import finish_turn
-from asides.testing.stage import OpenStage, Raw, Say, Stage
 from asides.values.errors import AsidesError
 from asides.values.events import Event
 from asides.values.messages import Message, user
 from asides.values.reply import Reply
 from asides.values.result import RunEvent
+from asides_stage.stage import OpenStage, Raw, Say, Stage
 from tests.decoding import chunk, sse
 from tests.laws.planted import ANSWER, CANARY, PLANTED, Planted
 from tests.laws.theatre import HOUSES

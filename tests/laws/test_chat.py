@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from asides.dialects import find_dialect
 from asides.providers.find import list_providers
 from asides.providers.provider import Provider, Quirks, Target
-from asides.testing.conformance.response_bodies import decode_pieces, list_visible_texts, remove_origins, split_body
 from asides.values.events import Event
 from asides.values.fold import fold
 from asides.values.reply import Reply
+from asides_stage.conformance.response_bodies import decode_pieces, list_visible_texts, remove_origins, split_body
 from tests.decoding import reply_of
 from tests.laws.replies import chat_events
 

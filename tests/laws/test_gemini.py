@@ -12,7 +12,6 @@ from asides.dialects import find_dialect
 from asides.history.plan import plan
 from asides.providers.find import list_providers
 from asides.providers.provider import Provider, Target
-from asides.testing.conformance.response_bodies import decode_pieces, list_visible_texts, remove_origins, split_body
 from asides.values.events import (
     Event,
     PartArrived,
@@ -31,6 +30,7 @@ from asides.values.messages import Message, Prompt, user
 from asides.values.parts import File, Image, ServerTool, ToolResult, UnknownPart
 from asides.values.thinking import Seal
 from asides.values.usage import Usage
+from asides_stage.conformance.response_bodies import decode_pieces, list_visible_texts, remove_origins, split_body
 from tests.decoding import reply_of
 from tests.laws.replies import ARGUMENTS, LETTERS, SIZES, WORDS, deltas
 

@@ -24,13 +24,13 @@ from asides.history.cache_break import CacheBreak, drop_marks, find_cache_break
 from asides.history.plan import encode_plan, plan
 from asides.providers.provider import Target
 from asides.providers.table import PROVIDERS
-from asides.testing import OpenStage, Say, Stage
-from asides.testing.stage.prompt_cache import CacheUse
 from asides.values.errors import AsidesError
 from asides.values.messages import Message, Prompt, assistant, system, user
 from asides.values.parts import Part, Text, ToolCall, ToolResult
 from asides.values.thinking import Effort, Seal, Thinking, Thought
 from asides.values.tools import Tool
+from asides_stage import OpenStage, Say, Stage
+from asides_stage.stage.prompt_cache import CacheUse
 from tests.laws.likely_messages import ASKED, LIKELY, TARGETS
 from tests.laws.theatre import HOUSES
 

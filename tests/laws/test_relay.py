@@ -27,10 +27,10 @@ from asides.dialects.dialect import ServedRequest
 from asides.history.finish import finish_turn
 from asides.providers.learned_rules import forget
 from asides.relay.state.turn_state import StateMode
-from asides.testing.stage import Scene
 from asides.values.messages import Message, user
 from asides.values.parts import Part, Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thought
+from asides_stage.stage import Scene
 from tests.laws.conversations import ID_STYLES, REDACTED
 from tests.laws.relay_clients import (
     ALL_CLIENTS,

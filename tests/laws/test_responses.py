@@ -16,8 +16,6 @@ from asides.dialects import find_dialect
 from asides.history.plan import plan
 from asides.providers.find import find_provider, list_providers
 from asides.providers.provider import Target
-from asides.testing.conformance.response_bodies import decode_pieces, list_visible_texts, split_body
-from asides.testing.stage import OpenStage, Say
 from asides.values.events import (
     Event,
     PartArrived,
@@ -36,6 +34,8 @@ from asides.values.messages import Message, user
 from asides.values.parts import Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
+from asides_stage.conformance.response_bodies import decode_pieces, list_visible_texts, split_body
+from asides_stage.stage import OpenStage, Say
 from tests.decoding import reply_of, sse
 from tests.laws.replies import ARGUMENTS, LETTERS, SIZES, USAGES, WORDS, deltas
 from tests.responses import DIALECT, call, message, reasoning, response

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import asides
-from asides.testing.stage import OpenStage, Stage
+from asides_stage.stage import OpenStage, Stage
 from tests.laws.planted import ANSWER, PLANTED
 from tests.laws.theatre import HOUSES, KEY, SYSTEM
 

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from asides.testing.stage import Fail, Garbage, Hang, OpenStage, Raw, Refuse, Say, Scene
 from asides.values.errors import AsidesError
 from asides.values.parts import ToolCall
+from asides_stage.stage import Fail, Garbage, Hang, OpenStage, Raw, Refuse, Say, Scene
 from tests.decoding import chunk, sse, stream, whole
 from tests.shells import Outcome, stream_async, stream_sync
 

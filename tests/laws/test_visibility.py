@@ -15,7 +15,7 @@ import pytest
 
 import asides
 from asides.conversations.store.sqlite import SqliteStore
-from asides.testing.stage import OpenStage, Say, Stage
+from asides_stage.stage import OpenStage, Say, Stage
 from tests.cli.children import here
 
 RAW, SUMMARY, SEAL = "canary-raw-thinking", "canary-summary-thinking", "canaryseal0123456789"

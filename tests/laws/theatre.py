@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 
 import asides
-from asides.testing.stage import Say, Scene, Stage
 from asides.values.errors import ProviderError, TransportError
 from asides.values.events import Event, StopReason
 from asides.values.fold import simulate
@@ -22,6 +21,7 @@ from asides.values.parts import Part, ToolCall
 from asides.values.reply import Reply
 from asides.values.tools import Tool
 from asides.values.usage import Usage
+from asides_stage.stage import Say, Scene, Stage
 
 KEY = "sk-made-up-271828"
 SYSTEM = "You look around."

@@ -15,8 +15,8 @@ from asides.providers.credentials import Secret, find_key
 from asides.providers.find import find_provider
 from asides.providers.key_file import KeyFile, choose_stored_key, find_key_file, locate_key, read_key_file
 from asides.providers.provider import Provider
-from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError, MissingKey
+from asides_stage.stage import OpenStage, Say
 
 CANARY = "sk-canary-0123456789"
 ROW = Provider(name="mine", base_url="https://mine.example/v1", key_env=("MINE_KEY",))

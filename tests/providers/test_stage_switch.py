@@ -9,7 +9,7 @@ import asides
 from asides.providers.find import find_target
 from asides.providers.provider import LAUNCH_URL, Provider
 from asides.providers.stage_switch import move_to_stage, read_stage_switch
-from asides.testing import Say, Stage
+from asides_stage import Say, Stage
 
 _REMOTE = [row for row in asides.list_providers() if not row.launcher]
 

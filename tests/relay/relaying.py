@@ -24,11 +24,11 @@ from asides.relay.streams.relay_stream import RelayStream
 from asides.relay.streams.step_handlers import RecordStore
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.settings import Settings, load_settings
-from asides.testing import Stage
 from asides.transports.http_sync import HttpTransport
 from asides.transports.protocols import Transport
 from asides.values.messages import Prompt
 from asides.values.reply import Reply
+from asides_stage import Stage
 
 CALLERS = ("anthropic", "bedrock", "cohere", "gemini", "ollama", "openai_chat", "openai_responses")
 UPSTREAMS = (

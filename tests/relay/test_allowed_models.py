@@ -11,7 +11,7 @@ import pytest
 from asides.flows.build_call import CallBuilder
 from asides.relay.allowed_models import AllowedModels, refuse_model
 from asides.settings import load_settings
-from asides.testing import Fail, Say
+from asides_stage import Fail, Say
 from tests.gateway.access.limited_gateway import CLAUDE, Limited, PlayedStage, limited
 from tests.gateway.http_client import chat, message
 

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from asides.options import Options
-from asides.testing import Stage
-from asides.testing.stage import Say
 from asides.values.visibility import Visibility
+from asides_stage import Stage
+from asides_stage.stage import Say
 from tests.relay.relaying import FROM_CLAUDE, Door, load, post_claude
 
 

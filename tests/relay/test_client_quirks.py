@@ -9,10 +9,10 @@ import pytest
 
 from asides.options import Options
 from asides.relay.relay_request import RelayRequest
-from asides.testing import Stage
-from asides.testing.stage import Fail, Say
 from asides.values.messages import Prompt, user
 from asides.values.parts import ToolCall, ToolResult
+from asides_stage import Stage
+from asides_stage.stage import Fail, Say
 from tests.relay.relaying import CALLERS, UPSTREAMS, Door, load, write_request
 from tests.relay.responses_items import read_events, read_response
 

@@ -8,11 +8,11 @@ import pytest
 
 from asides.history.summary import LABEL
 from asides.relay.state.relay_keys import RelayKeys
-from asides.testing import Stage
-from asides.testing.stage import Fail, Say
 from asides.values.events import PartArrived, ReplyEnded, ReplyStarted, StopReason
 from asides.values.parts import UnknownPart
 from asides.values.usage import Usage
+from asides_stage import Stage
+from asides_stage.stage import Fail, Say
 from tests.relay.relaying import UPSTREAMS, Door, load
 from tests.relay.responses_items import read_events, read_response
 

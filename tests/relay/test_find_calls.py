@@ -8,9 +8,9 @@ import pytest
 
 from asides.options import Options
 from asides.providers.find import list_providers
-from asides.testing import Stage
-from asides.testing.stage import Say
 from asides.values.errors import ConfigError
+from asides_stage import Stage
+from asides_stage.stage import Say
 from tests.relay.relaying import Door, Response, load
 
 

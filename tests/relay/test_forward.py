@@ -9,12 +9,12 @@ from asides.options import Options
 from asides.relay.relay_request import RelayRequest
 from asides.relay.steps import StoredRecord
 from asides.relay.vault.memory_vault import MemoryVault
-from asides.testing import Stage
-from asides.testing.stage import Fail, Raw, Refuse, Say
 from asides.values.messages import Message, Prompt, user
 from asides.values.parts import ToolCall, ToolResult
 from asides.values.thinking import Thinking
 from asides.values.tools import Tool
+from asides_stage import Stage
+from asides_stage.stage import Fail, Raw, Refuse, Say
 from tests.loopback import ReceivedRequest, saying, serving, whole_response
 from tests.relay.relaying import FROM_CLAUDE, Door, post_claude, write_request
 

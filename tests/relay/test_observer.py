@@ -14,10 +14,10 @@ from asides.history.plan import Decision
 from asides.relay.observer import RelayObserver
 from asides.relay.relay_request import RelayMode, RelayRequest
 from asides.relay.state.turn_state import RestoredTurn
-from asides.testing import Stage
-from asides.testing.stage import Fail, Refuse, Say, Scene
 from asides.values.events import Event, ReplyEnded, ReplyStarted, TextDelta, ThinkingDelta
 from asides.values.parts import ToolCall
+from asides_stage import Stage
+from asides_stage.stage import Fail, Refuse, Say, Scene
 from tests.relay.relaying import ROUTES, Door, Response, load
 
 GEMINI = "google:gemini-3-pro-preview"

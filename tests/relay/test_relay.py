@@ -12,8 +12,6 @@ from asides.dialects.dialect import HttpRequest
 from asides.options import Options, Timeout
 from asides.relay.endpoints import find_endpoint
 from asides.relay.relay_request import RelayRequest
-from asides.testing import Stage
-from asides.testing.stage import Fail, Garbage, Hang, Say
 from asides.values.errors import (
     AsidesError,
     ConnectionLost,
@@ -23,6 +21,8 @@ from asides.values.messages import Message, OutputSchema, Prompt, user
 from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Thinking, Thought
 from asides.values.tools import Tool
+from asides_stage import Stage
+from asides_stage.stage import Fail, Garbage, Hang, Say
 from tests.loopback import saying, serving, whole_response
 from tests.relay.relaying import CALLERS, Door, read_response, write_request
 

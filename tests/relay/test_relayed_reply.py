@@ -9,9 +9,9 @@ import pytest
 from asides.relay.state.envelope import make_envelope
 from asides.relay.state.relay_keys import RelayKeys
 from asides.relay.state.turn_state import PartState, TurnState
-from asides.testing import Stage
-from asides.testing.stage import Say
 from asides.values.thinking import Seal
+from asides_stage import Stage
+from asides_stage.stage import Say
 from tests.relay.relaying import ROUTES, Door, load
 
 

@@ -10,9 +10,9 @@ from asides.relay.error_response import RelayRefusal
 from asides.relay.relay_config import RelayConfig
 from asides.relay.request_options import read_request_options
 from asides.settings import Settings
-from asides.testing import Stage
-from asides.testing.stage import Say
 from asides.values.visibility import Visibility
+from asides_stage import Stage
+from asides_stage.stage import Say
 from tests.relay.relaying import Door
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from asides.options import Options
-from asides.testing import Stage
-from asides.testing.stage import Fail, Say
 from asides.values.errors import ConfigError
+from asides_stage import Stage
+from asides_stage.stage import Fail, Say
 from tests.relay.relaying import ROUTES, Door, load
 
 

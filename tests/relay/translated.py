@@ -14,10 +14,10 @@ from asides.history.plan import encode_plan, plan
 from asides.providers.find import find_target
 from asides.providers.provider import Target
 from asides.relay.translate.translate_fields import fit_prompt
-from asides.testing.stage.http_requests import Request
-from asides.testing.stage.rules import RulesByDialect
 from asides.values.messages import Prompt
 from asides.values.notices import Notice
+from asides_stage.stage.http_requests import Request
+from asides_stage.stage.rules import RulesByDialect
 
 TARGETS = {
     "anthropic": "anthropic:claude-opus-5-5",

@@ -13,10 +13,10 @@ import pytest
 
 import asides
 from asides.dialects.dialect import ServedRequest
-from asides.testing.stage import Fail, OpenStage, Say, Scene
 from asides.values.messages import Message, user
 from asides.values.parts import ToolCall, ToolResult
 from asides.values.usage import Usage
+from asides_stage.stage import Fail, OpenStage, Say, Scene
 from tests.agents.three_tools import (
     KEY,
     MODELS,

@@ -16,7 +16,6 @@ from asides.dialects import find_dialect
 from asides.history.plan import Plan, plan
 from asides.providers.find import find_provider, find_target
 from asides.providers.provider import Target
-from asides.testing.stage import OpenStage, Say
 from asides.values.errors import InvalidThinking
 from asides.values.events import TextDelta, ThinkingDelta, ThoughtSealed, UsageReported
 from asides.values.fold import fold
@@ -25,6 +24,7 @@ from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thinking, Thought, read_thinking
 from asides.values.tools import Tool
+from asides_stage.stage import OpenStage, Say
 from tests.decoding import events_of, sse
 from tests.dialects.anthropic.messages import (
     begin,

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 import asides
-from asides.testing.conformance import CHECKS, examine
-from asides.testing.stage import OpenStage, Raw
 from asides.values.events import ThinkingDelta
+from asides_stage.conformance import CHECKS, examine
+from asides_stage.stage import OpenStage, Raw
 from tests.testing.conformance import test_toy
 from tests.testing.conformance.broken_toys import BROKEN
 from tests.testing.conformance.test_toy import RECORDED, ROW_ONLY

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from asides.cli.app import main
-from asides.testing.stage import OpenStage, Raw, Say, Stage
 from asides.values.usage import Usage
+from asides_stage.stage import OpenStage, Raw, Say, Stage
 from tests.cli.children import MODEL, Ended, asides, at, at_terminal, here
 
 THOUGHT = "canary thought"

@@ -22,13 +22,13 @@ from asides.conversations.store.sqlite import SqliteStore
 from asides.conversations.sync import Conversation
 from asides.history.summary import LABEL
 from asides.providers.provider import Provider, Quirks, ReplayRule
-from asides.testing.stage import Fail, OpenStage, Say
 from asides.values.errors import ContextTooLong
 from asides.values.messages import Message, assistant, system, user
 from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Thinking, Thought
 from asides.values.tools import Tool
 from asides.values.usage import Usage
+from asides_stage.stage import Fail, OpenStage, Say
 from tests.conversations.both_shells import KEY, PLAIN, Shell, both_shells, dialogue, each_model, options
 
 CANARY = "a canary in the mine"

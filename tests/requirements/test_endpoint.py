@@ -10,8 +10,8 @@ import asides
 from asides.providers.endpoint import Choice, EndpointRequest, choose_endpoint, is_canonical
 from asides.providers.find import find_target
 from asides.settings import load_settings
-from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError
+from asides_stage.stage import OpenStage, Say
 
 PROXY = "https://proxy.example/v1"
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import asides
-from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ContentFiltered, ProviderError
 from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, TextDelta, ThinkingDelta
 from asides.values.messages import Message, assistant, user
 from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thought
+from asides_stage.stage import OpenStage, Say
 from tests.decoding import sse
 
 GEMINI_3 = "google:gemini-3-pro-preview"

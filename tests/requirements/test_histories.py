@@ -14,11 +14,11 @@ from asides.history.document import from_document, to_document
 from asides.history.finish import finish_turn
 from asides.history.redact import redact
 from asides.history.turns import add_missing_results
-from asides.testing.stage import OpenStage
 from asides.values.fold import Fold
 from asides.values.messages import Message, assistant, user
 from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
+from asides_stage.stage import OpenStage
 from tests.history.strict_stages import CANARY, MODELS, Model, StageClient, StrictRules, question, script
 
 

@@ -59,7 +59,7 @@ def test_ids_are_read_from_marks_of_tests_and_of_their_classes(mapping: ModuleTy
         "    def test_A3_three(self): ...\n"
         "def not_a_test_A4(): ...\n"
     )
-    assert mapping.collect(tests) == {
+    assert mapping.collect(tmp_path) == {
         "S0-01": ["tests/test_it.py::test_one"],
         "S0-02": ["tests/test_it.py::test_one"],
         "A3": ["tests/test_it.py::TestTwo::test_A3_three"],
@@ -140,7 +140,7 @@ def test_what_does_not_fit_is_found(mapping: ModuleType, carried: list[str], old
 def test_FT_34_S4_REQ_008_every_requirement_has_a_test_that_carries_its_id_or_a_reason(mapping: ModuleType) -> None:
     known = mapping.read_requirements(mapping.REQUIREMENTS.read_text(encoding="utf-8"))
     assert len(known) > 500
-    assert mapping.find_problems(known, mapping.collect(_SCRIPT.parent.parent / "tests")) == []
+    assert mapping.find_problems(known, mapping.collect(_SCRIPT.parent.parent)) == []
 
 
 def test_every_id_of_the_map_leads_to_its_statement(mapping: ModuleType) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 import asides
-from asides.testing.stage import OpenStage, Say
 from asides.values.parts import ToolCall
+from asides_stage.stage import OpenStage, Say
 from tests.agents.mcp.running import OFFICIAL, at_loopback
 
 

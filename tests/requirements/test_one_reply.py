@@ -14,13 +14,13 @@ import pytest
 import asides
 from asides.history.export import export_messages
 from asides.providers.provider import ModelRule, Quirks
-from asides.testing.stage import OpenStage, Say
 from asides.values.events import TextDelta, ThinkingDelta
 from asides.values.messages import Message
 from asides.values.parts import Text, ToolCall
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.usage import Usage
+from asides_stage.stage import OpenStage, Say
 from tests import responses
 from tests.conversations.both_shells import MODELS, PLAIN, each_model, options
 from tests.decoding import chunk, decoded, events_of, sse, stream, target, whole

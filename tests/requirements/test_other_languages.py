@@ -10,7 +10,6 @@ import pytest
 
 import asides
 from asides.providers.find import find_target
-from asides.testing.stage import OpenStage, Raw, Say
 from asides.values.errors import ConnectionLost, MissingKey
 from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, TextDelta, ThinkingDelta, ToolCallDelta
 from asides.values.messages import Message, user
@@ -18,6 +17,7 @@ from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
+from asides_stage.stage import OpenStage, Raw, Say
 
 MODELS = [
     "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0",

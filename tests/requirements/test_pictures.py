@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 import asides
-from asides.testing.stage import OpenStage, Say
 from asides.values.messages import user
 from asides.values.parts import Image, ToolCall
+from asides_stage.stage import OpenStage, Say
 from tests.agents.three_tools import KEY, Ran, every_way
 
 BLIND = "deepseek:deepseek-v4-pro"

@@ -18,12 +18,12 @@ import asides
 from asides import compat
 from asides.dialects import find_dialect
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, Target
-from asides.testing.stage import Fail, OpenStage, Raw, Say
 from asides.values.errors import NoAnswer, ProviderError
 from asides.values.fold import Fold
 from asides.values.messages import user
 from asides.values.thinking import Thinking, read_thinking
 from asides.wire.inline_tags import separate
+from asides_stage.stage import Fail, OpenStage, Raw, Say
 from tests.decoding import chunk, decoded, sse, stream, target, whole
 
 CANARY = "canary-51c2"

@@ -12,13 +12,13 @@ from asides.agents.react.calls import build_correction, find_problem
 from asides.agents.react.encode_prompt import encode_prompt
 from asides.agents.react.translator import Translator
 from asides.providers.find import find_target
-from asides.testing.stage import OpenStage, Say, Stage
 from asides.values.events import Event, StopReason, TextDelta, ThinkingDelta, ToolCallDelta
 from asides.values.fold import fold
 from asides.values.messages import Message, Prompt, user
 from asides.values.parts import ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import read_thinking
+from asides_stage.stage import OpenStage, Say, Stage
 from tests.agents.react.translating import TOOLS, codes, shown
 
 MODELS = [

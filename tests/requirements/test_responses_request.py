@@ -16,11 +16,11 @@ from asides import dialects
 from asides.history.plan import plan
 from asides.providers.find import find_provider
 from asides.providers.provider import Target
-from asides.testing.stage import OpenStage, Raw, Say
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, assistant, user
 from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thinking, Thought
+from asides_stage.stage import OpenStage, Raw, Say
 from tests.responses import DIALECT, both_ways, call, message, read, reasoning, response, whole
 
 MODEL = "openai-responses:gpt-5"

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import asides
-from asides.testing.stage import Fail, Garbage, Hang, OpenStage, Raw, Refuse, Say, Scene
+from asides_stage.stage import Fail, Garbage, Hang, OpenStage, Raw, Refuse, Say, Scene
 from tests.decoding import chunk, sse, stream
 from tests.loopback import serving
 from tests.shells import KEY, MODEL, Shell, both_shells

@@ -19,12 +19,12 @@ import pytest
 import asides
 from asides.dialects.dialect import ServedRequest
 from asides.providers.learned_rules import forget
-from asides.testing import Say, Stage
-from asides.testing.stage import OpenStage
 from asides.values.fold import simulate
 from asides.values.messages import Message, user
 from asides.values.parts import ToolCall, ToolResult
 from asides.values.tools import Tool
+from asides_stage import Say, Stage
+from asides_stage.stage import OpenStage
 
 KEY, OTHER_KEY = "sk-one-314159", "sk-two-271828"
 LOOK = Tool("look", "looks", {"type": "object", "properties": {"at": {"type": "integer"}}})

@@ -14,7 +14,6 @@ from asides.agents.outputs.output_type import OutputMismatch, read_output_type
 from asides.agents.outputs.parse_output import find_pending_calls, parse_output
 from asides.agents.outputs.strategy import Strategy, apply_strategy, ask_for_correction, ask_for_json, choose_strategy
 from asides.dialects.dialect import ServedRequest
-from asides.testing.stage import OpenStage, Say, Scene
 from asides.values.errors import AnswerInThinking
 from asides.values.events import TextDelta, ToolCallDelta
 from asides.values.messages import Message, OutputSchema, Prompt, user
@@ -23,6 +22,7 @@ from asides.values.reply import Reply
 from asides.values.thinking import Thinking
 from asides.values.tools import Tool
 from asides.wire.partial_json import PartialJson, partial
+from asides_stage.stage import OpenStage, Say, Scene
 from tests.agents.outputs.shapes import Weather, known
 from tests.shells import Outcome, both_shells, stream_async, stream_sync
 

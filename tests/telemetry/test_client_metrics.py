@@ -8,8 +8,8 @@ import pytest
 
 import asides
 from asides.telemetry.client_metrics import OTHER, BoundedNames
-from asides.testing.stage import Fail, Say, Stage
 from asides.values.usage import Usage
+from asides_stage.stage import Fail, Say, Stage
 from tests.telemetry.recorded import Recorded, recording
 
 MODEL = "openai-compatible:m"

@@ -12,7 +12,7 @@ from opentelemetry.context import attach, detach
 import asides
 from asides.providers.find import find_target
 from asides.telemetry.current_span import CurrentSpan, Propagation
-from asides.testing.stage import Stage
+from asides_stage.stage import Stage
 from tests.telemetry.recorded import Recorded, identify, recording
 
 

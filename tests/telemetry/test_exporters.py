@@ -17,7 +17,7 @@ import pytest
 import asides
 from asides.flows.steps import Tracing
 from asides.telemetry.exporters import Telemetry, is_wanted, start_telemetry
-from asides.testing.stage import Say, Stage
+from asides_stage.stage import Say, Stage
 from tests.gateway.served import make_environment
 from tests.telemetry.collector import Collector, collecting
 

@@ -17,10 +17,10 @@ import asides
 from asides.dialects.dialect import HttpRequest
 from asides.flows.steps import Tracing
 from asides.options import Timeout
-from asides.testing.stage import Fail, Say, Stage
 from asides.transports.http_sync import HttpTransport
 from asides.transports.protocols import Response
 from asides.values.usage import Usage
+from asides_stage.stage import Fail, Say, Stage
 from tests.telemetry.recorded import Recorded, get, identify, is_inside, recording
 
 MODEL = "openai-compatible:m"
@@ -313,7 +313,7 @@ def test_a_tracer_that_fails_costs_no_answer() -> None:
 def test_without_it_nothing_of_opentelemetry_is_loaded(run_python: Any) -> None:
     done = run_python(
         "import sys, asides, asides.client, asides.aio\n"
-        "from asides.testing.stage import Stage\n"
+        "from asides_stage.stage import Stage\n"
         "with Stage() as stage: asides.ask('openai-compatible:m', '?', base_url=stage.url, api_key='k')\n"
         "assert not [name for name in sys.modules if name.startswith('opentelemetry')]\n"
         "assert 'asides.telemetry' not in sys.modules\n"

@@ -12,7 +12,7 @@ import pytest
 import asides
 from asides.flows.steps import Tracing
 from asides.telemetry.instrument import get_sources
-from asides.testing.stage import Say, Stage
+from asides_stage.stage import Say, Stage
 from tests.telemetry.recorded import Recorded, recording
 
 MODEL = "openai-compatible:m"
@@ -52,7 +52,7 @@ def test_without_providers_those_of_the_program_are_used(run_python: Any) -> Non
     done = run_python(
         "import asides\n"
         "from opentelemetry import trace\n"
-        "from asides.testing.stage import Stage\n"
+        "from asides_stage.stage import Stage\n"
         "asides.instrument()\n"
         "from opentelemetry.sdk.trace import TracerProvider\n"
         "from opentelemetry.sdk.trace.export import SimpleSpanProcessor, ConsoleSpanExporter\n"
@@ -91,7 +91,7 @@ def test_a_forked_child_has_spans_of_its_own(run_python: Any) -> None:
         "import os, sys, asides\n"
         "from opentelemetry.sdk.trace import TracerProvider\n"
         "from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter\n"
-        "from asides.testing.stage import Stage\n"
+        "from asides_stage.stage import Stage\n"
         "provider = TracerProvider()\n"
         "provider.add_span_processor(BatchSpanProcessor(ConsoleSpanExporter(formatter=lambda s: s.name + '\\n')))\n"
         "asides.instrument(provider)\n"

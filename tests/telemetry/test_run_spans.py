@@ -17,7 +17,7 @@ from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
 import asides
-from asides.testing.stage import Fail, Say, Stage
+from asides_stage.stage import Fail, Say, Stage
 from tests.telemetry.recorded import Recorded, get, identify, is_inside, recording
 
 MODEL = "openai-compatible:m"

@@ -12,7 +12,7 @@ import pytest
 
 import asides
 from asides.telemetry.span_content import MOST_CHARACTERS, MOST_MESSAGES
-from asides.testing.stage import Fail, Say, Stage
+from asides_stage.stage import Fail, Say, Stage
 from tests.telemetry.recorded import Recorded, get, recording
 
 KEY = "sk-canary-key-0123456789abcdef"

@@ -18,10 +18,10 @@ import pytest
 import asides
 from asides.dialects.dialect import HttpRequest, ServedRequest
 from asides.flows.many import Progress
-from asides.testing.stage import Fail, Hang, Say, Scene, Stage
 from asides.transports.protocols import Response
 from asides.values.errors import AsidesError
 from asides.values.reply import Reply
+from asides_stage.stage import Fail, Hang, Say, Scene, Stage
 from tests.decoding import whole
 from tests.loopback import ReceivedRequest, serving, whole_response
 

@@ -20,9 +20,9 @@ import asides
 from asides.providers.cloud_hints import is_cloud_machine
 from asides.providers.credentials import KeySource
 from asides.providers.find import find_provider
-from asides.testing.stage import Fail, OpenStage, Say
 from asides.transports import cloud_credentials
 from asides.values.errors import AuthError, MissingKey
+from asides_stage.stage import Fail, OpenStage, Say
 
 for _library in ("botocore", "google.auth", "azure.identity", "cryptography"):
     pytest.importorskip(_library)

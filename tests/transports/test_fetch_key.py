@@ -14,8 +14,8 @@ import pytest
 
 import asides
 from asides.providers.credentials import KeySource, Secret
-from asides.testing.stage import Fail, OpenStage, Say
 from asides.values.errors import AuthError, ConfigError, IdleTimeout, ProviderError
+from asides_stage.stage import Fail, OpenStage, Say
 
 MODEL = "openai-compatible:m"
 OLD, NEW = "token-old-0123456789", "token-new-0123456789"

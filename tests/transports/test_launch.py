@@ -12,8 +12,8 @@ from asides.history.plan import plan
 from asides.local import server_pool
 from asides.providers.find import find_target
 from asides.providers.provider import LAUNCH_URL, Provider
-from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError
+from asides_stage.stage import OpenStage, Say
 from tests.local import slow_launcher
 
 _ROW = Provider(name="far", base_url=f"{LAUNCH_URL}/v1", key="optional", launcher="tests.local.slow_launcher:launch")

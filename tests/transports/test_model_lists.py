@@ -11,7 +11,7 @@ import pytest
 
 import asides
 from asides import ModelInfo, ThinkingInfo
-from asides.testing.stage import OpenStage
+from asides_stage.stage import OpenStage
 from tests.loopback import saying, serving, whole_response
 
 KEY = "sk-canary-3141592653589793"

@@ -8,10 +8,10 @@ import pytest
 
 import asides
 from asides.database import StoreError
-from asides.testing.stage import OpenStage, Say
 from asides.values.messages import Message
 from asides.values.parts import ToolCall
 from asides.values.usage import Usage
+from asides_stage.stage import OpenStage, Say
 from tests.agents.three_tools import KEY, MODELS
 
 MODEL = MODELS["openai_chat"]

@@ -13,13 +13,13 @@ import pytest
 
 import asides
 from asides.history.document import write_message
-from asides.testing.conformance.case import USAGE
 from asides.values.events import Event
 from asides.values.fold import fold
 from asides.values.json_form import to_json_value, write_json
 from asides.values.parts import MAX_DEPTH
 from asides.values.reply import CallContext
 from asides.values.result import RunEvent
+from asides_stage.conformance.case import USAGE
 
 SEAL = asides.Seal("signature", "seal-canary", entry='{"data": "seal-canary"}')
 ORIGIN = asides.Origin("mine", "http://127.0.0.1", "m")

@@ -15,10 +15,10 @@ import pytest
 
 import asides
 from asides.providers.find import list_providers
-from asides.testing.stage import Fail, OpenStage, Say
 from asides.values.fold import Fold
 from asides.values.reply import CallContext
 from asides.values.usage import Cost, ReplyTimer, Timing, Usage, find_cost, join_timings, read_cost, sum_costs
+from asides_stage.stage import Fail, OpenStage, Say
 from tests.shells import KEY, MODEL, Shell, both_shells
 
 

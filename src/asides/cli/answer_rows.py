@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from asides.batch.batch_rows import Question
+from asides.batch_rows import Question
 from asides.cli.inputs import describe_read_error
 from asides.cli.private_files import try_lock
 from asides.cli.question_rows import STDIN

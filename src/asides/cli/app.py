@@ -17,10 +17,11 @@ from importlib import import_module
 from types import FrameType
 from typing import TextIO
 
-from asides.cli.arguments import COMMANDS, format_help
+from asides.cli.arguments import COMMANDS, format_help, list_commands
 from asides.cli.exit_codes import Exit, code_for_error
 from asides.cli.parse_arguments import parse_arguments
 from asides.cli.terminal import Terminal, open_terminal
+from asides.packages import EXTRAS, explain_missing
 
 _PIPE_ERRORS = (BrokenPipeError, ConnectionResetError)
 
@@ -60,8 +61,10 @@ def _run(arguments: list[str], terminal: Terminal) -> int:
     name = arguments[0] if arguments else ""
     if name in ("-h", "--help"):
         name = "help"
-    if name in COMMANDS:
+    if name in COMMANDS or (_WORD.fullmatch(name) and name in list_commands()):
         return _run_command(name, arguments[1:], terminal)
+    if name in EXTRAS:
+        raise explain_missing(f"`asides {name}`", EXTRAS[name])
     if name in ("-V", "--version"):
         from asides import __version__
 
@@ -80,13 +83,13 @@ def _run(arguments: list[str], terminal: Terminal) -> int:
 
 
 def _run_command(name: str, arguments: list[str], terminal: Terminal, *, is_bare: bool = False) -> int:
-    command = COMMANDS[name]
+    command = COMMANDS.get(name) or list_commands()[name]
     try:
         options = parse_arguments(name, command, arguments)
     except SystemExit as ended:
         # argparse has printed its message and ends the process; the caller of main() needs the code.
         return ended.code if isinstance(ended.code, int) else Exit.USAGE
-    if is_bare and "--" not in arguments and len(options.prompt) == 1 and options.prompt[0] in COMMANDS:
+    if is_bare and "--" not in arguments and len(options.prompt) == 1 and _is_command(options.prompt[0]):
         word = options.prompt[0]
         terminal.print_error(
             f"{word} is a command, and a command comes first: `asides {word} …`. To ask it as a question, write "
@@ -138,8 +141,12 @@ def _find_meant_command(word: str) -> str | None:
     lower = word.lower()
     starts = (lower[0], lower[1] + lower[0])
     most = 2 if len(lower) >= _LONG_WORD else 1
-    near = [(_count_edits(lower, name), name) for name in COMMANDS if name.startswith(starts)]
+    near = [(_count_edits(lower, name), name) for name in {**EXTRAS, **list_commands()} if name.startswith(starts)]
     return min((pair for pair in near if pair[0] <= most), default=(0, None))[1]
+
+
+def _is_command(word: str) -> bool:
+    return word in EXTRAS or (_WORD.fullmatch(word) is not None and word in list_commands())
 
 
 def _count_edits(word: str, name: str) -> int:

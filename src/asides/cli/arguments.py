@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import shutil
 import textwrap
+from collections.abc import Mapping
+from functools import cache
 
 from asides.cli.ask_arguments import add_address, add_call
 from asides.cli.exit_codes import Exit
@@ -16,18 +18,9 @@ from asides.cli.parse_arguments import (
     declare_help,
     format_list,
 )
-from asides.cli.service_arguments import (
-    declare_batch,
-    declare_clean,
-    declare_connect,
-    declare_doctor,
-    declare_gateway,
-    declare_keys,
-    declare_probe,
-    declare_serve,
-    declare_stage,
-    declare_store,
-)
+from asides.cli.service_arguments import declare_clean, declare_connect, declare_doctor, declare_keys, declare_probe
+from asides.packages import COMMANDS as GROUP
+from asides.packages import list_entries, load_entry
 
 # --- ask, chat, explain -----------------------------------------------------------------------------------------------
 
@@ -258,9 +251,6 @@ def _declare_config(parser: argparse.ArgumentParser) -> None:
 COMMANDS: dict[str, Command] = {
     "ask": Command("Ask a model one question. Only the answer goes to stdout.", _declare_ask, "asides.cli.ask"),
     "chat": Command("Chat with a model, question after question.", _declare_chat, "asides.cli.chat"),
-    "batch": Command(
-        "Ask every question of a file, with a ledger: stop it, and go on.", declare_batch, "asides.cli.batch"
-    ),
     "history": Command(
         "List, show, search, export and delete saved conversations.", _declare_history, "asides.cli.history"
     ),
@@ -286,20 +276,20 @@ COMMANDS: dict[str, Command] = {
     "config": Command(
         "Show every setting and its origin, change one, or trust a folder's file.", _declare_config, "asides.cli.config"
     ),
-    "serve": Command("Run the gateway: every client on any model.", declare_serve, "asides.cli.serve"),
     "connect": Command(
         "Print or write the settings with which a client reaches the gateway.", declare_connect, "asides.cli.connect"
     ),
-    "gateway": Command(
-        "Make, list and revoke the keys of a gateway, and show what was used.", declare_gateway, "asides.cli.gateway"
-    ),
-    "store": Command("Create, upgrade, check and copy the store of a gateway.", declare_store, "asides.cli.store"),
-    "stage": Command("Run an offline provider on this machine. Needs no key.", declare_stage, "asides.cli.stage"),
     "help": Command("Show the help of a command, or print the manual page.", declare_help, "asides.cli.manual"),
     "completion": Command(
         "Print a script that completes commands in your shell.", declare_completion, "asides.cli.completion"
     ),
 }
+
+
+@cache
+def list_commands() -> Mapping[str, Command]:
+    """The commands of the library, and behind them those of the packages that are installed."""
+    return {**COMMANDS, **{name: load_entry(GROUP, name) for name in list_entries(GROUP) if name not in COMMANDS}}
 
 
 def format_help() -> str:
@@ -309,7 +299,7 @@ def format_help() -> str:
         "usage: asides COMMAND [OPTION …]\n"
         '       asides [OPTION …] "QUESTION"\n\n'
         f"{textwrap.fill(about, max(shutil.get_terminal_size().columns, 20))}\n\n"
-        f"commands:\n{format_list((name, command.summary) for name, command in COMMANDS.items())}\n"
+        f"commands:\n{format_list((name, command.summary) for name, command in list_commands().items())}\n"
         f"options:\n{format_list(OPTIONS, 15)}\n"
         f"exit codes:\n{format_list((str(code.value), code.meaning) for code in Exit)}\n"
         f"environment:\n{format_list(ENVIRONMENT, 15)}"

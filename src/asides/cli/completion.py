@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from asides.cli.arguments import COMMANDS
+from asides.cli.arguments import list_commands
 from asides.cli.exit_codes import Exit
 from asides.cli.parse_arguments import build_parser, format_option_help, list_actions, list_subcommands
 from asides.cli.terminal import Terminal
@@ -111,7 +111,7 @@ def list_entries() -> list[Entry]:
     """Every command, and every command inside one."""
     return [
         entry
-        for name, command in COMMANDS.items()
+        for name, command in list_commands().items()
         for entry in _read_parser(name, command.summary, build_parser(name, command))
     ]
 
@@ -138,7 +138,7 @@ def _read_argument(path: str, parser: argparse.ArgumentParser, action: argparse.
     if action.dest == "thinking":
         choices = _LEVELS
     elif kind in ("dialect", "command"):
-        kind, choices = "", _list_dialects() if kind == "dialect" else tuple(COMMANDS)
+        kind, choices = "", _list_dialects() if kind == "dialect" else tuple(list_commands())
     repeats = isinstance(action, argparse._AppendAction) or action.nargs in ("*", "+")
     return Argument(tuple(action.option_strings), format_option_help(parser, action), kind, choices, repeats)
 

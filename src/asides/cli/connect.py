@@ -30,7 +30,7 @@ from asides.cli.render import print_json, print_lines
 from asides.cli.terminal import Terminal
 from asides.cli.trust import read_settings
 from asides.flows.build_call import CallBuilder
-from asides.gateway.gateway_keys import VARIABLE as KEY_VARIABLE
+from asides.gateway_keys import VARIABLE as KEY_VARIABLE
 from asides.options import Options
 from asides.providers.find import find_row
 from asides.providers.key_file import locate_key

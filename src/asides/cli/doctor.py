@@ -23,6 +23,7 @@ from asides.conversations.serialise import write_file
 from asides.history.doctor.diagnose import diagnose
 from asides.history.doctor.findings import Diagnosis, Finding
 from asides.intake.documents import decode_history, parse_history
+from asides.packages import PARTS, explain_missing, load_entry
 from asides.settings import Settings
 from asides.values.errors import ConfigError
 from asides.values.notices import escape_controls
@@ -78,8 +79,9 @@ def _check_servers(settings: Settings, arguments: Namespace, terminal: Terminal)
     given = [arguments.to, arguments.fix, arguments.origin, arguments.base_url, arguments.thinking]
     if any(value is not None for value in given) or arguments.other_account or arguments.format != "auto":
         raise ConfigError("there is no history. To do: name its file; `-` reads standard input.")
-    from asides.maintenance.check_servers import check_servers  # A history needs no server.
-
+    check_servers = load_entry(PARTS, "check_servers")
+    if check_servers is None:
+        raise explain_missing("a check of the servers", "gateway")
     checks = check_servers(settings.store, settings.gateway.redis)
     is_sound = all(each.is_sound for each in checks)
     if arguments.json:

@@ -13,7 +13,7 @@ from decimal import Decimal
 from functools import partial
 from typing import cast
 
-from asides.batch.batch_rows import Question
+from asides.batch_rows import Question
 from asides.cli.answer_rows import AnswerFile, encode_row
 from asides.cli.exit_codes import Exit
 from asides.cli.question_rows import count_questions, open_questions

@@ -21,7 +21,7 @@ from asides.cli.private_files import hold_lock, write_private_file
 from asides.cli.render import format_columns, print_json, print_lines
 from asides.cli.terminal import Terminal
 from asides.cli.trust import read_settings
-from asides.gateway.gateway_keys import VARIABLE, check_keys
+from asides.gateway_keys import VARIABLE, check_keys
 from asides.providers.credentials import name_cloud, read_key
 from asides.providers.find import find_provider, list_providers
 from asides.providers.key_file import (

@@ -6,7 +6,7 @@ import argparse
 from argparse import Namespace
 from collections.abc import Iterator
 
-from asides.cli.arguments import COMMANDS, format_help
+from asides.cli.arguments import format_help, list_commands
 from asides.cli.exit_codes import Exit
 from asides.cli.parse_arguments import (
     ENVIRONMENT,
@@ -18,6 +18,7 @@ from asides.cli.parse_arguments import (
     name_value,
 )
 from asides.cli.terminal import Terminal
+from asides.packages import EXTRAS, explain_missing
 from asides.values.error_words import suggest_name
 
 _ROFF = {
@@ -58,9 +59,12 @@ def _find_parser(words: list[str]) -> argparse.ArgumentParser:
     from asides.values.errors import ConfigError  # `asides --help` needs no values.
 
     name, *inner = words
-    if name not in COMMANDS:
-        raise ConfigError(_explain_unknown(name, list(COMMANDS)))
-    parser: argparse.ArgumentParser = build_parser(name, COMMANDS[name])
+    commands = list_commands()
+    if name not in commands:
+        if name in EXTRAS:
+            raise explain_missing(f"`asides {name}`", EXTRAS[name])
+        raise ConfigError(_explain_unknown(name, list(commands)))
+    parser: argparse.ArgumentParser = build_parser(name, commands[name])
     for word in inner:
         known = {name: inside for name, _, inside in list_subcommands(parser)}
         if word not in known:
@@ -96,7 +100,7 @@ def format_man_page() -> str:
         _escape("Options and words may come in any order; after --, everything is a word."),
         ".SH COMMANDS",
     ]
-    for name, command in COMMANDS.items():
+    for name, command in list_commands().items():
         lines += _format_command(build_parser(name, command), command.summary)
     lines += [".SH OPTIONS", *_format_entries(iter(OPTIONS))]
     lines += [".SH EXIT STATUS", *_format_entries((str(code.value), code.meaning) for code in Exit)]

@@ -126,9 +126,9 @@ def _suggest_choice(word: str, choices: list[str]) -> str:
 
 def _find_owners(option: str) -> list[str]:
     """The other commands that have this option."""
-    from asides.cli.arguments import COMMANDS
+    from asides.cli.arguments import list_commands
 
-    parsers = {name: build_parser(name, command) for name, command in COMMANDS.items()}
+    parsers = {name: build_parser(name, command) for name, command in list_commands().items()}
     return [f"`asides {name}`" for name, parser in parsers.items() if option in parser._option_string_actions]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from asides.batch.batch_rows import Question, read_lines
+from asides.batch_rows import Question, read_lines
 from asides.cli.inputs import describe_read_error
 from asides.values.errors import ConfigError
 

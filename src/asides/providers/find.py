@@ -24,7 +24,7 @@ _VARIABLE = r"\$([A-Z][A-Z0-9_]*(?:\|[A-Z][A-Z0-9_]*)*)"
 _ADDRESS_PART = r"[A-Za-z0-9._-]+"
 STAGE_VARIABLE = "ASIDES_STAGE"
 # The launchers of rows that this variable moves to the offline stage: its own of the process, or one that runs.
-OWN_STAGE, RUNNING_STAGE = "asides.testing.stage.switch:launch", "asides.testing.stage.switch:find_running"
+OWN_STAGE, RUNNING_STAGE = "asides.transports.stage_launch:launch", "asides.transports.stage_launch:find_running"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # Values of api-version that mean the undated interface.
 _UNDATED = ("v1", "preview", "latest")

@@ -14,9 +14,9 @@ import asides
 from asides.agents.async_ import AsyncAgent
 from asides.agents.mcp.mcp_server import McpServer, McpTool
 from asides.agents.sync import Agent
-from asides.testing.stage import OpenStage, Say
 from asides.values.parts import ToolCall
 from asides.values.result import Result
+from asides_stage.stage import OpenStage, Say
 from tests.agents.mcp.running import describe_child, find_tool, old, wait_until
 
 MODEL = "openai-compatible:made-up"

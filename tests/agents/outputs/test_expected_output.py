@@ -13,10 +13,10 @@ import pytest
 import asides
 from asides.agents.outputs.expected_output import ExpectedOutput, PartialOutput
 from asides.agents.outputs.strategy import Strategy
-from asides.testing.stage import OpenStage, Say
 from asides.values.events import TextDelta, ThinkingDelta, ToolCallDelta
 from asides.values.result import StepStarted
 from asides.wire.partial_json import PartialJson
+from asides_stage.stage import OpenStage, Say
 from tests.shells import KEY, MODEL, Shell, both_shells
 
 TEXT = '{"city": "Oslo", "degrees": -3.5}'

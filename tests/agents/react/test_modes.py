@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 import asides
-from asides.testing.stage import OpenStage, Say
 from asides.values.parts import ToolCall
+from asides_stage.stage import OpenStage, Say
 
 MODELS = [
     "openai-compatible:made-up",

@@ -22,9 +22,9 @@ from asides.conversations.store import ConversationHeading
 from asides.conversations.store.postgres_store import PostgresStore
 from asides.database import StoreError, StoreUnavailable
 from asides.database.migrate import check
-from asides.testing.stage import OpenStage, Say
 from asides.values.errors import ConfigError
 from asides.values.messages import user
+from asides_stage.stage import OpenStage, Say
 from tests.conversations.both_shells import PLAIN, options
 from tests.servers import PostgresServer, find_free_port
 

@@ -8,7 +8,7 @@ import pytest
 
 from asides.dialects.gemini import rules
 from asides.dialects.rulebook import BrokenRule, WireRequest
-from asides.testing.stage.rules.hosts import find_target
+from asides_stage.stage.rules.hosts import find_target
 
 Wire = dict[str, Any]
 

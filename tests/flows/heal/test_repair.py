@@ -708,7 +708,7 @@ def test_no_memory_no_heal_modules() -> None:
 
     code = (
         "import sys, asides\n"
-        "from asides.testing.stage import Say, Stage\n"
+        "from asides_stage.stage import Say, Stage\n"
         "with Stage([Say(text='42')]) as stage:\n"
         "    asides.ask('openai-compatible:m', '?', base_url=stage.url, api_key='k-123456')\n"
         "print([name for name in sys.modules if '.heal' in name or 'rejections' in name or 'refusals' in name])\n"

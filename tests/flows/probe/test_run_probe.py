@@ -23,10 +23,10 @@ from asides.flows.probe.run_probe import Probe
 from asides.flows.steps import Head, Open, Read
 from asides.providers.provider import Target
 from asides.providers.user_rows import read_rows
-from asides.testing.stage import Fail, OpenStage, Say
 from asides.values.errors import ConnectionLost
 from asides.values.parts import ToolCall
 from asides.values.usage import Usage
+from asides_stage.stage import Fail, OpenStage, Say
 from tests.flows.probe.costumes import ANSWER, Costume, in_field, make_chat, refuse, wearing
 from tests.flows.probe.wardrobe import COSTUMES, ONE
 from tests.loopback import ReceivedRequest, saying, serving, whole_response

@@ -7,7 +7,7 @@ from http.client import HTTPConnection
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from asides.testing.stage import Stage
+from asides_stage.stage import Stage
 
 PATHS = {
     "anthropic": "/v1/messages",

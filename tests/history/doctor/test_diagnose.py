@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from asides.history.doctor.diagnose import diagnose
-from asides.testing.stage import Say, Stage
 from asides.values.parts import ToolCall
+from asides_stage.stage import Say, Stage
 from tests.history.doctor.naive_client import post
 
 _SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}

@@ -17,9 +17,9 @@ from asides.history.doctor.diagnose import Diagnosis, diagnose
 from asides.history.plan import plan
 from asides.intake.documents import import_messages
 from asides.providers.find import find_target
-from asides.testing.stage import Stage
 from asides.values.errors import ConfigError
 from asides.values.messages import Prompt
+from asides_stage.stage import Stage
 from tests.history.doctor.damage import damage
 from tests.history.doctor.naive_client import post
 from tests.history.doctor.test_diagnose import (

@@ -10,11 +10,11 @@ import pytest
 import asides
 from asides.history.doctor.diagnose import diagnose
 from asides.providers.find import find_target
-from asides.testing.stage import Say, Stage
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, user
 from asides.values.parts import ToolCall
 from asides.values.thinking import Thought
+from asides_stage.stage import Say, Stage
 
 # --- parts that cannot be read ----------------------------------------------------------------------------------------
 

@@ -9,10 +9,10 @@ import pytest
 
 import asides
 from asides.intake.objects.langchain_state import NAME, read_own_turn
-from asides.testing import OpenStage
 from asides.values.messages import Message
 from asides.values.parts import ToolCall
 from asides.values.thinking import Thought
+from asides_stage import OpenStage
 from tests.agents.three_tools import KEY, MODELS, TOOLS, play
 
 langchain = pytest.importorskip("langchain_core.messages")

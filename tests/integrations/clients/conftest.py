@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asides.testing import OpenStage, Stage
+from asides_stage import OpenStage, Stage
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from asides import Message, Origin, Reply, Seal, Text, Thought, ToolCall, Usage
 from asides.integrations.langchain_messages import read_history
 from asides.integrations.langchain_replies import build_message
 from asides.langchain import ChatAsides
-from asides.testing import Stage
 from asides.values.events import StopReason
 from asides.values.notices import Notice
 from asides.values.reply import CallContext
+from asides_stage import Stage
 
 ORIGIN = Origin("anthropic", "https://api.anthropic.com", "claude-opus-5-5", "a1")
 THOUGHT = Thought("The sum is 3.", "summary", "block", ORIGIN, (Seal("signature", "c2VhbA==", ORIGIN),), "thinking")

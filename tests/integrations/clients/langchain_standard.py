@@ -21,10 +21,10 @@ from langchain_tests.unit_tests import ChatModelUnitTests
 
 from asides.dialects.dialect import ServedRequest
 from asides.langchain import ChatAsides
-from asides.testing import Say, Stage
-from asides.testing.stage import improvise
 from asides.values.messages import OutputSchema
 from asides.values.usage import Usage
+from asides_stage import Say, Stage
+from asides_stage.stage import improvise
 
 _JOKE = {"setup": "Why did the cat sit on the log?", "punchline": "It was out of trees."}
 _CACHE = "the cache"

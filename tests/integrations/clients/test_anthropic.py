@@ -10,7 +10,7 @@ import pydantic
 import pytest
 
 from asides.anthropic import Anthropic, AsyncAnthropic, beta_tool
-from asides.testing import OpenStage, Say
+from asides_stage import OpenStage, Say
 from tests.integrations.upstreams import (
     ANSWER,
     CANARY,

@@ -21,7 +21,7 @@ from asides import ConfigError, Provider
 from asides.anthropic import Anthropic, AsyncAnthropic
 from asides.openai import AsidesTransport, AsyncAsidesTransport, AsyncOpenAI, OpenAI
 from asides.relay.vault.memory_vault import MemoryVault
-from asides.testing import Fail, Hang, OpenStage, Refuse, Say, Stage
+from asides_stage import Fail, Hang, OpenStage, Refuse, Say, Stage
 
 Behind: TypeAlias = Callable[..., Stage]
 QUESTION: list[Any] = [{"role": "user", "content": "What is 23 * 47?"}]

@@ -36,8 +36,8 @@ import asides
 from asides.dialects.dialect import ServedRequest
 from asides.langchain import ChatAsides
 from asides.options import OPTIONS
-from asides.testing import Fail, OpenStage, Say, Stage
 from asides.values.parts import ToolCall
+from asides_stage import Fail, OpenStage, Say, Stage
 from tests.integrations.clients.langchain_samples import CLAUDE, KEY, add_up, open_model, weather
 from tests.loopback import ReceivedRequest, serving
 

@@ -18,8 +18,8 @@ from langchain_core.messages import (
 import asides
 from asides.dialects.dialect import ServedRequest
 from asides.langchain import ChatAsides
-from asides.testing import OpenStage, Say, Stage
 from asides.values.parts import ToolCall
+from asides_stage import OpenStage, Say, Stage
 from tests.integrations.clients.langchain_samples import CLAUDE, add_up, open_model, weather
 
 

@@ -11,8 +11,8 @@ import pydantic
 import pytest
 
 from asides.openai import AsyncOpenAI, OpenAI, pydantic_function_tool
-from asides.testing import OpenStage, Say
 from asides.values.parts import ToolCall
+from asides_stage import OpenStage, Say
 from tests.integrations.upstreams import (
     ANSWER,
     CANARY,

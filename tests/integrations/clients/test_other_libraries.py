@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from asides.openai import AsidesTransport, AsyncAsidesTransport, AsyncOpenAI
-from asides.testing import OpenStage
+from asides_stage import OpenStage
 from tests.integrations.upstreams import (
     ANSWER,
     CANARY,

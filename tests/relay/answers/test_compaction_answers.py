@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from asides.testing import Stage
-from asides.testing.stage import Say
 from asides.values.usage import Usage
+from asides_stage import Stage
+from asides_stage.stage import Say
 from tests.relay.relaying import Door
 from tests.relay.test_compacted_exchange import ELSEWHERE, OPENAI, SUMMARY, TALK
 

@@ -10,7 +10,7 @@ import pytest
 from asides.options import Options
 from asides.providers.find import list_providers
 from asides.relay import known_models
-from asides.testing import Stage
+from asides_stage import Stage
 from tests.relay.relaying import ROUTES, Door, load
 
 

@@ -11,9 +11,9 @@ import pytest
 from asides.options import Options
 from asides.relay.state.relay_keys import RelayKeys
 from asides.relay.streams.step_handlers import RecordStore
-from asides.testing import Stage
-from asides.testing.stage import Say
 from asides.values.parts import ToolCall
+from asides_stage import Stage
+from asides_stage.stage import Say
 from tests.loopback import ReceivedRequest, serving, whole_response
 from tests.relay.relaying import Door, load
 

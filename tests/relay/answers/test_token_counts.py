@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from asides.options import Options
-from asides.testing import Stage
+from asides_stage import Stage
 from tests.loopback import saying, serving, whole_response
 from tests.relay.relaying import Door
 

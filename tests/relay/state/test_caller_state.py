@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from asides.relay.relay_request import RelayRequest
 from asides.relay.steps import StoredRecord
 from asides.relay.vault.memory_vault import MemoryVault
-from asides.testing import Stage
-from asides.testing.stage import Say
+from asides_stage import Stage
+from asides_stage.stage import Say
 from tests.relay.relaying import Door
 
 

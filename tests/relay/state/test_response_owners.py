@@ -9,8 +9,8 @@ import pytest
 from asides.options import Options
 from asides.relay.state.relay_keys import RelayKeys
 from asides.relay.streams.step_handlers import RecordStore
-from asides.testing import Stage
-from asides.testing.stage import Say
+from asides_stage import Stage
+from asides_stage.stage import Say
 from tests.relay.relaying import Door, Response
 from tests.relay.responses_items import read_response
 

@@ -9,11 +9,11 @@ import pytest
 
 from asides.relay.relay_request import RelayRequest
 from asides.relay.streams.relay_stream import AsyncRelayStream, RelayStream
-from asides.testing import Stage
-from asides.testing.stage import Hang, Say
 from asides.transports.http_async import AsyncHttpTransport
 from asides.values.messages import Prompt, user
 from asides.values.thinking import Thinking
+from asides_stage import Stage
+from asides_stage.stage import Hang, Say
 from tests.relay.relaying import CALLERS, Door, Response, read_response, write_request
 
 _SLOW = Say(text="word " * 200, piece=5, pause=0.02)

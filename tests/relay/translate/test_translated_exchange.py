@@ -12,8 +12,6 @@ from asides.dialects.dialect import ServedRequest
 from asides.dialects.server_half import ReplyWriter
 from asides.providers.find import find_provider, find_target
 from asides.relay.translate.translated_exchange import open_writer
-from asides.testing import Stage
-from asides.testing.stage import Raw, Say
 from asides.values.events import ReplyEnded, ReplyStarted, StopReason, TextDelta, ThoughtSealed
 from asides.values.messages import Message, OutputSchema, Prompt, user
 from asides.values.parts import ToolCall, ToolResult
@@ -21,6 +19,8 @@ from asides.values.thinking import Seal, Thinking
 from asides.values.tools import Tool
 from asides.values.traits import find_results
 from asides.values.usage import Usage
+from asides_stage import Stage
+from asides_stage.stage import Raw, Say
 from tests.relay.relaying import CALLERS, UPSTREAMS, Door
 from tests.relay.translated import BASES, read, target_of
 

@@ -1,0 +1,66 @@
+"""Whether a gateway lives, and whether it wants requests: /healthz and /readyz.
+
+Neither asks a provider anything. An instance whose shared store is down is ready all the same, and names what
+it has to do without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from aiohttp import web
+
+from asides.database import StoreUnavailable
+from asides_gateway.service import Service
+
+_log = logging.getLogger("asides.gateway")
+_STORE_SECONDS = 2.0
+_HEADERS = {"cache-control": "no-store", "server": "asides"}
+
+STORE = "store"
+"""The word for a store that instances share, among what does not work now."""
+HEALTH_PATHS = frozenset({"/healthz", "/readyz"})
+DRAINING = web.AppKey("draining", asyncio.Event)
+"""Set when the gateway takes no more requests."""
+
+
+def add_health(app: web.Application, service: Service) -> None:
+    """Answer /healthz and /readyz, to GET and HEAD."""
+    app[DRAINING] = draining = asyncio.Event()
+
+    async def answer_health(_: web.Request) -> web.Response:
+        return web.json_response({"status": "alive"}, headers=_HEADERS)
+
+    async def answer_readiness(_: web.Request) -> web.Response:
+        problem = "the gateway is ending" if draining.is_set() else await find_store_problem(service)
+        if problem is not None and (draining.is_set() or not service.database.is_shared):
+            return web.json_response({"status": "not ready", "reason": problem}, status=503, headers=_HEADERS)
+        # All instances would leave at once if one shared store were a reason to.
+        degraded = [*([] if problem is None else [STORE]), *service.list_degraded()]
+        answer = {"status": "ready", "degraded": degraded} if degraded else {"status": "ready"}
+        return web.json_response(answer, headers=_HEADERS)
+
+    app.router.add_get("/healthz", answer_health)
+    app.router.add_get("/readyz", answer_readiness)
+
+
+async def find_store_problem(service: Service) -> str | None:
+    """Why reasoning state cannot be kept now; None if it can, or if none is kept."""
+    if service.database.problem is not None:
+        return f"the store {service.database.problem}"
+    store = service.vault.store
+    if store is None:
+        return None
+    try:
+        async with asyncio.timeout(_STORE_SECONDS):
+            # No record has this key.
+            await store.read_async("", ("",))
+    except TimeoutError:
+        return f"the store of reasoning state did not answer within {_STORE_SECONDS:g} s"
+    except StoreUnavailable:
+        return "the store of reasoning state does not answer"
+    except Exception as problem:  # noqa: BLE001 - whatever a store raises, it is not ready
+        _log.warning("the store is not ready: %s", type(problem).__name__)
+        return "the store of reasoning state failed"
+    return None

@@ -1,0 +1,313 @@
+"""The databases of a store, by their areas: `open_stores(place)`. A place is the URL of a PostgreSQL database, or a
+folder with the SQLite files of a state folder, or one such file.
+
+A source is opened for reading only, so that it cannot change.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
+
+import msgspec
+
+from asides.conversations.store.conversation_names import STORE_FILE
+from asides.database import Database, Queries, Query, StoreError
+from asides.database.postgres_url import describe_url, is_postgres_url
+from asides.database.sqlite_database import SqliteDatabase, carry_out
+from asides.relay.vault import VAULT_FILE
+from asides_gateway.gateway_database import GATEWAY_FILE
+
+if TYPE_CHECKING:
+    import sqlite3
+
+_Result = TypeVar("_Result")
+
+LEDGER = "ledger"
+FILES = {"conversations": STORE_FILE, "vault": VAULT_FILE, "gateway": GATEWAY_FILE}
+"""The file of each area, in a folder."""
+_TABLES = frozenset(
+    "clock conversations messages page_conversations page_notes records tenants keys vault_records vault_tenants "
+    "vault_keys gateway_keys gateway_spending gateway_reservations gateway_requests batches batch_rows batch_requests "
+    "vendor_batches".split()
+)
+"""The tables that are read. Others that somebody added do not matter."""
+_PATIENCE = 60.0
+"""The seconds to wait for a lock, and for an answer of a server."""
+Areas: TypeAlias = dict[str, Database]
+
+
+class Stores:
+    """The databases of one place. `name` is for people, and shows no password."""
+
+    def __init__(self, name: str, areas: Areas, files: dict[str, Path], url: str | None = None) -> None:
+        self.name = name
+        self.areas = areas
+        """By area. PostgreSQL has one database for all of them."""
+        self.files = files
+        """The files, where it is SQLite."""
+        self.url = url
+
+    def close(self) -> None:
+        """Close all of them."""
+        for database in {id(each): each for each in self.areas.values()}.values():
+            database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open_stores(place: str, ledger: Path | None = None) -> Stores:
+    """Open a place for reading. Areas without a file are left out. Raises StoreError if no area has one."""
+    if is_postgres_url(place):
+        return _open_server(place)
+    _refuse_url(place)
+    files = {area: path for area, path in _list_files(place, ledger).items() if os.path.lexists(path)}
+    if not files:
+        named = ", ".join(FILES.values())
+        raise StoreError(f"there is no store at {place}: none of {named}. To do: name the folder that has them.")
+    for path in files.values():
+        # Opening a pipe would block for ever, and a broken link would look like a missing file.
+        if not path.is_file():
+            raise StoreError(f"{path} is no file, or a link to none. To do: move it away, or restore the store.")
+    return Stores(place, {area: ReadOnlyFile(path) for area, path in files.items()}, files)
+
+
+def open_target(place: str, ledger: Path | None = None) -> Stores:
+    """Open a place for writing. A folder and its files are created when they are first written to."""
+    if is_postgres_url(place):
+        return _open_server(place)
+    _refuse_url(place)
+    path = Path(place).expanduser()
+    if path.is_file():
+        raise StoreError(f"{place} is a file. To do: name a folder to copy to, which may be new.")
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as problem:
+        raise StoreError(
+            f"the folder {place} cannot be created: {problem.strerror or problem}. To do: name another one."
+        ) from None
+    files = _list_files(place, ledger)
+    return Stores(place, {area: _open_file(area, file) for area, file in files.items()}, files)
+
+
+def _open_server(url: str) -> Stores:
+    from asides.database.postgres import PostgresDatabase
+
+    database = PostgresDatabase(url, patience=_PATIENCE)
+    return Stores(describe_url(url), dict.fromkeys((*FILES, LEDGER), database), {}, url)
+
+
+def _refuse_url(place: str) -> None:
+    """Raise StoreError for a URL with another scheme: it is a typo, not the name of a folder to create."""
+    if "://" in place:
+        raise StoreError(
+            f"a place with {place.partition('://')[0]}:// is neither a folder nor a PostgreSQL database. To do: write "
+            "postgresql://user@host/name, or name a folder."
+        )
+
+
+def _list_files(place: str, ledger: Path | None) -> dict[str, Path]:
+    path = Path(place).expanduser()
+    if "\0" in place:
+        raise StoreError("there is a NUL in the name of the store. To do: name another path.")
+    files = {_find_area(path): path} if path.is_file() else {area: path / name for area, name in FILES.items()}
+    return {**files, **({} if ledger is None else {LEDGER: ledger})}
+
+
+def _find_area(path: Path) -> str:
+    """Which area a file is of, by its tables."""
+    with closing(ReadOnlyFile(path)) as file:
+        tables = file.run(list_file_tables)
+    for area, table in (("conversations", "conversations"), ("vault", "records"), ("vault", "vault_records")):
+        if table in tables:
+            return area
+    if any(name.startswith("gateway") for name in tables):
+        return "gateway"
+    raise StoreError(f"{path} is no store of asides. To do: name a folder, or one of {', '.join(FILES.values())}.")
+
+
+def list_file_tables() -> Queries[frozenset[str]]:
+    """The names of the tables of a SQLite file."""
+    result = yield Query("SELECT name FROM sqlite_master WHERE type = 'table'", is_alone=True)
+    return frozenset(row[0] for row in result.rows)
+
+
+def _open_file(area: str, path: Path) -> Database:
+    """A file for writing, with the tables that its own store creates."""
+    return CreatedFile(path, lambda: _create(area, path))
+
+
+def _create(area: str, path: Path) -> None:
+    if area == "conversations":
+        from asides_gateway.page_store import PageStore
+
+        with PageStore(path.parent) as store:
+            store.names()
+    elif area == "vault":
+        from asides.relay.vault.sqlite_vault import SqliteVault
+
+        with SqliteVault(path) as vault:
+            vault.read("", ("",))
+    elif area == "gateway":
+        from asides_gateway.gateway_database import open_database
+        from asides_gateway.gateway_settings import GatewaySettings
+
+        _use_once(open_database(GatewaySettings(folder=path.parent)))
+    else:
+        from asides_batch.ledger_tables import open_ledger_database
+
+        _use_once(open_ledger_database(str(path)))
+
+
+def _use_once(database: Database) -> None:
+    database.run(list_file_tables, writes=False)
+    database.close()
+
+
+class CreatedFile(SqliteDatabase):
+    """A file whose tables are created by the store that it belongs to, when it is first used."""
+
+    def __init__(self, path: Path, create: Callable[[], None]) -> None:
+        self._is_created = False
+        self._create = create
+        super().__init__(path, lambda *_: True, lambda _: None, patience=_PATIENCE)
+
+    def run(
+        self,
+        work: Callable[[], Queries[_Result]],
+        *,
+        writes: bool = True,
+        durable: bool = True,
+        repeatable: bool = False,
+        patience: float | None = None,
+    ) -> _Result:
+        """Run work as one transaction."""
+        if not self._is_created:
+            self._create()
+            self._is_created = True
+        return super().run(work, writes=writes, durable=durable, repeatable=repeatable, patience=patience)
+
+
+class ReadOnlyFile:
+    """A SQLite file as a read-only `Database`: not even its journal mode or its tables change. For one thread."""
+
+    is_shared = False
+    problem = None
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._connection: sqlite3.Connection | None = None
+
+    def run(
+        self,
+        work: Callable[[], Queries[_Result]],
+        *,
+        writes: bool = False,  # noqa: ARG002
+        durable: bool = True,  # noqa: ARG002
+        repeatable: bool = False,  # noqa: ARG002
+        patience: float | None = None,  # noqa: ARG002
+    ) -> _Result:
+        """Run work, which may only read."""
+        import sqlite3
+
+        try:
+            if self._connection is None:
+                self._connection = _connect(self.path)
+            self._connection.execute("BEGIN")
+            try:
+                return carry_out(self._connection, work())
+            finally:
+                # An open read transaction would keep writers from emptying their log.
+                self._connection.execute("ROLLBACK")
+        except sqlite3.OperationalError as problem:
+            if str(problem).startswith("no such"):
+                raise StoreError(
+                    f"{self.path} is no store of asides, or it is damaged or made by another version: {problem}. To "
+                    "do: name another one, or restore it from a backup."
+                ) from None
+            raise StoreError(
+                f"the store {self.path} cannot be read: {problem}. To do: allow reading of the file and its folder."
+            ) from None
+        except (sqlite3.Error, UnicodeDecodeError):
+            raise StoreError(
+                f"{self.path} is no database, or it is damaged. To do: restore it from a backup, or save what can be "
+                "saved with the .recover command of sqlite3."
+            ) from None
+
+    async def run_async(
+        self,
+        work: Callable[[], Queries[_Result]],
+        *,
+        writes: bool = False,
+        durable: bool = True,
+        repeatable: bool = False,
+        patience: float | None = None,
+    ) -> _Result:
+        """The same; it blocks."""
+        return self.run(work, writes=writes, durable=durable, repeatable=repeatable, patience=patience)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    async def close_async(self) -> None:
+        """Close the file."""
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"ReadOnlyFile({str(self.path)!r})"
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    import sqlite3
+
+    uri = path.absolute().as_uri()
+    try:
+        connection = sqlite3.connect(f"{uri}?mode=ro", timeout=_PATIENCE, isolation_level=None, uri=True)
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError:
+        # SQLite needs a -shm file beside the database, and cannot create it in a folder without write access. Without a
+        # -wal file nobody is writing, so the file can be opened as immutable.
+        if os.access(path.parent, os.W_OK) or path.with_name(f"{path.name}-wal").exists():
+            raise
+        connection = sqlite3.connect(f"{uri}?immutable=1", isolation_level=None, uri=True)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.text_factory = _read_text
+    computed = "SELECT lower(name) FROM sqlite_master WHERE type = 'view' OR sql LIKE 'create virtual table%'"
+    if wrong := {name for (name,) in connection.execute(computed)} & _TABLES:
+        connection.close()
+        # A view may compute without end.
+        raise StoreError(f"{path} is no store of asides: its {min(wrong)} is no table. To do: name another one.")
+    return connection
+
+
+def _read_text(value: bytes) -> str | bytes:
+    """A text of SQLite. One that is not UTF-8 stays bytes, and so is found as a value of a wrong type."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+class TableNames(msgspec.Struct, frozen=True):
+    """The names of the vault's tables in one database: those in files are shorter."""
+
+    records: str
+    tenants: str
+    keys: str
+
+
+def name_vault_tables(database: Database) -> TableNames:
+    """The tables of a vault."""
+    if not database.is_shared and "vault_records" not in database.run(list_file_tables, writes=False):
+        return TableNames("records", "tenants", "keys")
+    return TableNames("vault_records", "vault_tenants", "vault_keys")

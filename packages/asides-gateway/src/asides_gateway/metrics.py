@@ -1,0 +1,291 @@
+"""The figures of a gateway in the format of Prometheus: `Metrics` watches requests, /metrics shows what it counted.
+
+No client can add a series: labels are names of dialects, of providers, and of ours; anything else is "other". With
+several processes, each answers for all of them: they share a folder, which PROMETHEUS_MULTIPROC_DIR names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from aiohttp import web
+
+try:
+    from prometheus_client import (
+        CollectorRegistry,
+        Counter,
+        Gauge,
+        Histogram,
+        disable_created_metrics,
+        generate_latest,
+        multiprocess,
+    )
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        "a gateway needs prometheus-client, which is not installed. To do: pip install 'asides[gateway]'.",
+        name=missing.name,
+    ) from None
+
+from asides import __version__
+from asides.dialects import DIALECTS
+from asides.providers.find import list_providers
+from asides.relay.error_response import RelayRefusal
+from asides.relay.observer import RelayObserver
+from asides.relay.state.restore_state import STORE_FAILED
+from asides.values.notices import Notice
+from asides.values.usage import Usage
+from asides_gateway.first_events import FirstEvents
+from asides_gateway.request_summaries import RequestSummaries
+from asides_gateway.service import Service
+from asides_gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
+
+_Metric = TypeVar("_Metric", Counter, Histogram)
+
+FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+_FOLDER_PREFIX = "asides-metrics-"
+METRICS_PATH = "/metrics"
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+OTHER = "other"
+_HEAL_CODES = frozenset({"request_repaired", "thoughts_rejected", "thinking_paused"})
+_CODE = re.compile(r"[a-z][a-z0-9_]{1,48}")
+_MOST_CODES = 300
+_LIMITS = {"rate_limit_exceeded": "rate", "insufficient_quota": "budget", "budget_unavailable": "outage"}
+"""The refusals by limits of a key. `outage`: its budget could not be reserved."""
+_TOKENS = ("input", "output", "thinking", "cached")
+# Replies take from milliseconds, out of a cache, to minutes of thinking.
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+
+
+class Metrics(RequestWatcher):
+    """Counts what happens to requests."""
+
+    def __init__(self, service: Service) -> None:
+        # When a series began is of no use, and doubles their number.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._service = service
+        self._rows: object = None
+        self._providers: frozenset[str] = frozenset()
+        self._codes: set[str] = set()
+        self._seen: dict[str, _Seen] = {}
+        """What was seen of the requests under way, by their ids."""
+        self._known: dict[tuple[Any, ...], Any] = {}
+        """Figures with labels, by what they belong to and their labels."""
+        self._registry = registry = CollectorRegistry()
+        self._requests = Counter(
+            "asides_requests",
+            "Requests that have ended.",
+            ["dialect", "provider", "mode", "status"],
+            registry=registry,
+        )
+        self._tokens = Counter("asides_tokens", "Tokens of replies.", ["provider", "kind"], registry=registry)
+        self._times = {
+            name: Histogram(
+                f"asides_{name}_seconds",
+                f"Seconds from the arrival of a request to {words}.",
+                ["provider"],
+                buckets=_SECONDS,
+                registry=registry,
+            )
+            for name, words in (
+                ("first_event", "the first event of its reply"),
+                ("first_thought", "the first thinking"),
+                ("first_answer", "the first word of the answer, or the first call"),
+                ("request", "the end of its response"),
+            )
+        }
+        self._restored = Counter(
+            "asides_state_restored", "Turns whose reasoning state was put back.", registry=registry
+        )
+        self._missed = Counter("asides_state_missed", "Turns whose reasoning state was not found.", registry=registry)
+        self._attempts = Counter("asides_attempts", "Requests to providers.", ["provider"], registry=registry)
+        self._retries = Counter(
+            "asides_retries", "Requests to providers after the first.", ["provider"], registry=registry
+        )
+        self._heals = Counter("asides_heals", "Requests that were repaired and sent again.", registry=registry)
+        self._notices = Counter("asides_notices", "Notices by their codes.", ["code"], registry=registry)
+        self._store_failures = Counter("asides_store_failures", "Failures of the store of state.", registry=registry)
+        self._redis_failures = Counter(
+            "asides_redis_failures", "Checks of limits that Redis did not answer.", registry=registry
+        )
+        self._limited = Counter(
+            "asides_limited_requests", "Requests that the limits of their keys refused.", ["limit"], registry=registry
+        )
+        self._keys = Gauge(
+            "asides_keys", "Valid keys of the database that are known.", registry=registry, multiprocess_mode="max"
+        )
+        self._summaries = Counter(
+            "asides_request_summaries", "Rows of requests, by what became of them.", ["result"], registry=registry
+        )
+        self._reloads = Counter("asides_reloads", "Reloads of the settings.", ["result"], registry=registry)
+        self._under_way = _make_gauge("asides_requests_under_way", "Requests that have not ended.", registry)
+        self._streams = _make_gauge("asides_open_streams", "Replies that have begun and not ended.", registry)
+        self._processes = _make_gauge("asides_processes", "Processes that answer.", registry)
+        self._processes.set(1)
+        build = Gauge(
+            "asides_build_info",
+            "The version of asides.",
+            ["version"],
+            registry=registry,
+            multiprocess_mode="max",
+        )
+        build.labels(__version__).set(1)
+        for result in ("done", "failed"):
+            self._reloads.labels(result)
+        for result in ("written", "dropped"):
+            self._summaries.labels(result)
+        for limit in _LIMITS.values():
+            self._limited.labels(limit)
+        if service.redis is not None:
+            service.redis.on_failure = self._redis_failures.inc
+
+    # --- what happens -------------------------------------------------------------------------------------------------
+
+    def begin(self, info: RequestInfo) -> RelayObserver:
+        """A request is under way."""
+        self._under_way.inc()
+        self._seen[info.id] = seen = _Seen(info.started, self)
+        return seen
+
+    def end(self, info: RequestInfo, end: RequestEnd) -> None:
+        """A request has ended."""
+        seen = self._seen.pop(info.id, None)
+        outcome = end.outcome
+        provider = self._find_provider("" if outcome is None else outcome.model)
+        if seen is not None:
+            self._under_way.dec()
+            if seen.times:
+                self._streams.dec()
+            for name, seconds in seen.times.items():
+                self._find(self._times[name], provider).observe(seconds)
+        dialect = info.dialect if info.dialect in DIALECTS else OTHER
+        mode = "none" if outcome is None else outcome.mode
+        status = "left" if end.how == "left" else f"{end.status // 100}xx" if 100 <= end.status < 600 else OTHER
+        self._find(self._requests, dialect, provider, mode, status).inc()
+        self._find(self._times["request"], provider).observe(end.seconds)
+        if outcome is None:
+            return
+        if outcome.reply is not None:
+            self._count_tokens(provider, outcome.reply.usage)
+        if outcome.restored:
+            self._restored.inc(outcome.restored)
+        if outcome.missed:
+            self._missed.inc(outcome.missed)
+        if outcome.attempts:
+            self._find(self._attempts, provider).inc(outcome.attempts)
+            if outcome.attempts > 1:
+                self._find(self._retries, provider).inc(outcome.attempts - 1)
+        if outcome.notices:
+            self._count_notices(outcome.notices)
+        if isinstance(outcome.error, RelayRefusal) and (limit := _LIMITS.get(outcome.error.code or "")):
+            self._find(self._limited, limit).inc()
+
+    def count_reload(self, succeeded: bool) -> None:
+        """The settings were reloaded, or could not be."""
+        self._reloads.labels("done" if succeeded else "failed").inc()
+
+    def count_summaries(self, summaries: RequestSummaries) -> None:
+        """Count the rows of requests."""
+        summaries.on_written = self._summaries.labels("written").inc
+        summaries.on_dropped = self._summaries.labels("dropped").inc
+
+    def count_stream(self) -> None:
+        """A reply has begun."""
+        self._streams.inc()
+
+    def _count_tokens(self, provider: str, usage: Usage) -> None:
+        for kind in _TOKENS:
+            if number := getattr(usage, kind):
+                self._find(self._tokens, provider, kind).inc(number)
+
+    def _count_notices(self, notices: Sequence[Notice]) -> None:
+        for notice in notices:
+            code = notice.code
+            if code == STORE_FAILED:
+                self._store_failures.inc()
+            elif code in _HEAL_CODES:
+                self._heals.inc()
+            if code not in self._codes:
+                # Our code chooses them all; this holds even if a part of it lets someone else choose.
+                if len(self._codes) >= _MOST_CODES or not _CODE.fullmatch(code):
+                    code = OTHER
+                self._codes.add(code)
+            self._find(self._notices, code).inc()
+
+    def _find(self, metric: _Metric, *labels: str) -> _Metric:
+        """A figure by its labels. All labels have few values, so that those that were found are kept."""
+        found: _Metric | None = self._known.get(key := (metric, labels))
+        if found is None:
+            found = self._known[key] = metric.labels(*labels)
+        return found
+
+    def _find_provider(self, model: str) -> str:
+        """The provider of a target; "none" if none was asked."""
+        if not model:
+            return "none"
+        rows = self._service.builder.rows
+        if rows is not self._rows:
+            self._rows, self._providers = rows, frozenset(row.name for row in list_providers(rows))
+        name = model.partition(":")[0]
+        return name if name in self._providers else OTHER
+
+    # --- the figures --------------------------------------------------------------------------------------------------
+
+    def write(self) -> bytes:
+        """All figures, of all processes."""
+        self._keys.set(len(self._service.keys))
+        if os.environ.get(FOLDER_VARIABLE):
+            everyone = CollectorRegistry()
+            multiprocess.MultiProcessCollector(everyone)  # type: ignore[no-untyped-call]
+            return generate_latest(everyone)
+        return generate_latest(self._registry)
+
+
+class _Seen(FirstEvents):
+    """Counts the reply when it begins."""
+
+    __slots__ = ("_metrics",)
+
+    def __init__(self, started: float, metrics: Metrics) -> None:
+        super().__init__(started)
+        self._metrics = metrics
+
+    def begin_reply(self) -> None:
+        self._metrics.count_stream()
+
+
+def _make_gauge(name: str, words: str, registry: CollectorRegistry) -> Gauge:
+    # What a process that died had under way is under way no more.
+    return Gauge(name, words, registry=registry, multiprocess_mode="livesum")
+
+
+def add_metrics(app: web.Application, metrics: Metrics) -> None:
+    """Answer /metrics, to GET and HEAD. Who may ask is decided before."""
+
+    async def answer(_: web.Request) -> web.Response:
+        headers = {"content-type": CONTENT_TYPE, "cache-control": "no-store", "server": "asides"}
+        return web.Response(body=metrics.write(), headers=headers)
+
+    app.router.add_get(METRICS_PATH, answer)
+
+
+def make_folder() -> str:
+    """A folder for the figures of several processes."""
+    return tempfile.mkdtemp(prefix=_FOLDER_PREFIX)
+
+
+def remove_folder() -> None:
+    """Remove the folder that this process shares with others, if it is one that `make_folder` made."""
+    folder = os.environ.get(FOLDER_VARIABLE, "")
+    if Path(folder).name.startswith(_FOLDER_PREFIX):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def forget_process(pid: int, folder: str) -> None:
+    """Forget what a process that has died had under way. What it has counted stays."""
+    multiprocess.mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]

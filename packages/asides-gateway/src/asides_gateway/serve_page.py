@@ -1,0 +1,82 @@
+"""The files of the page under /ui/, as they stand in the package. `add_routes(app, service)`.
+
+The files hold nothing private, so that they need no key; the key is asked for by the API behind them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib import resources
+from typing import NamedTuple
+
+from aiohttp import web
+
+from asides_gateway.service import Service
+
+FIRST_FILE = "index.html"
+CONTENT_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml; charset=utf-8",
+}
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    # Asked again each time, and answered with 304: a new version never meets modules of an old one.
+    "cache-control": "no-cache",
+}
+
+
+class PageFile(NamedTuple):
+    """A file of the page, in memory."""
+
+    body: bytes
+    content_type: str
+    etag: str
+
+
+def read_page() -> dict[str, PageFile]:
+    """The files of the package, by name. Only names in it are ever served, so that no path leads elsewhere."""
+    found: dict[str, PageFile] = {}
+    for entry in resources.files("asides_gateway").joinpath("page").iterdir():
+        content_type = CONTENT_TYPES.get("." + entry.name.rpartition(".")[2])
+        if content_type is not None and entry.is_file():
+            body = entry.read_bytes()
+            found[entry.name] = PageFile(body, content_type, hashlib.sha256(body).hexdigest()[:32])
+    return found
+
+
+def add_routes(app: web.Application, service: Service) -> None:
+    """Serve the page under /ui/, unless the settings turn it off."""
+    if not service.settings.page:
+        return
+    files = read_page()
+
+    async def serve(request: web.Request) -> web.StreamResponse:
+        name = request.match_info.get("name", FIRST_FILE)
+        file = files.get(name)
+        if file is None:
+            return web.Response(status=404, text="The page has no such file.\n", headers=HEADERS)
+        response = web.Response(body=file.body, headers={**HEADERS, "content-type": file.content_type})
+        response.etag = file.etag
+        asked = request.if_none_match
+        if asked is not None and any(tag.value in (file.etag, "*") for tag in asked):
+            return web.Response(status=304, headers={**HEADERS, "etag": response.headers["etag"]})
+        return response
+
+    async def go_to_page(request: web.Request) -> web.StreamResponse:
+        # As it was sent: decoded, it may hold what no header can.
+        sent = request.rel_url.raw_query_string
+        query = f"?{sent}" if sent else ""
+        return web.Response(status=308, headers={**HEADERS, "location": f"/ui/{query}"})
+
+    app.router.add_get("/ui", go_to_page)
+    app.router.add_get("/ui/", serve)
+    app.router.add_get("/ui/{name}", serve)

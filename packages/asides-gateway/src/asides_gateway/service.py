@@ -1,0 +1,170 @@
+"""What all requests of a gateway share: the relay, its transport, its stores. `Service(settings)`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from asides.database import Database
+from asides.flows.build_call import CallBuilder
+from asides.options import Options
+from asides.relay.observer import RelayObserver
+from asides.relay.relay import Relay, RelayExchange
+from asides.relay.relay_config import RelayConfig
+from asides.relay.relay_request import RelayRequest
+from asides.relay.streams.relay_stream import AsyncRelayStream
+from asides.relay.vault import VAULT_FILE
+from asides.relay.vault.open_vault import OpenedVault, find_keys, open_shared_vault, open_vault
+from asides.settings import Settings, load_settings
+from asides.transports.http_async import AsyncHttpTransport
+from asides.transports.protocols import AsyncTransport
+from asides_gateway.access import KeyRecord
+from asides_gateway.access.key_cache import KeyCache
+from asides_gateway.access.key_meter import Meters
+from asides_gateway.access.rate_windows import open_windows
+from asides_gateway.access.redis_link import RedisLink
+from asides_gateway.access.revocations import listen
+from asides_gateway.authenticate import Authenticator
+from asides_gateway.gateway_database import open_database, prepare_database
+from asides_gateway.gateway_settings import GatewaySettings, check_address
+from asides_gateway.relay_key_watch import watch_relay_key
+from asides_gateway.watcher import RequestWatcher
+
+BUSY = "the gateway has as many requests under way as it may have. To do: try again later."
+MOST_WAIT = 1.0
+"""The seconds that a request waits at most before it is tried again, if its provider names them. Clients retry by
+themselves, and know what is worth the time; a gateway that waits for them looks as if it hung."""
+
+
+class Service:
+    """The parts that requests share. One per process."""
+
+    def __init__(
+        self,
+        settings: GatewaySettings,
+        call_settings: Settings | None = None,
+        *,
+        options: Options | None = None,
+        transport: AsyncTransport | None = None,
+    ) -> None:
+        """`call_settings`: routes, aliases, rows and defaults; None: those of asides.toml and the environment.
+        `options`: of every call, such as `base_url`."""
+        check_address(settings)
+        self.settings = settings
+        self.database = open_database(settings)
+        """What instances share, or a file of this gateway: keys, budgets, summaries of requests."""
+        self.keys = KeyCache(self.database, grace_seconds=settings.key_grace_seconds)
+        if settings.store is None:
+            self.keys.load()
+        self.redis = None if settings.redis is None else RedisLink(settings.redis)
+        self.windows = open_windows(self.redis)
+        """The requests and tokens of keys over the last minute."""
+        self.meters = Meters(self.database, self.windows, folder=settings.folder, on_revoked=self.keys.on_revoked)
+        """What requests of keys with limits use."""
+        self.authenticator = Authenticator(settings, self.keys)
+        self.open_requests = 0
+        """The requests under way."""
+        self._options = options or Options()
+        self.transport: AsyncTransport = AsyncHttpTransport() if transport is None else transport
+        self._tasks: list[asyncio.Task[None]] = []
+        self.vault = _open_vault(settings, self.database)
+        self.degraded_checks: list[Callable[[], str | None]] = []
+        """What else may not work now: each gives its name, such as "redis", or None while it works."""
+        if (link := self.redis) is not None:
+            self.degraded_checks.append(lambda: None if link.is_up else "redis")
+        self.watchers: list[RequestWatcher] = []
+        """Who is told of requests. Add them before the first request."""
+        self.use(call_settings)
+        # Whether clients need a key decides about what they may see.
+        self.keys.on_change = lambda: self.use(self._call_settings)
+
+    def use(self, call_settings: Settings | None, settings: GatewaySettings | None = None) -> None:
+        """Use these settings for the requests that begin from now on. `settings`: None for those it has."""
+        self._call_settings = call_settings
+        if settings is not None:
+            self.settings = settings
+            self.authenticator = Authenticator(settings, self.keys)
+        self.builder = CallBuilder(self._options, settings=self._show_thinking(call_settings))
+        config = RelayConfig(
+            sink="gateway",
+            thinking_field=self.settings.thinking_field,
+            keys=self.vault.keys,
+            state_mode=self.vault.mode,
+            lists_home=False,
+            fallback_model=self.builder.settings.model or "",
+            options=Options(max_wait=self._options.get("max_wait", MOST_WAIT)),
+        )
+        self.relay = Relay(self.builder, config)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it takes no more requests now."""
+        return self.open_requests >= self.settings.max_requests
+
+    def list_degraded(self) -> list[str]:
+        """The names of what does not work now, but for the store."""
+        return [name for check in self.degraded_checks if (name := check()) is not None]
+
+    def begin(self, request: RelayRequest, observer: RelayObserver | None = None) -> AsyncRelayStream:
+        """Begin a relayed request. Nothing is sent yet."""
+        return self.carry_out(self.relay.begin(request, observer))
+
+    def carry_out(self, exchange: RelayExchange, key: KeyRecord | None = None) -> AsyncRelayStream:
+        """The response to a request that has begun. `key`: with which it was sent, if that has limits."""
+        return AsyncRelayStream(exchange, self.transport, self.vault.store, self.meters.open(key))
+
+    def _show_thinking(self, call_settings: Settings | None) -> Settings:
+        """Settings that show thinking to whoever started this gateway: nobody else can reach one without keys."""
+        settings = load_settings() if call_settings is None else call_settings
+        if self.authenticator.needs_key or settings.origin("visibility.gateway") != "default":
+            return settings
+        visibility = msgspec.structs.replace(settings.visibility, gateway=("raw", "summary"))
+        return msgspec.structs.replace(settings, visibility=visibility)
+
+    async def start(self) -> None:
+        """Create the tables of a shared store, and read the keys. If it does not answer, requests are answered without
+        it until it does.
+
+        Raises StoreError if it answers, and cannot be used.
+        """
+        if self.settings.store is not None:
+            preparing = await prepare_database(self.settings.store)
+            self._tasks += [] if preparing is None else [preparing]
+            await self.keys.refresh()
+            if self.vault.mode == "store":
+                self._tasks.append(asyncio.create_task(watch_relay_key(self.database, self.vault.keys)))
+        self._tasks += [asyncio.create_task(self.keys.run()), asyncio.create_task(self.meters.run())]
+        for record in self.keys.list_records():
+            if record.limits.has_budget:
+                self._tasks.append(asyncio.create_task(self.meters.prepare(record)))
+                break
+        has_others = self.settings.store is not None or self.settings.workers > 1
+        listening = listen(self.redis, self.keys.on_revoked, has_others=has_others)
+        self._tasks += [] if listening is None else [listening]
+
+    async def close(self) -> None:
+        """Close the connections to providers, and the stores."""
+        for task in self._tasks:
+            task.cancel()
+        await self.meters.close()
+        await self.windows.close()
+        await self.keys.close()
+        await self.transport.close()
+        await self.vault.close_async()
+        await self.database.close_async()
+
+
+def _open_vault(settings: GatewaySettings, database: Database) -> OpenedVault:
+    mode = settings.state_mode
+    if settings.store is not None and mode != "memory":
+        shared = open_shared_vault(database, owns=False)
+        return shared if mode == "store" else open_vault(mode, key=shared.keys)
+    if settings.folder is None:
+        return open_vault("memory" if mode == "store" else mode)
+    path = settings.folder / VAULT_FILE
+    if mode == "store":
+        return open_vault(mode, path)
+    # What clients carry outlives the process too, and is read by every process that serves them.
+    return open_vault(mode, key=find_keys(beside=path))

@@ -1,0 +1,232 @@
+"""The request rows in the database of a gateway: their fields, and the queries that write, read and delete them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from asides.database import Queries, Query, QueryMany
+from asides.relay.endpoints import NoEndpoint, find_endpoint
+from asides.values.errors import redact_keys
+from asides.values.money import to_billionths, to_dollars
+from asides.values.notices import escape_controls
+from asides.values.usage import Usage
+from asides_gateway.access.budget_store import MOST_SPENT, format_day
+from asides_gateway.usual_prices import find_usual_cost
+from asides_gateway.watcher import RequestEnd, RequestInfo
+
+Row: TypeAlias = tuple[Any, ...]
+Group: TypeAlias = Literal["key", "tenant", "model", "day", "client"]
+
+COLUMNS: tuple[str, ...] = (
+    "id",
+    "at",
+    "day",
+    "instance",
+    "key",
+    "tenant",
+    "client",
+    "dialect",
+    "action",
+    "asked",
+    "model",
+    "mode",
+    "status",
+    "ended",
+    "input",
+    "cached",
+    "output",
+    "thinking",
+    "cost",
+    "first_thought",
+    "first_answer",
+    "total",
+    "restored",
+    "missed",
+    "attempts",
+)
+_LONGEST = 200
+_MOST_TOKENS = 10**12
+"""Small enough that sums fit into the numbers of both engines."""
+_NO_USAGE = Usage()
+
+
+class EndedRequest(msgspec.Struct, frozen=True, gc=False):
+    """What a row is built from. It holds neither the request nor its reply."""
+
+    id: str
+    at: float
+    key: str
+    tenant: str
+    client: str
+    dialect: str
+    method: str
+    path: str
+    seconds: float
+    status: int
+    how: str
+    times: dict[str, float]
+    asked: str = ""
+    model: str = ""
+    mode: str = ""
+    usage: Usage = _NO_USAGE
+    models: tuple[str, ...] = ()
+    priced_by: str | None = None
+    restored: int = 0
+    missed: int = 0
+    attempts: int = 0
+
+    @staticmethod
+    def collect(info: RequestInfo, end: RequestEnd, times: dict[str, float]) -> EndedRequest:
+        """Collect what a row needs. It has to be fast: the request waits for it."""
+        outcome = end.outcome
+        first = (info.id, info.at, info.key_id, info.tenant, info.client, info.dialect, info.method, info.path)
+        last = (end.seconds, end.status, end.how, times)
+        if outcome is None:
+            return EndedRequest(*first, *last)
+        counts = (outcome.restored, outcome.missed, outcome.attempts)
+        reply = outcome.reply
+        if reply is None:
+            return EndedRequest(*first, *last, outcome.asked, outcome.model, outcome.mode, _NO_USAGE, (), None, *counts)
+        origin = None if reply.origin is None else reply.origin.model
+        models = tuple(model for model in (reply.model, origin) if model)
+        named = (outcome.asked, outcome.model, outcome.mode)
+        return EndedRequest(*first, *last, *named, reply.usage, models, reply.call.priced_by, *counts)
+
+
+def build_row(ended: EndedRequest, instance: str) -> Row:
+    """The row of a request. Looks up prices, which takes a moment."""
+    usage, times = ended.usage, ended.times
+    cost = find_usual_cost(usage, ended.models, ended.priced_by)
+    return (
+        ended.id,
+        ended.at,
+        format_day(ended.at),
+        instance,
+        ended.key,
+        ended.tenant,
+        _clean(ended.client),
+        ended.dialect,
+        _find_action(ended),
+        _clean(ended.asked),
+        _clean(ended.model),
+        ended.mode,
+        ended.status,
+        ended.how,
+        _fit(usage.input),
+        _fit(usage.cached),
+        _fit(usage.output),
+        _fit(usage.thinking),
+        _fit_cost(cost),
+        _to_ms(times.get("first_thought")),
+        _to_ms(times.get("first_answer")),
+        round(ended.seconds * 1000, 1),
+        ended.restored,
+        ended.missed,
+        ended.attempts,
+    )
+
+
+def _find_action(ended: EndedRequest) -> str:
+    if ended.dialect == "page":
+        return "turn"
+    try:
+        return find_endpoint(ended.method, ended.path, "", {}, ended.dialect).action
+    except NoEndpoint:
+        return "none"
+
+
+def _clean(text: str) -> str:
+    """A text that a client chose: short, without keys, and without what a database or a terminal does not take."""
+    return escape_controls(redact_keys(text[:_LONGEST])).encode("utf-8", "replace").decode()
+
+
+def _fit(number: int | None) -> int | None:
+    return None if number is None else max(min(number, _MOST_TOKENS), 0)
+
+
+def _fit_cost(cost: Decimal | None) -> int | None:
+    if cost is None:
+        return None
+    return max(min(to_billionths(cost), MOST_SPENT), 0) if cost.is_finite() else 0
+
+
+def _to_ms(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1000, 1)
+
+
+# --- work on the database ---------------------------------------------------------------------------------------------
+
+_NAMES = ", ".join(COLUMNS)
+_INSERT = (
+    f"INSERT INTO gateway_requests ({_NAMES}) VALUES ({', '.join('?' * len(COLUMNS))}) ON CONFLICT (id) DO NOTHING"  # noqa: S608 - names of ours
+)
+_LIST = f"SELECT {_NAMES} FROM gateway_requests WHERE tenant = ? ORDER BY at DESC LIMIT ?"  # noqa: S608
+_OLD = "SELECT id FROM gateway_requests WHERE at < ? ORDER BY at LIMIT ?"
+_DELETE = f"DELETE FROM gateway_requests WHERE id IN ({_OLD})"  # noqa: S608
+# SKIP LOCKED: instances that delete at the same time delete different rows.
+_DELETE_UNLOCKED = f"DELETE FROM gateway_requests WHERE id IN ({_OLD} FOR UPDATE SKIP LOCKED)"  # noqa: S608
+
+
+def insert_rows(rows: Sequence[Row]) -> Queries[None]:
+    """Write rows. Rows that are there already stay, so writing them again after a lost connection does no harm."""
+    yield QueryMany(_INSERT, rows)
+
+
+def delete_old(before: float, most: int) -> Queries[int]:
+    """Delete rows of requests before a time, the oldest first, at most `most` of them. Returns how many."""
+    result = yield Query(_DELETE, (before, most), _DELETE_UNLOCKED, is_alone=True)
+    return result.changed
+
+
+def list_rows(tenant: str, limit: int) -> Queries[list[dict[str, Any]]]:
+    """The last requests of a tenant, the newest first, as dicts by column."""
+    result = yield Query(_LIST, (tenant, limit), is_alone=True)
+    return [dict(zip(COLUMNS, row, strict=True)) for row in result.rows]
+
+
+class UsageSum(NamedTuple):
+    """The sums of a group of requests."""
+
+    group: str
+    requests: int
+    failed: int
+    """Those that ended with an error, were refused, or whose client left."""
+    input: int
+    cached: int
+    output: int
+    thinking: int
+    cost: Decimal
+    """In US dollars."""
+    unpriced: int
+    """The requests with tokens whose price nobody knows."""
+
+
+_SUMS = (
+    "count(*), sum(CASE WHEN ended = 'done' THEN 0 ELSE 1 END), sum(coalesce(input, 0)), sum(coalesce(cached, 0)), "
+    "sum(coalesce(output, 0)), sum(coalesce(thinking, 0)), sum(coalesce(cost, 0)), "
+    "sum(CASE WHEN cost IS NULL AND coalesce(input, 0) + coalesce(output, 0) > 0 THEN 1 ELSE 0 END)"
+)
+
+
+def sum_usage(since: float, by: Group) -> Queries[list[UsageSum]]:
+    """The sums of the requests since a time, by group: days in order, others by cost, then by tokens."""
+    order = "1" if by == "day" else "8 DESC, 6 DESC, 2 DESC, 1"
+    sql = f"SELECT {by}, {_SUMS} FROM gateway_requests WHERE at >= ? GROUP BY {by} ORDER BY {order}"  # noqa: S608
+    result = yield Query(sql, (since,), is_alone=True)
+    sums: list[UsageSum] = []
+    for group, *counts in result.rows:
+        # In PostgreSQL a sum of bigint is a Decimal.
+        requests, failed, sent, cached, received, thinking, cost, unpriced = map(int, counts)
+        dollars = to_dollars(cost)
+        sums.append(UsageSum(str(group), requests, failed, sent, cached, received, thinking, dollars, unpriced))
+    return sums
+
+
+def list_key_names() -> Queries[Mapping[str, str]]:
+    """The names of keys, by their ids."""
+    result = yield Query("SELECT id, name FROM gateway_keys", is_alone=True)
+    return {str(key): str(name) for key, name in result.rows}

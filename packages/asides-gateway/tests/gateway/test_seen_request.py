@@ -1,0 +1,157 @@
+"""One request as the inspector keeps it: states, stretches of time, bounds, and what is never kept."""
+
+from __future__ import annotations
+
+import time
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+
+from asides.dialects.dialect import HttpRequest, ServedRequest
+from asides.flows.build_call import CallBuilder
+from asides.flows.call import Call
+from asides.history.plan import Decision
+from asides.options import Options
+from asides.relay.relay_request import RelayOutcome, RelayRequest
+from asides.relay.state.turn_state import RestoredTurn
+from asides.settings import Settings
+from asides.values.errors import BadRequest
+from asides.values.events import PartArrived, ReplyStarted, TextDelta, ThinkingDelta, ThoughtSealed, UsageReported
+from asides.values.messages import Prompt, user
+from asides.values.notices import Notice
+from asides.values.parts import UnknownPart
+from asides.values.thinking import Seal, Thinking
+from asides.values.usage import Usage
+from asides_gateway.seen_request import MOST_BODY, BodyCapture, SeenRequest
+from asides_gateway.watcher import RequestEnd, RequestInfo
+
+DONE = RequestEnd("done", 200, 10, 2.0)
+KEY = "sk-provider-CANARY-key"
+
+
+def _begin(capture: BodyCapture | None = None, **more: Any) -> tuple[SeenRequest, list[str]]:
+    more = {"path": "/v1/messages", "query": "key=CANARY&beta=true", "headers": {"x-api-key": "CANARY"}} | more
+    request = RelayRequest("", "POST", **more)
+    info = RequestInfo("req_1", "POST", request.path, "anthropic", "curl/8", "", time.monotonic(), 1.5, request)
+    states: list[str] = []
+    return SeenRequest(info, lambda seen: states.append(seen.state), capture), states
+
+
+def _call() -> Call:
+    builder = CallBuilder(Options(api_key=KEY), settings=Settings())
+    return builder.build_for("anthropic:claude-opus-4-5", "?", Options(), stream=True, needs_key=True)
+
+
+def test_states_follow_what_comes_and_may_go_back() -> None:
+    seen, states = _begin()
+    seen.see_events([ReplyStarted("x"), ThoughtSealed(Seal("signature", "s"))])
+    assert states == []
+    for event in (
+        ThinkingDelta("a"),
+        TextDelta("b"),
+        TextDelta("c"),
+        ThinkingDelta("d"),
+        PartArrived(UnknownPart("{}"), 3),
+    ):
+        seen.see_events([event])
+    seen.end(DONE)
+    assert states == ["thinking", "answering", "thinking", "answering", "done"]
+    summary = seen.to_summary()
+    assert [state for state, _ in summary["spans"]] == ["waiting", "thinking", "answering", "thinking", "answering"]
+    assert seen.to_detail()["events"] == {"reply_started": 1, "sealed": 1, "thinking": 2, "text": 2, "part": 1}
+    assert summary["timing"]["total"] == summary["elapsed"] == 2.0
+
+
+def test_a_reply_that_changes_its_mind_for_ever_stays_small() -> None:
+    seen, _ = _begin()
+    for _ in range(10_000):
+        seen.see_events([ThinkingDelta("a"), TextDelta("b")])
+    assert len(seen.to_summary()["spans"]) <= 24
+    assert len(msgspec.json.encode(seen.to_detail())) < 5000
+
+
+def test_long_histories_many_attempts_and_long_words_are_bounded() -> None:
+    seen, _ = _begin(path="/" + "x" * 9000)
+    seen.see_asked(ServedRequest(Prompt((user("?"),), thinking=Thinking(budget=9)), "m" * 9000, stream=False))
+    seen.see_restored([RestoredTurn(number, "vault") for number in range(5000)])
+    for _ in range(100):
+        seen.see_plan([Decision(number, 0, "keep", "thought", "why") for number in range(5000)])
+        seen.see_request(HttpRequest("POST", "https://api.example/v1", {}, b"{}"))
+    error = BadRequest("y" * 90_000)
+    seen.end(RequestEnd("failed", 400, 0, 1.0, outcome=RelayOutcome(400, "translate", error=error)))
+    detail = seen.to_detail()
+    assert len(detail["decisions"]) == 1000
+    assert detail["attempts"] == 100
+    assert len(detail["sent"]) == 20
+    assert detail["asked"]["thinking"] == "9 tokens"
+    assert len(msgspec.json.encode(detail)) < 250_000
+    assert seen.size < 250_000
+
+
+def test_a_retry_is_no_repair_and_another_target_is_none_either() -> None:
+    seen, _ = _begin()
+    first, second, third = (HttpRequest("POST", "https://api.example/v1", {}, body) for body in (b"1", b"2", b"3"))
+    seen.see_target(_call(), "translate", "another dialect")
+    for request in (first, first, second):
+        seen.see_request(request)
+    seen.see_target(_call(), "translate", "another dialect")
+    seen.see_request(third)
+    assert [each["repaired"] for each in seen.to_detail()["sent"]] == [False, False, True, False]
+    assert seen.to_summary()["repairs"] == 1
+
+
+def test_no_secret_of_a_head_is_kept() -> None:
+    seen, _ = _begin(BodyCapture(("raw", "summary"), ("gateway-CANARY",)), body=b'{"a": "gateway-CANARY"}')
+    seen.see_target(_call(), "translate", "another dialect")
+    headers = {"anthropic-version": "2023-06-01", "x-company-token": "CANARY", "X-Anything": "CANARY"}
+    body = msgspec.json.encode({"messages": f"a key: {KEY}"})
+    seen.see_request(HttpRequest("POST", "https://me:CANARY@api.example/v1?key=CANARY&alt=sse", headers, body))
+    detail = seen.to_detail()
+    assert detail["sent"][0]["url"] == "https://api.example/v1?key=***&alt=sse"
+    assert detail["sent"][0]["headers"] == {
+        "anthropic-version": "2023-06-01",
+        "x-company-token": "***",
+        "X-Anything": "***",
+    }
+    assert b"CANARY" not in msgspec.json.encode(detail)
+
+
+@pytest.mark.parametrize("size", [MOST_BODY - 20, MOST_BODY + 20])
+def test_bodies_are_kept_up_to_a_size(size: int) -> None:
+    body = msgspec.json.encode({"a": "x" * (size - 8)})
+    assert len(body) == size
+    seen, _ = _begin(BodyCapture(()), body=body)
+    assert isinstance(seen.request_body, msgspec.Raw) is (size <= MOST_BODY)
+    assert (seen.size > size) is (size <= MOST_BODY)
+    seen.black_out()
+    assert isinstance(seen.request_body, msgspec.Raw) is (size <= MOST_BODY), "looking twice changes nothing"
+    seen.forget_bodies()
+    assert seen.size < 10_000
+    assert "request_body" not in seen.to_detail()
+
+
+def test_what_it_cost_is_looked_up_once_it_has_ended() -> None:
+    seen, _ = _begin()
+    seen.see_target(_call(), "forward", "the maker")
+    seen.see_events([UsageReported(Usage(input=1)), UsageReported(Usage(output=2, cost=Decimal("0.5")))])
+    assert not seen.needs_price
+    seen.price()
+    assert seen.to_summary()["cost"] is None
+    seen.end(RequestEnd("left", 0, 0, 1.0))
+    assert seen.needs_price
+    seen.price()
+    assert (seen.to_summary()["cost"], seen.to_summary()["cost_origin"]) == (0.5, "reported")
+    assert seen.to_summary()["usage"] == {"input": 1, "output": 2, "thinking": None, "cached": None}
+
+
+def test_notices_are_told_once_and_controls_are_escaped() -> None:
+    seen, _ = _begin()
+    notices = (Notice("a", "one", "temperature"), Notice("a", "one", "temperature"), Notice("a", "two"))
+    outcome = RelayOutcome(200, "translate", notices=notices, model="provider:\x1b[31mred")
+    seen.end(RequestEnd("done", 200, 0, 1.0, outcome=outcome))
+    detail = seen.to_detail()
+    assert [notice["detail"] for notice in detail["notices"]] == ["one", "two"]
+    assert seen.to_summary()["notices"] == ["a"]
+    assert "\x1b" not in detail["model"]

@@ -1,0 +1,198 @@
+"""Rows of requests: what is in one, and the work on them, on both engines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asides.database import Database
+from asides.database.postgres import PostgresDatabase
+from asides.relay.relay_request import RelayOutcome
+from asides.values.parts import Text
+from asides.values.reply import Reply
+from asides.values.usage import Usage
+from asides_gateway.gateway_database import open_database
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.summary_rows import (
+    COLUMNS,
+    EndedRequest,
+    UsageSum,
+    build_row,
+    delete_old,
+    insert_rows,
+    list_key_names,
+    list_rows,
+    sum_usage,
+)
+from asides_gateway.watcher import RequestEnd, RequestInfo
+
+AT = 1_763_300_000.0
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """A database with the tables, and nothing in them."""
+    found: Database
+    if request.param == "sqlite":
+        found = open_database(GatewaySettings(folder=tmp_path))
+    else:
+        found = PostgresDatabase(request.getfixturevalue("postgres_url"))
+    yield found
+    found.close()
+
+
+def _end(number: int = 0, **changed: Any) -> EndedRequest:
+    fields: dict[str, Any] = {
+        "id": f"req_{number}",
+        "at": AT + number,
+        "key": "k1",
+        "tenant": "t1",
+        "client": "curl/8",
+        "dialect": "anthropic",
+        "method": "POST",
+        "path": "/v1/messages",
+        "seconds": 1.5,
+        "status": 200,
+        "how": "done",
+        "times": {},
+        "model": "anthropic:m",
+    }
+    return EndedRequest(**{**fields, **changed})
+
+
+def _write(database: Database, *ended: EndedRequest) -> None:
+    rows = [build_row(each, "host:1") for each in ended]
+    database.run(lambda: insert_rows(rows))
+
+
+def test_a_request_is_collected_without_its_content() -> None:
+    usage = Usage(input=10, output=20, thinking=5, cached=3, cost=Decimal("0.0123"))
+    reply = Reply(parts=(Text("the secret answer"),), usage=usage, model="m-1")
+    outcome = RelayOutcome(
+        200, "translate", model="anthropic:m", reply=reply, attempts=2, restored=1, missed=3, asked="best"
+    )
+    info = RequestInfo(
+        "req_1", "POST", "/v1/messages", "anthropic", "c/1", "t1", time.monotonic(), AT, address="10.0.0.9", key_id="k1"
+    )
+    times = {"first_event": 0.1, "first_thought": 0.2004, "first_answer": 0.5}
+    ended = EndedRequest.collect(info, RequestEnd("done", 200, 99, 1.25, outcome=outcome), times)
+    row = dict(zip(COLUMNS, build_row(ended, "host:1"), strict=True))
+    assert row == {
+        "id": "req_1",
+        "at": AT,
+        "day": "2025-11-16",
+        "instance": "host:1",
+        "key": "k1",
+        "tenant": "t1",
+        "client": "c/1",
+        "dialect": "anthropic",
+        "action": "reply",
+        "asked": "best",
+        "model": "anthropic:m",
+        "mode": "translate",
+        "status": 200,
+        "ended": "done",
+        "input": 10,
+        "cached": 3,
+        "output": 20,
+        "thinking": 5,
+        "cost": 12_300_000,
+        "first_thought": 200.4,
+        "first_answer": 500.0,
+        "total": 1250.0,
+        "restored": 1,
+        "missed": 3,
+        "attempts": 2,
+    }
+    assert "secret answer" not in repr(row)
+    assert "10.0.0.9" not in repr(row)
+
+
+def test_a_request_that_never_reached_the_relay_has_a_row_too() -> None:
+    info = RequestInfo("req_1", "GET", "/nowhere", "openai_chat", "", "t1", 0.0, AT)
+    ended = EndedRequest.collect(info, RequestEnd("refused", 404, 0, 0.001), {})
+    row = dict(zip(COLUMNS, build_row(ended, "i"), strict=True))
+    assert (row["action"], row["ended"], row["status"], row["model"], row["input"]) == (
+        "none",
+        "refused",
+        404,
+        "",
+        None,
+    )
+    page = build_row(_end(dialect="page", path="/ui/api/x"), "i")
+    assert page[COLUMNS.index("action")] == "turn"
+    counted = build_row(_end(path="/v1/messages/count_tokens"), "i")
+    assert counted[COLUMNS.index("action")] == "count_tokens"
+
+
+def test_whatever_clients_and_providers_send_can_be_written(database: Database) -> None:
+    _write(
+        database,
+        _end(1, asked="a\x00b\ud800" + "x" * 500, model="sk-ant-api03-" + "A" * 40, client="\x1b[31m"),
+        _end(2, usage=Usage(input=10**40, output=-5, cost=Decimal("1e40"))),
+        _end(3, usage=Usage(cost=Decimal("NaN"))),
+    )
+    rows = {row["id"]: row for row in database.run(lambda: list_rows("t1", 10), writes=False)}
+    assert "\x00" not in rows["req_1"]["asked"]
+    assert len(rows["req_1"]["asked"]) < 220
+    assert "A" * 20 not in rows["req_1"]["model"]
+    assert "\x1b" not in rows["req_1"]["client"]
+    assert rows["req_2"]["output"] == 0
+    (sums,) = database.run(lambda: sum_usage(0, "key"), writes=False)
+    assert sums.requests == 3
+
+
+def test_rows_are_written_once_however_often_that_is_tried(database: Database) -> None:
+    for _ in range(3):
+        _write(database, *(_end(number) for number in range(5)))
+    assert len(database.run(lambda: list_rows("t1", 100), writes=False)) == 5
+
+
+def test_a_tenant_sees_its_own_requests_the_newest_first(database: Database) -> None:
+    _write(database, _end(1), _end(2, tenant="t2"), _end(3), _end(4))
+    found = database.run(lambda: list_rows("t1", 2), writes=False)
+    assert [row["id"] for row in found] == ["req_4", "req_3"]
+    assert [row["id"] for row in database.run(lambda: list_rows("t2", 9), writes=False)] == ["req_2"]
+    assert database.run(lambda: list_rows("", 9), writes=False) == []
+
+
+def test_old_rows_are_deleted_in_portions_the_oldest_first(database: Database) -> None:
+    _write(database, *(_end(number) for number in range(10)))
+    assert database.run(lambda: delete_old(AT + 7, 3)) == 3
+    assert [row["id"] for row in database.run(lambda: list_rows("t1", 99), writes=False)][-1] == "req_3"
+    assert database.run(lambda: delete_old(AT + 7, 30)) == 4
+    assert database.run(lambda: delete_old(AT + 7, 30)) == 0
+    assert len(database.run(lambda: list_rows("t1", 99), writes=False)) == 3
+
+
+def test_sums_by_every_group(database: Database) -> None:
+    usage = Usage(input=100, output=50, thinking=20, cached=10, cost=Decimal("0.5"))
+    _write(
+        database,
+        _end(1, usage=usage),
+        _end(2, usage=usage, key="k2", tenant="t2", model="openai:o", client="x", at=AT + 86_400),
+        _end(3, usage=usage, key="k2", tenant="t2", model="openai:o", client="x", how="failed"),
+        _end(4, usage=Usage(input=7, output=1), key="k3"),
+        _end(5, key="k3", how="refused", at=AT - 86_400 * 3),
+    )
+    by_key = database.run(lambda: sum_usage(AT - 86_400, "key"), writes=False)
+    assert by_key == [
+        UsageSum("k2", 2, 1, 200, 20, 100, 40, Decimal(1), 0),
+        UsageSum("k1", 1, 0, 100, 10, 50, 20, Decimal("0.5"), 0),
+        UsageSum("k3", 1, 0, 7, 0, 1, 0, Decimal(0), 1),
+    ]
+    by_day = database.run(lambda: sum_usage(0, "day"), writes=False)
+    assert [(each.group, each.requests) for each in by_day] == [("2025-11-13", 1), ("2025-11-16", 3), ("2025-11-17", 1)]
+    assert by_day[0].failed == 1
+    for group, first in (("tenant", "t2"), ("model", "openai:o"), ("client", "x")):
+        assert database.run(lambda by=group: sum_usage(0, by), writes=False)[0].group == first  # type: ignore[misc]
+    assert database.run(lambda: sum_usage(AT * 2, "day"), writes=False) == []
+
+
+def test_the_names_of_keys(database: Database) -> None:
+    assert database.run(list_key_names, writes=False) == {}
