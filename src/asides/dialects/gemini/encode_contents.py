@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from typing import Any, assert_never
+from typing import Any
 
 import msgspec
 
@@ -132,10 +132,8 @@ def _encode_user_part(part: Part, notices: list[Notice]) -> list[Any]:
             return [_encode_media(part, notices)]
         case UnknownPart():
             return encode_native(part, "user", notices)
-        case Thought() | ToolCall() | ToolResult() | Refusal() | ServerTool():
-            return leave_out(part, "user", notices)
         case _:
-            assert_never(part)
+            return leave_out(part, "user", notices)
 
 
 def _encode_tool_result(result: ToolResult, names: dict[str, str], notices: list[Notice]) -> list[Wire]:
@@ -201,10 +199,8 @@ def _encode_model_part(part: Part, notices: list[Notice]) -> list[Wire]:
             return []  # it came beside the content, not as a part of it
         case ServerTool() | UnknownPart():
             return _encode_verbatim(part, notices)
-        case ToolResult():
-            return leave_out(part, "assistant", notices)
         case _:
-            assert_never(part)
+            return leave_out(part, "assistant", notices)
 
 
 def _encode_verbatim(part: ServerTool | UnknownPart, notices: list[Notice]) -> list[Wire]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, assert_never
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -36,8 +36,6 @@ from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt
 from asides.values.notices import Notice
 from asides.values.parts import (
-    File,
-    Image,
     Part,
     Refusal,
     ServerTool,
@@ -258,10 +256,8 @@ class _ItemEncoder:
                 case ServerTool() | UnknownPart():
                     item = msgspec.json.decode(part.json)
                     items += [item] if isinstance(item, dict) else []
-                case Image() | File() | ToolResult():
-                    leave_out(part, "assistant", self.notices)
                 case _:
-                    assert_never(part)
+                    leave_out(part, "assistant", self.notices)
         items = [_simplify_message(item) for item in self.drop_last_reasoning(items)]
         if self.quirks.call_order == "grouped":
             items.sort(key=lambda item: item.get("type") == "function_call")
