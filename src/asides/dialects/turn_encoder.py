@@ -23,6 +23,7 @@ from asides.dialects.message_encoder import (
     leave_out_all_but_text,
     read_system,
     report_effort,
+    say_commentary,
 )
 from asides.dialects.verbatim import Accepts
 from asides.values.messages import Message, Prompt
@@ -162,7 +163,7 @@ class _TurnEncoder:
     def encode_assistant(self, message: Message) -> list[Any]:
         encoded: list[Any] = []
         thoughts: list[Any] = []
-        for part in message.parts:
+        for part in say_commentary(message).parts:
             if isinstance(part, Thought):
                 thoughts += self.form.thought(part)  # they wait for the block that follows
             elif blocks := self.encode_assistant_part(part):

@@ -25,6 +25,7 @@ from asides.dialects.message_encoder import (
     leave_out_all_but_text,
     read_system,
     report_effort,
+    say_commentary,
 )
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
@@ -165,7 +166,7 @@ def _encode_media(media: Image | File, notices: list[Notice]) -> Wire:
 def _encode_model(message: Message, notices: list[Notice], *, must_sign: bool) -> list[Wire]:
     """Encode a turn of the model. With `must_sign`, the first call gets the stand-in if it has no signature."""
     encoded: list[Wire] = []
-    for part in message.parts:
+    for part in say_commentary(message).parts:
         parts = _encode_model_part(part, notices)
         if parts and must_sign and isinstance(part, ToolCall):
             must_sign = False

@@ -1,4 +1,4 @@
-"""Splits text into thinking, commentary and answer: the state machine of `inline_tags`, whose docstring has its rules."""
+"""Splits text into thinking, commentary and answer: the state machine of `inline_tags`, which explains its rules."""
 
 from __future__ import annotations
 
