@@ -45,7 +45,7 @@ def test_a_reply_keeps_thinking_and_answer_apart(caller: str, upstream: str, str
         reply, response = Door(stage).answer(caller, upstream, prompt)
     assert response.status == 200
     assert reply.text == "It is 42."
-    assert reply.thinking is not None
+    assert reply.thinking
     assert reply.thinking.text == "Six times seven."
     assert reply.stop.reason == "stop"
     assert reply.usage.input == 10
@@ -80,12 +80,12 @@ def test_tools_to_the_fifth_step(caller: str, upstream: str, stream: bool) -> No
             (call,) = reply.tool_calls
             assert call.name == "get_weather"
             assert call.arguments == {"city": f"City {step}"}
-            assert reply.thinking is not None
+            assert reply.thinking
             assert reply.thinking.text == f"Ask number {step}."
             prompt = _continue(prompt, reply.parts, call)
         reply = door.ask(caller, upstream, prompt)
         assert reply.text == "Sunny everywhere."
-        assert reply.thinking is not None
+        assert reply.thinking
         assert reply.thinking.text == "Enough of 5."
         stage.assert_no_leak("asd1.")
 
@@ -227,3 +227,32 @@ def test_citations_of_another_dialect_are_told_and_not_written(caller: str, stre
     assert b"60 years" in written
     assert b"foreign-source" not in written
     assert [notice.code for notice in writer.notices] == ["part_not_written"]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("caller", CALLERS)
+def test_commentary_is_not_in_the_answer_of_any_client_and_goes_back_with_its_phase(caller: str, stream: bool) -> None:
+    """Clients of most dialects never see it: the vault has it."""
+    call = ToolCall("call_0aB3dE5fG7", "get_weather", {"city": "Oslo"})
+
+    def play(request: ServedRequest) -> Say:
+        if any(find_results(message) for message in request.prompt.messages):
+            return Say(thinking="So.", commentary="I read it.", text="It is sunny.")
+        return Say(thinking="Look.", commentary="I look it up.", tool_calls=(call,))
+
+    with Stage(play) as stage:
+        stage.expect_no_refusals()
+        door = Door(stage)
+        prompt = Prompt((user("Weather?"),), tools=(_WEATHER,), thinking=_HIGH, stream=stream)
+        first = door.ask(caller, "openai-responses:gpt-5.2", prompt)
+        assert (first.text, len(first.tool_calls)) == ("", 1)
+        # Clients of chat completions send back what they know.
+        sent = first.parts if caller != "openai_chat" else (*first.parts[:1], *first.tool_calls)
+        prompt = _continue(prompt, sent, first.tool_calls[0])
+        reply = door.ask(caller, "openai-responses:gpt-5.2", prompt)
+        shows = caller in ("openai_chat", "openai_responses")
+        assert (reply.text, reply.commentary) == ("It is sunny.", "I read it." if shows else "")
+        assert reply.thinking.text == "So."
+        items = stage.requests[-1].json["input"]
+        said = [item for item in items if item.get("phase") == "commentary"]
+        assert [item["content"][0]["text"] for item in said] == ["I look it up."]

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from asides.values.events import (
+    CommentaryDelta,
     Event,
     PartArrived,
     RefusalDelta,
@@ -66,6 +67,9 @@ class EventWriter:
                 case TextDelta():
                     self._enter(event.block, "text")
                     self._grow("text", {"block": event.block}, event.text)
+                case CommentaryDelta():
+                    self._enter(event.block, "text")
+                    self._grow("text", {"block": event.block, "commentary": True}, event.text)
                 case ThinkingDelta():
                     self._write_thought(event)
                 case RefusalDelta():

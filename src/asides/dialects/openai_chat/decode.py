@@ -15,6 +15,7 @@ import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.openai_chat.wire import (
+    COMMENTARY,
     NOTHING,
     ChunkReader,
     Function,
@@ -32,6 +33,7 @@ from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import Target
 from asides.values.errors import ProtocolError
 from asides.values.events import (
+    CommentaryDelta,
     Event,
     RefusalDelta,
     StopReason,
@@ -45,7 +47,7 @@ from asides.values.notices import Notice
 from asides.values.thinking import Origin, Seal, ThoughtKind
 from asides.wire.deduplicate import RepeatFilter, SharedText, SnapshotFilter
 from asides.wire.framing import Framing
-from asides.wire.inline_tags import Splitter
+from asides.wire.inline_tags import Channel, Piece, Splitter
 from asides.wire.lenient import (
     INVALID_TEXT,
     THOUGHT_FIELDS,
@@ -59,6 +61,7 @@ from asides.wire.lenient import (
 )
 from asides.wire.sse import DONE
 
+COMMENTARY_BLOCK = 999
 CONTENT_BLOCK = 1_000
 REFUSAL_BLOCK = 500_000
 CALL_BLOCK = 1_000_000
@@ -181,8 +184,12 @@ class ChatDecoder(DocumentDecoder):
             if values != self._reader.no_thinking or delta.reasoning_details:
                 self._thinking.decode(values, delta, self._reader, events)
             content = delta.content
+            if delta.commentary and type(delta.commentary) is str:
+                events.append(CommentaryDelta(delta.commentary, COMMENTARY_BLOCK))
             if content:
-                if type(content) is str:
+                if type(content) is str and COMMENTARY in (delta.phase, delta.channel):
+                    events.append(CommentaryDelta(content, COMMENTARY_BLOCK))
+                elif type(content) is str:
                     self._decode_text(content, events)
                 else:
                     self._decode_content_parts(content, events)
@@ -629,11 +636,11 @@ class ToolCalls:
             call.splitter = Splitter(self._tags, "leading", False)
         return self._separate(call, call.splitter.feed(text), events)
 
-    def _separate(self, call: _Call, pieces: list[tuple[int, bool, str]], events: list[Event]) -> str:
-        for number, is_thinking, text in pieces:
-            if is_thinking:
+    def _separate(self, call: _Call, pieces: list[Piece], events: list[Event]) -> str:
+        for number, channel, text in pieces:
+            if channel is Channel.THINKING:
                 events.append(ThinkingDelta(text, call.block - self._first_block + 900 + number, "raw", "tags"))
-        return "".join(text for _, is_thinking, text in pieces if not is_thinking)
+        return "".join(text for _, channel, text in pieces if channel is not Channel.THINKING)
 
     def _seal(self, call: _Call, extra_content: bytes, events: list[Event]) -> None:
         value = read_signature(extra_content)

@@ -20,6 +20,7 @@ from asides.dialects.openai_responses.rules.items import DUPLICATE, ORPHANED, ch
 from asides.dialects.openai_responses.server.write_reply import ResponsesWriter, make_item_id
 from asides.dialects.rulebook import BrokenRule, Wire, WireRequest
 from asides.values.events import (
+    CommentaryDelta,
     Event,
     PartArrived,
     ReplyStarted,
@@ -301,7 +302,7 @@ def _find_item_kind(event: Event) -> str | None:
             return "reasoning"
         case ToolCallDelta():
             return "function_call"
-        case TextDelta():
+        case TextDelta() | CommentaryDelta():
             return "message"
         case PartArrived(part=ServerTool()):
             return "item"
