@@ -259,13 +259,37 @@ FRAGMENTS = [
     "<channel|>",
     "<reason>",
     "</reason>",
+    " to=self<|message|>",
+    "<|start|>assistant to=user<|message|>",
+    "<|eom|>",
+    "<|content_thinking|>",
+    "<|message_model|>f<|content_text|>",
+    "<|end_message|>",
+    "<|think|>",
+    "<|begin|>assistant<|content|>",
+    "<think:x>",
+    "</think:x>",
+    "to=",
+    "<answer>",
+    "\n</answer>",
 ]
 
 
 @settings(max_examples=400, deadline=None)
 @given(
     source=st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join),
-    tags=st.sampled_from([None, None, ["think"], ["harmony"], REASON, [("`", "`")], [("<th", "</"), ("<think>", ">")]]),
+    tags=st.sampled_from(
+        [
+            None,
+            None,
+            ["hunyuan-answer", "apriel"],
+            ["think"],
+            ["harmony"],
+            REASON,
+            [("`", "`")],
+            [("<th", "</"), ("<think>", ">")],
+        ]
+    ),
     position=st.sampled_from(["auto", "auto", "leading", "anywhere"]),
     starts_inside=st.sampled_from([True, False, "auto"]),
     data=st.data(),

@@ -96,13 +96,17 @@ def may_hold_tags(text: str, tags: tuple[str | tuple[str, str], ...]) -> bool:
 @lru_cache(maxsize=64)
 def _find_opening(tags: tuple[str | tuple[str, str], ...]) -> Find:
     """Return the search for a character that may open a block."""
-    return find_rules(tags).opens.trigger
+    return find_rules(tags).heads.trigger
 
 
 @lru_cache(maxsize=64)
 def _find_marks(tags: tuple[str | tuple[str, str], ...]) -> str:
     """Return the characters that any tag of these grammars begins with."""
-    return find_rules(tags).orphans.firsts
+    rules = find_rules(tags)
+    marks = rules.orphans.firsts
+    # Most headers hold the first character of another tag anyway; a common letter would make the check useless.
+    literals = ["".join(part for part in phrase if isinstance(part, str)) for phrase in rules.first_phrases()]
+    return marks + "".join(text[0] for text in literals if not any(mark in text for mark in marks))
 
 
 def separate(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Literal, TypeAlias, get_args
 
-from asides.wire.inline_tags.grammars import Channel, Grammar, Matcher, Role, Tags, find_rules, read_channel
+from asides.wire.inline_tags.grammars import Channel, Grammar, Matcher, Role, Tags, find_rules
 from asides.wire.inline_tags.scanner import CodeSpans, Found, TagScanner
 
 Position: TypeAlias = Literal["auto", "leading", "anywhere"]
@@ -17,7 +17,7 @@ Piece: TypeAlias = tuple[int, bool, str]
 
 _MOST_MENTIONS = 4
 
-_UNFINISHED_HEADER = re.compile(r"<\|(?:start|channel)\|>", re.IGNORECASE)
+_UNFINISHED_HEADER = re.compile(r"<\|(?:start|channel|begin|message_model)\|>", re.IGNORECASE)
 
 
 class _State(Enum):
@@ -27,6 +27,9 @@ class _State(Enum):
     NEST = auto()
     TEXT = auto()
     DEAD = auto()
+
+
+_HEADERS = (Role.HEADER, Role.FIRST)
 
 
 def _find_nothing(_: str) -> None:
@@ -68,6 +71,7 @@ class Splitter:
 
         self._blanks: list[str] = []  # of HEAD, or of a block that is blank so far
         self._held: list[str] = []  # of ORPHAN
+        self._at_start = bool(self._rules.firsts.firsts)  # of ORPHAN: only blanks so far
         self._unclosed: tuple[int, Role, int] | None = None  # of ORPHAN: a fence, its first tag, the place in _held
         self._code = CodeSpans()
 
@@ -83,7 +87,7 @@ class Splitter:
         self._cut: int | None = None  # the place in _nested of the first closing tag
         self._nested_code = CodeSpans()  # of the text after it, in case that is answer
         self._mentions = 0
-        self._controls = False  # the reply uses a grammar with control tokens
+        self._written: Grammar | None = None  # the grammar with control tokens that the reply is written in
         self._text_matcher: Matcher = _NO_TAGS
 
     @property
@@ -112,7 +116,7 @@ class Splitter:
         """
         self._out = []
         self._scanner.final = True
-        if self._controls and _UNFINISHED_HEADER.match(self._scanner.tail):
+        if self._written is not None and _UNFINISHED_HEADER.match(self._scanner.tail):
             self._scanner.tail = ""
         self._run("")
         if cut and self._state is _State.ORPHAN:
@@ -234,18 +238,35 @@ class Splitter:
     # --- the states: each method returns False when it needs more text ----------------------------------------------
 
     def _read_undecided(self) -> bool:
+        if self._at_start:
+            scanner = self._scanner
+            self._route(scanner.read_blanks())
+            if scanner.pos == len(scanner.buffer):
+                return False
+            found = scanner.find_here(self._rules.firsts)
+            if scanner.tail:
+                return False
+            self._at_start = False
+            if found is not None:
+                self._begin_again(found.text)
+                return True
         tag = self._find_tag(self._rules.orphans, self._code)
         if tag is None:
             return False
         role, grammar, text = tag
         if role is Role.ORPHAN:
-            self._controls = bool(grammar.control)
+            self._note_grammar(grammar)
             self._close_implied_block("".join(self._held))
+            self._held = []
         else:
-            self._state = _State.HEAD
-            self._scanner.push_back("".join((*self._held, text)))
-        self._held = []
+            self._begin_again(text)
         return True
+
+    def _begin_again(self, text: str) -> None:
+        """Read the held text and this tag again: the text did not begin inside a block."""
+        self._state = _State.HEAD
+        self._scanner.push_back("".join((*self._held, text)))
+        self._held = []
 
     def _close_implied_block(self, thought: str) -> None:
         self._open_block(None, leading=True)
@@ -258,14 +279,16 @@ class Splitter:
             self._blanks.append(blanks)
         if scanner.pos == len(scanner.buffer):
             return False
-        found = scanner.find_here(self._rules.opens_and_controls if self._controls else self._rules.opens)
+        rules, written = self._rules, self._written
+        found = scanner.find_here(rules.heads if written is None else rules.heads_and_controls(written))
         if scanner.tail:
             return False
         if found is None:
             return self._begin_without_tag()
         role, grammar, text = found
-        channel = read_channel(text) if role is Role.HEADER else None
-        self._controls = self._controls or channel is not None
+        channel = grammar.read(text) if role in _HEADERS else None
+        if channel is not None:
+            self._written = grammar
         if channel is Channel.TOOL:
             scanner.push_back(text)
             return self._begin_without_tag()
@@ -295,11 +318,12 @@ class Splitter:
 
     def _continue_answer(self) -> None:
         live = self._position == "anywhere" or (self._position == "auto" and self.began_with_thinking)
-        self._state = _State.TEXT if live or self._controls else _State.DEAD
-        if not live:
-            self._text_matcher = self._rules.controls
+        rules, written = self._rules, self._written
+        self._state = _State.TEXT if live or written is not None else _State.DEAD
+        if written is None:
+            self._text_matcher = rules.opens if live else _NO_TAGS
         else:
-            self._text_matcher = self._rules.opens_and_controls if self._controls else self._rules.opens
+            self._text_matcher = rules.opens_and_controls(written) if live else rules.controls(written)
 
     def _read_answer(self) -> bool:
         tag = self._find_tag(self._text_matcher, self._code)
@@ -309,8 +333,8 @@ class Splitter:
         if role is Role.OPEN:
             self._open_block(grammar, leading=False, void=grammar.closes_itself(text))
         elif role is Role.HEADER:
-            self._controls = True
-            match read_channel(text):
+            self._written = grammar
+            match grammar.read(text):
                 case Channel.THINKING:
                     self._open_block(grammar, leading=False)
                 case Channel.ANSWER:
@@ -320,16 +344,19 @@ class Splitter:
                     self._route(text)
         return True
 
+    def _note_grammar(self, grammar: Grammar | None) -> None:
+        if grammar is not None and grammar.control:
+            self._written = grammar
+
     def _open_block(self, grammar: Grammar | None, *, leading: bool, void: bool = False) -> None:
         if leading:
             self.began_with_thinking = True
-        if grammar is not None and grammar.control:
-            self._controls = True
+        self._note_grammar(grammar)
         if void:
             return
         self._state = _State.THINK
         self._leading = leading
-        again = grammar is not None and grammar is self._grammar and not grammar.header
+        again = grammar is not None and grammar is self._grammar and not (grammar.header or grammar.first)
         self._adjacent = again and self._kind is True and not self._blanks
         self._grammar = grammar
         self._fresh = True
@@ -354,9 +381,10 @@ class Splitter:
             return False
         role, grammar, text = tag
         if role is Role.CLOSE:
+            self._note_grammar(grammar)
             self._close_block()
         elif role is Role.HEADER:  # ends the thought without a closing tag; the next state reads what it opens
-            self._controls = True
+            self._written = grammar
             self._close_block()
             self._scanner.push_back(text)
         elif grammar.closes_itself(text) or self._mentions >= _MOST_MENTIONS:
