@@ -48,14 +48,14 @@ _NAMES_BY_MODULE = {
         "ToolFailed TransportError UnknownModel UnknownProvider Unsupported UnsupportedInput"
     ),
     "asides.values.events": (
-        "Event PartArrived RefusalDelta ReplyEnded ReplyStarted StopReason TextDelta ThinkingDelta ThoughtSealed "
-        "ToolCallDelta UsageReported Warned blocks"
+        "CommentaryDelta Event PartArrived RefusalDelta ReplyEnded ReplyStarted StopReason TextDelta ThinkingDelta "
+        "ThoughtSealed ToolCallDelta UsageReported Warned blocks"
     ),
     "asides.values.fold": "fold simulate",
     "asides.values.messages": "Message OutputSchema Prompt ProviderState StoredResponse assistant system user",
     "asides.values.model_info": "ModelInfo ThinkingInfo",
     "asides.values.notices": "Notice",
-    "asides.values.parts": "File Image Refusal ServerTool Text ToolCall ToolResult UnknownPart",
+    "asides.values.parts": "Commentary File Image Refusal ServerTool Text ToolCall ToolResult UnknownPart",
     "asides.values.recover_policy": "RecoverPolicy",
     "asides.values.rejections": "RejectionKind",
     "asides.values.reply": "Reply",

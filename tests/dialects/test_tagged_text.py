@@ -11,7 +11,7 @@ import pytest
 
 from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import ModelRule, Provider, Quirks, Target
-from asides.values.events import Event, TextDelta, ThinkingDelta
+from asides.values.events import CommentaryDelta, Event, TextDelta, ThinkingDelta
 from asides.wire.inline_tags import Splitter, StartsInside
 from tests import decoding
 from tests.decoding import sse
@@ -25,12 +25,15 @@ def target(
     )
 
 
+_NAMES: dict[type, str] = {ThinkingDelta: "thinking", CommentaryDelta: "commentary", TextDelta: "text"}
+
+
 def shown(events: list[Event]) -> list[tuple[str, int, str]]:
     """The texts of the events: what they are, their block, their text."""
     return [
-        ("thinking" if isinstance(event, ThinkingDelta) else "text", event.block, event.text)
+        (_NAMES[type(event)], event.block, event.text)
         for event in events
-        if isinstance(event, (ThinkingDelta, TextDelta))
+        if isinstance(event, (ThinkingDelta, CommentaryDelta, TextDelta))
     ]
 
 
@@ -47,6 +50,28 @@ def test_every_segment_is_a_separate_block() -> None:
     assert split(text, "<think>plan</th", "ink>42") == [("thinking", 10, "plan"), ("text", 11, "42")]
     assert (text.first_text_block, text.last_text_block, text.thinking) == (11, 11, ["plan"])
     assert not text.truncated
+
+
+HARMONY = (
+    "<|channel|>analysis<|message|>R<|end|><|start|>assistant<|channel|>commentary<|message|>I look it up.<|end|>"
+    "<|start|>assistant<|channel|>final<|message|>42<|return|>"
+)
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 500])
+def test_commentary_in_the_text_is_a_channel_of_its_own(size: int) -> None:
+    pieces = [HARMONY[start : start + size] for start in range(0, len(HARMONY), size)]
+    blocks: dict[int, tuple[str, str]] = {}
+    for kind, block, text in split(TaggedText(10, target(tags=("harmony",))), *pieces):
+        blocks[block] = kind, blocks.get(block, ("", ""))[1] + text
+    assert blocks == {10: ("thinking", "R"), 11: ("commentary", "I look it up."), 12: ("text", "42")}
+
+
+def test_a_whole_message_may_be_commentary() -> None:
+    for tags in ((), ("think",)):
+        text = TaggedText(10, target(tags=tags))
+        text.says = CommentaryDelta
+        assert split(text, "I look", " it up.") == [("commentary", 10, "I look"), ("commentary", 10, " it up.")]
 
 
 def test_without_tags_the_text_is_one_block() -> None:

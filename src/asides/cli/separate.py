@@ -28,7 +28,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     with open_chunks(arguments.file) as chunks:
         if arguments.json:
             separated = separate("".join(_decode(chunks)), tags, arguments.position, starts_inside)
-            fields = {"text": separated.text, "thinking": separated.thinking, "truncated": separated.truncated}
+            fields = {name: getattr(separated, name) for name in ("text", "thinking", "commentary", "truncated")}
             print_json(terminal, fields)
             return Exit.DONE
         # No settings are read here: the text is the user's own, and -t asks for its thinking.

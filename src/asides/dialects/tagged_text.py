@@ -1,13 +1,13 @@
-"""Turns text of an answer that may hold thinking in tags into events: `TaggedText`, for every dialect."""
+"""Turns text of a message that may hold thinking in tags into events: `TaggedText`, for every dialect."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from asides.providers.provider import Facts, Target
-from asides.values.events import Event, TextDelta, ThinkingDelta
+from asides.values.events import CommentaryDelta, Event, TextDelta, ThinkingDelta
 from asides.values.thinking import ThoughtKind
-from asides.wire.inline_tags import Piece, Splitter, StartsInside, begins_answer
+from asides.wire.inline_tags import Channel, Piece, Splitter, StartsInside, begins_answer
 
 SEGMENTS = 1_000
 """The distance between the first blocks of two texts: each text needs a block for every segment that tags make."""
@@ -43,7 +43,10 @@ class TaggedText:
     _passes: Callable[[str], object] | None = None
     """Returns None for text that needs no splitting; then more of the current block came."""
     _unread: list[str] | None = None
-    _is_thinking = False
+    _channel = Channel.ANSWER
+    """The channel of the last piece."""
+    says: type[TextDelta | CommentaryDelta] = TextDelta
+    """The event of text outside thinking: the whole message may be commentary."""
     _answers = False  # no tag can come any more
 
     def __init__(
@@ -75,14 +78,14 @@ class TaggedText:
         """Add text. `part` is its place in the message; another part is another block."""
         if self._unsplit_block is not None and part == self.part:
             if text:
-                events.append(TextDelta(text, self._unsplit_block))
+                events.append(self.says(text, self._unsplit_block))
             return
         if self._passes is not None and part == self.part and self._passes(text) is None and text:
             # Most texts of a reply with tags: more of the same thought, or of the same answer.
-            if not self._is_thinking:
+            if self._channel is not Channel.THINKING:
                 if self._unread is not None:
                     self._unread.append(text)
-                events.append(TextDelta(text, self.block))
+                events.append(self._say(self._channel, text))
                 return
             if not self._field_thinking:
                 self.thinking.append(text)
@@ -97,7 +100,7 @@ class TaggedText:
             if self._answers or _begins_with_answer(text, self._facts, starts_inside=starts_inside):
                 self._answers = True
                 if text:
-                    self._emit([(0, False, text)], events, part)
+                    self._emit([(0, Channel.ANSWER, text)], events, part)
                     self._unsplit_block = self.block
                 return
             splitter = self._splitter = Splitter(self._tags, self._facts.tag_position, starts_inside)
@@ -105,10 +108,10 @@ class TaggedText:
         self._emit(pieces, events, part)
         self._passes = None
         if pieces:
-            self._is_thinking = pieces[-1][1]
+            self._channel = pieces[-1][1]
             if splitter.passes_all:
                 self._unsplit_block = self.block
-            elif not (self._is_thinking and self._fragmented):
+            elif not (self._channel is Channel.THINKING and self._fragmented):
                 self._passes, self._unread = splitter.plain, splitter.unread
 
     def finish(self, events: list[Event], *, cut: bool = False, part: int = 0) -> None:
@@ -129,14 +132,17 @@ class TaggedText:
             self._begin_text(part, _PLAIN, events)
             self._unsplit_block = None if self._tags else self.block
         if text:
-            events.append(TextDelta(text, self.block))
+            events.append(self.says(text, self.block))
+
+    def _say(self, channel: Channel, text: str) -> Event:
+        return CommentaryDelta(text, self.block) if channel is Channel.COMMENTARY else self.says(text, self.block)
 
     def _emit(self, pieces: list[Piece], events: list[Event], part: int) -> None:
-        for segment, is_thinking, text in pieces:
-            if not is_thinking:
+        for segment, channel, text in pieces:
+            if channel is not Channel.THINKING:
                 if segment != self._segment or part != self.part:
                     self._begin_text(part, segment, events)
-                events.append(TextDelta(text, self.block))
+                events.append(self._say(channel, text))
                 continue
             if self._fragmented:
                 segment = _FRAGMENT

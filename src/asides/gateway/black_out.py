@@ -122,7 +122,7 @@ class _BlackOut:
         if of_model and "raw" not in self._shows and may_hold_tags(text, ANY_TAGS):
             found = separate(text, ANY_TAGS, "anywhere", starts_inside=False)
             if found.thinking:
-                text = f"{hide(found.thinking)}\n{found.text}"
+                text = "\n".join(filter(None, (hide(found.thinking), found.commentary, found.text)))
         return redact_keys(self._redact(text))
 
 

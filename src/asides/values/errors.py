@@ -14,8 +14,9 @@
        ├─ LimitReached .limit → TooManyTurns
        └─ InvalidOutput .feedback · ToolFailed .call
 
-Every message says what happened, with which provider, and what to do. Messages hold no content, no thinking, no seal
-and no key, and are one line without control characters. Attributes may hold content, and say so, but no key.
+Every message says what happened, with which provider, and what to do. Messages hold no answer, no thinking, no seal
+and no key, and are one line without control characters. That of `NoAnswer` quotes the commentary. Attributes may hold
+content, and say so, but no key.
 """
 
 from __future__ import annotations
@@ -211,7 +212,7 @@ class ProtocolError(AsidesError):
 
 
 class NoAnswer(AsidesError):
-    """`require_answer()` found no answer. `partial` is the reply."""
+    """`require_answer()` found no answer. `partial` is the reply; the message quotes its commentary."""
 
     def __init__(self, message: str, reply: Reply) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
 """The events of a reply, in the order in which they arrive.
 
-    stream := ReplyStarted (ThinkingDelta | ThoughtSealed | TextDelta | RefusalDelta | ToolCallDelta
-                            | PartArrived | UsageReported | Warned)* ReplyEnded
+    stream := ReplyStarted (ThinkingDelta | ThoughtSealed | CommentaryDelta | TextDelta | RefusalDelta
+                            | ToolCallDelta | PartArrived | UsageReported | Warned)* ReplyEnded
 
 `block` numbers the parts of a reply: a new number is a new part, deltas of a block arrive in order. Parts are sorted by
 their numbers, which may have gaps. UsageReported is a snapshot: later values replace earlier ones, field by field.
@@ -77,6 +77,16 @@ class TextDelta(msgspec.Struct, JsonForm, frozen=True, tag="text", gc=False):
         return f"TextDelta(<{len(self.text)} characters>, block={self.block})"
 
 
+class CommentaryDelta(msgspec.Struct, JsonForm, frozen=True, tag="commentary", gc=False):
+    """More of what the model says on the way to its answer. It is never part of the answer."""
+
+    text: str
+    block: int = 0
+
+    def __repr__(self) -> str:
+        return f"CommentaryDelta(<{len(self.text)} characters>, block={self.block})"
+
+
 class RefusalDelta(msgspec.Struct, JsonForm, frozen=True, tag="refusal"):
     """More text of the model's refusal."""
 
@@ -147,6 +157,7 @@ Event: TypeAlias = (
     | ThinkingDelta
     | ThoughtSealed
     | TextDelta
+    | CommentaryDelta
     | RefusalDelta
     | ToolCallDelta
     | PartArrived

@@ -13,6 +13,7 @@ import msgspec
 
 from asides.values.errors import ProtocolError
 from asides.values.events import (
+    CommentaryDelta,
     Event,
     PartArrived,
     RefusalDelta,
@@ -28,6 +29,7 @@ from asides.values.events import (
 )
 from asides.values.notices import Notice
 from asides.values.parts import (
+    Commentary,
     File,
     Image,
     Part,
@@ -44,7 +46,7 @@ from asides.values.reply import CallContext, Reply
 from asides.values.thinking import Seal, Thought, ThoughtKind, ThoughtSource
 from asides.values.usage import ReplyTimer, Usage
 
-_BlockKind: TypeAlias = Literal["text", "thought", "call", "refusal", "part"]
+_BlockKind: TypeAlias = Literal["text", "thought", "commentary", "call", "refusal", "part"]
 
 
 class _Block(msgspec.Struct, eq=False):
@@ -124,6 +126,9 @@ class Fold:
     def _add_text(self, event: TextDelta) -> None:
         self._open_block(event.block, "text").pieces.append(event.text)
 
+    def _add_commentary(self, event: CommentaryDelta) -> None:
+        self._open_block(event.block, "commentary").pieces.append(event.text)
+
     def _add_thinking(self, event: ThinkingDelta) -> None:
         block = self._open_block(event.block, "thought")
         if not block.pieces:
@@ -161,7 +166,7 @@ class Fold:
         block.seals.append(event.seal)
         if event.seal.kind in _CLOSING:
             block.closed = True
-            if self._moved_to == event.block and block.kind in ("text", "thought"):
+            if self._moved_to == event.block and block.kind in ("text", "commentary", "thought"):
                 self._move_to(-1, "end")
 
     def _add_refusal(self, event: RefusalDelta) -> None:
@@ -252,6 +257,8 @@ class Fold:
         kind, seals = block.kind, () if block.seals is None else tuple(block.seals)
         if kind == "text":
             return Text(text, seals) if text or seals else None
+        if kind == "commentary":
+            return Commentary(text, seals) if text or seals else None
         if kind == "thought":
             is_blank = not text or text.isspace()
             if is_blank and not any(seal.value for seal in seals):
@@ -297,6 +304,7 @@ class Fold:
 
 _HANDLERS: dict[type, Callable[[Fold, Any], None]] = {
     TextDelta: Fold._add_text,
+    CommentaryDelta: Fold._add_commentary,
     ThinkingDelta: Fold._add_thinking,
     ToolCallDelta: Fold._add_call,
     ThoughtSealed: Fold._add_seal,
@@ -349,9 +357,10 @@ def simulate(reply: Reply, size: int = 20) -> list[Event]:
             case Thought():
                 kind = part.kind, part.source, part.via
                 events += [ThinkingDelta(piece, number, *kind) for piece in _cut_text(part.text, size)]
-            case Text():
+            case Text() | Commentary():
+                delta = TextDelta if isinstance(part, Text) else CommentaryDelta
                 # An empty text with a seal is a part too.
-                events += [TextDelta(piece, number) for piece in _cut_text(part.text, size) or [""][: len(part.seals)]]
+                events += [delta(piece, number) for piece in _cut_text(part.text, size) or [""][: len(part.seals)]]
             case Refusal():
                 events += [RefusalDelta(piece, number) for piece in _cut_text(part.text, size)]
             case ToolCall():

@@ -51,6 +51,21 @@ class Text(msgspec.Struct, JsonForm, frozen=True, tag="text"):
         return f"Text(<{len(self.text)} characters>)"
 
 
+class Commentary(msgspec.Struct, JsonForm, frozen=True, tag="commentary"):
+    """What the model says on the way to its answer: progress, plans said aloud. It is never part of the answer."""
+
+    text: str
+    seals: tuple[Seal, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Commentary(<{len(self.text)} characters>)"
+
+
+def join_commentary(texts: Iterable[str]) -> str:
+    """Join the texts of all blocks of commentary, with a blank line between them; "" when all are blank."""
+    return "\n\n".join([text for text in texts if text and not text.isspace()])
+
+
 class Refusal(msgspec.Struct, JsonForm, frozen=True, tag="refusal"):
     """The text with which a model refuses to answer. It is never part of the answer."""
 
@@ -341,7 +356,9 @@ def _has_result_parts(content: tuple[object, ...]) -> bool:
     return _RESULT_PARTS.issuperset(map(type, content))
 
 
-Part: TypeAlias = Text | Thought | ToolCall | ToolResult | Image | File | Refusal | ServerTool | UnknownPart
+Part: TypeAlias = (
+    Text | Thought | Commentary | ToolCall | ToolResult | Image | File | Refusal | ServerTool | UnknownPart
+)
 
 ContentItem: TypeAlias = str | Part | bytes | os.PathLike[str]
 ContentLike: TypeAlias = ContentItem | Iterable["ContentLike"]

@@ -16,8 +16,8 @@ from asides.values.json_form import to_json_value, write_json
 from asides.values.learned import Learned
 from asides.values.messages import Message, StoredResponse
 from asides.values.notices import Notice
-from asides.values.parts import Part, Refusal, Text, ToolCall, ToolResult
-from asides.values.thinking import Effort, Origin, Seal, Thought, ThoughtKind, join_thoughts
+from asides.values.parts import Commentary, Part, Refusal, Text, ToolCall, ToolResult, join_commentary
+from asides.values.thinking import NO_THOUGHT, Effort, Origin, Seal, Thought, ThoughtKind, join_thoughts
 from asides.values.usage import Cost, Timing, Usage, find_cost
 
 if TYPE_CHECKING:
@@ -32,16 +32,21 @@ else:
 Output = TypeVar("Output")
 
 Revealed: TypeAlias = Literal["thinking_raw", "thinking_encrypted"]
-Outcome: TypeAlias = Literal["answered", "tool_calls", "starved", "unterminated", "refused", "filtered"]
+Outcome: TypeAlias = Literal["answered", "tool_calls", "starved", "unterminated", "unanswered", "refused", "filtered"]
 
 _ADVICE: dict[Outcome, str] = {
     "answered": "the answer is blank.",
     "tool_calls": "it asked for tools instead; run them and send their results.",
+    "unanswered": "it said what it was doing and ended without an answer; ask again, or send its turn back.",
     "starved": "it ran out of tokens while thinking; raise max_tokens or ask for less thinking.",
     "unterminated": "it stopped after thinking, without an answer; ask again, or ask for less thinking.",
     "refused": "it refused; reply.refusal has its text.",
     "filtered": "the provider's filter stopped it; change the request.",
 }
+
+
+_MOST_QUOTED = 300
+"""How many characters of the commentary the advice quotes."""
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -92,7 +97,9 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reply(msgspec.Struct, Generic[Output_co], frozen=True, eq=False):
-    """The reply of a model: the answer in `text`, the thinking in `thinking`, other content in fields of its own."""
+    """The reply of a model: the answer in `text`, the thinking in `thinking`, what it said on the way in `commentary`,
+    other content in fields of its own.
+    """
 
     parts: tuple[Part, ...] = ()
     """Thoughts, text and tool calls in order, each with its seals."""
@@ -172,7 +179,7 @@ class Reply(msgspec.Struct, Generic[Output_co], frozen=True, eq=False):
 
     @property
     def text(self) -> str:
-        """The answer, never thinking; "" when there is none."""
+        """The answer, never thinking or commentary; "" when there is none."""
         return "".join([part.text for part in self.parts if type(part) is Text])
 
     @property
@@ -181,8 +188,13 @@ class Reply(msgspec.Struct, Generic[Output_co], frozen=True, eq=False):
         return self.text
 
     @property
-    def thinking(self) -> Thought | None:
-        """The thinking of the whole reply, blocks joined by a blank line; None when there is none."""
+    def commentary(self) -> str:
+        """What the model said on the way to its answer, blocks joined by a blank line; "" when there is none."""
+        return join_commentary(part.text for part in self.parts if type(part) is Commentary)
+
+    @property
+    def thinking(self) -> Thought:
+        """The thinking of the whole reply, blocks joined by a blank line; false, with the text "", when there is none."""
         return merge_thoughts([part for part in self.parts if type(part) is Thought], self.origin)
 
     @property
@@ -217,22 +229,26 @@ class Reply(msgspec.Struct, Generic[Output_co], frozen=True, eq=False):
             return "tool_calls"
         if self.text.strip():
             return "answered"
-        return "starved" if self.stop.reason == "length" else "unterminated"
+        if self.stop.reason == "length":
+            return "starved"
+        return "unanswered" if self.commentary else "unterminated"
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """A flat, read-only view: model, usage, raw, thinking, thinking_type, thinking_source. `to_dict` has it as
-        plain JSON.
+        """A flat, read-only view: model, usage, raw, commentary, thinking, thinking_type, thinking_source. `to_dict` has
+        it as plain JSON.
         """
         return MappingProxyType(self._build_metadata(self.thinking, thinking=True, seals=True, raw=True))
 
-    def _build_metadata(self, thought: Thought | None, *, thinking: bool, seals: bool, raw: bool) -> dict[str, Any]:
+    def _build_metadata(self, thought: Thought, *, thinking: bool, seals: bool, raw: bool) -> dict[str, Any]:
         view: dict[str, Any] = {"model": self.model, "usage": self.usage}
         thinking, seals, raw = self._limit(thought, thinking, seals, raw)
         if raw:
             view["raw"] = self.raw
-        view["thinking_source"] = "none" if thought is None else thought.source
-        if thought is not None and thought.text:
+        if commentary := self.commentary:
+            view["commentary"] = commentary
+        view["thinking_source"] = thought.source if thought else "none"
+        if thought.text:
             view["thinking_type"] = thought.kind
             if thinking:
                 view["thinking"] = thought.text
@@ -242,7 +258,7 @@ class Reply(msgspec.Struct, Generic[Output_co], frozen=True, eq=False):
             view["thinking_encrypted"] = tuple(seal.value for seal in self.seals if seal.kind == "encrypted")
         return view
 
-    def _limit(self, thought: Thought | None, *asked: bool) -> Any:
+    def _limit(self, thought: Thought, *asked: bool) -> Any:
         return asked if self.call.visibility is None else self.call.visibility.limit_written(thought, *asked)
 
     @property
@@ -264,9 +280,10 @@ class Reply(msgspec.Struct, Generic[Output_co], frozen=True, eq=False):
         thinking, seals, raw = self._limit(thought, thinking, seals, raw)
         fields: dict[str, Any] = {
             "text": self.text,
-            "thinking": (thought.text or None) if thought is not None and thinking else None,
-            "thinking_type": None if thought is None else thought.kind,
-            "thinking_source": "none" if thought is None else thought.source,
+            "commentary": self.commentary,
+            "thinking": (thought.text or None) if thinking else None,
+            "thinking_type": thought.kind if thought else None,
+            "thinking_source": thought.source if thought else "none",
             "tool_calls": [_encode_call(call) for call in self.tool_calls],
             "refusal": self.refusal,
             "usage": self.usage,
@@ -302,7 +319,7 @@ class Reply(msgspec.Struct, Generic[Output_co], frozen=True, eq=False):
     def with_tags(self) -> str:
         """Return the thinking in tags, then the answer; the answer alone when there is no thinking."""
         thought = self.thinking
-        if thought is None or not thought.text or not self._limit(thought, True, False, False)[0]:
+        if not thought.text or not self._limit(thought, True, False, False)[0]:
             return self.text
         return f"<thinking>{thought.text}</thinking>\n\n{self.text}"
 
@@ -318,7 +335,8 @@ class Reply(msgspec.Struct, Generic[Output_co], frozen=True, eq=False):
         outcome = self.outcome
         if self.text.strip() and outcome in ("answered", "tool_calls"):
             return self
-        raise NoAnswer(f"{self.model or 'the model'} gave no answer ({outcome}): {_ADVICE[outcome]}", self)
+        said = f" It said: {self.commentary[:_MOST_QUOTED]!r}" if self.commentary else ""
+        raise NoAnswer(f"{self.model or 'the model'} gave no answer ({outcome}): {_ADVICE[outcome]}{said}", self)
 
     def __str__(self) -> str:
         return self.text
@@ -345,12 +363,12 @@ class Reply(msgspec.Struct, Generic[Output_co], frozen=True, eq=False):
 _COMPARED_FIELDS = tuple(name for name in Reply.__struct_fields__ if name != "call")
 
 
-def merge_thoughts(thoughts: Sequence[Thought], origin: Origin | None) -> Thought | None:
-    """One thought for all of them, in order; None when they have neither text nor seals."""
+def merge_thoughts(thoughts: Sequence[Thought], origin: Origin | None) -> Thought:
+    """One thought for all of them, in order; a false one when they have neither text nor seals."""
     text = join_thoughts([thought.text for thought in thoughts])
     seals = tuple(seal for thought in thoughts for seal in thought.seals if seal.value)
     if text is None and not seals:
-        return None
+        return NO_THOUGHT
     shown = [thought for thought in thoughts if thought.text] or thoughts
     kind: ThoughtKind = "hidden"
     if text is not None:

@@ -20,7 +20,7 @@ from asides.values.events import Event
 from asides.values.json_form import JsonForm, to_json_value, write_json
 from asides.values.messages import Message
 from asides.values.notices import Notice
-from asides.values.parts import ToolCall, ToolResult
+from asides.values.parts import ToolCall, ToolResult, join_commentary
 from asides.values.reply import Outcome, Output, Reply, merge_thoughts
 from asides.values.thinking import Thought
 from asides.values.usage import Cost, Timing, Usage, join_timings, sum_costs
@@ -91,9 +91,14 @@ class Step(msgspec.Struct, frozen=True):
         return self.reply.tool_calls
 
     @property
-    def thinking(self) -> Thought | None:
-        """The thinking of this step."""
+    def thinking(self) -> Thought:
+        """The thinking of this step; false when there is none."""
         return self.reply.thinking
+
+    @property
+    def commentary(self) -> str:
+        """What the model said in this step on the way to its answer."""
+        return self.reply.commentary
 
     @property
     def usage(self) -> Usage:
@@ -114,6 +119,10 @@ def sum_usage(steps: Sequence[Step]) -> Usage:
     return total
 
 
+_OF_THE_RUN = frozenset({"commentary", "thinking", "thinking_type"})
+"""The fields of `metadata` that are of all steps, not of the last reply."""
+
+
 class Result(msgspec.Struct, Generic[Output], frozen=True, eq=False):
     """The result of a run. `output` is the answer: text, or a value of the requested type."""
 
@@ -131,13 +140,18 @@ class Result(msgspec.Struct, Generic[Output], frozen=True, eq=False):
 
     @property
     def text(self) -> str:
-        """The answer as text. Never thinking."""
+        """The answer as text. Never thinking or commentary."""
         return self.reply.text
 
     @property
-    def thinking(self) -> Thought | None:
-        """The thinking of all steps, separated by blank lines; None when there is none."""
-        thoughts = [thought for step in self.steps if (thought := step.thinking) is not None]
+    def commentary(self) -> str:
+        """What the model said in all steps on the way to its answer, separated by blank lines; "" when there is none."""
+        return join_commentary(step.commentary for step in self.steps)
+
+    @property
+    def thinking(self) -> Thought:
+        """The thinking of all steps, separated by blank lines; false, with the text "", when there is none."""
+        thoughts = [thought for step in self.steps if (thought := step.thinking)]
         shown = [thought for thought in thoughts if thought.text] or thoughts
         return merge_thoughts(thoughts, shown[0].origin if shown else None)
 
@@ -164,9 +178,10 @@ class Result(msgspec.Struct, Generic[Output], frozen=True, eq=False):
         fields = self.reply.to_dict(thinking=thinking, seals=seals, raw=raw)
         own = {
             "output": self.output,
-            "thinking": (thought.text or None) if thought is not None and thinking else None,
-            "thinking_type": None if thought is None else thought.kind,
-            "thinking_source": "none" if thought is None else thought.source,
+            "commentary": self.commentary,
+            "thinking": (thought.text or None) if thinking else None,
+            "thinking_type": thought.kind if thought else None,
+            "thinking_source": thought.source if thought else "none",
             "usage": self.usage,
             "outcome": self.outcome,
             "warnings": self.warnings,
@@ -174,11 +189,10 @@ class Result(msgspec.Struct, Generic[Output], frozen=True, eq=False):
             "cost": self.cost,
         }
         fields |= to_json_value(own, thinking=thinking, seals=seals)
-        given = () if thought is None or not thought.text else ("thinking", "thinking_type")[not thinking :]
-        metadata = {
-            name: value for name, value in fields["metadata"].items() if name not in ("thinking", "thinking_type")
-        }
-        metadata |= {name: fields[name] for name in ("usage", "outcome", "thinking_source", *given)}
+        given = () if not thought.text else ("thinking", "thinking_type")[not thinking :]
+        said = ("commentary",) if self.commentary else ()
+        metadata = {name: value for name, value in fields["metadata"].items() if name not in _OF_THE_RUN}
+        metadata |= {name: fields[name] for name in ("usage", "outcome", "thinking_source", *given, *said)}
         fields["metadata"] = {**metadata, "steps": len(self.steps)}
         fields["steps"] = [step.to_dict(thinking=thinking, seals=seals, raw=raw) for step in self.steps]
         return fields
@@ -191,13 +205,15 @@ class Result(msgspec.Struct, Generic[Output], frozen=True, eq=False):
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """A flat, read-only view: the metadata of the last reply, with thinking and usage of the whole run."""
+        """A flat, read-only view: the metadata of the last reply, with thinking, commentary and usage of the whole run."""
         view = {**self.reply.metadata, "usage": self.usage, "steps": len(self.steps), "outcome": self.outcome}
-        for key in ("thinking", "thinking_type"):
+        for key in _OF_THE_RUN:
             view.pop(key, None)
+        if commentary := self.commentary:
+            view["commentary"] = commentary
         thought = self.thinking
-        view["thinking_source"] = "none" if thought is None else thought.source
-        if thought is not None and thought.text:
+        view["thinking_source"] = thought.source if thought else "none"
+        if thought.text:
             view["thinking"] = thought.text
             view["thinking_type"] = thought.kind
         return MappingProxyType(view)

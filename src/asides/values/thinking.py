@@ -63,7 +63,7 @@ class Seal(msgspec.Struct, JsonForm, frozen=True):
 
 
 class Thought(msgspec.Struct, JsonForm, frozen=True, tag="reasoning"):
-    """One block of a model's thinking, or all blocks joined (`reply.thinking`)."""
+    """One block of a model's thinking, or all blocks joined (`reply.thinking`). It is false without text and seals."""
 
     _private = {"text": "thinking"}
 
@@ -91,6 +91,9 @@ class Thought(msgspec.Struct, JsonForm, frozen=True, tag="reasoning"):
         """Whether it may go back to its provider: it is complete, replayable and has its text."""
         return self.complete and self.replayable and not self.withheld
 
+    def __bool__(self) -> bool:
+        return bool(self.seals or self.text.strip())
+
     def __repr__(self) -> str:
         size = f"<{len(self.text)} characters>"
         return f"Thought({size}, kind={self.kind!r}, source={self.source!r}, seals={len(self.seals)})"
@@ -108,6 +111,9 @@ class Thought(msgspec.Struct, JsonForm, frozen=True, tag="reasoning"):
 
 SAVED_THOUGHT_FIELDS = tuple(name for name in Thought.__struct_fields__ if name != "seconds")
 _get_content = attrgetter(*SAVED_THOUGHT_FIELDS)
+
+NO_THOUGHT = Thought("", "hidden")
+"""The thinking of a reply that has none."""
 
 
 # A server that closes its tag after every token sends many blocks of a word each (contract, §5).

@@ -52,9 +52,9 @@ class Visibility(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         changed: dict[str, Any] = {sink: tuple(kind for kind in getattr(self, sink) if kind in allowed)}
         return msgspec.structs.replace(self, **changed)
 
-    def limit_written(self, thought: Thought | None, thinking: bool, seals: bool, raw: bool) -> tuple[bool, bool, bool]:
+    def limit_written(self, thought: Thought, thinking: bool, seals: bool, raw: bool) -> tuple[bool, bool, bool]:
         """What a program may write of the thinking, the seals and the response of a reply. A response holds both."""
-        readable = thought is None or self.allows("app", thought.kind)
+        readable = self.allows("app", thought.kind)
         sealed = self.allows("app", "sealed")
         return thinking and readable, seals and sealed, raw and readable and sealed
 

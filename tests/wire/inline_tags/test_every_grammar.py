@@ -10,7 +10,7 @@ import pytest
 
 from asides.providers.models.open_weights import SELF_HOSTED
 from asides.providers.quirks import ANY_TAGS
-from asides.wire.inline_tags import DEFAULT_TAGS, GRAMMARS, Separated, Splitter, StartsInside, separate
+from asides.wire.inline_tags import DEFAULT_TAGS, GRAMMARS, Channel, Separated, Splitter, StartsInside, separate
 from tests.providers.models.rules import rule_of
 
 
@@ -127,8 +127,8 @@ def separate_in_every_chunking(source: str, tags: Any, starts_inside: StartsInsi
     for chunks in cuts:
         splitter = Splitter(tags, starts_inside=starts_inside)
         pieces = [piece for chunk in chunks for piece in splitter.feed(chunk)] + splitter.finish()
-        text = "".join(text for _, is_thinking, text in pieces if not is_thinking)
-        thinking = "".join(text for _, is_thinking, text in pieces if is_thinking)
+        text = "".join(text for _, channel, text in pieces if channel is Channel.ANSWER)
+        thinking = "".join(text for _, channel, text in pieces if channel is Channel.THINKING)
         assert (text, thinking, splitter.truncated) == (
             whole.text,
             (whole.thinking or "").replace("\n\n", ""),

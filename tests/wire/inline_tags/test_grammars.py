@@ -122,7 +122,7 @@ def test_of_two_tags_that_begin_alike_the_longer_one_is_meant() -> None:
         ("<|channel|>hunch<|message|>", Channel.THINKING),
         ("<|channel|>final<|message|>", Channel.ANSWER),
         ("<|start|>assistant<|message|>", Channel.ANSWER),
-        ("<|channel|>commentary<|message|>", Channel.ANSWER),
+        ("<|channel|>commentary<|message|>", Channel.COMMENTARY),
         ("<|channel|>commentary to=functions.f <|constrain|>json<|message|>", Channel.TOOL),
         ("<|start|>assistant to=functions.f<|channel|>commentary<|message|>", Channel.TOOL),
         ("<|channel|>analysis to=python<|message|>", Channel.THINKING),

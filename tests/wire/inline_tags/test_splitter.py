@@ -17,6 +17,7 @@ from asides.values.thinking import join_thoughts
 from asides.wire.inline_tags import (
     DEFAULT_TAGS,
     GRAMMARS,
+    Channel,
     Position,
     Separated,
     Separator,
@@ -37,6 +38,7 @@ class Case(NamedTuple):
     thinking: str | None = None
     truncated: bool = False
     settings: Mapping[str, Any] = MappingProxyType({})
+    commentary: str = ""
 
 
 ANYWHERE = {"position": "anywhere"}
@@ -158,7 +160,30 @@ CORPUS = [
     Case("<|channel|>analysis<|message|>R", "", "R", True),
     Case("<|channel|>final<|message|>A <think>x</think><|return|>", "A <think>x</think>"),
     Case("<|start|>assistant<|message|>A<|end|>", "A"),
-    Case("<|channel|>commentary<|message|>P\n<|end|><|start|>assistant<|channel|>final<|message|>A", "P\nA"),
+    Case(
+        "<|channel|>commentary<|message|>P\n<|end|><|start|>assistant<|channel|>final<|message|>A",
+        "A",
+        commentary="P\n",
+    ),
+    Case("<|channel|>commentary<|message|>P<|end|>", "", commentary="P"),
+    Case(
+        "<|start|>assistant<|channel|>commentary<|message|>P <think>x</think><|end|>",
+        "",
+        commentary="P <think>x</think>",
+    ),
+    Case(
+        "<|channel|>analysis<|message|>R<|end|><|start|>assistant<|channel|>commentary<|message|>P<|end|>"
+        "<|start|>assistant<|channel|>commentary<|message|>Q<|end|><|start|>assistant<|channel|>analysis<|message|>S"
+        "<|end|><|start|>assistant<|channel|>final<|message|>A<|return|>",
+        "A",
+        "R\n\nS",
+        commentary="P\n\nQ",
+    ),
+    Case(
+        "<|channel|>commentary<|message|>P<|end|><|start|>assistant<|channel|>commentary to=f<|message|>{}<|call|>",
+        "<|start|>assistant<|channel|>commentary to=f<|message|>{}<|call|>",
+        commentary="P",
+    ),
     Case("<|channel|>hunch<|message|>R<|end|>", "", "R"),
     Case("R<|end|><|start|>assistant<|channel|>final<|message|>A<|return|>", "A", "R"),
     Case("Say <|end|> to stop", "Say <|end|> to stop"),
@@ -183,7 +208,7 @@ CORPUS = [
 
 
 class Outcome(NamedTuple):
-    segments: list[tuple[int, bool, str]]
+    segments: list[tuple[int, Channel, str]]
     truncated: bool
     began_with_thinking: bool
 
@@ -194,21 +219,23 @@ def split(
     """Run a splitter over chunks; join the pieces of each segment, and hold the rules of the segments' numbers."""
     splitter = Splitter(tags, position, starts_inside)
     pieces = [piece for chunk in chunks for piece in splitter.feed(chunk)] + splitter.finish()
-    segments: list[tuple[int, bool, str]] = []
-    for number, is_thinking, text in pieces:
+    segments: list[tuple[int, Channel, str]] = []
+    for number, channel, text in pieces:
         assert text
         if segments and segments[-1][0] == number:
-            assert segments[-1][1] is is_thinking
-            segments[-1] = (number, is_thinking, segments[-1][2] + text)
+            assert segments[-1][1] is channel
+            segments[-1] = (number, channel, segments[-1][2] + text)
         else:
             assert number == len(segments)
-            segments.append((number, is_thinking, text))
+            segments.append((number, channel, text))
     return Outcome(segments, splitter.truncated, splitter.began_with_thinking)
 
 
 @pytest.mark.parametrize("case", CORPUS, ids=lambda case: repr(case.source)[:60])
 def test_a_text_comes_apart_as_the_contract_says(case: Case) -> None:
-    assert separate(case.source, **case.settings) == Separated(case.text, case.thinking, case.truncated)
+    assert separate(case.source, **case.settings) == Separated(
+        case.text, case.thinking, case.truncated, case.commentary
+    )
 
 
 @pytest.mark.parametrize("case", CORPUS, ids=lambda case: repr(case.source)[:60])
@@ -250,6 +277,7 @@ FRAGMENTS = [
     "\ufeff",
     "<|channel|>analysis<|message|>",
     "<|channel|>final<|message|>",
+    "<|channel|>commentary<|message|>",
     "<|channel|>commentary to=functions.f<|message|>",
     "<|start|>assistant",
     "<|end|>",
@@ -385,7 +413,7 @@ def test_a_block_of_blanks_does_not_count() -> None:
 
 def test_harmony_messages_are_separate_segments() -> None:
     source = "<|channel|>commentary<|message|>P<|end|><|start|>assistant<|channel|>final<|message|>A<|return|>"
-    assert split([source]).segments == [(0, False, "P"), (1, False, "A")]
+    assert split([source]).segments == [(0, Channel.COMMENTARY, "P"), (1, Channel.ANSWER, "A")]
 
 
 def test_mentions_are_read_again_only_so_often() -> None:

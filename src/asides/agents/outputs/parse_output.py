@@ -105,8 +105,7 @@ def _parse_calls(calls: list[ToolCall], output_type: OutputType[T]) -> ParsedOut
 
 
 def _reject_blank(reply: Reply, output_type: OutputType[Any]) -> NoReturn:
-    thought = reply.thinking
-    if thought is not None and _has_answer(thought.text, output_type):
+    if _has_answer(reply.thinking.text, output_type):
         advice = "raise max_tokens" if reply.outcome == "starved" else "ask again, or ask for less thinking"
         raise AnswerInThinking(
             f"{reply.model or 'the model'} gave no answer. Its thinking has one, but answers are not taken "

@@ -34,7 +34,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from asides.agents.react.calls import ActionCall, AnswerAction, is_decided, is_prose, parse_action
 from asides.agents.react.markers import Label, Marker, check_fence_end, find_fence, find_marker, split_lines
 from asides.values.tools import Tool
-from asides.wire.inline_tags import Splitter
+from asides.wire.inline_tags import Channel, Splitter
 
 TAGS = ("think", "thinking", "thought", "reasoning")
 """The tags that may hold a thought."""
@@ -211,10 +211,10 @@ class ReactParser:
         self._gate, self._segment = Splitter(TAGS, "leading", False), None
         self._labels = False
 
-    def _take_from_gate(self, pieces: list[tuple[int, bool, str]]) -> None:
+    def _take_from_gate(self, pieces: list[tuple[int, Channel, str]]) -> None:
         """Take pieces of the gate: thoughts in tags. The first text outside of tags removes the gate."""
-        for place, (segment, is_thinking, text) in enumerate(pieces):
-            if not is_thinking:
+        for place, (segment, channel, text) in enumerate(pieces):
+            if channel is not Channel.THINKING:
                 self._end_opening()
                 if self._segment is not None:
                     # After a tag a new line begins, and a thought continues as another one.

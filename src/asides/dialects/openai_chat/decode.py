@@ -45,7 +45,7 @@ from asides.values.notices import Notice
 from asides.values.thinking import Origin, Seal, ThoughtKind
 from asides.wire.deduplicate import RepeatFilter, SharedText, SnapshotFilter
 from asides.wire.framing import Framing
-from asides.wire.inline_tags import Splitter
+from asides.wire.inline_tags import Channel, Piece, Splitter
 from asides.wire.lenient import (
     INVALID_TEXT,
     THOUGHT_FIELDS,
@@ -629,11 +629,11 @@ class ToolCalls:
             call.splitter = Splitter(self._tags, "leading", False)
         return self._separate(call, call.splitter.feed(text), events)
 
-    def _separate(self, call: _Call, pieces: list[tuple[int, bool, str]], events: list[Event]) -> str:
-        for number, is_thinking, text in pieces:
-            if is_thinking:
+    def _separate(self, call: _Call, pieces: list[Piece], events: list[Event]) -> str:
+        for number, channel, text in pieces:
+            if channel is Channel.THINKING:
                 events.append(ThinkingDelta(text, call.block - self._first_block + 900 + number, "raw", "tags"))
-        return "".join(text for _, is_thinking, text in pieces if not is_thinking)
+        return "".join(text for _, channel, text in pieces if channel is not Channel.THINKING)
 
     def _seal(self, call: _Call, extra_content: bytes, events: list[Event]) -> None:
         value = read_signature(extra_content)

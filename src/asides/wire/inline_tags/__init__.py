@@ -32,9 +32,11 @@ blanks stay.
 that begins with a space continues its text, and so do those directly after it. Others are separate blocks.
 
 *Harmony.* A reply that begins with a harmony header is harmony to its end, in every position. Analysis and unknown
-channels are thinking; final and commentary are answer, each message a separate segment. Control tokens are removed, and
-so is a header that the end cuts off. A header with a recipient (`to=functions.x`) and its body stay in the answer
-unchanged, including `<|call|>`, for a parser of tool calls in text.
+channels are thinking, commentary is commentary, final is answer; each message is a separate segment. Control tokens are
+removed, and so is a header that the end cuts off. A header with a recipient (`to=functions.x`) and its body stay in the
+answer unchanged, including `<|call|>`, for a parser of tool calls in text. The other grammars with headers (Muse
+Glimmer, Inkling, Solar Open) work alike. Some templates write the beginning of the first header; what is left of it
+counts only before the answer (`Role.FIRST`). Control tokens count only in a reply that is written in their own grammar.
 """
 
 from __future__ import annotations
@@ -43,15 +45,17 @@ from functools import lru_cache
 
 import msgspec
 
-from asides.values.events import TextDelta, ThinkingDelta
+from asides.values.events import CommentaryDelta, TextDelta, ThinkingDelta
+from asides.values.parts import join_commentary
 from asides.values.thinking import join_thoughts
-from asides.wire.inline_tags.grammars import DEFAULT_TAGS, GRAMMARS, Find, Tags, find_rules
+from asides.wire.inline_tags.grammars import DEFAULT_TAGS, GRAMMARS, Channel, Find, Tags, find_rules
 from asides.wire.inline_tags.scanner import SOLID
 from asides.wire.inline_tags.splitter import Piece, Position, Splitter, StartsInside
 
 __all__ = [
     "DEFAULT_TAGS",
     "GRAMMARS",
+    "Channel",
     "Piece",
     "Position",
     "Separated",
@@ -67,16 +71,19 @@ __all__ = [
 
 
 class Separated(msgspec.Struct, frozen=True):
-    """A separated text: the answer, and the thinking that was inside it."""
+    """A separated text: the answer, and the thinking and the commentary that were inside it."""
 
     text: str
     thinking: str | None
     truncated: bool = False
     """The text ended inside a thinking block."""
+    commentary: str = ""
+    """What the model said on the way to its answer."""
 
     def __repr__(self) -> str:
         thinking = "None" if self.thinking is None else f"<{len(self.thinking)} characters>"
-        return f"Separated(text={self.text!r}, thinking={thinking}, truncated={self.truncated})"
+        commentary = f", commentary={self.commentary!r}" if self.commentary else ""
+        return f"Separated(text={self.text!r}, thinking={thinking}, truncated={self.truncated}{commentary})"
 
 
 def begins_answer(text: str, tags: tuple[str | tuple[str, str], ...]) -> bool:
@@ -116,14 +123,17 @@ def separate(
     splitter = Splitter(tags, position, starts_inside)
     pieces = splitter.feed(text or "") + splitter.finish()
     thoughts: dict[int, list[str]] = {}
+    commentary: dict[int, list[str]] = {}
     answer: list[str] = []
-    for segment, is_thinking, piece in pieces:
-        if is_thinking:
-            thoughts.setdefault(segment, []).append(piece)
-        else:
+    for segment, channel, piece in pieces:
+        if channel is Channel.ANSWER:
             answer.append(piece)
+        else:
+            blocks = thoughts if channel is Channel.THINKING else commentary
+            blocks.setdefault(segment, []).append(piece)
     thinking = join_thoughts(["".join(parts) for parts in thoughts.values()])
-    return Separated("".join(answer), thinking, splitter.truncated)
+    said = join_commentary("".join(parts) for parts in commentary.values())
+    return Separated("".join(answer), thinking, splitter.truncated, said)
 
 
 class Separator:
@@ -134,11 +144,11 @@ class Separator:
     ) -> None:
         self._splitter = Splitter(tags, position, starts_inside)
 
-    def feed(self, text: str) -> list[ThinkingDelta | TextDelta]:
+    def feed(self, text: str) -> list[ThinkingDelta | CommentaryDelta | TextDelta]:
         """Add text; return every event that it completes. Any chunking gives the same blocks."""
         return [_make_event(piece) for piece in self._splitter.feed(text)]
 
-    def finish(self) -> list[ThinkingDelta | TextDelta]:
+    def finish(self) -> list[ThinkingDelta | CommentaryDelta | TextDelta]:
         """Return the events that were held: the text is complete."""
         return [_make_event(piece) for piece in self._splitter.finish()]
 
@@ -148,11 +158,11 @@ class Separator:
         return self._splitter.truncated
 
 
-def _make_event(piece: Piece) -> ThinkingDelta | TextDelta:
-    block, is_thinking, text = piece
-    if is_thinking:
+def _make_event(piece: Piece) -> ThinkingDelta | CommentaryDelta | TextDelta:
+    block, channel, text = piece
+    if channel is Channel.THINKING:
         return ThinkingDelta(text, block, kind="raw", source="tags")
-    return TextDelta(text, block)
+    return CommentaryDelta(text, block) if channel is Channel.COMMENTARY else TextDelta(text, block)
 
 
 def strip_tags(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from enum import Enum, auto
+from enum import Enum, IntEnum, auto
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -47,12 +47,15 @@ class Role(Enum):
     """A close that counts although nothing was opened (`starts_inside="auto"`)."""
 
 
-class Channel(Enum):
+class Channel(IntEnum):
     """The kind of text that a message holds."""
 
-    THINKING = auto()
-    ANSWER = auto()
-    TOOL = auto()
+    ANSWER = 0
+    THINKING = 1
+    COMMENTARY = 2
+    """What the model says aloud on the way to its answer."""
+    TOOL = 3
+    """A call in text. It stays in the answer, for a parser of such calls."""
 
 
 def read_channel(header: str) -> Channel:
@@ -61,7 +64,9 @@ def read_channel(header: str) -> Channel:
     name = head.partition("<|channel|>")[2].partition("<|")[0].split()
     if name and name[0] not in ("final", "commentary"):
         return Channel.THINKING
-    return Channel.TOOL if "to=" in head else Channel.ANSWER
+    if "to=" in head:
+        return Channel.TOOL
+    return Channel.COMMENTARY if name and name[0] == "commentary" else Channel.ANSWER
 
 
 _RECIPIENT = re.compile(r"to=([\w.-]*)")

@@ -1,4 +1,4 @@
-"""Splits text into thinking and answer: the state machine of `inline_tags`, whose docstring explains its rules."""
+"""Splits text into thinking, commentary and answer: the state machine of `inline_tags`, which explains its rules."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from asides.wire.inline_tags.scanner import CodeSpans, Found, TagScanner
 
 Position: TypeAlias = Literal["auto", "leading", "anywhere"]
 StartsInside: TypeAlias = bool | Literal["auto"]
-Piece: TypeAlias = tuple[int, bool, str]
-"""(number of the segment, whether it is thinking, text); the text is never empty."""
+Piece: TypeAlias = tuple[int, Channel, str]
+"""(number of the segment, its channel, text). The channel is THINKING, COMMENTARY or ANSWER; the text is never empty.
+"""
 
 _MOST_MENTIONS = 4
 
@@ -37,10 +38,10 @@ def _find_nothing(_: str) -> None:
 
 
 class Splitter:
-    """Splits text in any chunking into thinking and answer; each piece comes as early as it is certain.
+    """Splits text in any chunking into thinking, commentary and answer; each piece comes as early as it is certain.
 
-    Segments are numbered from 0 in the order of the text. A new number begins where thinking and answer change, where
-    another thinking block begins, and where another harmony message begins. Call `finish` once, at the end.
+    Segments are numbered from 0 in the order of the text. A new number begins where the channel changes, where another
+    thinking block begins, and where another harmony message begins. Call `finish` once, at the end.
     """
 
     def __init__(
@@ -63,7 +64,8 @@ class Splitter:
         self._scanner = TagScanner()
         self._out: list[Piece] = []
         self._segment = -1
-        self._kind: bool | None = None  # of the last piece; None: the next piece begins a segment
+        self._kind: Channel | None = None  # of the last piece; None: the next piece begins a segment
+        self._spoken = Channel.ANSWER  # of text outside thinking: the answer, or commentary
         self.plain: Callable[[str], object] | None = None
         """Returns None for text that is more of the last segment, unchanged; such text need not be fed."""
         self.unread: list[str] | None = None
@@ -103,7 +105,7 @@ class Splitter:
                 return []
             if self.unread is not None:
                 self.unread.append(text)
-            return [(self._segment, self._kind is True, text)]
+            return [(self._segment, self._spoken if self._kind is None else self._kind, text)]
         self._out = []
         self._run(text)
         self._choose_fast_path()
@@ -121,14 +123,14 @@ class Splitter:
         self._run("")
         if cut and self._state is _State.ORPHAN:
             self._segment += 1
-            self._emit(True, "".join(self._held))
+            self._emit(Channel.THINKING, "".join(self._held))
             self._held, self._state = [], _State.THINK
         while self._decide_at_end():
             pass
         if self._state is _State.THINK:
             self.truncated = True
         elif self._state is _State.HEAD and not self.began_with_thinking and not self._implied:
-            self._emit(False, "".join(self._blanks))
+            self._emit(Channel.ANSWER, "".join(self._blanks))
         return self._out
 
     # --- the machine ------------------------------------------------------------------------------------------------
@@ -151,7 +153,7 @@ class Splitter:
             case _State.ORPHAN:
                 return self._read_undecided()
             case _State.DEAD:
-                self._emit(False, self._scanner.read_rest())
+                self._emit(self._spoken, self._scanner.read_rest())
                 return False
 
     def _choose_fast_path(self) -> None:
@@ -162,7 +164,7 @@ class Splitter:
         if self._state is _State.THINK:
             if not self._fresh:
                 self.plain = self._within.trigger
-        elif self._kind is False:
+        elif self._kind is self._spoken:
             if self._state is _State.DEAD:
                 self.plain = _find_nothing
             elif self._state is _State.TEXT:
@@ -185,7 +187,7 @@ class Splitter:
         if self._state is _State.NEST:
             nested, cut = self._nested, self._cut
             self._state = _State.THINK
-            self._emit(True, "".join(text for _, text in nested[:cut]))
+            self._emit(Channel.THINKING, "".join(text for _, text in nested[:cut]))
             if cut is None:
                 return False
             self._mentions += 1
@@ -203,7 +205,7 @@ class Splitter:
             return
         match self._state:
             case _State.THINK:
-                self._emit(True, text)
+                self._emit(Channel.THINKING, text)
             case _State.NEST:
                 self._nested.append((False, text))
                 if self._cut is not None:
@@ -214,13 +216,13 @@ class Splitter:
                 self._held.append(text)
                 self._code.unread.append(text)
             case _:
-                self._emit(False, text)
+                self._emit(self._spoken, text)
                 self._code.unread.append(text)
 
-    def _emit(self, thinking: bool, text: str) -> None:
+    def _emit(self, channel: Channel, text: str) -> None:
         if not text:
             return
-        if thinking:
+        if channel is Channel.THINKING:
             if self._fresh:
                 if text.isspace():
                     self._blanks.append(text)
@@ -230,10 +232,10 @@ class Splitter:
                 # The server may close its tag after every chunk; then this block continues the one before.
                 self._running = self._adjacent and (self._running or text[0] == " ")
                 self._segment += not self._running
-        elif self._kind is not False:
+        elif self._kind is not channel:
             self._segment += 1
-        self._kind = thinking
-        self._out.append((self._segment, thinking, text))
+        self._kind = channel
+        self._out.append((self._segment, channel, text))
 
     # --- the states: each method returns False when it needs more text ----------------------------------------------
 
@@ -270,7 +272,7 @@ class Splitter:
 
     def _close_implied_block(self, thought: str) -> None:
         self._open_block(None, leading=True)
-        self._emit(True, thought)
+        self._emit(Channel.THINKING, thought)
         self._close_block()
 
     def _read_head(self) -> bool:
@@ -296,8 +298,8 @@ class Splitter:
             self._open_block(grammar, leading=True, void=grammar.closes_itself(text))
             return True
         self._blanks = []
-        if channel is Channel.ANSWER:
-            self._begin_answer()
+        if channel is not None:
+            self._begin_message(channel)
         return True
 
     def _begin_without_tag(self) -> bool:
@@ -306,13 +308,15 @@ class Splitter:
         if self._implied and not self.began_with_thinking:
             self._open_block(None, leading=True)
         else:
-            self._begin_answer()
+            self._begin_message(Channel.ANSWER)
         self._route(blanks)
         return True
 
-    def _begin_answer(self) -> None:
+    def _begin_message(self, channel: Channel) -> None:
+        """Begin a message of the answer, or of commentary."""
         self._code = CodeSpans()
-        if self._kind is False:
+        self._spoken = channel
+        if self._kind is not Channel.THINKING:
             self._kind = None
         self._continue_answer()
 
@@ -336,10 +340,12 @@ class Splitter:
             self._written = grammar
             match grammar.read(text):
                 case Channel.THINKING:
+                    self._spoken = Channel.ANSWER
                     self._open_block(grammar, leading=False)
-                case Channel.ANSWER:
-                    self._begin_answer()
+                case Channel.COMMENTARY | Channel.ANSWER as channel:
+                    self._begin_message(channel)
                 case Channel.TOOL:
+                    self._spoken = Channel.ANSWER
                     self._continue_answer()
                     self._route(text)
         return True
@@ -357,7 +363,7 @@ class Splitter:
         self._state = _State.THINK
         self._leading = leading
         again = grammar is not None and grammar is self._grammar and not (grammar.header or grammar.first)
-        self._adjacent = again and self._kind is True and not self._blanks
+        self._adjacent = again and self._kind is Channel.THINKING and not self._blanks
         self._grammar = grammar
         self._fresh = True
         self._blanks = self._carried if self._adjacent else []
@@ -388,7 +394,7 @@ class Splitter:
             self._close_block()
             self._scanner.push_back(text)
         elif grammar.closes_itself(text) or self._mentions >= _MOST_MENTIONS:
-            self._emit(True, text)
+            self._emit(Channel.THINKING, text)
         else:
             self._depth[grammar] += 1
             self._state = _State.NEST
@@ -412,7 +418,7 @@ class Splitter:
                     self._fresh, self._adjacent = True, False
                     self._blanks = []
                 else:
-                    self._emit(True, inner)
+                    self._emit(Channel.THINKING, inner)
             self._close_block()
             return True
         if role is Role.CLOSE and self._cut is None:
