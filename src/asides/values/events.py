@@ -1,7 +1,7 @@
 """The events of a reply, in the order in which they arrive.
 
-    stream := ReplyStarted (ThinkingDelta | ThoughtSealed | CommentaryDelta | TextDelta | RefusalDelta
-                            | ToolCallDelta | PartArrived | UsageReported | Warned)* ReplyEnded
+    stream := ReplyStarted (ThinkingDelta | ThoughtSealed | CommentaryDelta | TextDelta | TextReclassified
+                            | RefusalDelta | ToolCallDelta | PartArrived | UsageReported | Warned)* ReplyEnded
 
 `block` numbers the parts of a reply: a new number is a new part, deltas of a block arrive in order. Parts are sorted by
 their numbers, which may have gaps. UsageReported is a snapshot: later values replace earlier ones, field by field.
@@ -75,6 +75,19 @@ class TextDelta(msgspec.Struct, JsonForm, frozen=True, tag="text", gc=False):
 
     def __repr__(self) -> str:
         return f"TextDelta(<{len(self.text)} characters>, block={self.block})"
+
+
+class TextReclassified(msgspec.Struct, JsonForm, frozen=True, tag="text_reclassified"):
+    """Text that came as the answer was thinking: only its closing tag came, and only now. Move it.
+
+    The first `length` characters of the block are its thought. The rest of the block, if any, comes again as events of
+    later blocks. A Warned follows, for consumers that cannot move what they have shown.
+    """
+
+    block: int
+    length: int
+    kind: ThoughtKind = "raw"
+    source: ThoughtSource = "tags"
 
 
 class CommentaryDelta(msgspec.Struct, JsonForm, frozen=True, tag="commentary", gc=False):
@@ -157,6 +170,7 @@ Event: TypeAlias = (
     | ThinkingDelta
     | ThoughtSealed
     | TextDelta
+    | TextReclassified
     | CommentaryDelta
     | RefusalDelta
     | ToolCallDelta

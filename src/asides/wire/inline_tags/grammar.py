@@ -56,6 +56,8 @@ class Channel(IntEnum):
     """What the model says aloud on the way to its answer."""
     TOOL = 3
     """A call in text. It stays in the answer, for a parser of such calls."""
+    MOVED = 4
+    """Text that was passed on as the answer and was thinking (`Splitter(late=True)`). No message is marked so."""
 
 
 def read_channel(header: str) -> Channel:

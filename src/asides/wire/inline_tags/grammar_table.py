@@ -364,13 +364,10 @@ _ON_REQUEST = (
     ),
     Grammar(
         "hyperclovax",
-        header=_literals(
-            "<|im_end|>\n<|im_start|>assistant\n", "<|im_end|>\n<|im_start|>assistant -> tool/function_call\n"
-        ),
         first=_literals("/think\n"),
+        close=_literals("<|im_end|>\n<|im_start|>assistant\n", "<|im_end|>\n<|im_start|>assistant"),
         control=_literals("<|im_end|>"),
-        orphan=_literals("<|im_end|>\n<|im_start|>assistant"),
-        read=read_content_kind,
+        read=read_as_thinking,
         nests=False,
         models=("HyperCLOVA X SEED Think 14B",),
         since=_NEW,

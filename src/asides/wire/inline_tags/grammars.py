@@ -165,6 +165,11 @@ class Rules:
         return matcher
 
     @cached_property
+    def heads_and_orphans(self) -> Matcher:
+        """Finds the tags that count before the answer, where a lone closing tag may be one of them."""
+        return self._make_matcher(Role.OPEN, Role.HEADER, Role.FIRST, Role.ORPHAN)
+
+    @cached_property
     def orphans(self) -> Matcher:
         """Finds tags that show whether a text began inside a block."""
         return self._make_matcher(Role.OPEN, Role.HEADER, Role.ORPHAN)

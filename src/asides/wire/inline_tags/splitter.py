@@ -14,6 +14,8 @@ Position: TypeAlias = Literal["auto", "leading", "anywhere"]
 StartsInside: TypeAlias = bool | Literal["auto"]
 Piece: TypeAlias = tuple[int, Channel, str]
 """(number of the segment, its channel, text). The channel is THINKING, COMMENTARY or ANSWER; the text is never empty.
+
+With `late`, one piece may be MOVED: its text, which came as the answer so far, is the thinking of that segment.
 """
 
 _MOST_MENTIONS = 4
@@ -26,6 +28,7 @@ class _State(Enum):
     HEAD = auto()
     THINK = auto()
     NEST = auto()
+    LATE = auto()
     TEXT = auto()
     DEAD = auto()
 
@@ -45,8 +48,16 @@ class Splitter:
     """
 
     def __init__(
-        self, tags: Tags | None = None, position: Position = "auto", starts_inside: StartsInside = False
+        self,
+        tags: Tags | None = None,
+        position: Position = "auto",
+        starts_inside: StartsInside = False,
+        *,
+        late: bool = False,
     ) -> None:
+        """`late`: as `starts_inside="auto"`, but text is passed on as the answer while nothing is decided. A lone
+        closing tag then moves it.
+        """
         if position not in get_args(Position):
             raise ValueError(f"position={position!r} is not known; use {', '.join(get_args(Position))}")
         if starts_inside not in (True, False, "auto"):
@@ -54,6 +65,9 @@ class Splitter:
         self.truncated = False
         """After `finish`: the text ended inside a thinking block."""
         self.began_with_thinking = False
+        self.left_tag = False
+        """An opening tag in the answer, outside code, was left there: the answer had begun without one."""
+        self._late = late and starts_inside is False
         self._rules = find_rules(tags)
         self._position = position
         self._implied = starts_inside is True
@@ -72,11 +86,15 @@ class Splitter:
         """Where such text must be added."""
 
         self._blanks: list[str] = []  # of HEAD, or of a block that is blank so far
-        self._held: list[str] = []  # of ORPHAN
+        self._held: list[str] = []  # of ORPHAN and LATE
+        self._known = 0  # of LATE: how many of these texts _code has
         self._at_start = bool(self._rules.firsts.firsts)  # of ORPHAN: only blanks so far
-        self._unclosed: tuple[int, Role, int] | None = None  # of ORPHAN: a fence, its first tag, the place in _held
+        self._unclosed: tuple[int, Role, int] | None = (
+            None  # of ORPHAN and LATE: a fence, its first tag, the place in _held
+        )
         self._code = CodeSpans()
 
+        self._saw_tag = False  # ORPHAN ended at an opening tag
         self._fresh = False  # only blanks in this block yet
         self._adjacent = False  # it began directly after another one of the same grammar
         self._running = False  # and continues its text
@@ -152,6 +170,8 @@ class Splitter:
                 return self._read_nested()
             case _State.ORPHAN:
                 return self._read_undecided()
+            case _State.LATE:
+                return self._read_late()
             case _State.DEAD:
                 self._emit(self._spoken, self._scanner.read_rest())
                 return False
@@ -167,23 +187,17 @@ class Splitter:
         elif self._kind is self._spoken:
             if self._state is _State.DEAD:
                 self.plain = _find_nothing
+            elif self._state is _State.LATE:
+                self.plain = self._rules.orphans.trigger
+                self.unread = self._held
             elif self._state is _State.TEXT:
                 self.plain = self._text_matcher.trigger
                 self.unread = self._code.unread
 
     def _decide_at_end(self) -> bool:
         """Decide what only the end of the text decides; True when text was read again."""
-        if self._state is _State.ORPHAN:
-            held, code = self._held, self._code
-            code.read()
-            number, role, place = self._unclosed or (0, Role.OPEN, 0)
-            if code.fence and code.fences == number and role is Role.ORPHAN:
-                self._close_implied_block("".join(held[:place]))
-                self._run("".join(held[place + 1 :]))
-            else:
-                self._state = _State.HEAD
-                self._run("".join(held))
-            return True
+        if self._state is _State.ORPHAN or self._state is _State.LATE:
+            return self._decide_undecided()
         if self._state is _State.NEST:
             nested, cut = self._nested, self._cut
             self._state = _State.THINK
@@ -195,6 +209,28 @@ class Splitter:
             self._run("".join(text for _, text in nested[cut + 1 :]))
             return True
         return False
+
+    def _decide_undecided(self) -> bool:
+        held, code, late = self._held, self._code, self._state is _State.LATE
+        if late:
+            self._tell_code()
+        code.read()
+        self._held, self._known, self._late = [], 0, False
+        number, role, place = self._unclosed or (0, Role.OPEN, 0)
+        if code.fence and code.fences == number and role is Role.ORPHAN:
+            thought = "".join(held[:place])
+            if late:
+                self._move(thought)
+            else:
+                self._close_implied_block(thought)
+            self._run("".join(held[place + 1 :]))
+            return True
+        if late:
+            self._state = _State.DEAD
+            return False
+        self._state = _State.HEAD
+        self._run("".join(held))
+        return True
 
     def _find_tag(self, matcher: Matcher, code: CodeSpans | None) -> Found | None:
         return self._scanner.find(matcher, code, self._route)
@@ -215,6 +251,14 @@ class Splitter:
                     self._unclosed = self._code.fences, fenced, len(self._held)
                 self._held.append(text)
                 self._code.unread.append(text)
+            case _State.LATE:
+                self._tell_code()
+                if fenced and (self._unclosed is None or self._unclosed[0] != self._code.fences):
+                    self._unclosed = self._code.fences, fenced, len(self._held)
+                self._emit(Channel.ANSWER, text)
+                self._held.append(text)
+                self._code.unread.append(text)
+                self._known = len(self._held)
             case _:
                 self._emit(self._spoken, text)
                 self._code.unread.append(text)
@@ -266,6 +310,7 @@ class Splitter:
 
     def _begin_again(self, text: str) -> None:
         """Read the held text and this tag again: the text did not begin inside a block."""
+        self._saw_tag = True
         self._state = _State.HEAD
         self._scanner.push_back("".join((*self._held, text)))
         self._held = []
@@ -282,12 +327,21 @@ class Splitter:
         if scanner.pos == len(scanner.buffer):
             return False
         rules, written = self._rules, self._written
-        found = scanner.find_here(rules.heads if written is None else rules.heads_and_controls(written))
+        if written is not None:
+            matcher = rules.heads_and_controls(written)
+        else:
+            matcher = rules.heads_and_orphans if self._late else rules.heads
+        found = scanner.find_here(matcher)
         if scanner.tail:
             return False
         if found is None:
             return self._begin_without_tag()
+        self._late = False
         role, grammar, text = found
+        if role is Role.ORPHAN:
+            self._note_grammar(grammar)
+            self._close_implied_block("".join(self._blanks))
+            return True
         channel = grammar.read(text) if role in _HEADERS else None
         if channel is not None:
             self._written = grammar
@@ -309,8 +363,44 @@ class Splitter:
             self._open_block(None, leading=True)
         else:
             self._begin_message(Channel.ANSWER)
+            if self._late:
+                self._state = _State.LATE
+            elif self._saw_tag and self._state is not _State.TEXT:
+                self.left_tag = True
         self._route(blanks)
         return True
+
+    def _tell_code(self) -> None:
+        """Give the texts that passed unread to the tracker of code."""
+        if self._known < len(self._held):
+            self._code.unread += self._held[self._known :]
+            self._known = len(self._held)
+
+    def _read_late(self) -> bool:
+        self._tell_code()
+        tag = self._find_tag(self._rules.orphans, self._code)
+        if tag is None:
+            return False
+        role, grammar, text = tag
+        self._late = False
+        held, self._held, self._known = self._held, [], 0
+        if role is Role.ORPHAN:
+            self._note_grammar(grammar)
+            self._move("".join(held))
+            return True
+        self._continue_answer()
+        self.left_tag = self._state is not _State.TEXT
+        self._scanner.push_back(text)
+        return True
+
+    def _move(self, thought: str) -> None:
+        """Turn everything that came so far as the answer into a thought."""
+        if self._kind is not None:
+            self._out.append((self._segment, Channel.MOVED, thought))
+        self._open_block(None, leading=True)
+        self._fresh = False
+        self._kind = Channel.THINKING
+        self._close_block()
 
     def _begin_message(self, channel: Channel) -> None:
         """Begin a message of the answer, or of commentary."""
