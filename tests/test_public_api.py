@@ -16,9 +16,11 @@ import asides
 _SOURCE = Path(asides.__file__)
 _CONTRACT = """
     ask stream Client AsyncClient aio separate Separator Separated decode explain simulate fold blocks
-    Reply Thought Thinking Text Commentary Refusal Image File ToolCall ToolResult Tool Message Prompt user assistant system
+    Reply Thought Thinking Text Commentary Refusal Image File ToolCall ToolResult Tool Message Prompt
+    user assistant system
     Seal Origin Usage StopReason Notice
-    Event ReplyStarted ThinkingDelta ThoughtSealed TextDelta CommentaryDelta RefusalDelta ToolCallDelta UsageReported Warned ReplyEnded
+    Event ReplyStarted ThinkingDelta ThoughtSealed TextDelta CommentaryDelta RefusalDelta ToolCallDelta
+    UsageReported Warned ReplyEnded
     Provider Quirks ModelRule ReplayRule Capabilities find_provider list_providers Timeout Settings load_settings
     AsidesError ConfigError UnknownProvider UnknownModel MissingKey InvalidThinking TooManyTools Unsupported
     TransportError ConnectTimeout IdleTimeout ConnectionLost

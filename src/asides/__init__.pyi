@@ -93,6 +93,7 @@ from asides.values.errors import UnknownModel as UnknownModel
 from asides.values.errors import UnknownProvider as UnknownProvider
 from asides.values.errors import Unsupported as Unsupported
 from asides.values.errors import UnsupportedInput as UnsupportedInput
+from asides.values.events import CommentaryDelta as CommentaryDelta
 from asides.values.events import Event as Event
 from asides.values.events import PartArrived as PartArrived
 from asides.values.events import RefusalDelta as RefusalDelta
@@ -119,6 +120,7 @@ from asides.values.messages import user as user
 from asides.values.model_info import ModelInfo as ModelInfo
 from asides.values.model_info import ThinkingInfo as ThinkingInfo
 from asides.values.notices import Notice as Notice
+from asides.values.parts import Commentary as Commentary
 from asides.values.parts import File as File
 from asides.values.parts import Image as Image
 from asides.values.parts import Refusal as Refusal
@@ -177,6 +179,8 @@ __all__ = [
     "BatchStatus",
     "Capabilities",
     "Client",
+    "Commentary",
+    "CommentaryDelta",
     "ConfigError",
     "ConnectTimeout",
     "ConnectionLost",

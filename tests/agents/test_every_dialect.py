@@ -51,7 +51,7 @@ def test_the_same_script_gives_the_same_result(dialect: str, send: Callable[...,
         assert not any(thought in message.text for thought in THOUGHTS)
         for part in message.parts:
             assert not (isinstance(part, (Text, ToolResult)) and any(thought in part.text for thought in THOUGHTS))
-    assert ran.result.thinking is not None
+    assert ran.result.thinking
     assert ran.result.thinking.text == "\n\n".join(THOUGHTS)
     assert ran.result.metadata["thinking"] == "\n\n".join(THOUGHTS)
 

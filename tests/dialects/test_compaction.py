@@ -108,7 +108,7 @@ def gpt_reply() -> asides.Reply[Any]:
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_compaction_block_goes_back_verbatim_with_its_beta(streamed: bool) -> None:
     reply = claude_reply(streamed=streamed)
-    assert (reply.text, reply.thinking) == ("Cats.", None)
+    assert (reply.text, reply.thinking.text) == ("Cats.", "")
     made = explain(CLAUDE, ["?", reply, "And?"])
     assert made.body["messages"][1]["content"][0] == BLOCK
     assert made.headers["anthropic-beta"] == "compact-2026-01-12"

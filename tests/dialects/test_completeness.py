@@ -14,6 +14,7 @@ from asides.dialects import DIALECTS, find_dialect, plain_row
 from asides.dialects.dialect import HttpRequest
 from asides.providers.provider import Target
 from asides.values.events import (
+    CommentaryDelta,
     Event,
     PartArrived,
     RefusalDelta,
@@ -29,7 +30,18 @@ from asides.values.events import (
 )
 from asides.values.messages import Message, OutputSchema, Prompt, ProviderState, Role, Sampling, user
 from asides.values.notices import Notice
-from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.parts import (
+    Commentary,
+    File,
+    Image,
+    Part,
+    Refusal,
+    ServerTool,
+    Text,
+    ToolCall,
+    ToolResult,
+    UnknownPart,
+)
 from asides.values.thinking import Seal, Thinking, Thought
 from asides.values.tools import Tool
 from asides.values.usage import Usage
@@ -39,6 +51,7 @@ _NATIVE = f'{{"type":"odd","odd":"{MARK}"}}'
 
 PARTS: dict[type[Any], Part] = {
     Text: Text(MARK),
+    Commentary: Commentary(MARK),
     Thought: Thought(MARK, "raw", "field", seals=(Seal("signature", "signed"),)),
     ToolCall: ToolCall(MARK, "look", {"at": "it"}),
     ToolResult: ToolResult("call_1", MARK, "look"),
@@ -92,6 +105,7 @@ EVENTS: dict[type[Any], Event] = {
     ThinkingDelta: ThinkingDelta(MARK, 0),
     ThoughtSealed: ThoughtSealed(Seal("signature", MARK), 0),
     TextDelta: TextDelta(MARK, 1),
+    CommentaryDelta: CommentaryDelta(MARK, 2),
     RefusalDelta: RefusalDelta(MARK, 1),
     ToolCallDelta: ToolCallDelta(2, MARK, "look", "{}"),
     PartArrived: PartArrived(UnknownPart(_NATIVE), 3),
@@ -166,6 +180,8 @@ _UNWRITTEN: dict[type[Any], tuple[str, ...]] = {
     # The sample is of another dialect's kind.
     ThoughtSealed: ("cohere", "gemini", "ollama", "openai_chat", "openai_responses"),
     PartArrived: ("ollama", "openai_chat"),
+    # Their clients take every text for the answer: it is left out, with a notice.
+    CommentaryDelta: ("anthropic", "bedrock", "cohere", "gemini", "ollama"),
 }
 
 

@@ -13,6 +13,7 @@ from asides.providers.provider import Target
 from asides.providers.table import plain_row
 from asides.testing.conformance.response_bodies import decode_pieces
 from asides.values.events import (
+    CommentaryDelta,
     Event,
     PartArrived,
     RefusalDelta,
@@ -47,6 +48,7 @@ SAMPLES: dict[type, Event] = {
     ThinkingDelta: ThinkingDelta("six times seven", 1),
     ThoughtSealed: ThoughtSealed(Seal("signature", "c2VhbA=="), 1),
     TextDelta: TextDelta("the sample", 1),
+    CommentaryDelta: CommentaryDelta("I look it up.", 1),
     RefusalDelta: RefusalDelta("I would rather not.", 1),
     ToolCallDelta: ToolCallDelta(1, "call_1", "look_up", '{"n":1}'),
     PartArrived: PartArrived(_MADE_UP, 1),
@@ -68,6 +70,10 @@ OWN_SAMPLES: dict[tuple[str, type], Event] = {
 
 NOT_ON_THIS_WIRE: dict[tuple[str, type], str] = {
     **{(name, Warned): "a warning is for our user, not for a client on the wire" for name in DIALECTS},
+    **{
+        (name, CommentaryDelta): "it has no place for commentary, and its clients take every text for the answer"
+        for name in ("anthropic", "bedrock", "cohere", "gemini", "ollama")
+    },
     ("bedrock", ReplyStarted): "a response does not name its model",
     ("cohere", ReplyStarted): "a response does not name its model",
     ("bedrock", RefusalDelta): "a refusal is text here",
@@ -100,7 +106,7 @@ def is_read_back(sample: Event, events: Sequence[Event]) -> bool:
     match sample:
         case ReplyStarted():
             return any(event.model == sample.model for event in found)
-        case ThinkingDelta() | TextDelta() | RefusalDelta():
+        case ThinkingDelta() | TextDelta() | CommentaryDelta() | RefusalDelta():
             return sample.text in "".join(event.text for event in found)
         case ThoughtSealed():
             return any(

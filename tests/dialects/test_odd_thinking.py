@@ -30,7 +30,7 @@ def lines(*documents: object) -> bytes:
 
 def check_apart(reply: Reply) -> None:
     assert reply.text == "42"
-    assert reply.thinking is not None
+    assert reply.thinking
     assert reply.thinking.text == SECRET
 
 
@@ -54,7 +54,7 @@ def test_a_gemini_part_with_an_odd_mark_is_thinking(mark: object) -> None:
 def test_a_gemini_part_with_a_false_mark_is_text(mark: object) -> None:
     body = {"candidates": [{"content": {"parts": [{"text": "42", "thought": mark}]}, "finishReason": "STOP"}]}
     reply = decoded(json.dumps(body).encode(), dialect="gemini")
-    assert (reply.text, reply.thinking) == ("42", None)
+    assert (reply.text, reply.thinking.text) == ("42", "")
 
 
 @pytest.mark.parametrize("mark", ODD_MARKS, ids=repr)

@@ -61,7 +61,7 @@ class Essence(NamedTuple):
 def essence(reply: asides.Reply) -> Essence:
     return Essence(
         reply.text,
-        reply.thinking.text.strip() if reply.thinking is not None else None,
+        reply.thinking.text.strip() if reply.thinking else None,
         tuple((call.name, call.arguments) for call in reply.tool_calls),
         reply.outcome,
         reply.stop.reason,

@@ -31,7 +31,7 @@ def test_an_answer_and_its_thinking_come_apart(reasoning_format: str, stream: bo
     assert thinking.endswith("So 47 + 85 = 132.")
     assert "think>" not in text + thinking
     assert rest == [(), "answered", "stop"]
-    assert reply.thinking is not None
+    assert reply.thinking
     assert (reply.thinking.kind, reply.thinking.source) == ("raw", SOURCES[reasoning_format])
     assert reply.usage.output is not None
     assert reply.usage.output > 50
@@ -52,7 +52,7 @@ def test_a_reply_cut_inside_its_thought_is_all_thinking(reasoning_format: str, s
     reply = asides.ask(MODEL, SUM, max_tokens=20, stream=stream, extra={"reasoning_format": reasoning_format})
     assert essence(reply) == Essence("", "I need the sum of 47 and 85.\nOnes: 7 +", (), "starved", "length")
     assert reply.usage.output == 20
-    assert reply.thinking is not None
+    assert reply.thinking
     with pytest.raises(asides.NoAnswer):
         reply.require_answer()
 
@@ -88,7 +88,7 @@ def test_an_effort_changes_how_much_is_thought(stream: bool) -> None:
     for effort in ("low", "medium", "high"):
         reply = asides.ask(MODEL, PRODUCT, thinking=effort, stream=stream)
         assert "1081" in reply.text
-        assert reply.thinking is not None
+        assert reply.thinking
         lengths.append(len(reply.thinking.text))
     assert lengths == sorted(set(lengths))
 
@@ -97,7 +97,7 @@ def test_an_effort_changes_how_much_is_thought(stream: bool) -> None:
 @pytest.mark.parametrize("reasoning_format", FORMATS)
 def test_without_thinking_there_is_none(reasoning_format: str, stream: bool) -> None:
     reply = asides.ask(MODEL, PRODUCT, thinking="off", stream=stream, extra={"reasoning_format": reasoning_format})
-    assert reply.thinking is None
+    assert not reply.thinking
     assert reply.metadata["thinking_source"] == "none"
     assert "1081" in reply.text
     assert "think>" not in reply.text
@@ -106,7 +106,7 @@ def test_without_thinking_there_is_none(reasoning_format: str, stream: bool) -> 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_budget_ends_the_thought_and_not_the_answer(stream: bool) -> None:
     reply = asides.ask(MODEL, PRODUCT, thinking=12, max_tokens=400, stream=stream)
-    assert reply.thinking is not None
+    assert reply.thinking
     assert reply.thinking.text == "I have to work out 23 times 4"
     assert reply.outcome == "answered"
     assert "1081" in reply.text
@@ -116,7 +116,7 @@ def test_the_answer_fits_a_schema() -> None:
     schema = {"type": "object", "properties": {"answer": {"type": "integer"}}, "required": ["answer"]}
     reply = asides.ask(MODEL, f"{SUM} Answer in JSON.", output=schema)
     assert reply.text.replace(" ", "") == '{"answer":132}'
-    assert reply.thinking is not None
+    assert reply.thinking
 
 
 def test_events_come_one_by_one_and_thinking_comes_first() -> None:
@@ -167,7 +167,7 @@ def test_a_reply_that_ran_out_of_tokens_goes_on_from_its_thinking(stream: bool) 
     reply = asides.ask(MODEL, SUM, max_tokens=24, stream=stream, recover=asides.RecoverPolicy(steps=("continue",)))
     assert [notice.code for notice in reply.warnings] == ["recover_continue"]
     assert reply.outcome == "answered"
-    assert starved.thinking is not None
-    assert reply.thinking is not None
+    assert starved.thinking
+    assert reply.thinking
     assert reply.thinking.text == starved.thinking.text
     assert "think>" not in reply.text

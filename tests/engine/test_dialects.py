@@ -49,13 +49,13 @@ def test_the_turn_behind_a_call_is_accepted_in_every_language(client: asides.Cli
     said += [first, asides.Message("tool", (result,))]
     second = client.ask(SAME_SERVER, said, tools=[WEATHER_TOOL], max_tokens=600, stream=stream)
     assert "18 degrees and sunny in Paris" in second.text
-    assert second.thinking is not None
+    assert second.thinking
 
 
 @STREAM
 def test_a_thought_cut_short_is_no_answer_in_any_language(client: asides.Client, stream: bool) -> None:
     reply = client.ask(SAME_SERVER, SUM, max_tokens=20, stream=stream)
     assert reply.text == ""
-    assert reply.thinking is not None
+    assert reply.thinking
     assert reply.thinking.text.strip().startswith("I need the sum of 47 and 85.")
     assert reply.outcome in ("starved", "unterminated")

@@ -55,12 +55,12 @@ def test_llama_cpp_is_understood_and_its_row_separates(dialect: str) -> None:
         for stream in (False, True):
             reply = client.ask(f"{row.name}:{report.model}", PRODUCT, stream=stream)
             assert "1081" in reply.text
-            assert reply.thinking is not None
+            assert reply.thinking
             assert "think" not in reply.text
             if row.models[0].thinking == "optional":
                 off = client.ask(f"{row.name}:{report.model}", SUM, thinking="off", stream=stream)
                 assert "132" in off.text
-                assert off.thinking is None
+                assert not off.thinking
 
 
 @pytest.fixture(scope="module")

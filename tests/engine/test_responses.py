@@ -15,7 +15,7 @@ pytestmark = [needs_engine, pytest.mark.engine]
 def test_an_answer_and_its_thinking_come_apart(stream: bool) -> None:
     reply = asides.ask(MODEL, SUM, endpoint="responses", stream=stream)
     assert essence(reply) == essence(asides.ask(MODEL, SUM))
-    assert reply.thinking is not None
+    assert reply.thinking
     assert (reply.thinking.kind, reply.thinking.source) == ("raw", "responses_raw")
     assert reply.warnings == asides.ask(MODEL, SUM).warnings
 
@@ -31,7 +31,7 @@ def test_thoughts_come_before_the_answer_and_one_by_one() -> None:
 def test_a_reply_cut_in_its_thought_is_starved_though_it_claims_to_be_complete(stream: bool) -> None:
     reply = asides.ask(MODEL, SUM, endpoint="responses", stream=stream, max_tokens=20)
     assert (reply.text, reply.outcome, reply.stop.raw) == ("", "starved", "completed")
-    assert reply.thinking is not None
+    assert reply.thinking
     assert not reply.thinking.complete
 
 

@@ -83,7 +83,7 @@ def _is_healthy(port: int) -> bool:
 def test_an_answer_and_its_thinking_come_apart(client: asides.Client, stream: bool) -> None:
     reply = client.ask(MODEL, SUM, stream=stream)
     assert reply.text.strip() == "47 + 85 = **132**"
-    assert reply.thinking is not None
+    assert reply.thinking
     assert reply.thinking.text.strip().startswith("I need the sum of 47 and 85.")
     assert "think>" not in reply.text + reply.thinking.text
 
@@ -97,13 +97,13 @@ def test_streamed_and_whole_are_the_same_reply(client: asides.Client) -> None:
 def test_a_reply_cut_inside_its_thought_is_all_thinking(client: asides.Client, stream: bool) -> None:
     reply = client.ask(MODEL, SUM, stream=stream, max_tokens=20)
     assert (reply.text, reply.outcome) == ("", "starved")
-    assert reply.thinking is not None
+    assert reply.thinking
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_without_thinking_there_is_none(client: asides.Client, stream: bool) -> None:
     reply = client.ask(MODEL, SUM, thinking="off", stream=stream)
-    assert reply.thinking is None
+    assert not reply.thinking
     assert "132" in reply.text
 
 

@@ -331,7 +331,7 @@ def test_partial_can_be_read_at_any_time() -> None:
     flow.close()
     assert run.partial is not None
     assert not run.partial.complete
-    assert run.partial.thinking is not None
+    assert run.partial.thinking
     assert run.partial.thinking.text == "plan"
 
 

@@ -45,7 +45,7 @@ def test_pain_A5_a_refused_summary_is_left_out_once_and_remembered(stage: OpenSt
     first = ask(served, thinking="high", api_key="sk-unverified-1")
     assert first.text == "2 + 3 = 5"
     assert codes(first) == ["summary_refused"]
-    assert first.thinking is not None
+    assert first.thinking
     assert first.thinking.kind == "hidden"
     assert ["summary" in request.json["reasoning"] for request in served.requests] == [True, False]
     second = ask(served, thinking="high", api_key="sk-unverified-1")

@@ -39,7 +39,7 @@ BODY = stream({"reasoning_content": "plan"}, {"content": "4"}, {"content": "2"})
 def test_bytes_in_any_pieces_are_a_reply(body: Any) -> None:
     reply = asides.decode("openai_chat", body)
     assert (reply.text, reply.streamed) == ("42", True)
-    assert reply.thinking is not None
+    assert reply.thinking
     assert reply.thinking.text == "plan"
 
 
@@ -64,7 +64,7 @@ def test_a_provider_in_place_of_a_dialect_means_its_dialect() -> None:
 def test_a_row_of_ones_own_can_be_given() -> None:
     row = asides.Provider(name="mine", quirks=asides.Quirks(thinking_in=("musing",)))
     reply = asides.decode("openai_chat", stream({"musing": "hm", "content": "42"}), provider=row)
-    assert reply.thinking is not None
+    assert reply.thinking
     assert (reply.thinking.text, reply.thinking.via) == ("hm", "musing")
 
 

@@ -86,7 +86,7 @@ def test_L1_L3_FT_42_a_typed_answer_with_tools_and_thinking_in_every_language(
     assert ran.result is not None
     assert ran.result.output == Place("Oslo", 12)
     assert ran.result.outcome == "answered"
-    assert ran.result.thinking is not None
+    assert ran.result.thinking
     assert CANARY in ran.result.thinking.text
     assert [received.problem for received in open_stage.requests] == [None] * len(open_stage.requests)
     assert not any(CANARY in message.text for message in ran.result.messages)
@@ -122,7 +122,7 @@ def test_L2_json_behind_a_thought_in_tags_is_read(send: Callable[..., Ran], stag
     )
     assert ran.result is not None
     assert ran.result.output == Place("Oslo", 12)
-    assert ran.result.thinking is not None
+    assert ran.result.thinking
     assert CANARY in ran.result.thinking.text
 
 

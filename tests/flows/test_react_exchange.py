@@ -79,7 +79,7 @@ def test_a_run_that_is_broken_off_has_no_thought_in_its_words(stage: OpenStage) 
                 break
         partial = run.partial
     assert partial.text == ""
-    assert partial.thinking is not None
+    assert partial.thinking
     assert not any("Thought" in message.text or "hour" in message.text for message in partial.messages[1:])
 
 

@@ -98,7 +98,7 @@ def test_the_events_of_all_attempts_are_one_stream_and_one_reply(serve: Open) ->
     thinking = {event.block: event.text for event in events if isinstance(event, asides.ThinkingDelta)}
     assert list(thinking.values()) == ["a long plan", "a long plan", "quick"]
     assert "".join(event.text for event in events if isinstance(event, asides.TextDelta)) == reply.text == "It is 42."
-    assert reply.thinking is not None
+    assert reply.thinking
     assert reply.thinking.text == "a long plan\n\na long plan\n\nquick"
     assert reply.outcome == "answered"
     assert reply.usage == asides.Usage(30, 47, 42, None, 77)
@@ -215,7 +215,7 @@ def test_a_server_that_repeats_the_beginning_is_not_heard_twice(serve: Open, pie
     assert body["messages"][-1]["content"] == "<think>\na long plan\nof mine.\n</think>\n\n"
     assert (body["continue_final_message"], body["add_generation_prompt"]) == (True, False)
     assert body["chat_template_kwargs"] == {"enable_thinking": False}
-    assert reply.thinking is not None
+    assert reply.thinking
     assert reply.thinking.text == "a long plan\nof mine.\n\nAnd more."
     assert (reply.text, codes(reply)) == ("It is 42.", ["recover_continue"])
     assert fold(events) == reply
@@ -301,7 +301,7 @@ def test_an_attempt_that_breaks_after_its_first_event_raises_with_all_that_came(
         list(stream)
     for partial in (raised.value.partial, stream.partial):
         assert partial is not None
-        assert partial.thinking is not None
+        assert partial.thinking
         assert partial.thinking.text.startswith("a long plan\n\nqui")
         assert not partial.complete
 

@@ -86,7 +86,7 @@ def test_a_reply_in_every_dialect(dialect: str, stream: bool) -> None:
             answer = client.read()
         info, end = seen.wait()[0]
     reply = read_response(dialect, MODEL, Response(answer.status, answer.headers, answer.body, None))
-    assert reply.thinking is not None
+    assert reply.thinking
     assert (reply.thinking.text, reply.text) == ("six sevens", "forty-two")
     assert answer.is_complete
     if stream:
@@ -337,7 +337,7 @@ def test_an_early_head_and_signs_of_life_before_a_silent_provider(dialect: str) 
         silent.let()
         body += b"".join(chunks)
     reply = read_response(dialect, MODEL, Response(status, headers, body, None))
-    assert reply.thinking is not None
+    assert reply.thinking
     assert (reply.thinking.text, reply.text) == ("hm", "42")
     assert headers["content-type"].startswith(STREAM_TYPES[dialect])
     assert client.ended

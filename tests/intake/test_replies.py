@@ -51,7 +51,7 @@ def test_an_object_reads_as_its_bytes_do(path: Path) -> None:
 @pytest.mark.parametrize("name", HELD)
 def test_the_thinking_is_apart(name: str) -> None:
     reply = read(HELD[name])
-    assert reply.thinking is not None
+    assert reply.thinking
     assert (reply.text, reply.thinking.text) == ("so", "why")
 
 
@@ -66,7 +66,7 @@ def test_the_thinking_is_apart(name: str) -> None:
 )
 def test_blocks_and_items_alone_are_a_reply(held: Any, seals: list[str]) -> None:
     reply = read(held)
-    assert reply.thinking is not None
+    assert reply.thinking
     assert (reply.thinking.text, [seal.value for seal in reply.seals]) == ("why", seals)
 
 

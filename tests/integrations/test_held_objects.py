@@ -397,7 +397,7 @@ def test_the_next_turn_is_accepted_with_the_thinking_of_the_last(stage: OpenStag
     before, answer, result = ask(opened)
 
     reply = asides.read(answer)
-    assert reply.thinking is not None
+    assert reply.thinking
     assert (reply.text, reply.thinking.text, reply.outcome) == ("Let me see.", "Look it up.", "tool_calls")
     assert [(call.name, call.arguments) for call in reply.tool_calls] == [("weather", ARGUMENTS)]
     if dialect in ("responses", "anthropic", "gemini", "bedrock"):

@@ -133,7 +133,7 @@ def test_law_a_thought_is_in_thinking_and_nowhere_else(stage: OpenStage, way: st
         seals = {value for seal in reply.seals for value in (seal.value, seal.entry) if value}
         told = f"{reply.to_json(thinking=True)}\n{to_json_lines(events)}"
         assert [seal for seal in seals if json.dumps(seal)[1:-1] in told] == []
-        thought = "" if reply.thinking is None else reply.thinking.text
+        thought = reply.thinking.text
         assert (CANARY in thought) == source.shown
         assert (CANARY in str(reply.metadata.get("thinking"))) == source.shown
         assert reply.text.strip() in (ANSWER, "")
@@ -273,7 +273,7 @@ def test_law_an_agent_hands_out_answers(stage: OpenStage, way: str) -> None:
             places |= places_of_message(message)
         assert leaks(places) == []
         assert len(result.steps) == 2
-        assert result.thinking is not None
+        assert result.thinking
         assert all(CANARY in (step.thinking.text if step.thinking else "") for step in result.steps)
 
 

@@ -85,7 +85,7 @@ def test_with_defaults_no_sink_has_any_of_it(stage: OpenStage, kind: Kind, tmp_p
     store = SqliteStore(tmp_path / "store.db")
     chat = asides.Conversation(model_of(kind), client=client, store=store, name="talk")
     reply = chat.ask(QUESTION, **options)
-    assert reply.thinking is not None
+    assert reply.thinking
     assert found(reply.thinking.text) == {kind}
     assert found([seal.value for seal in reply.seals]) == {"sealed"}
     saved = tmp_path / "saved.json"
@@ -144,7 +144,7 @@ def test_what_a_program_writes_has_what_app_allows(stage: OpenStage, kind: Kind,
     assert found(dict(reply.metadata)) <= {kind, "sealed"} & set(app)
     assert found(reply.with_tags()) == readable
     assert found(chat.to_anthropic(thinking=True)) <= {kind, "sealed"} & set(app)
-    assert reply.thinking is not None
+    assert reply.thinking
     assert found(reply.thinking.text) == {kind}  # the program's own
 
 

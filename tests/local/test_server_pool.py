@@ -68,7 +68,7 @@ def test_a_file_is_a_model_with_a_server_of_its_own(no_servers: None, tmp_path: 
     waited_for("tiny")
     reply = asides.ask(f"local:{copy}", _QUESTION, max_tokens=200, temperature=0)
     assert "5" in reply.text
-    assert reply.thinking is not None
+    assert reply.thinking
     assert reply.model == "my model"
     assert len(pids()) == 2
     # Another path to the same file means the same server.

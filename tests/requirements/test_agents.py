@@ -879,7 +879,7 @@ def test_tools_see_the_context_of_the_caller(stage: OpenStage) -> None:
 def test_S3_04_metadata_has_the_thinking_of_the_run_and_none_where_there_is_none(stage: OpenStage) -> None:
     plain = send_blocking(MODEL, stage(Say(text="Well.")).url, "?")
     assert plain.result is not None
-    assert plain.result.thinking is None
+    assert not plain.result.thinking
     assert plain.result.metadata["thinking_source"] == "none"
     assert "thinking" not in plain.result.metadata
     first = Say(thinking="First.", tool_calls=(ToolCall("call_1", "hour", {"place": "Oslo"}),))

@@ -53,7 +53,7 @@ RESULTS = [Message("tool", (ToolResult("c1", "one"),)), Message("tool", (ToolRes
 def test_G1_FT_38_parts_marked_as_thought_are_thinking_and_others_text() -> None:
     reply = decode({"text": "plan", "thought": True}, {"text": "42"}, {"text": " then", "thought": True}, {"text": "."})
     assert reply.text == "42."
-    assert reply.thinking is not None
+    assert reply.thinking
     assert (reply.thinking.text, reply.thinking.kind) == ("plan\n\n then", "summary")
 
 
@@ -155,7 +155,7 @@ def test_C9_pain_text_only_turns_parallel_calls_and_empty_texts_keep_their_signa
 
 def test_A3_pain_a_thought_of_which_only_the_signature_is_shown_is_hidden_and_goes_back() -> None:
     reply = decode({"text": "", "thought": True, "thoughtSignature": SIGNATURE}, {"text": "42"})
-    assert reply.thinking is not None
+    assert reply.thinking
     assert (reply.thinking.kind, reply.thinking.text, len(reply.parts)) == ("hidden", "", 2)
     body = sent([user("?"), message_of(reply), user("why?")])
     assert body["contents"][1]["parts"][0] == {"text": "", "thought": True, "thoughtSignature": SIGNATURE}

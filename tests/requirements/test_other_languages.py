@@ -136,7 +136,7 @@ def test_F8_empty_pieces_make_no_events(client: asides.Client, model: str, stage
     )
     thinking, output, reply = collected(client, model, stage(Say(events=empty)).url, tools=[TOOL])
     assert (thinking, output) == ([], ["42"])
-    assert reply.thinking is None or reply.thinking.kind == "hidden"
+    assert reply.thinking.kind == "hidden"
 
 
 @each

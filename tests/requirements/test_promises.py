@@ -224,7 +224,7 @@ def test_FT_46_FT_60_a_server_that_is_busy_is_asked_again_and_the_stage_can_play
     )
     with asides.stream("openai-compatible:m", "hi", base_url=open_stage.url) as events:
         assert "".join(event.text for event in events if isinstance(event, asides.TextDelta)) == "hello there"
-        assert events.reply.thinking is not None
+        assert events.reply.thinking
     reply = asides.ask("openai-compatible:m", "hi", base_url=open_stage.url, retries=1)
     assert (reply.text, len(open_stage.requests)) == ("again", 3)
 
@@ -261,7 +261,7 @@ def test_FT_31_a_made_up_host_is_one_row_and_gets_everything(stage: OpenStage, s
     with asides.Client(providers=[row], retries=0, stream=streaming) as client:
         tools = [asides.Tool("look_up")]
         first = client.ask("made-up-host:ponder-1", "Where?", thinking=2000, tools=tools)
-        assert first.thinking is not None
+        assert first.thinking
         assert (first.text, first.thinking.text, first.outcome) == ("", "I should look.", "tool_calls")
         history: list[asides.Message | asides.Reply] = [
             user("Where?"),
@@ -269,7 +269,7 @@ def test_FT_31_a_made_up_host_is_one_row_and_gets_everything(stage: OpenStage, s
             asides.Message("tool", (asides.ToolResult("c1", "there"),)),
         ]
         second = client.ask("made-up-host:ponder-1", history, tools=tools)
-        assert second.thinking is not None
+        assert second.thinking
         assert (second.text, second.thinking.text) == ("Found it.", "So.")
         with pytest.raises(asides.NotFound, match="made-up-host"):
             client.ask("made-up-host:ponder-1", "Where?")

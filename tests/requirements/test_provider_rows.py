@@ -393,7 +393,7 @@ def _decoded(model: str, *deltas: dict[str, str], finish: str = "stop") -> Reply
 
 
 def _parts(reply: Reply) -> tuple[str, str | None]:
-    return reply.text, reply.thinking.text if reply.thinking is not None else None
+    return reply.text, reply.thinking.text or None
 
 
 OPENED = [

@@ -71,7 +71,7 @@ def test_O1_FT_37_a_thought_and_an_action_in_json_are_a_thought_and_a_call(
     reply = replies(client, stage, model, text)
     assert shown(reply) == [("thought", CANARY), ("get_weather", OSLO)]
     assert reply.stop.reason == "tool_calls"
-    assert reply.thinking is not None
+    assert reply.thinking
     assert (reply.thinking.kind, reply.thinking.source) == ("raw", "tags")
     assert reply.text == ""
     assert find_problem(reply, TOOLS) is None
@@ -137,7 +137,7 @@ def test_O6_S1_40_FT_37_a_thinking_block_before_an_action_is_fine_with_or_withou
         reply = replies(client, stage, model, text)
         assert [call.arguments for call in reply.tool_calls] == [OSLO]
         assert reply.text == ""
-        assert reply.thinking is not None
+        assert reply.thinking
         # What a decoder has already set apart it tells verbatim.
         assert reply.thinking.text.removeprefix("Thought: ") == CANARY
         assert find_problem(reply, TOOLS) is None
@@ -209,7 +209,7 @@ def test_pain_G3_a_native_reasoner_is_not_asked_to_write_its_thoughts(
     assert "Action Input: " in told
     assert "Thought" not in told
     assert [call.arguments for call in reply.tool_calls] == [OSLO]
-    assert reply.thinking is not None
+    assert reply.thinking
     assert reply.thinking.source != "tags"
 
 
@@ -273,7 +273,7 @@ def test_S1_40_S1_41_FT_37_an_agent_in_react_mode_runs_tools_that_were_asked_for
     result = agent.send("How is Oslo?", stream=streamed)
     assert result.output == "It is sunny."
     assert [one.text for step in result.steps for one in step.results] == ["sunny in Oslo"]
-    assert result.thinking is not None
+    assert result.thinking
     assert result.thinking.text == f"{CANARY} one\n\n{CANARY} two"
     assert all(CANARY not in message.text for message in result.messages)
     assert all(CANARY.encode() not in request.body for request in server.requests)

@@ -13,7 +13,7 @@ from asides import dialects
 from asides.providers.provider import ModelRule, Quirks
 from asides.values import errors
 from asides.values.events import PartArrived, TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
-from asides.values.parts import ServerTool, Text, ToolCall, UnknownPart
+from asides.values.parts import Commentary, ServerTool, Text, ToolCall, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.usage import Usage
@@ -157,7 +157,7 @@ def test_D11_another_kind_of_object_breaks_the_dialect(kind: str) -> None:
 def test_D12_raw_reasoning_of_a_model_that_summarises_is_nowhere() -> None:
     reply = both_ways(reasoning(raw=("secret plan",), encrypted="e"), message("42"))
     assert reply.text == "42"
-    assert reply.thinking is not None
+    assert reply.thinking
     assert reply.thinking.kind == "hidden"
     assert "thinking" not in reply.metadata
     assert "thinking_raw" not in reply.metadata
@@ -167,7 +167,7 @@ def test_D12_raw_reasoning_of_a_model_that_summarises_is_nowhere() -> None:
 @pytest.mark.requirement("FT-18")
 def test_D13_pain_A3_a_thought_without_words_keeps_its_state() -> None:
     reply = both_ways(reasoning(encrypted="gAAA"), message("42"))
-    assert reply.thinking is not None
+    assert reply.thinking
     assert (reply.thinking.kind, reply.thinking.text) == ("hidden", "")
     assert [(seal.kind, seal.value) for seal in reply.seals] == [("encrypted", "gAAA")]
 
@@ -179,7 +179,7 @@ def test_D13_pain_A3_a_thought_without_words_keeps_its_state() -> None:
 def test_D14_E9_an_incomplete_response_says_why(reason: str, stop: str, outcome: str) -> None:
     reply = both_ways(reasoning("long"), status="incomplete", incomplete_details={"reason": reason})
     assert (reply.stop.reason, reply.stop.raw, reply.outcome) == (stop, reason, outcome)
-    assert reply.thinking is not None
+    assert reply.thinking
     assert not reply.thinking.complete
 
 
@@ -252,7 +252,7 @@ def test_E2_E8_reasoning_text_and_calls_are_three_streams() -> None:
 
 
 def test_E3_reasoning_of_blanks_is_no_thought() -> None:
-    assert both_ways(reasoning(" \n "), message("42")).thinking is None
+    assert not both_ways(reasoning(" \n "), message("42")).thinking
 
 
 def test_E4_a_delta_that_repeats_is_said_again() -> None:
@@ -263,7 +263,7 @@ def test_E4_a_delta_that_repeats_is_said_again() -> None:
 
 def test_E7_a_message_at_the_first_place_is_text() -> None:
     reply = both_ways(message("42"))
-    assert (reply.text, reply.thinking) == ("42", None)
+    assert (reply.text, reply.thinking.text) == ("42", "")
 
 
 @pytest.mark.requirement("FT-24", "S1-35", "S0-48")
@@ -469,19 +469,48 @@ def test_usage_is_an_event_whatever_came_before() -> None:
 def test_json_in_text_is_text() -> None:
     words = '{"reasoning": "I think", "answer"'
     reply = both_ways(message(words))
-    assert (reply.text, reply.thinking) == (words, None)
+    assert (reply.text, reply.thinking.text) == (words, "")
 
 
 @pytest.mark.requirement("S1-18")
 def test_no_reasoning_item_is_no_thinking() -> None:
     reply = both_ways(message("42"))
-    assert reply.thinking is None
+    assert not reply.thinking
     assert reply.metadata["thinking_source"] == "none"
+
+
+def test_commentary_is_a_channel_of_its_own() -> None:
+    reply = both_ways(
+        reasoning("plan"),
+        message("I look it up.", phase="commentary"),
+        message("Then I add.", id="msg_2", phase="commentary"),
+        message('{"n":42}', id="msg_3", phase="final_answer"),
+    )
+    assert (reply.text, reply.commentary) == ('{"n":42}', "I look it up.\n\nThen I add.")
+    assert (reply.thinking.text, reply.outcome) == ("plan", "answered")
+    assert reply.metadata["commentary"] == reply.to_dict()["commentary"] == reply.commentary
+    unmarked = both_ways(message("I look it up."), message("42", id="msg_2"))
+    assert (unmarked.text, unmarked.commentary) == ("I look it up.42", "")
+    assert "commentary" not in unmarked.metadata
+
+
+def test_commentary_alone_is_no_answer() -> None:
+    reply = both_ways(message("I look it up.", phase="commentary"))
+    assert (reply.text, reply.commentary, reply.outcome) == ("", "I look it up.", "unanswered")
+    with pytest.raises(asides.NoAnswer, match="I look it up"):
+        reply.require_answer()
+    calling = both_ways(message("I look it up.", phase="commentary"), call())
+    assert (calling.text, calling.outcome) == ("", "tool_calls")
+
+
+def test_a_phase_that_nobody_knows_is_not_taken_for_the_answer() -> None:
+    reply = both_ways(message("Hm.", phase="musing"), message("42", id="msg_2", phase="final_answer"))
+    assert (reply.text, reply.commentary) == ("42", "Hm.")
 
 
 def test_the_phase_of_a_message_and_its_id_go_along() -> None:
     reply = both_ways(message("I look.", phase="commentary"), call(), message("42", id="msg_2", phase="final_answer"))
-    entries = [json.loads(part.seals[0].entry or "") for part in reply.parts if isinstance(part, Text)]
+    entries = [json.loads(part.seals[0].entry or "") for part in reply.parts if isinstance(part, (Commentary, Text))]
     assert [(entry["id"], entry["phase"]) for entry in entries] == [("msg_1", "commentary"), ("msg_2", "final_answer")]
     assert reply.seals == ()
 

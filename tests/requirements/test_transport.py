@@ -213,7 +213,7 @@ def test_C8_a_stream_that_is_closed_cleanly_without_its_end_is_an_error(shell: S
     assert isinstance(outcome.raised, asides.ConnectionLost)
     assert outcome.raised.partial is not None
     assert outcome.raised.partial.text == "half"
-    assert outcome.raised.partial.thinking is not None
+    assert outcome.raised.partial.thinking
     assert not any(isinstance(event, asides.ReplyEnded) for event in outcome.events)
 
 
@@ -280,7 +280,7 @@ async def test_C10_leaving_a_stream_closes_its_connection_and_keeps_what_came_aw
 def check_cut_short(partial: asides.Reply | None, reply: Callable[[], asides.Reply]) -> None:
     assert partial is not None
     assert (partial.text, partial.complete) == ("word ", False)
-    assert partial.thinking is not None
+    assert partial.thinking
     assert partial.thinking.text == "thinking aloud"
     with pytest.raises(asides.TransportError, match="closed before the reply was whole") as closed:
         reply()

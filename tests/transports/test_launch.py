@@ -90,7 +90,7 @@ def test_the_embedded_model_is_never_asked_without_a_limit() -> None:
 def test_bytes_of_a_local_server_decode_under_its_name() -> None:
     body = b'{"choices":[{"message":{"content":"4","reasoning_content":"2 + 2"},"finish_reason":"stop"}]}'
     reply = asides.decode("openai_chat", body, provider="local")
-    assert reply.thinking is not None
+    assert reply.thinking
     assert (reply.text, reply.thinking.text) == ("4", "2 + 2")
 
 

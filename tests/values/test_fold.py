@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import asides
 from asides.values.events import (
+    CommentaryDelta,
     Event,
     PartArrived,
     RefusalDelta,
@@ -36,6 +37,7 @@ SAMPLES: dict[type, tuple[Any, str]] = {
     ThinkingDelta: (ThinkingDelta("plan"), "thinking"),
     ThoughtSealed: (ThoughtSealed(Seal("signature", "sig")), "parts"),
     TextDelta: (TextDelta("42"), "text"),
+    CommentaryDelta: (CommentaryDelta("I look it up."), "commentary"),
     RefusalDelta: (RefusalDelta("no"), "refusal"),
     ToolCallDelta: (ToolCallDelta(0, "call_1", "add", "{}"), "tool_calls"),
     PartArrived: (PartArrived(Image(data=b"x", media_type="image/png"), 0), "parts"),
@@ -61,6 +63,7 @@ def test_every_kind_of_event_changes_the_reply(kind: type) -> None:
 DELTAS = st.one_of(
     st.builds(TextDelta, st.sampled_from(["", " ", "a", "bc"]), st.integers(0, 2)),
     st.builds(ThinkingDelta, st.sampled_from(["", " ", "a", "bc"]), st.integers(0, 2)),
+    st.builds(CommentaryDelta, st.sampled_from(["", " ", "a", "bc"]), st.integers(0, 2)),
     st.builds(ThoughtSealed, st.just(Seal("signature", "sig")), st.integers(0, 2)),
     st.builds(ToolCallDelta, st.just(3), st.just("call_1"), st.just("add"), st.sampled_from(["", "{", "}"])),
 )
@@ -97,6 +100,7 @@ def test_a_reply_with_every_kind_of_event_is_the_fold_of_its_simulation() -> Non
         RefusalDelta("no", 2),
         ToolCallDelta(3, "call_1", "add", '{"a":1}'),
         PartArrived(Image(data=b"x", media_type="image/png"), 4),
+        CommentaryDelta("I look it up.", 5),
         UsageReported(Usage(1, 2)),
         Warned(Notice("odd")),
     ]

@@ -43,6 +43,7 @@ EVENTS: list[Any] = [
     asides.ThinkingDelta("thought-canary"),
     asides.ThoughtSealed(SEAL),
     asides.TextDelta("42"),
+    asides.CommentaryDelta("I look."),
     asides.RefusalDelta("no"),
     asides.ToolCallDelta(1, "c1", "look", '{"at": '),
     asides.PartArrived(asides.Image(data=b"\x89PNG", seals=(SEAL,)), 2),
@@ -74,7 +75,7 @@ def test_thinking_and_seals_come_only_when_they_are_asked_for() -> None:
     thought, seal = EVENTS[1], EVENTS[2]
     assert (thought.to_dict()["text"], thought.to_dict(thinking=True)["text"]) == (None, "thought-canary")
     assert (seal.to_dict()["seal"]["value"], seal.to_dict(seals=True)["seal"]["value"]) == (None, "seal-canary")
-    assert EVENTS[8].to_dict(seals=True)["part"]["json"] == '{"signature": "seal-canary"}'
+    assert EVENTS[9].to_dict(seals=True)["part"]["json"] == '{"signature": "seal-canary"}'
 
 
 def test_a_reply_leaves_out_thinking_seals_and_the_response() -> None:

@@ -15,7 +15,7 @@ from asides.values.messages import Message, StoredResponse
 from asides.values.notices import Notice
 from asides.values.parts import Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.reply import CallContext, Outcome, Reply, Revealed
-from asides.values.thinking import Origin, Seal, Thought
+from asides.values.thinking import NO_THOUGHT, Origin, Seal, Thought
 from asides.values.usage import Usage
 
 ORIGIN = Origin("example", "https://example", "m")
@@ -27,10 +27,10 @@ CALL = ToolCall("c1", "f", seals=(Seal("thought_signature", "s2"),))
 @pytest.mark.parametrize(
     ("parts", "thinking"),
     [
-        ((), None),
-        ((Text("a"),), None),
-        ((Thought(""),), None),
-        ((Thought(" \n"),), None),
+        ((), NO_THOUGHT),
+        ((Text("a"),), NO_THOUGHT),
+        ((Thought(""),), NO_THOUGHT),
+        ((Thought(" \n"),), NO_THOUGHT),
         ((Thought("raw"),), Thought("raw", origin=ORIGIN)),
         ((SIGNED, Text("a")), SIGNED),
         ((SEALED,), Thought("", "hidden", "block", ORIGIN, (Seal("encrypted", "e1"),))),
@@ -42,8 +42,10 @@ CALL = ToolCall("c1", "f", seals=(Seal("thought_signature", "s2"),))
         ((Thought("a"), Thought("b", complete=False)), Thought("a\n\nb", origin=ORIGIN, complete=False)),
     ],
 )
-def test_the_thinking_is_that_of_all_blocks(parts: tuple[Part, ...], thinking: Thought | None) -> None:
-    assert Reply(parts, origin=ORIGIN).thinking == thinking
+def test_the_thinking_is_that_of_all_blocks(parts: tuple[Part, ...], thinking: Thought) -> None:
+    found = Reply(parts, origin=ORIGIN).thinking
+    assert found == thinking
+    assert bool(found) is (found != NO_THOUGHT)
 
 
 @pytest.mark.parametrize(

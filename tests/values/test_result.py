@@ -19,7 +19,7 @@ def test_the_text_is_that_of_the_last_reply_and_never_thinking() -> None:
 
 
 def test_thinking_and_usage_are_those_of_all_steps() -> None:
-    assert RESULT.thinking is not None
+    assert RESULT.thinking
     assert RESULT.thinking.text == "I look.\n\nI see."
     assert (RESULT.usage.input, RESULT.usage.output) == (30, 8)
     assert RESULT.metadata["thinking"] == "I look.\n\nI see."
@@ -28,7 +28,8 @@ def test_thinking_and_usage_are_those_of_all_steps() -> None:
 
 def test_a_run_without_steps_has_an_empty_reply_and_no_thinking() -> None:
     empty = Result(None)
-    assert (empty.text, empty.thinking, empty.usage) == ("", None, Usage())
+    assert (empty.text, empty.thinking.text, empty.usage) == ("", "", Usage())
+    assert not empty.thinking
     assert not empty.reply.complete
     assert empty.metadata["thinking_source"] == "none"
     assert sum_usage(()) == Usage()

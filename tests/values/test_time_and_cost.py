@@ -46,7 +46,7 @@ def test_a_timing_has_the_firsts_the_thinking_and_the_total() -> None:
         (16.0, [asides.ReplyEnded()]),
     )
     assert reply.timing == Timing(1.0, 2.0, 4.5, 2.5, 6.0)
-    assert reply.thinking is not None
+    assert reply.thinking
     assert reply.thinking.seconds == 2.5
 
 
@@ -73,7 +73,7 @@ def test_a_thought_that_goes_on_later_is_counted_without_the_pause() -> None:
 def test_a_reply_in_one_piece_does_not_show_when_the_model_thought() -> None:
     reply = timed((13.0, [asides.ReplyStarted(), think("a"), asides.TextDelta("42", 1), asides.ReplyEnded()]))
     assert reply.timing == Timing(3.0, 3.0, 3.0, None, 3.0)
-    assert reply.thinking is not None
+    assert reply.thinking
     assert reply.thinking.seconds is None
 
 
@@ -349,7 +349,7 @@ def test_the_share_of_thinking_is_never_more_than_the_whole() -> None:
     pytest.importorskip("genai_prices")
     found = find_cost(Usage(10, 10, 999), ["gpt-5"], "openai")
     assert found is not None
-    assert found.thinking is not None
+    assert found.thinking
     assert found.thinking <= found.amount
 
 

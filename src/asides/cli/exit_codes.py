@@ -56,7 +56,7 @@ def code_for_outcome(outcome: Outcome) -> Exit:
     match outcome:
         case "answered" | "tool_calls":
             return Exit.DONE
-        case "starved" | "unterminated":
+        case "starved" | "unterminated" | "unanswered":
             return Exit.NO_ANSWER
         case "refused" | "filtered":
             return Exit.REFUSED

@@ -32,7 +32,7 @@ from asides.values.error_words import find_near_name
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, system
 from asides.values.notices import escape_controls
-from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult
+from asides.values.parts import Commentary, File, Image, Part, Refusal, Text, ToolCall, ToolResult, join_commentary
 from asides.values.thinking import Thought
 from asides.values.usage import Usage
 from asides.values.visibility import ALL_VISIBLE, Visible
@@ -149,6 +149,8 @@ def _describe_part(part: Part, *, thinking: bool) -> str:
             return text
         case Refusal(text=text):
             return f"(refused) {text}"
+        case Commentary(text=text):
+            return "\n".join(f"*{line}*" if line.strip() else "" for line in text.split("\n"))
         case Thought(text=text):
             return "\n".join(f"> {line}".rstrip() for line in text.split("\n")) if thinking and text else ""
         case ToolCall():
@@ -169,6 +171,8 @@ def _describe_media(part: Image | File) -> str:
 
 def _encode_message(message: Message, *, thinking: bool) -> dict[str, Any]:
     fields: dict[str, Any] = {"role": message.role, "text": message.text}
+    if said := join_commentary(part.text for part in message.parts if isinstance(part, Commentary)):
+        fields["commentary"] = said
     thoughts = [part.text for part in message.parts if isinstance(part, Thought) and part.text]
     if thinking:
         fields["thinking"] = "\n\n".join(thoughts) or None

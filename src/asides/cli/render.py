@@ -14,7 +14,7 @@ from asides.cli.markdown import open_answer_writer
 from asides.cli.terminal import LiveLine, Stopwatch, Terminal
 from asides.flows.reply_fields import ThinkingVisibility, encode_reply, find_problem
 from asides.values.errors import AsidesError, to_line
-from asides.values.events import TextDelta, ThinkingDelta
+from asides.values.events import CommentaryDelta, TextDelta, ThinkingDelta
 from asides.values.json_form import to_json_value
 from asides.values.notices import Notice, escape_controls
 from asides.values.parts import ToolCall
@@ -34,7 +34,9 @@ _LONGEST_CALL = 160
 
 
 class Display:
-    """Shows one reply, or a run, as it arrives: the answer on stdout; the thinking, or a live line, on stderr."""
+    """Shows one reply, or a run, as it arrives: the answer on stdout; commentary, and the thinking or a live line, on
+    stderr.
+    """
 
     def __init__(
         self,
@@ -63,7 +65,9 @@ class Display:
                 self._live.stop()
                 self._thought = None
                 self._answer.write(event.text)
-            elif isinstance(event, ThinkingDelta) and event.kind in self._shown:
+            elif (isinstance(event, ThinkingDelta) and event.kind in self._shown) or (
+                isinstance(event, CommentaryDelta) and self.show_answer and not self._terminal.quiet
+            ):
                 self._live.stop()
                 self._answer.end()
                 if self._thought is not None and event.block != self._thought:
@@ -126,7 +130,7 @@ def _shorten(text: str) -> str:
 
 def report_reply(reply: Reply, visibility: ThinkingVisibility, terminal: Terminal) -> Exit:
     """Print on stderr: hidden thinking, warnings, why an answer is missing or cut off. Return the exit code."""
-    if visibility.is_requested and not visibility.is_allowed and reply.thinking is not None:
+    if visibility.is_requested and not visibility.is_allowed and reply.thinking:
         terminal.print_note(
             f"the thinking of {visibility.model} is not shown: reasoning_allowed_models does not name it"
         )
@@ -168,9 +172,7 @@ def report_failure(reply: Reply, terminal: Terminal) -> Exit:
 
 def _describe_hidden_thinking(reply: Reply) -> str | None:
     thought, tokens = reply.thinking, reply.usage.thinking
-    if thought is not None and thought.kind != "hidden":
-        return None
-    if thought is None and not tokens:
+    if thought.kind != "hidden" or not (thought or tokens):
         return None
     return f"(thinking hidden by the provider{'' if tokens is None else f', {tokens} tokens'})"
 
@@ -204,6 +206,8 @@ def _describe_outcome(reply: Reply) -> str | None:
         case "unterminated":
             when = f" after thinking{spent}" if reply.thinking else ""
             return f"no answer: the model stopped{when}; ask again, or ask for less --thinking{more}."
+        case "unanswered":
+            return f"no answer: the model said what it was doing and stopped; ask again{more}."
         case "refused":
             return f"the model refused{f': {to_line(reply.refusal)}' if reply.refusal else '.'}"
         case "filtered":

@@ -8,7 +8,7 @@ from asides.history.turns import add_missing_results
 from asides.values.errors import AsidesError, ConfigError
 from asides.values.messages import Message
 from asides.values.notices import Notice
-from asides.values.parts import Refusal, Text
+from asides.values.parts import Commentary, Refusal, Text
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.usage import Usage, estimate_usage
@@ -96,6 +96,6 @@ class Turn:
 def _has_answer(message: Message) -> bool:
     """Whether the message has more than thoughts and blank text."""
     return any(
-        bool(part.text.strip()) if isinstance(part, (Text, Refusal)) else not isinstance(part, Thought)
+        bool(part.text.strip()) if isinstance(part, (Text, Commentary, Refusal)) else not isinstance(part, Thought)
         for part in message.parts
     )

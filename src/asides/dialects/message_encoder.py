@@ -19,7 +19,7 @@ from asides.dialects.verbatim import Accepts, Same, find_source, read_turn_field
 from asides.values.errors import Unsupported
 from asides.values.messages import Message, Prompt, Source
 from asides.values.notices import Notice
-from asides.values.parts import Part, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.parts import Commentary, Part, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal
 
 Wire: TypeAlias = dict[str, Any]
@@ -63,6 +63,21 @@ def leave_out_all_but_text(message: Message, notices: list[Notice]) -> None:
 def encode_native(part: UnknownPart, role: str, notices: list[Notice]) -> list[Any]:
     """Encode a part of unknown form: verbatim if the caller wrote it for this dialect; else leave it out."""
     return [msgspec.Raw(part.json.encode())] if part.origin is None else leave_out(part, role, notices)
+
+
+def say_commentary(message: Message) -> Message:
+    """Return a message with its commentary as ordinary text, for dialects that have no place for it: a blank line
+    separates it from the text after it.
+    """
+    parts = message.parts
+    if not any(isinstance(part, Commentary) for part in parts):
+        return message
+    last = max(place for place, part in enumerate(parts) if isinstance(part, (Text, Commentary)))
+    said = [
+        Text(f"{part.text}\n\n" if place < last else part.text) if isinstance(part, Commentary) else part
+        for place, part in enumerate(parts)
+    ]
+    return msgspec.structs.replace(message, parts=tuple(said))
 
 
 # --- a history, message by message ------------------------------------------------------------------------------------
@@ -148,11 +163,13 @@ def encode_flat(
     tool_result: Callable[[ToolResult], Wire],
     system: Callable[[Message], list[Wire]] | None = None,
     restore: Callable[[Message, list[Wire]], list[Wire]] | None = None,
+    has_commentary: bool = False,
 ) -> list[Wire]:
     """Encode a history as a flat list, in order. Tool results come before the other parts of their message.
 
     `user` is called with a message and its parts without results. Without `system`, `encode_system` is used.
     `restore` returns the JSON that a message was read from, where that says the same (`write_source`).
+    `has_commentary`: the dialect marks commentary; otherwise it becomes text (`say_commentary`).
     """
     encoded: list[Wire] = []
     for message in messages:
@@ -161,7 +178,7 @@ def encode_flat(
             case "system":
                 encoded += encode_system(message, notices) if system is None else system(message)
             case "assistant":
-                encoded += assistant(message)
+                encoded += assistant(message if has_commentary else say_commentary(message))
             case "user" | "tool":
                 others: list[Part] = []
                 for part in message.parts:

@@ -13,6 +13,7 @@ import msgspec
 from asides.dialects.dialect import ServedRequest
 from asides.values.errors import ConfigError
 from asides.values.events import (
+    CommentaryDelta,
     Event,
     PartArrived,
     RefusalDelta,
@@ -34,7 +35,7 @@ from asides.values.usage import Usage
 Value = TypeVar("Value")
 
 ContentEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | ThoughtSealed | RefusalDelta | PartArrived
-"""The events that belong to a block. Each writer has a case for every one of them."""
+"""The events that belong to a block. Each writer has a case for every one of them; commentary has its own method."""
 
 
 # The seal with the citations of a text, in every dialect that has them; each has its own form of them.
@@ -225,6 +226,8 @@ class ReplyWriter:
                 return b""
             case PartArrived():
                 return b"" if self._leaves_out(event) else self._write_event(event)
+            case CommentaryDelta():
+                return self._write_commentary(event) if event.text or not self._is_foreign else b""
             case ThoughtSealed() if self._is_foreign and event.seal.kind == _CITATIONS:
                 self._report_unwritten("citations of another dialect")
                 return b""
@@ -316,6 +319,11 @@ class ReplyWriter:
 
     def _write_thinking(self, event: ThinkingDelta) -> bytes:
         return self._write_event(event)
+
+    def _write_commentary(self, event: CommentaryDelta) -> bytes:  # noqa: ARG002 - for subclasses
+        """Write commentary. Without a place for it, it is left out: clients take all text for the answer."""
+        self._report_unwritten("commentary")
+        return b""
 
     def _write_arguments(self, event: ToolCallDelta) -> bytes:
         """Write a piece of the arguments of a call that has begun."""

@@ -6,7 +6,7 @@ A dialect provides functions that encode a part.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, assert_never
+from typing import Any
 
 import msgspec
 
@@ -23,6 +23,7 @@ from asides.dialects.message_encoder import (
     leave_out_all_but_text,
     read_system,
     report_effort,
+    say_commentary,
 )
 from asides.dialects.verbatim import Accepts
 from asides.values.messages import Message, Prompt
@@ -144,10 +145,8 @@ class _TurnEncoder:
                 block = self.encode_tool_result(part)
             case UnknownPart():
                 return encode_native(part, "user", self.notices)
-            case Thought() | ToolCall() | Refusal() | ServerTool():
-                return leave_out(part, "user", self.notices)
             case _:
-                assert_never(part)
+                return leave_out(part, "user", self.notices)
         return self.form.mark_cache(block, part.cache) if part.cache else [block]
 
     def encode_tool_result(self, result: ToolResult) -> Wire:
@@ -164,7 +163,7 @@ class _TurnEncoder:
     def encode_assistant(self, message: Message) -> list[Any]:
         encoded: list[Any] = []
         thoughts: list[Any] = []
-        for part in message.parts:
+        for part in say_commentary(message).parts:
             if isinstance(part, Thought):
                 thoughts += self.form.thought(part)  # they wait for the block that follows
             elif blocks := self.encode_assistant_part(part):
@@ -175,9 +174,7 @@ class _TurnEncoder:
             add_notice(self.notices, "reasoning_not_sent", "a thought that nothing followed cannot go back")
         return encoded
 
-    def encode_assistant_part(
-        self, part: Text | ToolCall | ToolResult | Image | File | Refusal | ServerTool | UnknownPart
-    ) -> list[Any]:
+    def encode_assistant_part(self, part: Part) -> list[Any]:
         match part:
             case Text():
                 if not part.text.strip():
@@ -193,7 +190,5 @@ class _TurnEncoder:
                 return [msgspec.Raw(part.json.encode())]
             case Refusal():
                 return []  # the provider wrote it about the reply; it is not a part of it
-            case Image() | File() | ToolResult():
-                return leave_out(part, "assistant", self.notices)
             case _:
-                assert_never(part)
+                return leave_out(part, "assistant", self.notices)

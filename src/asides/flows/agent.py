@@ -214,8 +214,8 @@ class Run(Generic[Output]):
             yield Emit([StepStarted(number)])
             reply = yield from self._ask()
             outcome = reply.outcome
-            # No text and no calls, though nothing prevented them.
-            is_blank = outcome == "unterminated" and reply.stop.reason != "pause"
+            # No answer and no calls, though nothing prevented them.
+            is_blank = outcome in ("unterminated", "unanswered") and reply.stop.reason != "pause"
             self._add_step(Step(number, reply), is_blank=is_blank)
             calls = reply.tool_calls if self._format is None else self._format.find_calls(reply)
             if calls:

@@ -21,7 +21,7 @@ from asides.values.thinking import EFFORTS, Effort, Thinking, Thought, join_thou
 if TYPE_CHECKING:
     from asides.agents.outputs.expected_output import ExpectedOutput
 
-Need: TypeAlias = Literal["starved", "unterminated", "cut"]
+Need: TypeAlias = Literal["starved", "unterminated", "unanswered", "cut"]
 """Why a reply needs to be recovered. cut: a typed answer that ran out of tokens."""
 
 # The provider goes on by itself, or says that it could not: asking for less does not help.
@@ -42,7 +42,7 @@ class NextAttempt(msgspec.Struct, frozen=True):
 def find_need(reply: Reply, call: Call) -> Need | None:
     """Why this reply needs to be recovered. None if it has an answer, a refusal, a call, or was filtered."""
     outcome = reply.outcome
-    if outcome == "starved" or (outcome == "unterminated" and reply.stop.reason not in _NOT_ENDED):
+    if outcome == "starved" or (outcome in ("unterminated", "unanswered") and reply.stop.reason not in _NOT_ENDED):
         # A picture is an answer without text.
         has_answer = any(isinstance(part, (Image, File)) for part in reply.parts)
         return None if has_answer else outcome

@@ -52,10 +52,10 @@ class ThinkingVisibility(NamedTuple):
 def encode_reply(reply: Reply, visibility: ThinkingVisibility) -> dict[str, Any]:
     """A reply as JSON fields, without seals, and without thinking that the settings do not allow to show."""
     thought = reply.thinking
-    is_allowed = thought is None or visibility.allows("app", thought.kind)
+    is_allowed = visibility.allows("app", thought.kind)
     fields = reply.to_dict(thinking=is_allowed)
     del fields["metadata"]  # the other fields have it all
-    if not is_allowed and thought is not None and thought.text:
+    if not is_allowed and thought.text:
         detail = "reasoning_allowed_models does not name this model; its thinking is left out"
         if visibility.is_allowed:
             detail = f"[visibility] does not allow {thought.kind} thinking for app; it is left out"
@@ -79,7 +79,7 @@ def encode_failed(error: AsidesError) -> dict[str, Any]:
     return {"text": "", "outcome": None, "error": encode_error(error)}
 
 
-_WITHOUT_ANSWER = ("starved", "unterminated", None)
+_WITHOUT_ANSWER = ("starved", "unterminated", "unanswered", None)
 
 
 def is_answered(row: dict[str, Any]) -> bool:

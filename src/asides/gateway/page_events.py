@@ -13,6 +13,7 @@ import msgspec
 
 from asides.gateway.page_messages import show_call, show_notice, show_server_tool
 from asides.values.events import (
+    CommentaryDelta,
     Event,
     PartArrived,
     RefusalDelta,
@@ -66,6 +67,9 @@ class EventWriter:
                 case TextDelta():
                     self._enter(event.block, "text")
                     self._grow("text", {"block": event.block}, event.text)
+                case CommentaryDelta():
+                    self._enter(event.block, "text")
+                    self._grow("text", {"block": event.block, "commentary": True}, event.text)
                 case ThinkingDelta():
                     self._write_thought(event)
                 case RefusalDelta():

@@ -14,6 +14,7 @@ import msgspec
 from asides.values.messages import Message
 from asides.values.notices import Notice
 from asides.values.parts import (
+    Commentary,
     File,
     Image,
     Part,
@@ -140,6 +141,8 @@ def _show_part(part: Part) -> dict[str, Any]:
             return {"type": "text", "text": part.text}
         case Refusal():
             return {"type": "text", "text": part.text, "refusal": True}
+        case Commentary():
+            return {"type": "text", "text": part.text, "commentary": True}
         case ToolCall():
             return show_call(part)
         case ToolResult():

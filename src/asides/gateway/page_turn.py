@@ -253,7 +253,7 @@ class PageTurn:
 
 def _find_stop(reply: Reply) -> str | None:
     """Why an answer is not whole; None if it is."""
-    if reply.outcome in ("starved", "unterminated", "refused", "filtered"):
+    if reply.outcome in ("starved", "unterminated", "unanswered", "refused", "filtered"):
         return reply.outcome
     return "length" if reply.stop.reason == "length" else None
 

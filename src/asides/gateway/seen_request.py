@@ -24,6 +24,7 @@ from asides.relay.observer import RelayObserver
 from asides.relay.relay_request import RelayMode
 from asides.relay.state.turn_state import RestoredTurn
 from asides.values.events import (
+    CommentaryDelta,
     Event,
     PartArrived,
     RefusalDelta,
@@ -56,6 +57,7 @@ _PLAIN_SIZE, _DECISION_SIZE = 3000, 200
 _STATES: dict[type, State] = {
     ThinkingDelta: "thinking",
     TextDelta: "answering",
+    CommentaryDelta: "answering",
     RefusalDelta: "answering",
     ToolCallDelta: "answering",
     PartArrived: "answering",

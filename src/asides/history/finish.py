@@ -10,7 +10,7 @@ from asides.providers.find import find_provider
 from asides.providers.provider import Provider, merge_facts
 from asides.values.errors import UnknownProvider
 from asides.values.messages import Message
-from asides.values.parts import Part, Refusal, ServerTool, Text, ToolCall, UnknownPart
+from asides.values.parts import Commentary, Part, Refusal, ServerTool, Text, ToolCall, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 
@@ -52,7 +52,7 @@ def _drop_unfinished(parts: tuple[Part, ...]) -> list[Part]:
 def _is_finished(part: Part, following: tuple[Part, ...], *, at_end: bool) -> bool:
     """`at_end`: nothing but calls follows."""
     match part:
-        case Text():
+        case Text() | Commentary():
             # A blank item that ended stays: without it providers refuse the thought before it.
             return bool(part.text.strip()) or any(seal.value or seal.kind == _ITEM for seal in part.seals)
         case ToolCall():

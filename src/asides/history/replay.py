@@ -22,7 +22,7 @@ from asides.providers.provider import ReplayRule, Target
 from asides.values.learned import digest_refused
 from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
-from asides.values.parts import Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.parts import Commentary, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import ENVELOPES, SAVED_THOUGHT_FIELDS, Origin, Seal, Thought
 from asides.values.traits import HAS_WITHHELD, has_thoughts
 
@@ -283,7 +283,7 @@ def _find_without_lead(messages: Sequence[Message]) -> Iterator[int]:
 
 
 def _is_blank(part: object) -> bool:
-    return isinstance(part, Text) and not part.text.strip()
+    return isinstance(part, (Text, Commentary)) and not part.text.strip()
 
 
 def _drop_from(prompt: Prompt, numbers: Iterable[int], detail: str, notices: list[Notice]) -> Prompt:
@@ -348,7 +348,7 @@ def _get_said(part: Part) -> object:
 
 
 def _has_seals(message: Message) -> bool:
-    return any(part.seals for part in message.parts if isinstance(part, (Thought, Text, ToolCall)))
+    return any(part.seals for part in message.parts if isinstance(part, (Thought, Text, Commentary, ToolCall)))
 
 
 def _drop_bound_thoughts(message: Message) -> Message:

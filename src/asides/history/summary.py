@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from asides.values.messages import Message, Prompt, user
-from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult
+from asides.values.parts import Commentary, File, Image, Part, Refusal, Text, ToolCall, ToolResult
 
 LABEL = "[Summary of the earlier conversation]"
 """The first line of every summary, for people and for models."""
@@ -50,7 +50,7 @@ def _describe_messages(messages: Iterable[Message]) -> Iterator[str]:
 
 def _describe_part(part: Part) -> str:
     match part:
-        case Text() | Refusal():
+        case Text() | Commentary() | Refusal():
             return part.text.strip()
         case ToolCall():
             arguments = part.raw_arguments or msgspec.json.encode(part.arguments).decode()

@@ -16,7 +16,7 @@ from asides.history.turns import begins_turn, count_system_head, split_turns, sp
 from asides.providers.provider import Provider, Target
 from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
-from asides.values.parts import File, Image, Part, Refusal, Text, ToolResult
+from asides.values.parts import Commentary, File, Image, Part, Refusal, Text, ToolResult
 from asides.values.thinking import Thought
 from asides.values.traits import HAS_MEDIA, IS_BOUND, find_traits, has_thoughts
 
@@ -241,7 +241,7 @@ def _drop_seals(part: Part) -> Part | None:
     if isinstance(part, (ToolResult, Refusal)) or not any(seal.value for seal in part.seals):
         return part
     seals = tuple(seal for seal in part.seals if not seal.value)
-    if isinstance(part, Text) and not part.text and not seals:
+    if isinstance(part, (Text, Commentary)) and not part.text and not seals:
         return None  # it only carried its seal
     return msgspec.structs.replace(part, seals=seals)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from asides.history.turns import CallIds
-from asides.integrations.ui_parts import Chunk, UiCall, UiPart, WriterOptions, list_result_parts, make_url
+from asides.integrations.ui_parts import MARKED, Chunk, UiCall, UiPart, WriterOptions, list_result_parts, make_url
 from asides.integrations.ui_writer import UiWriter
 from asides.integrations.vercel_ui import METADATA_KEY, write_usage
 from asides.values.parts import File, Image, ServerTool, Text, ToolResult
@@ -59,12 +59,12 @@ class AgUiWriter(UiWriter):
             chunk["metadata"] = {METADATA_KEY: {"kind": part.thought_kind}}
             self.out.append(chunk)
             return
-        if self._message is None or part.kind == "refusal":
+        if self._message is None or part.kind in MARKED:
             self._message = self._make_message_id()
         part.id = self._message
         chunk = {"type": "TEXT_MESSAGE_START", "messageId": part.id, "role": "assistant"}
-        if part.kind == "refusal":
-            chunk["metadata"] = {METADATA_KEY: {"refusal": True}}
+        if part.kind in MARKED:
+            chunk["metadata"] = {METADATA_KEY: {part.kind: True}}
             self._message = None
         self.out.append(chunk)
 

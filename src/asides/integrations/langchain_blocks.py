@@ -18,7 +18,18 @@ from langchain_core.messages.content import ContentBlock
 from asides.history.document import write_message
 from asides.intake.objects.langchain_state import CUSTOM_ARGUMENT, NAME, Block, fingerprint, list_blocks, read_entries
 from asides.values.messages import Message
-from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.parts import (
+    Commentary,
+    File,
+    Image,
+    Part,
+    Refusal,
+    ServerTool,
+    Text,
+    ToolCall,
+    ToolResult,
+    UnknownPart,
+)
 from asides.values.thinking import Thought
 
 _EMPTY: Block = {"type": "non_standard", "value": {"type": "seal"}}
@@ -43,7 +54,7 @@ def _empty(part: Part) -> Part | None:
     match part:
         case Thought():
             return msgspec.structs.replace(part, text="")
-        case Text():
+        case Text() | Commentary():
             return msgspec.structs.replace(part, text="") if part.seals else None
         case ToolCall():
             is_plain = not part.seals and not part.custom
@@ -84,6 +95,8 @@ def build_block(part: Part) -> Block:
             return {"type": kind, **source, "mime_type": part.media_type}
         case Refusal():
             return {"type": "non_standard", "value": {"type": "refusal", "refusal": part.text}}
+        case Commentary():
+            return {"type": "non_standard", "value": {"type": "commentary", "commentary": part.text}}
         case ServerTool():
             return _build_server_tool(part)
         case UnknownPart():

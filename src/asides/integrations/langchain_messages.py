@@ -31,7 +31,7 @@ from asides.values.errors import ConfigError
 from asides.values.json_form import to_json_value, write_json
 from asides.values.messages import Message, Role
 from asides.values.notices import Notice
-from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult
+from asides.values.parts import Commentary, File, Image, Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import read_cache_control
 
@@ -238,6 +238,9 @@ def _read_foreign(value: object) -> Iterator[Part]:
     match value:
         case {"type": "refusal", "refusal": str() as text}:
             yield Refusal(text)
+            return
+        case {"type": "commentary", "commentary": str() as text}:
+            yield Commentary(text)
             return
         case {"type": "seal"}:
             return  # without what it carried, it is nothing

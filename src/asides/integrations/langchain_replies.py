@@ -19,6 +19,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from asides.intake.objects.langchain_state import CUSTOM_ARGUMENT, NAME, Block
 from asides.integrations.langchain_blocks import build_block, carry
 from asides.values.events import (
+    CommentaryDelta,
     Event,
     PartArrived,
     RefusalDelta,
@@ -186,10 +187,14 @@ class ChunkWriter:
             case RefusalDelta(text=text):
                 self._find(event.block, "refusal").has_content |= bool(text)
                 return _build_chunk(more=_build_refusal(text)) if text else None
+            case CommentaryDelta(text=text):
+                # Its words come with the last piece, as a block of their own: LangChain takes all text for the answer.
+                self._find(event.block, "commentary").has_content |= bool(text)
+                return None
             case ThoughtSealed():
                 block = self._find(event.block, "reasoning")
-                if block.kind in ("reasoning", "text"):
-                    block.has_content |= bool(event.seal.value) or block.kind == "text"
+                if block.kind in ("reasoning", "text", "commentary"):
+                    block.has_content |= bool(event.seal.value) or block.kind != "reasoning"
                 return None
             case PartArrived():
                 self._find(event.block, "part").has_content = True

@@ -27,7 +27,7 @@ from asides.integrations.vercel_ui import METADATA_KEY
 from asides.values.error_words import describe_type
 from asides.values.errors import ConfigError
 from asides.values.messages import Message
-from asides.values.parts import File, Image, Part, Refusal, Text, ToolResult, read_arguments
+from asides.values.parts import Commentary, File, Image, Part, Refusal, Text, ToolResult, read_arguments
 
 # The ids that AgUiWriter makes: all messages of a step begin alike.
 _STEP = re.compile(r"(.+:\d+)-\d+")
@@ -126,8 +126,11 @@ class _HistoryReader:
         content, calls = message.get("content"), message.get("toolCalls") or []
         if content is not None and not isinstance(content, str):
             raise ConfigError(f"the content of the assistant is text, not {describe_type(content)}.")
-        if content and get_mapping(message.get("metadata"), METADATA_KEY).get("refusal") is True:
+        facts = get_mapping(message.get("metadata"), METADATA_KEY)
+        if content and facts.get("refusal") is True:
             turn.add(Refusal(content))
+        elif content and facts.get("commentary") is True:
+            turn.add(Commentary(content))
         else:
             turn.add_text(content or "", message.get("encryptedValue"))
         if not isinstance(calls, list) or not all(isinstance(call, Mapping) for call in calls):

@@ -23,7 +23,7 @@ from asides.integrations.vercel_ui import METADATA_KEY
 from asides.values.error_words import describe_type
 from asides.values.errors import ConfigError
 from asides.values.messages import Message
-from asides.values.parts import File, Image, Part, Refusal, Text, ToolResult
+from asides.values.parts import Commentary, File, Image, Part, Refusal, Text, ToolResult
 
 _DENIED = "The user did not allow this call."
 
@@ -102,6 +102,8 @@ def _read_assistant(parts: list[Mapping[str, Any]], state: PostedState) -> list[
             turn = TurnReader(state)
         elif kind == "text" and facts.get("refusal") is True:
             turn.add(Refusal(get_text(part, "text")))
+        elif kind == "text" and facts.get("commentary") is True:
+            turn.add(Commentary(get_text(part, "text")))
         elif kind == "text":
             turn.add_text(get_text(part, "text"), facts.get("state"))
         elif kind == "reasoning":

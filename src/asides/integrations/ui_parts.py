@@ -15,11 +15,13 @@ from asides.values.visibility import DEFAULT_VISIBILITY, Visibility
 
 Chunk: TypeAlias = dict[str, Any]
 """A chunk or an event of a protocol, as JSON."""
-PartKind: TypeAlias = Literal["text", "thinking", "refusal"]
+PartKind: TypeAlias = Literal["text", "thinking", "commentary", "refusal"]
+MARKED: frozenset[PartKind] = frozenset({"commentary", "refusal"})
+"""Texts that are not the answer: each is a text of its own, and its metadata say what it is."""
 
 
 class UiPart(msgspec.Struct, eq=False):
-    """A text, a refusal or a thought while it arrives."""
+    """A text, commentary, a refusal or a thought while it arrives."""
 
     kind: PartKind
     block: int
@@ -91,7 +93,7 @@ class PartWriter:
         raise NotImplementedError
 
     def _write_part_start(self, part: UiPart) -> None:
-        """Begin a text, a refusal or a thought."""
+        """Begin a text, commentary, a refusal or a thought."""
         raise NotImplementedError
 
     def _write_part_delta(self, part: UiPart, text: str) -> None:

@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 
 from asides.history.turns import CallIds
-from asides.integrations.ui_parts import Chunk, PartKind, PartWriter, UiCall, UiPart, WriterOptions
+from asides.integrations.ui_parts import MARKED, Chunk, PartKind, PartWriter, UiCall, UiPart, WriterOptions
 from asides.integrations.ui_state import TurnTokens
 from asides.values.events import (
+    CommentaryDelta,
     PartArrived,
     RefusalDelta,
     ReplyEnded,
@@ -56,6 +57,8 @@ class UiWriter(PartWriter):
         self._calls: dict[int, UiCall] = {}
         self._step_calls: dict[str, UiCall] = {}
         self._seen: set[int] = set()
+        self._unsealed: set[int] = set()
+        """Blocks of commentary and refusals: a front end carries no state of them."""
         self._late: dict[int, list[Seal]] = {}
         self.call_ids = CallIds()
         self._run_calls: dict[str, UiCall] = {}
@@ -112,7 +115,7 @@ class UiWriter(PartWriter):
 
     # --- texts and thoughts -------------------------------------------------------------------------------------------
 
-    def _add_delta(self, event: ThinkingDelta | TextDelta | RefusalDelta) -> None:
+    def _add_delta(self, event: ThinkingDelta | TextDelta | CommentaryDelta | RefusalDelta) -> None:
         part = self._current
         if type(event) is ThinkingDelta:
             # A seal may have come before the text of its thought.
@@ -121,7 +124,7 @@ class UiWriter(PartWriter):
             part.shown = self._options.thinking and self._options.visibility.allows("user", event.kind)
             part.thought_kind, part.source, part.via = event.kind, event.source, event.via
         else:
-            part = self._open_part("text" if type(event) is TextDelta else "refusal", event.block)
+            part = self._open_part(_KINDS[type(event)], event.block)
         self._current_type = type(event)
         self._add_text(part, event.text)
 
@@ -147,7 +150,9 @@ class UiWriter(PartWriter):
         self._in_reply = True
         self._seen.add(block)
         part = UiPart(kind, block, self.make_part_id())
-        if self._tokens is not None and kind != "refusal":
+        if kind in MARKED:
+            self._unsealed.add(block)
+        elif self._tokens is not None:
             part.pieces = []
         self._current = part
         return part
@@ -168,7 +173,7 @@ class UiWriter(PartWriter):
             self._write_hidden(part.id, token)
 
     def _add_seal(self, event: ThoughtSealed) -> None:
-        if self._tokens is None:
+        if self._tokens is None or event.block in self._unsealed:
             return
         part, call = self._current, self._calls.get(event.block)
         if call is not None:
@@ -368,9 +373,11 @@ class UiWriter(PartWriter):
         """Notices are for the program: `reply.warnings` has them."""
 
 
+_KINDS: dict[type, PartKind] = {TextDelta: "text", CommentaryDelta: "commentary", RefusalDelta: "refusal"}
 _HANDLERS: dict[type, Callable[[UiWriter, Any], None]] = {
     ThinkingDelta: UiWriter._add_delta,
     TextDelta: UiWriter._add_delta,
+    CommentaryDelta: UiWriter._add_delta,
     RefusalDelta: UiWriter._add_delta,
     ThoughtSealed: UiWriter._add_seal,
     ToolCallDelta: UiWriter._add_call,

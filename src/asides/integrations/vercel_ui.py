@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from asides.integrations.ui_parts import Chunk, UiCall, UiPart, WriterOptions, list_result_parts, make_url, read_output
+from asides.integrations.ui_parts import (
+    MARKED,
+    Chunk,
+    UiCall,
+    UiPart,
+    WriterOptions,
+    list_result_parts,
+    make_url,
+    read_output,
+)
 from asides.integrations.ui_writer import UiWriter
 from asides.values.events import StopKind
 from asides.values.parts import File, Image, ServerTool, Text, ToolResult
@@ -28,7 +37,7 @@ _FINISH_REASONS: dict[StopKind, str] = {
     "error": "error",
     "unknown": "other",
 }
-_NAMES = {"thinking": "reasoning", "text": "text", "refusal": "text"}
+_NAMES = {"thinking": "reasoning", "text": "text", "commentary": "text", "refusal": "text"}
 
 
 class VercelWriter(UiWriter):
@@ -65,8 +74,8 @@ class VercelWriter(UiWriter):
 
     def _write_part_start(self, part: UiPart) -> None:
         chunk: Chunk = {"type": f"{_NAMES[part.kind]}-start", "id": part.id}
-        if part.kind == "refusal":
-            chunk["providerMetadata"] = {METADATA_KEY: {"refusal": True}}
+        if part.kind in MARKED:
+            chunk["providerMetadata"] = {METADATA_KEY: {part.kind: True}}
         elif part.kind == "thinking":
             chunk["providerMetadata"] = {METADATA_KEY: {"kind": part.thought_kind}}
         self.out.append(chunk)

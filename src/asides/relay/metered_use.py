@@ -214,7 +214,7 @@ def _count_wide(text: str) -> int:
 
 def estimate_output(reply: Reply) -> int:
     """The tokens of what has arrived of a reply."""
-    texts = [reply.text, "" if reply.thinking is None else reply.thinking.text]
+    texts = [reply.text, reply.commentary, reply.thinking.text]
     texts += [call.raw_arguments or str(call.arguments) for call in reply.tool_calls]
     return sum(len(text.encode(errors="surrogatepass")) for text in texts) // _BYTES_PER_TOKEN
 

@@ -14,7 +14,7 @@ import msgspec
 from asides.flows.call import Call
 from asides.providers.credentials import collect_secrets
 from asides.values.messages import Message
-from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult
+from asides.values.parts import Commentary, File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult
 from asides.values.redaction import Redact, build_redactor
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
@@ -66,6 +66,8 @@ class ContentWriter:
             if not part.text or not self._visibility.allows("trace", part.kind):
                 return None
             return {"type": "reasoning", "content": _cut(part.text)}
+        if isinstance(part, Commentary):
+            return {"type": "commentary", "content": _cut(part.text)}
         if isinstance(part, ToolCall):
             return {"type": "tool_call", "id": part.id, "name": part.name, "arguments": _cut(write_arguments(part))}
         if isinstance(part, ToolResult):

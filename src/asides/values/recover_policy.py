@@ -20,7 +20,8 @@ _STEPS: tuple[RecoverStep, ...] = get_args(RecoverStep)
 class RecoverPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to try when a reply ends without an answer, and how far; None is no limit.
 
-    A reply without an answer has the outcome "starved" or "unterminated". With `output=`, a cut answer counts as none.
+    A reply without an answer has the outcome "starved", "unterminated" or "unanswered". With `output=`, a cut answer
+    counts as none.
     """
 
     steps: tuple[RecoverStep, ...] = _STEPS

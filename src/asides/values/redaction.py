@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from asides.values.messages import Prompt
-from asides.values.parts import Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.parts import Commentary, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Thought
 
 HIDDEN = "***"
@@ -128,7 +128,7 @@ def list_texts(prompt: Prompt) -> list[str]:
         for part in message.parts:
             if isinstance(part, ToolCall):
                 texts += [*_list_strings(part.arguments), part.raw_arguments or ""]
-            elif isinstance(part, (Text, Refusal, Thought, ToolResult)):
+            elif isinstance(part, (Text, Commentary, Refusal, Thought, ToolResult)):
                 texts.append(part.text)
             elif isinstance(part, (ServerTool, UnknownPart)):
                 texts.append(part.json)

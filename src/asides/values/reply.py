@@ -194,7 +194,7 @@ class Reply(msgspec.Struct, Generic[Output_co], frozen=True, eq=False):
 
     @property
     def thinking(self) -> Thought:
-        """The thinking of the whole reply, blocks joined by a blank line; false, with the text "", when there is none."""
+        """The thinking of the whole reply, blocks joined by a blank line; false and without text when there is none."""
         return merge_thoughts([part for part in self.parts if type(part) is Thought], self.origin)
 
     @property
@@ -235,8 +235,8 @@ class Reply(msgspec.Struct, Generic[Output_co], frozen=True, eq=False):
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """A flat, read-only view: model, usage, raw, commentary, thinking, thinking_type, thinking_source. `to_dict` has
-        it as plain JSON.
+        """A flat, read-only view: model, usage, raw, commentary, thinking, thinking_type, thinking_source. `to_dict`
+        has it as plain JSON.
         """
         return MappingProxyType(self._build_metadata(self.thinking, thinking=True, seals=True, raw=True))
 

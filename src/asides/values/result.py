@@ -145,7 +145,7 @@ class Result(msgspec.Struct, Generic[Output], frozen=True, eq=False):
 
     @property
     def commentary(self) -> str:
-        """What the model said in all steps on the way to its answer, separated by blank lines; "" when there is none."""
+        """What the model said in all steps on the way to its answer, separated by blank lines."""
         return join_commentary(step.commentary for step in self.steps)
 
     @property
@@ -205,7 +205,7 @@ class Result(msgspec.Struct, Generic[Output], frozen=True, eq=False):
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """A flat, read-only view: the metadata of the last reply, with thinking, commentary and usage of the whole run."""
+        """The metadata of the last reply, read-only, with thinking, commentary and usage of the whole run."""
         view = {**self.reply.metadata, "usage": self.usage, "steps": len(self.steps), "outcome": self.outcome}
         for key in _OF_THE_RUN:
             view.pop(key, None)

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from asides.values.messages import Message
-from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.parts import (
+    Commentary,
+    File,
+    Image,
+    Part,
+    Refusal,
+    ServerTool,
+    Text,
+    ToolCall,
+    ToolResult,
+    UnknownPart,
+)
 from asides.values.thinking import Thought
 
 # Traits are bits: a history has the traits of all its messages.
@@ -66,6 +77,8 @@ def _find_part_traits(part: Part) -> int:
     match part:
         case Text():
             return HAS_OTHERS | _find_marks(part) if part.seals or part.cache else HAS_OTHERS
+        case Commentary():
+            return HAS_OTHERS | IS_BOUND if part.seals else HAS_OTHERS
         case ToolCall():
             return HAS_CALLS | HAS_OTHERS | IS_BOUND if part.seals else HAS_CALLS | HAS_OTHERS
         case Thought():

@@ -164,8 +164,8 @@ def _read_amount(value: Any) -> Decimal | None:
 def estimate_usage(messages: tuple[Message, ...], reply: Reply) -> Usage:
     """Estimate the tokens of a reply from the length of its texts; the result is marked as an estimate."""
     sent = sum(len(message.text) for message in messages) // _CHARACTERS_PER_TOKEN
-    thinking = len(reply.thinking.text) // _CHARACTERS_PER_TOKEN if reply.thinking else 0
-    output = len(reply.text) // _CHARACTERS_PER_TOKEN + thinking
+    thinking = len(reply.thinking.text) // _CHARACTERS_PER_TOKEN
+    output = (len(reply.text) + len(reply.commentary)) // _CHARACTERS_PER_TOKEN + thinking
     return Usage(sent, output, thinking, None, sent + output, "estimated")
 
 

@@ -38,7 +38,7 @@ def test_FT_42_a_sum_is_a_value_of_its_type_and_the_thinking_is_kept(stream: boo
     assert strategy.kind == "native"
     reply = asides.ask(MODEL, apply_strategy(asked, FORM, strategy), stream=stream)
     assert parse_output(reply, FORM, strategy).value == Sum(132)
-    assert reply.thinking is not None
+    assert reply.thinking
     assert "47 + 85 = 132" in reply.thinking.text
 
 

@@ -53,7 +53,7 @@ def test_law_any_chunking_gives_the_same(text: str, sizes: list[int]) -> None:
 def test_a_thought_in_a_fence_is_no_answer() -> None:
     reply = in_pieces(["```\nThought: I have to look.\nFinal Answer: Take a coat.\n```"])
     assert reply.text.strip() == "Take a coat."
-    assert reply.thinking is not None
+    assert reply.thinking
     assert reply.thinking.text.strip() == "I have to look."
 
 

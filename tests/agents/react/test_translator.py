@@ -190,7 +190,7 @@ def test_a_draft_in_a_thought_is_no_call() -> None:
 def test_a_thought_that_was_cut_is_not_complete() -> None:
     for text in ("<think>so", "Thought: so"):
         reply = translated(text, stop=StopReason("length"))
-        assert reply.thinking is not None
+        assert reply.thinking
         assert not reply.thinking.complete
     whole = translated("Thought: so\nFinal Answer: 42", stop=StopReason("length")).thinking
     assert whole is not None

@@ -65,7 +65,7 @@ def test_a_reply_has_its_thinking_apart_and_costs_half() -> None:
     call = build("anthropic:claude-opus-5-5")
     reply = decode_row(call, RowOutcome("a", "answered", 200, answer()), HALF)
     assert reply.text == "fine"
-    assert reply.thinking is not None
+    assert reply.thinking
     assert (reply.thinking.text, reply.seals[0].value) == ("mull", "c2VhbA==")
     assert reply.timing is None
     live = reply.with_call(price_share=None)

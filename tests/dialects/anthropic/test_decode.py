@@ -84,7 +84,7 @@ def test_another_message_spliced_in_is_a_broken_stream() -> None:
     partial = caught.value.partial
     assert partial is not None
     assert (partial.id, partial.complete, len(partial.parts)) == ("msg_1", False, 1)
-    assert partial.thinking is not None
+    assert partial.thinking
     assert partial.thinking.text == "plan"
 
 
@@ -297,7 +297,7 @@ def test_thinking_in_tags_of_an_older_model_is_separated() -> None:
     for body in (stream(block, call(1, "toolu_1", "look")), whole({"type": "text", "text": aloud})):
         reply = read(body, "claude-3-opus-20240229")
         assert reply.text == "I will look."
-        assert reply.thinking is not None
+        assert reply.thinking
         assert (reply.thinking.text.strip(), reply.thinking.source) == ("Which tool?", "tags")
     assert read(whole({"type": "text", "text": aloud})).text == aloud, "newer ones mean what they write"
 
@@ -336,7 +336,7 @@ def test_a_clone_of_another_maker_shows_raw_thinking() -> None:
     reply = decoded(
         whole({"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "4"}), target(row), "anthropic"
     )
-    assert reply.thinking is not None
+    assert reply.thinking
     assert (reply.thinking.kind, reply.thinking.seals, reply.text) == ("raw", (), "4")
 
 

@@ -75,5 +75,5 @@ def test_an_exception_in_a_frame_is_the_error_that_it_says() -> None:
     ):
         asides.ask(BEDROCK, "?", base_url=server.url.removesuffix("/v1"), api_key="token-1", retries=0, stream=True)
     assert caught.value.partial is not None
-    assert caught.value.partial.thinking is not None
+    assert caught.value.partial.thinking
     assert caught.value.partial.thinking.text == "a "

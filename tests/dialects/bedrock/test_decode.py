@@ -116,7 +116,7 @@ def test_F5_a_redacted_thought_in_pieces_is_put_together() -> None:
     expected = decoded(whole({"reasoningContent": {"redactedContent": "QUJDREVG"}}, {"text": "42"}))
     assert decoded(stream(*plain)) == decoded(stream(*padded)) == expected
     assert [(seal.kind, seal.value) for seal in expected.seals] == [("redacted", "QUJDREVG")]
-    assert expected.thinking is not None
+    assert expected.thinking
     assert (expected.thinking.kind, expected.thinking.text) == ("hidden", "")
     broken = decoded(stream(thought(0, redactedContent="?="), thought(0, redactedContent="?")))
     assert broken.seals[0].value == "?=?"
@@ -242,10 +242,10 @@ def test_every_stop_reason_has_our_name(raw: str, reason: str, outcome: str) -> 
 def test_a_limit_that_ends_a_thought_leaves_it_incomplete() -> None:
     cut = decoded(stream(thought(0, text="plan and"), reason="max_tokens"))
     assert cut.outcome == "starved"
-    assert cut.thinking is not None
+    assert cut.thinking
     assert not cut.thinking.complete
     signed = decoded(stream(*SIGNED, reason="max_tokens"))
-    assert signed.thinking is not None
+    assert signed.thinking
     assert signed.thinking.complete
 
 
@@ -374,7 +374,7 @@ def test_a_placeholder_for_thinking_is_hidden_thinking(texts: list[str]) -> None
     body = {"output": {"message": {"content": content}}, "stopReason": "end_turn", "usage": {}}
     for sent in (streamed, json.dumps(body).encode()):
         reply = decoding.decoded(sent, target(NOVA), "bedrock")
-        assert reply.thinking is not None
+        assert reply.thinking
         assert (reply.text, reply.thinking.kind, reply.thinking.text) == ("42", "hidden", "")
         said = reply.to_message()
         assert said is not None
@@ -387,5 +387,5 @@ def test_thinking_that_mentions_the_placeholder_is_thinking(text: str) -> None:
     content = [{"reasoningContent": {"reasoningText": {"text": text}}}, {"text": "42"}]
     body = {"output": {"message": {"content": content}}, "stopReason": "end_turn", "usage": {}}
     reply = decoding.decoded(json.dumps(body).encode(), target(NOVA), "bedrock")
-    assert reply.thinking is not None
+    assert reply.thinking
     assert (reply.text, reply.thinking.text) == ("42", text)

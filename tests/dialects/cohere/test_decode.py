@@ -98,7 +98,7 @@ def test_the_plan_is_neither_answer_nor_thinking_and_goes_with_the_first_call() 
     assert reply == decoded(whole("TOOL_CALL", tool_plan='I will look "it" up.', tool_calls=calls))
     seal = Seal("tool_plan", "", reply.origin, '"I will look \\"it\\" up."')
     assert reply.tool_calls == (ToolCall("look_0", "look", {"n": 1}, None, (seal,)), ToolCall("look_1", "look"))
-    assert (reply.text, reply.thinking, reply.seals) == ("", None, ())
+    assert (reply.text, reply.thinking.text, reply.seals) == ("", "", ())
     assert reply.stop == StopReason("tool_calls", "TOOL_CALL")
 
 
@@ -119,7 +119,7 @@ def test_citations_go_with_the_text_that_they_are_of() -> None:
 def test_a_limit_that_ends_a_thought_leaves_it_incomplete() -> None:
     reply = decoded(stream(item(0, "thinking", "plan and"), finish="MAX_TOKENS"))
     assert reply.outcome == "starved"
-    assert reply.thinking is not None
+    assert reply.thinking
     assert not reply.thinking.complete
 
 

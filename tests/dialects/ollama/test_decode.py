@@ -96,7 +96,7 @@ def test_the_model_in_the_body_decides_the_rules() -> None:
 
 def test_without_any_tag_such_a_text_is_the_answer() -> None:
     reply = decoded(lines({"content": "forty"}, {"content": "-two"}), "qwen3:4b")
-    assert (reply.text, reply.thinking) == ("forty-two", None)
+    assert (reply.text, reply.thinking.text) == ("forty-two", "")
 
 
 def test_a_thought_in_the_field_and_again_in_tags_comes_once() -> None:
@@ -109,7 +109,7 @@ def test_a_thought_in_the_field_and_again_in_tags_comes_once() -> None:
 def test_a_limit_that_ends_a_thought_leaves_it_incomplete() -> None:
     reply = decoded(lines({"thinking": "plan and"}, done_reason="length"))
     assert (reply.outcome, reply.text) == ("starved", "")
-    assert reply.thinking is not None
+    assert reply.thinking
     assert not reply.thinking.complete
     assert decoded(lines({"thinking": "plan"}, {"content": "4"}, done_reason="length")).parts[0].complete  # type: ignore[union-attr]
 

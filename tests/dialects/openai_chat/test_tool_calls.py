@@ -54,7 +54,7 @@ def test_thinking_before_the_arguments_is_thinking() -> None:
     body = stream(*({"tool_calls": delta} for delta in deltas), finish="tool_calls")
     reply = decoded(body, target(quirks=Quirks(tags=("think",))))
     assert reply.tool_calls[0].arguments == {"a": 1}
-    assert reply.thinking is not None
+    assert reply.thinking
     assert reply.thinking.text == "plan"
 
 

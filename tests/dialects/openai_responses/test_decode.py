@@ -173,7 +173,7 @@ def test_thinking_and_text_beside_the_items_are_read() -> None:
 def test_thinking_in_tags_leaves_the_text_outside_items_too() -> None:
     tagged = read(whole(output_text="<think>plan</think>42"), target(quirks=Quirks(tags=("think",))))
     assert tagged.text == "42"
-    assert tagged.thinking is not None
+    assert tagged.thinking
     assert tagged.thinking.text == "plan"
     cut = read(whole(output_text="<think>plan"), target(quirks=Quirks(tags=("think",))))
     assert (cut.text, cut.outcome) == ("", "unterminated")

@@ -117,7 +117,7 @@ def test_a_chat_completion_with_signatures_is_a_response_of_their_dialect(
     found = find_response(complete(**fields))
     assert found is not None
     reply = asides.decode(found[0], msgspec.json.encode(found[1]))
-    assert reply.thinking is not None
+    assert reply.thinking
     assert (found[0], reply.text, reply.thinking.text, reply.model, reply.id) == (dialect, "so", "why", "m", "r1")
     assert [seal.value for seal in reply.seals] == seals
     assert (reply.stop.reason, reply.usage.input, reply.usage.output, reply.usage.thinking) == ("tool_calls", 10, 5, 3)

@@ -116,7 +116,7 @@ def test_a_turn_becomes_the_response_of_its_dialect(shape: str) -> None:
     found, document = build_turn_response(fields)
     reply = asides.decode(found, msgspec.json.encode(document))
     assert found == dialect
-    assert reply.thinking is not None
+    assert reply.thinking
     assert (reply.text, reply.thinking.text, reply.outcome) == ("so", "why", "tool_calls")
     assert [(call.id, call.name, call.arguments) for call in reply.tool_calls] == [("c1", "weather", {"city": "Kyoto"})]
     assert [seal.value for seal in reply.seals] == ([] if dialect == "openai_chat" else ["c2VhbA=="])

@@ -80,7 +80,7 @@ def test_a_response_becomes_the_document_of_its_dialect(shape: str) -> None:
     found, document = build_turn_response(fields)
     reply = asides.decode(found, msgspec.json.encode(document))
     assert found == dialect
-    assert reply.thinking is not None
+    assert reply.thinking
     assert (reply.text, reply.thinking.text, reply.outcome) == ("so", "why", "tool_calls")
     assert [(each.id, each.name, each.arguments) for each in reply.tool_calls] == [("c1", "weather", {"city": "Kyoto"})]
     assert [seal.value for seal in reply.seals] == ([] if shape == "chat" else [SEAL])

@@ -41,7 +41,7 @@ def decode(dialect: str, turn: Turn) -> asides.Reply:
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_response_says_what_the_turn_said(dialect: str) -> None:
     reply = decode(dialect, make_turn())
-    assert reply.thinking is not None
+    assert reply.thinking
     assert (reply.text, reply.thinking.text, reply.outcome) == ("so", "why", "tool_calls")
     assert [(call.id, call.name, call.arguments) for call in reply.tool_calls] == [("c1", "weather", ARGUMENTS)]
     assert (reply.stop.reason, reply.usage.input, reply.usage.output, reply.usage.cached) == ("tool_calls", 10, 5, 4)

@@ -64,7 +64,7 @@ def test_in_an_event_loop_it_is_the_same(caller: str) -> None:
             body = b"".join([piece async for piece in stream])
             reply = read_response(caller, "any", Response(start.status, start.headers, body, stream.outcome))
             assert reply.text == "Hi"
-            assert reply.thinking is not None
+            assert reply.thinking
             assert reply.thinking.text == "so"
 
         asyncio.run(_with_transport(run))

@@ -45,7 +45,7 @@ def test_a_reply_keeps_thinking_and_answer_apart(caller: str, upstream: str, str
         reply, response = Door(stage).answer(caller, upstream, prompt)
     assert response.status == 200
     assert reply.text == "It is 42."
-    assert reply.thinking is not None
+    assert reply.thinking
     assert reply.thinking.text == "Six times seven."
     assert reply.stop.reason == "stop"
     assert reply.usage.input == 10
@@ -80,12 +80,12 @@ def test_tools_to_the_fifth_step(caller: str, upstream: str, stream: bool) -> No
             (call,) = reply.tool_calls
             assert call.name == "get_weather"
             assert call.arguments == {"city": f"City {step}"}
-            assert reply.thinking is not None
+            assert reply.thinking
             assert reply.thinking.text == f"Ask number {step}."
             prompt = _continue(prompt, reply.parts, call)
         reply = door.ask(caller, upstream, prompt)
         assert reply.text == "Sunny everywhere."
-        assert reply.thinking is not None
+        assert reply.thinking
         assert reply.thinking.text == "Enough of 5."
         stage.assert_no_leak("asd1.")
 

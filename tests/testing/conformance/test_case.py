@@ -46,7 +46,7 @@ def test_samples_are_the_same_each_time_and_fewer_if_quick() -> None:
 
 def test_the_events_of_a_sample_fold_to_it() -> None:
     reply = fold(PLAIN.events(build_case(row()).target))
-    assert reply.thinking is not None
+    assert reply.thinking
     assert (reply.thinking.text, reply.text, reply.usage) == (PLAIN.thought, PLAIN.text, PLAIN.usage)
 
 

@@ -63,7 +63,7 @@ def test_a_scene_arrives_as_it_was_written_streamed_and_whole(stage: OpenStage, 
     replies = [reply_of([answer.body], target())[0] for answer in (streamed, whole)]
     assert replies[0] == replies[1]
     assert (replies[0].text, replies[0].tool_calls, replies[0].usage) == (SCENE.text, SCENE.tool_calls, SCENE.usage)
-    assert replies[0].thinking is not None
+    assert replies[0].thinking
     assert replies[0].thinking.text == SCENE.thinking
     assert replies[0].stop.reason == "tool_calls"
     assert len(streamed.payloads) > 15, "four characters to a delta"

@@ -363,41 +363,43 @@ def test_deltas_come_as_early_as_they_are_certain() -> None:
     assert pieces == [
         [],
         [],
-        [(0, True, "a")],
-        [(0, True, " b")],
-        [(0, True, "<c")],
-        [(0, True, "</the ")],
+        [(0, Channel.THINKING, "a")],
+        [(0, Channel.THINKING, " b")],
+        [(0, Channel.THINKING, "<c")],
+        [(0, Channel.THINKING, "</the ")],
         [],
         [],
-        [(1, False, "A")],
-        [(1, False, " ")],
-        [(1, False, "<the")],
+        [(1, Channel.ANSWER, "A")],
+        [(1, Channel.ANSWER, " ")],
+        [(1, Channel.ANSWER, "<the")],
     ]
 
 
 def test_only_text_that_may_become_a_live_tag_is_held() -> None:
     answering = Splitter()
-    assert answering.feed("A</think") == [(0, False, "A</think")], "the answer began without a block: nothing is live"
+    assert answering.feed("A</think") == [(0, Channel.ANSWER, "A</think")], (
+        "the answer began without a block: nothing is live"
+    )
     thinking = Splitter()
-    assert thinking.feed("<think>a </thinki") == [(0, True, "a </thinki")], (
+    assert thinking.feed("<think>a </thinki") == [(0, Channel.THINKING, "a </thinki")], (
         "another grammar's tag does not end this one"
     )
     answer = Splitter()
     answer.feed("<think>a</think>")
-    assert answer.feed("`code` </think> ` x") == [(1, False, "`code` </think> ` x")], "no tag, no waiting"
+    assert answer.feed("`code` </think> ` x") == [(1, Channel.ANSWER, "`code` </think> ` x")], "no tag, no waiting"
 
 
 def test_a_tag_after_an_open_backtick_waits_only_for_its_line() -> None:
     splitter = Splitter()
     splitter.feed("<think>a</think>")
-    assert splitter.feed("x ` <think>b") == [(1, False, "x ` ")]
-    assert splitter.feed("c\n") == [(2, True, "bc\n")]
+    assert splitter.feed("x ` <think>b") == [(1, Channel.ANSWER, "x ` ")]
+    assert splitter.feed("c\n") == [(2, Channel.THINKING, "bc\n")]
 
 
 def test_auto_emits_nothing_before_it_knows_how_the_text_began() -> None:
     splitter = Splitter(starts_inside="auto")
     assert splitter.feed("R, at length") == []
-    assert splitter.feed("</think>A") == [(0, True, "R, at length"), (1, False, "A")]
+    assert splitter.feed("</think>A") == [(0, Channel.THINKING, "R, at length"), (1, Channel.ANSWER, "A")]
 
 
 def test_a_reply_that_began_with_thinking_says_so() -> None:
@@ -408,7 +410,9 @@ def test_a_reply_that_began_with_thinking_says_so() -> None:
 
 
 def test_a_block_of_blanks_does_not_count() -> None:
-    assert split(["a<think>\n \n</think>b"], position="anywhere", starts_inside=False).segments == [(0, False, "ab")]
+    assert split(["a<think>\n \n</think>b"], position="anywhere", starts_inside=False).segments == [
+        (0, Channel.ANSWER, "ab")
+    ]
 
 
 def test_harmony_messages_are_separate_segments() -> None:
@@ -514,4 +518,7 @@ def test_undecided_text_is_thinking_when_a_text_breaks_off(text: str) -> None:
         assert "".join(words for _, is_thinking, words in came if is_thinking).strip() == text.strip()
         assert not any(not is_thinking for _, is_thinking, _ in came)
     decided = Splitter(["think"], starts_inside="auto")
-    assert decided.feed("plan</think>42") + decided.finish(cut=True) == [(0, True, "plan"), (1, False, "42")]
+    assert decided.feed("plan</think>42") + decided.finish(cut=True) == [
+        (0, Channel.THINKING, "plan"),
+        (1, Channel.ANSWER, "42"),
+    ]

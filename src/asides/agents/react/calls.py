@@ -242,7 +242,7 @@ def build_correction(problem: str) -> Message:
 
 
 def _check_text(reply: Reply) -> str | None:
-    if reply.outcome != "unterminated":
+    if reply.outcome not in ("unterminated", "unanswered"):
         return None
     invented = any(notice.code == "observation_invented" for notice in reply.warnings)
     problem = (

@@ -15,6 +15,7 @@ from asides.agents.react.calls import ActionCall
 from asides.agents.react.markers import MOST_HELD, Marker, check_fence_end, find_fence, find_marker, split_lines
 from asides.agents.react.parser import ActionStarted, AnswerText, ParserWarning, Piece, ReactParser, ThoughtText
 from asides.values.events import (
+    CommentaryDelta,
     Event,
     PartArrived,
     RefusalDelta,
@@ -69,7 +70,7 @@ class Translator:
             match event:
                 case TextDelta():
                     self._take_text(event)
-                case ThinkingDelta() | ToolCallDelta() | RefusalDelta() | PartArrived():
+                case ThinkingDelta() | CommentaryDelta() | ToolCallDelta() | RefusalDelta() | PartArrived():
                     self._called = self._called or isinstance(event, ToolCallDelta)
                     self._out.append(msgspec.structs.replace(event, block=event.block * _ROOM))
                 case ThoughtSealed() if event.block in self._pieces:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import Any, assert_never
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
@@ -40,7 +40,7 @@ from asides.providers.switches.write import write as write_thinking
 from asides.values.errors import Unsupported
 from asides.values.messages import Message, OutputSchema, Prompt
 from asides.values.notices import Notice
-from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool
 
@@ -170,10 +170,8 @@ def _encode_user_part(part: Part, notices: list[Notice]) -> list[Any]:
             return encode_native(part, "user", notices)
         case File():
             raise Unsupported(f"files are text here, not {find_media_type(part)}; convert it first.")
-        case Thought() | ToolCall() | ToolResult() | Refusal() | ServerTool():
-            return leave_out(part, "user", notices)
         case _:
-            assert_never(part)
+            return leave_out(part, "user", notices)
 
 
 def _encode_tool_result(result: ToolResult, notices: list[Notice]) -> Wire:
@@ -215,10 +213,8 @@ def _encode_assistant_part(part: Part, notices: list[Notice]) -> list[Any]:
             return [msgspec.Raw(part.json.encode())]
         case ToolCall():
             return []
-        case ToolResult() | Image() | File() | ServerTool():
-            return leave_out(part, "assistant", notices)
         case _:
-            assert_never(part)
+            return leave_out(part, "assistant", notices)
 
 
 def _encode_tool_call(call: ToolCall) -> Wire:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from typing import Any, assert_never
+from typing import Any
 
 import msgspec
 
@@ -25,6 +25,7 @@ from asides.dialects.message_encoder import (
     leave_out_all_but_text,
     read_system,
     report_effort,
+    say_commentary,
 )
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
@@ -132,10 +133,8 @@ def _encode_user_part(part: Part, notices: list[Notice]) -> list[Any]:
             return [_encode_media(part, notices)]
         case UnknownPart():
             return encode_native(part, "user", notices)
-        case Thought() | ToolCall() | ToolResult() | Refusal() | ServerTool():
-            return leave_out(part, "user", notices)
         case _:
-            assert_never(part)
+            return leave_out(part, "user", notices)
 
 
 def _encode_tool_result(result: ToolResult, names: dict[str, str], notices: list[Notice]) -> list[Wire]:
@@ -167,7 +166,7 @@ def _encode_media(media: Image | File, notices: list[Notice]) -> Wire:
 def _encode_model(message: Message, notices: list[Notice], *, must_sign: bool) -> list[Wire]:
     """Encode a turn of the model. With `must_sign`, the first call gets the stand-in if it has no signature."""
     encoded: list[Wire] = []
-    for part in message.parts:
+    for part in say_commentary(message).parts:
         parts = _encode_model_part(part, notices)
         if parts and must_sign and isinstance(part, ToolCall):
             must_sign = False
@@ -201,10 +200,8 @@ def _encode_model_part(part: Part, notices: list[Notice]) -> list[Wire]:
             return []  # it came beside the content, not as a part of it
         case ServerTool() | UnknownPart():
             return _encode_verbatim(part, notices)
-        case ToolResult():
-            return leave_out(part, "assistant", notices)
         case _:
-            assert_never(part)
+            return leave_out(part, "assistant", notices)
 
 
 def _encode_verbatim(part: ServerTool | UnknownPart, notices: list[Notice]) -> list[Wire]:

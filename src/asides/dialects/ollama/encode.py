@@ -8,7 +8,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterable
 from functools import partial
-from typing import Any, assert_never
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from asides.dialects.dialect import HttpRequest
@@ -34,7 +34,7 @@ from asides.providers.switches.write import write as write_thinking
 from asides.values.errors import Unsupported
 from asides.values.messages import Message, OutputSchema, Prompt
 from asides.values.notices import Notice
-from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought, join_thoughts
 from asides.values.tools import Tool
 
@@ -183,10 +183,8 @@ class _MessageEncoder:
                     images.append(_encode_image(part))
                 case ToolCall():
                     calls.append(self.encode_tool_call(part))
-                case ToolResult() | File() | ServerTool() | UnknownPart():
-                    leave_out(part, "assistant", self.notices)
                 case _:
-                    assert_never(part)
+                    leave_out(part, "assistant", self.notices)
         content, thinking = "".join(texts), join_thoughts(thoughts)
         if not content and not calls and not thinking and not images:
             add_notice(self.notices, "message_not_sent", "an assistant message without content was left out")
@@ -216,10 +214,8 @@ def _encode_parts(parts: Iterable[Part], role: str, notices: list[Notice]) -> Wi
                 texts.append(text)
             case File() if role == "user":
                 raise Unsupported(f"files are text here, not {find_media_type(part)}; convert it first.")
-            case File() | Thought() | ToolCall() | ToolResult() | Refusal() | ServerTool() | UnknownPart():
-                leave_out(part, role, notices)
             case _:
-                assert_never(part)
+                leave_out(part, role, notices)
     encoded: Wire = {"content": "\n\n".join(texts)}
     return {**encoded, "images": images} if images else encoded
 

@@ -15,6 +15,7 @@ import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.openai_chat.wire import (
+    COMMENTARY,
     NOTHING,
     ChunkReader,
     Function,
@@ -32,6 +33,7 @@ from asides.dialects.tagged_text import TaggedText
 from asides.providers.provider import Target
 from asides.values.errors import ProtocolError
 from asides.values.events import (
+    CommentaryDelta,
     Event,
     RefusalDelta,
     StopReason,
@@ -59,6 +61,7 @@ from asides.wire.lenient import (
 )
 from asides.wire.sse import DONE
 
+COMMENTARY_BLOCK = 999
 CONTENT_BLOCK = 1_000
 REFUSAL_BLOCK = 500_000
 CALL_BLOCK = 1_000_000
@@ -181,8 +184,12 @@ class ChatDecoder(DocumentDecoder):
             if values != self._reader.no_thinking or delta.reasoning_details:
                 self._thinking.decode(values, delta, self._reader, events)
             content = delta.content
+            if delta.commentary and type(delta.commentary) is str:
+                events.append(CommentaryDelta(delta.commentary, COMMENTARY_BLOCK))
             if content:
-                if type(content) is str:
+                if type(content) is str and COMMENTARY in (delta.phase, delta.channel):
+                    events.append(CommentaryDelta(content, COMMENTARY_BLOCK))
+                elif type(content) is str:
                     self._decode_text(content, events)
                 else:
                     self._decode_content_parts(content, events)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
-from typing import Any, assert_never
+from typing import Any
 
 import msgspec
 
@@ -36,7 +36,7 @@ from asides.providers.quirks import THINKING_FIELDS
 from asides.values.errors import Unsupported
 from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
-from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
 
 # Each seal of this kind holds one whole entry of the array.
@@ -163,13 +163,8 @@ class _MessageEncoder:
 
     def encode_assistant(self, message: Message) -> list[Wire]:
         for part in message.parts:
-            match part:
-                case Thought() | Text() | ToolCall() | Refusal():
-                    pass
-                case Image() | File() | ToolResult() | ServerTool() | UnknownPart():
-                    leave_out(part, "assistant", self.notices)
-                case _:
-                    assert_never(part)
+            if not isinstance(part, (Thought, Text, ToolCall, Refusal)):
+                leave_out(part, "assistant", self.notices)
         refusal = "".join(part.text for part in message.parts if isinstance(part, Refusal))
         calls = [self.encode_tool_call(call) for call in message.tool_calls]
         if calls and self.signs_calls and "extra_content" not in calls[0]:
@@ -352,10 +347,8 @@ def _encode_user_part(part: Part, notices: list[Notice]) -> list[Any]:
             return [_encode_file(part)]
         case UnknownPart():
             return encode_native(part, "user", notices)
-        case Thought() | ToolCall() | ToolResult() | Refusal() | ServerTool():
-            return leave_out(part, "user", notices)
         case _:
-            assert_never(part)
+            return leave_out(part, "user", notices)
 
 
 def _encode_image(image: Image) -> Wire:

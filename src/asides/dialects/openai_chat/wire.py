@@ -25,9 +25,13 @@ from asides.wire.lenient import parse_or_none
 
 NOTHING = msgspec.Raw(b"null")
 
+COMMENTARY = "commentary"
+"""The `channel` (gpt-oss) or `phase` of a message whose content is commentary; and the field in which our server half
+writes it."""
+
 # Fields of a message that do not affect the answer, or are read elsewhere. As seen on the wire up to 2026-11.
 IGNORED_FIELDS = frozenset({
-    "role", "name", "annotations", "audio", "obfuscation", "channel", "token_id", "logprobs", "padding", "citations",
+    "role", "name", "annotations", "audio", "obfuscation", "token_id", "logprobs", "padding", "citations",
     "provider_metadata", "provider_specific_fields", "reasoning_encrypted", "reasoning_logprobs", "tool_call_id",
     "graph_data", "llm_data", "image_data", "translation_data", "web_search_data", "object", "prefix", "stop_reason",
 })  # fmt: skip
@@ -196,6 +200,9 @@ def _build_chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str])
         ("extra_content", msgspec.Raw, NOTHING),
         ("thought_signature", Any, None),
         ("reasoning_opaque", Any, None),
+        (COMMENTARY, Any, None),
+        ("phase", Any, None),
+        ("channel", Any, None),
     ]
     names = {f"thought_{place}": name for place, name in enumerate(thinking_fields)}
     fields: list[tuple[str, Any, Any]] = [(name, Any, None) for name in names]

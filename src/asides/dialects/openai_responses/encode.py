@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, assert_never
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -36,8 +36,7 @@ from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt
 from asides.values.notices import Notice
 from asides.values.parts import (
-    File,
-    Image,
+    Commentary,
     Part,
     Refusal,
     ServerTool,
@@ -196,6 +195,7 @@ def encode_items(prompt: Prompt, target: Target, notices: list[Notice]) -> list[
         assistant=encoder.encode_assistant,
         tool_result=encoder.encode_tool_result,
         restore=encoder.restore,
+        has_commentary=True,
     )
 
 
@@ -251,17 +251,15 @@ class _ItemEncoder:
             match part:
                 case Thought():
                     items += self.encode_thought(part)
-                case Text() | Refusal():
+                case Text() | Commentary() | Refusal():
                     _add_text(part, items)
                 case ToolCall():
                     items.append(_encode_tool_call(part))
                 case ServerTool() | UnknownPart():
                     item = msgspec.json.decode(part.json)
                     items += [item] if isinstance(item, dict) else []
-                case Image() | File() | ToolResult():
-                    leave_out(part, "assistant", self.notices)
                 case _:
-                    assert_never(part)
+                    leave_out(part, "assistant", self.notices)
         items = [_simplify_message(item) for item in self.drop_last_reasoning(items)]
         if self.quirks.call_order == "grouped":
             items.sort(key=lambda item: item.get("type") == "function_call")
@@ -329,16 +327,18 @@ def _is_same(name: str, ours: Any, theirs: Any) -> bool:
     return name == "type" and (theirs is None if ours == "message" else theirs == "text" and ours in _TEXT_TYPES)
 
 
-def _add_text(part: Text | Refusal, items: list[Wire]) -> None:
-    """Add a text to the message that is the last item, or to a new one. A text with an entry begins its message.
+def _add_text(part: Text | Commentary | Refusal, items: list[Wire]) -> None:
+    """Add a text to the message that is the last item, or to a new one. A text with an entry begins its message, and
+    commentary shares none with the answer. Its phase is in its entry, and goes only to the provider that gave it.
 
-    `annotated` holds the annotations of the message until `_simplify_message`.
+    `annotated` holds the annotations of the message until `_simplify_message`, and `says` the type of its parts.
     """
-    entry = _find_item(part.seals, "message") if isinstance(part, Text) else None
-    if not items or items[-1].get("type") != "message" or entry is not None:
+    entry = None if isinstance(part, Refusal) else _find_item(part.seals, "message")
+    says = Commentary if isinstance(part, Commentary) else Text
+    if not items or items[-1].get("type") != "message" or items[-1].get("says") is not says or entry is not None:
         fields: Wire = entry or {}
         message: Wire = {"type": "message", "role": "assistant", **fields, "content": []}
-        items.append({**message, "annotated": fields.get("content") or []})
+        items.append({**message, "annotated": fields.get("content") or [], "says": says})
     content: list[Wire] = items[-1]["content"]
     annotated: list[Wire] = items[-1]["annotated"]
     if isinstance(part, Refusal):
@@ -380,7 +380,7 @@ def _simplify_message(item: Wire) -> Wire:
     """Return a message that has only text in its plain form; other items unchanged."""
     if "annotated" not in item:
         return item
-    item = {name: value for name, value in item.items() if name != "annotated"}
+    item = {name: value for name, value in item.items() if name not in ("annotated", "says")}
     match item:
         case {"content": [{"type": "output_text", "text": str() as text}], **beside} if len(beside) == 2:
             return {"role": "assistant", "content": text}

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
-from asides.dialects.openai_responses.items import ENTRY, build_message_entry
+from asides.dialects.openai_responses.items import ENTRY, build_message_entry, is_commentary
 from asides.dialects.openai_responses.tool_items import (
     CLIENT_CALLS,
     CLIENT_OUTPUTS,
@@ -25,6 +25,7 @@ from asides.dialects.verbatim import keep_source
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, Role
 from asides.values.parts import (
+    Commentary,
     File,
     Image,
     Part,
@@ -113,22 +114,25 @@ def _import_message(item: dict[str, Any]) -> tuple[Role, list[Part]]:
     if role is None:
         raise ConfigError("role is user, assistant, system or developer.")
     content = item.get("content")
+    says = Commentary if role == "assistant" and is_commentary(item) else Text
     if isinstance(content, str):
-        return role, _add_entry([Text(content)], item)
+        return role, _add_entry([says(content)], item)
     if not isinstance(content, list):
         raise ConfigError("content is a text, or a list of parts.")
     parts = [_import_part(part) for part in content]
+    parts = [says(part.text) if isinstance(part, Text) else part for part in parts]
     return role, _add_entry(parts, item) if role == "assistant" else parts
 
 
 def _add_entry(parts: list[Part], item: dict[str, Any]) -> list[Part]:
     """Add to the first text the fields that go back beside it."""
-    first = next((place for place, part in enumerate(parts) if isinstance(part, Text)), None)
+    first = next((place for place, part in enumerate(parts) if isinstance(part, (Text, Commentary))), None)
     entry = build_message_entry(msgspec.json.decode(msgspec.json.encode({"type": "message", **item})))
     if first is None or entry is None:
         return parts
-    text = cast("Text", parts[first])
-    return [*parts[:first], Text(text.text, (Seal(ENTRY, "", None, entry),)), *parts[first + 1 :]]
+    text = cast("Text | Commentary", parts[first])
+    sealed = msgspec.structs.replace(text, seals=(Seal(ENTRY, "", None, entry),))
+    return [*parts[:first], sealed, *parts[first + 1 :]]
 
 
 def _import_part(part: object) -> Part:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, assert_never
+from typing import Any
 
 from asides.dialects.media import make_data_url, make_image_url, refuse_sound_and_video
 from asides.dialects.message_encoder import Wire, encode_native, leave_out
 from asides.values.errors import Unsupported
 from asides.values.notices import Notice
-from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
-from asides.values.thinking import Thought
+from asides.values.parts import File, Image, Part, Text, UnknownPart
 
 
 def encode_input_part(part: Part, role: str, notices: list[Notice]) -> list[Any]:
@@ -23,10 +22,8 @@ def encode_input_part(part: Part, role: str, notices: list[Notice]) -> list[Any]
             return [_encode_file(part)]
         case UnknownPart():
             return encode_native(part, role, notices)
-        case Thought() | ToolCall() | ToolResult() | Refusal() | ServerTool():
-            return leave_out(part, role, notices)
         case _:
-            assert_never(part)
+            return leave_out(part, role, notices)
 
 
 def _encode_image(image: Image) -> Wire:

@@ -7,7 +7,7 @@ the item that an event belongs to.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias
@@ -31,7 +31,17 @@ from asides.dialects.openai_responses.wire import (
 )
 from asides.dialects.tagged_text import SEGMENTS, TaggedText
 from asides.providers.provider import Target
-from asides.values.events import Event, PartArrived, RefusalDelta, ThinkingDelta, ThoughtSealed, ToolCallDelta, Warned
+from asides.values.events import (
+    CommentaryDelta,
+    Event,
+    PartArrived,
+    RefusalDelta,
+    TextDelta,
+    ThinkingDelta,
+    ThoughtSealed,
+    ToolCallDelta,
+    Warned,
+)
 from asides.values.notices import Notice
 from asides.values.parts import ServerTool, UnknownPart
 from asides.values.thinking import Origin, Seal, ThoughtKind, ThoughtSource
@@ -285,7 +295,10 @@ class ReasoningState(ItemState):
 
 
 class MessageState(ItemState):
-    """A message: its texts and refusals in order, and the fields that go back with them (id, phase, annotations)."""
+    """A message: its texts and refusals in order, and the fields that go back with them (id, phase, annotations).
+
+    Its phase, known when it is announced, says whether its text is commentary.
+    """
 
     __slots__ = ("_has_entry", "_received", "_refusals", "_text")
 
@@ -304,6 +317,16 @@ class MessageState(ItemState):
     def absorb(self, text: str) -> None:
         """Take over text of the same item that came under another index or id."""
         self._received.prepend(text)
+
+    def begin(self, item: Item, entry: Entry, events: list[Event]) -> None:  # noqa: ARG002 - as for every item
+        """Use the phase of the message: it says whether its text is commentary."""
+        if is_commentary(entry.fields) and self._text.first_text_block is None:
+            self._text.says = CommentaryDelta
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether its text is not commentary."""
+        return self._text.says is TextDelta
 
     @property
     def truncated(self) -> bool:
@@ -331,6 +354,7 @@ class MessageState(ItemState):
 
     def end(self, item: Item, entry: Entry, events: list[Event]) -> None:
         """Emit the rest of the message, and the fields that go back with it as a seal."""
+        self.begin(item, entry, events)
         texts, refusals = read_message(item, events)
         self._feed_missing(texts, refusals, events)
         self.flush(events)
@@ -367,6 +391,13 @@ def _remove_content(entry: Entry) -> str:
     """Remove the raw reasoning from an item: it is stored only on request."""
     fields = {name: value for name, value in entry.fields.items() if name != "content"}
     return msgspec.json.encode(fields).decode()
+
+
+def is_commentary(item: Mapping[str, Any]) -> bool:
+    """Whether a message is not the answer. The answer has the phase "final_answer", or none; a phase that is not known
+    is not taken for the answer.
+    """
+    return item.get("phase") not in (None, "", "final_answer")
 
 
 def build_message_entry(item: dict[str, Any]) -> str | None:
@@ -695,9 +726,9 @@ class ItemIndex:
         elif not may_be_server_run(item):
             state.decide(True, events)
 
-    def decide_by_answer(self, message: ItemState, events: list[Event]) -> None:
+    def decide_by_answer(self, message: MessageState, events: list[Event]) -> None:
         """Decide who ran the calls of custom tools before an answer: the provider, since the answer did not wait."""
-        if not self._undecided:
+        if not self._undecided or not message.is_answer:
             return
         for state in self._undecided:
             if state.runs_here is None and state.block < message.block:

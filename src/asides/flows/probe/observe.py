@@ -77,7 +77,7 @@ class Observation(msgspec.Struct, frozen=True):
         """The thinking that was seen; "" when there was none."""
         if self.fields:
             return self.fields[0][1]
-        if self.reply is not None and self.reply.thinking is not None and self.reply.thinking.text:
+        if self.reply is not None and self.reply.thinking.text:
             return self.reply.thinking.text
         return "" if self.tags is None else self.tags.thinking
 

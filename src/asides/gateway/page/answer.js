@@ -35,9 +35,9 @@ export class Answer {
     this.length = 0;
   }
 
-  /** The answer without its thinking. */
+  /** The answer without its thinking and commentary. */
   get plainText() {
-    return [...this.texts.values()].map((each) => each.text.join("")).join("\n\n").trim();
+    return [...this.texts.values()].filter((each) => !each.node.classList.contains("commentary")).map((each) => each.text.join("")).join("\n\n").trim();
   }
 
   get isEmpty() {
@@ -70,11 +70,11 @@ export class Answer {
     return thought;
   }
 
-  /** @param {string} key @param {string} text */
-  write(key, text) {
+  /** @param {string} key @param {string} text @param {boolean} commentary whether it was said on the way to the answer */
+  write(key, text, commentary = false) {
     let part = this.texts.get(key);
     if (!part) {
-      const node = make("div.text");
+      const node = make(commentary ? "div.text.commentary" : "div.text", commentary ? { role: "note", "aria-label": "Commentary" } : {});
       part = { node, stream: new MarkdownStream(node), text: [] };
       this.texts.set(key, part);
       this.column.append(node);
@@ -146,7 +146,7 @@ export class Answer {
         const thought = this.think(key, block.kind, block.text || seen(thoughts));
         thoughts += 1;
         thought.end({ seconds: block.seconds, tokens: block.tokens });
-      } else if (block.type === "text") this.write(key, block.text);
+      } else if (block.type === "text") this.write(key, block.text, block.commentary);
       else if (block.type === "call") this.call(block);
       else if (block.type === "result") this.result(block);
       else this.column.append(makeFile(block));

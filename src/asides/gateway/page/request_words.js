@@ -163,7 +163,7 @@ export function nameSource({ action, since, source }) {
 }
 
 /** @type {Record<string, string>} */
-const EVENTS = { reply_started: "start", thinking: "thinking", sealed: "seals", text: "text", refusal: "refusal", tool_call: "calls", part: "parts", usage: "usage", warned: "notices", reply_ended: "end" };
+const EVENTS = { reply_started: "start", thinking: "thinking", sealed: "seals", text: "text", commentary: "commentary", refusal: "refusal", tool_call: "calls", part: "parts", usage: "usage", warned: "notices", reply_ended: "end" };
 
 /** @param {string} kind */
 export function nameEvent(kind) {

@@ -1,7 +1,7 @@
 // @ts-check
 // The shapes of the API's JSON, for the type checker.
 
-/** @typedef {{type: "text", text: string}} TextBlock */
+/** @typedef {{type: "text", text: string, commentary?: boolean}} TextBlock */
 /** @typedef {{type: "thought", text: string, kind: string, seconds?: number | null, tokens?: number | null}} ThoughtBlock */
 /** @typedef {{type: "call", id: string, name: string, arguments: unknown}} CallBlock */
 /** @typedef {{type: "result", id: string, name?: string, text: string, is_error?: boolean}} ResultBlock */

@@ -33,7 +33,7 @@ export async function followTurn(path, body, answer, { onStart, onDraw, announce
       answer.think(String(data.block), data.kind, data.text);
     } else if (name === "thought_end") answer.thoughts.get(String(data.block))?.end(data);
     else if (name === "text") {
-      answer.write(String(data.block), data.text);
+      answer.write(String(data.block), data.text, data.commentary);
       announcer.feed(data.text);
     } else if (name === "call") {
       answer.call(data);

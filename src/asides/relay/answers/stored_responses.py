@@ -27,7 +27,7 @@ from asides.relay.steps import DeleteRecords, ReadRecords, StoredRecord
 from asides.values.events import ReplyStarted
 from asides.values.fold import simulate
 from asides.values.messages import Message
-from asides.values.parts import Part, Refusal, Text, ToolCall, ToolResult
+from asides.values.parts import Commentary, Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.visibility import Sink, Visibility
@@ -170,7 +170,7 @@ def _write_document(served: ServedRequest, reply: Reply, response_id: str, creat
     if hasattr(writer, "serve"):
         writer.serve(served, {}, foreign=False)
     # A text without words only carries a seal.
-    parts = tuple(part for part in reply.parts if not isinstance(part, Text) or part.text)
+    parts = tuple(part for part in reply.parts if not isinstance(part, (Text, Commentary)) or part.text)
     events = simulate(msgspec.structs.replace(reply, parts=parts), max(len(reply.text), 1))
     started = ReplyStarted(served.model, response_id, None, stored=True)
     document: bytes = writer.write([started, *events[1:]])

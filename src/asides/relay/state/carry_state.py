@@ -30,6 +30,7 @@ from asides.relay.state.turn_state import (
 from asides.relay.state.vault_records import make_turn_record
 from asides.relay.steps import StoredRecord
 from asides.values.events import (
+    CommentaryDelta,
     Event,
     PartArrived,
     RefusalDelta,
@@ -188,7 +189,7 @@ class StateCarrier:
                     self._calls.setdefault(event.block, []).append(event)
                     if is_new:
                         carried += self._lead_call(event, events, place)
-                case TextDelta() | RefusalDelta() | PartArrived():
+                case TextDelta() | CommentaryDelta() | RefusalDelta() | PartArrived():
                     carried += self._enter(event.block, "other")
                     if isinstance(event, TextDelta) and event.block != self._text_block:
                         self._text_block, self._text_seals = event.block, []

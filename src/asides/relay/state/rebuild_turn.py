@@ -19,7 +19,7 @@ from asides.relay.state.turn_state import (
 )
 from asides.relay.state.vault_records import Turn
 from asides.values.messages import Message
-from asides.values.parts import Part, Text, ToolCall
+from asides.values.parts import Commentary, Part, Text, ToolCall
 from asides.values.thinking import Origin, Seal, Thought
 
 _NO_TEXT = digest_text(())
@@ -90,9 +90,13 @@ def rebuild_from_record(
                 call = msgspec.structs.replace(call, id=each.own_id)
             rebuilt.append(call)
     # Parts that no record knows: pictures, tools of a provider. They come before the first call.
-    others = [part for part in parts if not isinstance(part, (Text, Thought, ToolCall))]
+    others = [part for part in parts if not isinstance(part, (Text, Commentary, Thought, ToolCall))]
     first = next((place for place, part in enumerate(rebuilt) if isinstance(part, ToolCall)), len(rebuilt))
     rebuilt[first:first] = others
+    # What the model said on the way comes before its answer and its calls.
+    said = [part for part in parts if isinstance(part, Commentary)]
+    first = next((place for place, part in enumerate(rebuilt) if isinstance(part, (Text, ToolCall))), len(rebuilt))
+    rebuilt[first:first] = said
     return tuple(rebuilt), own_ids
 
 

@@ -164,7 +164,7 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
         """Return the names of the fields in which a reply differs from the example."""
         actual: dict[str, Any] = {
             "text": reply.text,
-            "thinking": "" if reply.thinking is None else reply.thinking.text,
+            "thinking": reply.thinking.text,
             "tool_calls": tuple((call.name, call.arguments) for call in reply.tool_calls),
             "seals": tuple(seal.value for seal in reply.seals),
             "stop": reply.stop.reason,

@@ -48,9 +48,9 @@ def thinking_is_extracted(case: Case) -> None:
         for form in _FORMS:
             thought = _decode(case, sample, form).reply.thinking
             expect(
-                thought is not None and thought.text == sample.thought,
+                thought.text == sample.thought,
                 expected=f"the thinking of {sample.name}, {form}, in reply.thinking",
-                actual=_describe_difference(sample.thought, None if thought is None else thought.text),
+                actual=_describe_difference(sample.thought, thought.text if thought else None),
                 to_do="emit a ThinkingDelta for each piece of it; a row names its fields in Quirks(thinking_in=…).",
             )
     events = case.decode(_write(case, PLAIN, "streamed")).events

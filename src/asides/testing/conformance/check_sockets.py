@@ -128,9 +128,9 @@ def sync_is_async(case: Case) -> None:
     )
     thought = received[0].thinking
     expect(
-        thought is not None and (thought.text == THOUGHT or thought.kind == "hidden"),
+        thought.text == THOUGHT or (bool(thought) and thought.kind == "hidden"),
         expected="the thinking that the server sent, or its seals if it hides the text",
-        actual="none" if thought is None else f"{len(thought.text)} characters, of {len(THOUGHT)}",
+        actual="none" if not thought else f"{len(thought.text)} characters, of {len(THOUGHT)}",
         to_do="see thinking_is_extracted.",
     )
 
@@ -225,9 +225,9 @@ def errors_carry_the_partial_reply(case: Case) -> None:
     )
     partial = None if broken is None else broken.partial
     expect(
-        partial is not None and partial.thinking is not None and not partial.complete,
+        partial is not None and bool(partial.thinking) and not partial.complete,
         expected="the thinking so far in .partial",
-        actual="none" if partial is None or partial.thinking is None else "a reply that calls itself complete",
+        actual="none" if partial is None or not partial.thinking else "a reply that calls itself complete",
         to_do="emit deltas as they arrive; a failure keeps the events before it.",
     )
 

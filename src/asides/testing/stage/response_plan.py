@@ -16,7 +16,7 @@ from asides.testing.stage.script import Delivery, Fail, Hang, Raw, Refuse, Say, 
 from asides.values.events import Event, ReplyStarted, StopReason, UsageReported
 from asides.values.fold import simulate
 from asides.values.messages import Prompt
-from asides.values.parts import Part, Refusal, Text
+from asides.values.parts import Commentary, Part, Refusal, Text
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.usage import Usage
@@ -115,6 +115,8 @@ def _build_events(scene: Say, request: ServedRequest, cache: CacheUse | None) ->
     parts: list[Part] = []
     if scene.thinking is not None:
         parts.append(Thought(scene.thinking, via=scene.thinking_field))
+    if scene.commentary:
+        parts.append(Commentary(scene.commentary))
     if scene.text:
         parts.append(Text(scene.text))
     if scene.refusal is not None:

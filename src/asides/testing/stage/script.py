@@ -49,6 +49,8 @@ class Say(Delivery, frozen=True, tag="say"):
     thinking: str | None = None
     thinking_field: str | None = None
     """The field for thinking, in a dialect with several. None: the most common one."""
+    commentary: str = ""
+    """What the model says before its answer and its calls, in the dialects that have a place for it."""
     tool_calls: tuple[ToolCall, ...] = ()
     refusal: str | None = None
     usage: Usage | None = None

@@ -332,8 +332,8 @@ def test_blocks_of_thinking_are_joined_with_a_blank_line_between(stream: bool) -
         TextDelta("2", 6),
     )
     reply, original = decoded(written(events, stream=stream)), fold(events)
-    assert reply.thinking is not None
-    assert original.thinking is not None
+    assert reply.thinking
+    assert original.thinking
     assert reply.thinking.text == original.thinking.text == "first\n\n\nsecond"
     assert reply.text == original.text == "42"
 

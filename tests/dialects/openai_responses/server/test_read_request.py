@@ -11,7 +11,7 @@ import pytest
 from asides import dialects
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt, ProviderState, Sampling, assistant, system, user
-from asides.values.parts import File, Image, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.parts import Commentary, File, Image, Refusal, ServerTool, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Thinking, Thought
 from asides.values.tools import Tool
 from tests.responses import DIALECT, both_ways, call, message, reasoning, target
@@ -98,7 +98,13 @@ def test_a_turn_that_came_from_the_endpoint_is_sent_read_and_sent_as_the_same() 
     history = (user("?"), Message("assistant", reply.parts), Message("tool", (ToolResult("call_abc", "x"),)))
     first = sent(Prompt(history))
     read_back = dialects.find_dialect(DIALECT).read(json.dumps(first).encode()).prompt
-    assert [type(part) for part in read_back.messages[1].parts] == [Thought, ServerTool, Text, ToolCall, UnknownPart]
+    assert [type(part) for part in read_back.messages[1].parts] == [
+        Thought,
+        ServerTool,
+        Commentary,
+        ToolCall,
+        UnknownPart,
+    ]
     assert sent(read_back)["input"] == first["input"]
 
 

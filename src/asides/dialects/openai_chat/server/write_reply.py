@@ -7,9 +7,11 @@ from typing import Any, TypeAlias
 import msgspec
 
 from asides.dialects.openai_chat.encode_messages import DETAILS
+from asides.dialects.openai_chat.wire import COMMENTARY
 from asides.dialects.server_half import CallerTool, ContentEvent, ReplyWriter
 from asides.providers.provider import THINKING_FIELDS
 from asides.values.events import (
+    CommentaryDelta,
     PartArrived,
     RefusalDelta,
     ReplyStarted,
@@ -48,6 +50,7 @@ class ChatWriter(ReplyWriter):
     """Events of one reply in, a chat completion out, in chunks or whole.
 
     Chat has one field for thinking and one for the answer: blocks are joined, thoughts with a blank line between them.
+    Commentary has a field of its own, `commentary`: clients read all of `content` as the answer.
     Parts that come whole, and seals of other dialects, are not written.
     """
 
@@ -80,6 +83,9 @@ class ChatWriter(ReplyWriter):
 
     def _write_event(self, event: ContentEvent) -> bytes:
         return b"".join([*self._begin(), *map(self._output.add, self._deltas.write(event))])
+
+    def _write_commentary(self, event: CommentaryDelta) -> bytes:
+        return b"".join([*self._begin(), *map(self._output.add, self._deltas.write_commentary(event))])
 
     def _begin(self) -> list[bytes]:
         if self._begun:
@@ -115,6 +121,8 @@ class _Deltas:
         self._at_start = True
         """Whether only blanks of the current thought have come."""
         self._has_thought = False
+        self._last_commentary: int | None = None
+        self._has_commentary = False
         self._calls: dict[int, int] = {}
         self.writes_custom = False
         """Whether the client knows tools that take free text. Others read every call as that of a function."""
@@ -138,6 +146,13 @@ class _Deltas:
                 return [{"refusal": event.text}] if event.text else []
             case PartArrived():
                 return []
+
+    def write_commentary(self, event: CommentaryDelta) -> list[Delta]:
+        """Write commentary into a field of its own, blocks with a blank line between them."""
+        begins, self._last_commentary = event.block != self._last_commentary, event.block
+        blanks = _BETWEEN_THOUGHTS if begins and self._has_commentary else ""
+        self._has_commentary = self._has_commentary or bool(event.text)
+        return [{COMMENTARY: blanks + event.text}] if event.text else []
 
     def _write_thinking(self, event: ThinkingDelta) -> list[Delta]:
         if event.block != self._last_thought:

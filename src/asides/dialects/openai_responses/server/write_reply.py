@@ -17,6 +17,7 @@ from asides.dialects.dialect import ServedRequest
 from asides.dialects.openai_chat.server.write_reply import write_error
 from asides.dialects.server_half import CallerTool, ContentEvent, ReplyWriter, has_all_arguments
 from asides.values.events import (
+    CommentaryDelta,
     PartArrived,
     RefusalDelta,
     StopReason,
@@ -31,6 +32,7 @@ from asides.values.tools import Tool
 from asides.values.usage import Usage
 
 Wire: TypeAlias = dict[str, Any]
+ItemEvent: TypeAlias = ContentEvent | CommentaryDelta
 WireEvent: TypeAlias = tuple[str, Wire]
 
 
@@ -88,12 +90,15 @@ class ResponsesWriter(ReplyWriter):
             return self._write_more(more, event.arguments)
         return self._write_event(event)
 
+    def _write_commentary(self, event: CommentaryDelta) -> bytes:
+        return self._write_event(event)
+
     def _write_more(self, more: _MoreText, text: str) -> bytes:
         more.pieces.append(text)
         self._number += 1
         return b"%b%d%b%b}\n\n" % (more.head, self._number - 1, more.place, _encode_text(text))
 
-    def _write_event(self, event: ContentEvent) -> bytes:
+    def _write_event(self, event: ItemEvent) -> bytes:
         return b"".join([*self._begin(), *self._write_to_item(event)])
 
     def _name_call(self, event: ToolCallDelta, tool: CallerTool, arguments: str) -> ToolCallDelta:
@@ -103,10 +108,12 @@ class ResponsesWriter(ReplyWriter):
 
     # --- items ------------------------------------------------------------------------------------------------------
 
-    def _write_to_item(self, event: ContentEvent) -> list[bytes]:
+    def _write_to_item(self, event: ItemEvent) -> list[bytes]:
         item = self._items.get(event.block)
         written: list[bytes] = []
-        if item is None or (item.closed and isinstance(event, (TextDelta, ThinkingDelta, RefusalDelta))):
+        if item is None or (
+            item.closed and isinstance(event, (TextDelta, CommentaryDelta, ThinkingDelta, RefusalDelta))
+        ):
             number = len(self._output)
             item = begin_item(event, self._id, number, self._namespaces.get(event.block, ""))
             if item is None:
@@ -226,6 +233,7 @@ class ResponsesWriter(ReplyWriter):
         return b"event: %b\ndata: %b\n\n" % (kind.encode(), msgspec.json.encode(document))
 
 
+_TEXTS = (TextDelta, CommentaryDelta, ThinkingDelta, RefusalDelta)
 _encode_text = msgspec.json.Encoder().encode
 _NONE = -1
 
@@ -243,7 +251,7 @@ class _MoreText:
         """Forget the item: it is no longer the open one."""
         self.text = self.thought = self.call = _NONE
 
-    def set(self, event: ContentEvent, item: OutputItem) -> None:
+    def set(self, event: ItemEvent, item: OutputItem) -> None:
         """Find them, once the first piece of the item is written."""
         self.clear()
         delta = item.delta if item.pieces else None
@@ -312,7 +320,7 @@ def make_item_id(kind: str, response_id: str, number: int) -> str:
     return f"{_ID_PREFIXES.get(kind, 'item')}_{response_id.removeprefix('resp_')}_{number}"
 
 
-def begin_item(event: ContentEvent, response_id: str, number: int, namespace: str = "") -> OutputItem | None:
+def begin_item(event: ItemEvent, response_id: str, number: int, namespace: str = "") -> OutputItem | None:
     """Make the item that this event begins; None if it begins none. `namespace`: that of the tool which it calls."""
     match event:
         case ThinkingDelta():
@@ -320,7 +328,9 @@ def begin_item(event: ContentEvent, response_id: str, number: int, namespace: st
         case ThoughtSealed():
             return _begin_sealed(event, response_id, number) if event.seal.kind == "encrypted" else None
         case TextDelta():
-            return _Message(response_id, number, refuses=False)
+            return _Message(response_id, number)
+        case CommentaryDelta():
+            return _Message(response_id, number, phase="commentary")
         case RefusalDelta():
             return _Message(response_id, number, refuses=True)
         case ToolCallDelta():
@@ -369,7 +379,7 @@ class OutputItem:
         """Whether more of it may come after another item has begun."""
         return False
 
-    def write(self, event: ContentEvent) -> Iterator[WireEvent]:
+    def write(self, event: ItemEvent) -> Iterator[WireEvent]:
         """Add an event; yield its events on the wire."""
         raise NotImplementedError
 
@@ -397,17 +407,18 @@ class OutputItem:
 
 
 class _Message(OutputItem):
-    def __init__(self, response_id: str, number: int, *, refuses: bool) -> None:
+    def __init__(self, response_id: str, number: int, *, refuses: bool = False, phase: str = "") -> None:
         super().__init__("message", response_id, number)
+        self._phase: Wire = {"phase": phase} if phase else {}
         self._field = "refusal" if refuses else "text"
         self._kind = "refusal" if refuses else "output_text"
         # Clients count on a list of probabilities beside every piece of text, even if it is empty.
         self._more: Wire = {} if refuses else {"logprobs": []}
 
-    def write(self, event: ContentEvent) -> Iterator[WireEvent]:
+    def write(self, event: ItemEvent) -> Iterator[WireEvent]:
         if isinstance(event, ThoughtSealed):
             self.store_entry(event, "message")
-        if isinstance(event, (TextDelta, RefusalDelta)) and event.text:
+        if isinstance(event, (TextDelta, CommentaryDelta, RefusalDelta)) and event.text:
             if not self.pieces:
                 yield "response.content_part.added", {"content_index": 0, "part": self._encode_part("")}
             self.pieces.append(event.text)
@@ -430,7 +441,7 @@ class _Message(OutputItem):
     def encode(self) -> Wire:
         content = [self._encode_part(self.text)] if self.pieces else []
         item = {"type": "message", "id": self.id, "role": "assistant", "status": self.status, "content": content}
-        return {**item, **self._select_entry("id", "phase")}
+        return {**item, **self._phase, **self._select_entry("id", "phase")}
 
 
 class _Reasoning(OutputItem):
@@ -439,7 +450,7 @@ class _Reasoning(OutputItem):
         self._raw = False
         self._encrypted: str | None = None
 
-    def write(self, event: ContentEvent) -> Iterator[WireEvent]:
+    def write(self, event: ItemEvent) -> Iterator[WireEvent]:
         if isinstance(event, ThoughtSealed):
             self.store_entry(event, "reasoning")
             if event.seal.kind == "encrypted":
@@ -494,7 +505,7 @@ class _Call(OutputItem):
         self._name = event.name
         self._beside: Wire = {"namespace": namespace} if namespace else {}
 
-    def write(self, event: ContentEvent) -> Iterator[WireEvent]:
+    def write(self, event: ItemEvent) -> Iterator[WireEvent]:
         if isinstance(event, ThoughtSealed):
             self.store_entry(event, "function_call", "custom_tool_call")
         if isinstance(event, ToolCallDelta):
@@ -534,7 +545,7 @@ class _Picture(OutputItem):
         super().__init__("image_generation_call", response_id, number)
         self._result = b64encode(data).decode()
 
-    def write(self, event: ContentEvent) -> Iterator[WireEvent]:  # noqa: ARG002 - it has come whole
+    def write(self, event: ItemEvent) -> Iterator[WireEvent]:  # noqa: ARG002 - it has come whole
         yield from ()
 
     def encode(self) -> Wire:
@@ -549,7 +560,7 @@ class _Part(OutputItem):
         self._item = _encode_part(event)
         self.id = str(self._item.get("id") or self.id)
 
-    def write(self, event: ContentEvent) -> Iterator[WireEvent]:
+    def write(self, event: ItemEvent) -> Iterator[WireEvent]:
         if isinstance(event, PartArrived):
             self._item = _encode_part(event)
             if isinstance(event.part, ServerTool) and event.part.status:

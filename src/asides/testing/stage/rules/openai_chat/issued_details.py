@@ -75,7 +75,7 @@ class IssuedDetails:
     def seal(self, events: list[Event], model: str, form: StateForm | None) -> list[Event]:
         """Add state of this form to the events of a reply."""
         reply = fold(events)
-        thought = reply.thinking.text if reply.thinking is not None else ""
+        thought = reply.thinking.text
         for call in reply.tool_calls:
             self._thoughts.setdefault(call.id, set()).add(thought)
         if form is None:
