@@ -130,7 +130,7 @@ def test_text_comes_at_once_and_moves_later() -> None:
     kinds = [type(event) for event in seen if isinstance(event, (TextDelta, ThinkingDelta, TextReclassified, Warned))]
     assert kinds == [TextDelta, TextDelta, TextReclassified, Warned, TextDelta]
     moved = next(event for event in seen if isinstance(event, TextReclassified))
-    assert (moved.length, moved.kind, moved.source) == (6, "raw", "tags")
+    assert (moved.text, moved.kind, moved.source) == ("hidden", "raw", "tags")
     reply = fold.reply()
     assert (reply.text, reply.thinking.text if reply.thinking else None) == ("answer", "hidden")
 

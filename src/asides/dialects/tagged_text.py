@@ -23,7 +23,7 @@ _MOVED = Notice(
 )
 _LEFT = Notice(
     "tag_in_answer",
-    "the answer has a thinking tag after its beginning, which stays there; tag_position='anywhere' takes the thinking out",
+    "the answer has a thinking tag after its beginning, which stays; tag_position='anywhere' takes the thinking out",
 )
 
 
@@ -193,16 +193,16 @@ class TaggedText:
     def _move(self, thought: str, events: list[Event]) -> None:
         """Move the text so far, of every block, to thinking. What came in this batch was not delivered yet."""
         sizes, self._sizes = self._sizes or {}, None
-        left = len(thought)
+        begin = 0
         for block, size in sizes.items():
-            length = min(left, size)
-            left -= length
+            moved = thought[begin : begin + size]
+            begin += size
             here = [place for place, event in enumerate(events) if type(event) is TextDelta and event.block == block]
             texts = "".join(events[place].text for place in here)  # type: ignore[union-attr]
             if len(texts) < size:
-                events.append(TextReclassified(block, length, self._kind))
+                events.append(TextReclassified(moved, block, self._kind))
                 continue
-            events[here[0]] = ThinkingDelta(texts[:length], block, self._kind, "tags")
+            events[here[0]] = ThinkingDelta(moved, block, self._kind, "tags")
             for place in reversed(here[1:]):
                 del events[place]
         self.thinking.append(thought)

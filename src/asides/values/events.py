@@ -78,16 +78,21 @@ class TextDelta(msgspec.Struct, JsonForm, frozen=True, tag="text", gc=False):
 
 
 class TextReclassified(msgspec.Struct, JsonForm, frozen=True, tag="text_reclassified"):
-    """Text that came as the answer was thinking: only its closing tag came, and only now. Move it.
+    """The text of this block came as the answer and is thinking: only its closing tag came, and only now.
 
-    The first `length` characters of the block are its thought. The rest of the block, if any, comes again as events of
-    later blocks. A Warned follows, for consumers that cannot move what they have shown.
+    The block becomes a thought with this text, the beginning of what came. The rest of it, if any, comes again in later
+    blocks. A Warned follows, for consumers that cannot move what they have shown.
     """
 
+    _private = {"text": "thinking"}
+
+    text: str
     block: int
-    length: int
     kind: ThoughtKind = "raw"
     source: ThoughtSource = "tags"
+
+    def __repr__(self) -> str:
+        return f"TextReclassified(<{len(self.text)} characters>, block={self.block})"
 
 
 class CommentaryDelta(msgspec.Struct, JsonForm, frozen=True, tag="commentary", gc=False):
@@ -184,6 +189,24 @@ Event: TypeAlias = (
 def is_thinking(event: Event) -> bool:
     """Whether the event is text of a thought that can be read."""
     return isinstance(event, ThinkingDelta) and bool(event.text) and not event.text.isspace()
+
+
+def move_reclassified(events: Iterable[Event]) -> list[Event]:
+    """Return all events of a reply with reclassified text as thinking from its start, for whole responses."""
+    every = list(events)
+    moved = {event.block: event for event in every if isinstance(event, TextReclassified)}
+    result: list[Event] = []
+    written: set[int] = set()
+    for event in every:
+        if isinstance(event, TextReclassified):
+            continue
+        if isinstance(event, TextDelta) and (thought := moved.get(event.block)) is not None:
+            if event.block not in written:
+                written.add(event.block)
+                result.append(ThinkingDelta(thought.text, thought.block, thought.kind, thought.source))
+            continue
+        result.append(event)
+    return result
 
 
 def has_content(events: Iterable[Event]) -> bool:

@@ -132,7 +132,7 @@ class Fold:
         if block is None or block.kind != "text":
             return
         block.kind, block.thought_kind, block.source = "thought", event.kind, event.source
-        block.pieces, block.joined = ["".join(block.pieces)[: event.length]], 0
+        block.pieces, block.joined = [event.text], 0
         if self.timer is not None:
             self.timer.reclassify(event.block)
         self._move_to(-1, "end")

@@ -139,7 +139,7 @@ def separate_in_every_chunking(source: str, tags: Any, starts_inside: StartsInsi
 
 @pytest.fixture(params=[False, "auto"], ids=["outside", "auto"])
 def starts_inside(request: pytest.FixtureRequest) -> StartsInside:
-    return request.param
+    return "auto" if request.param == "auto" else False
 
 
 def test_every_grammar_has_a_form_here_and_its_models_a_date_and_a_source() -> None:

@@ -117,9 +117,10 @@ def test_a_quoted_tag_stays_where_it_is(source: str) -> None:
     ],
 )
 def test_a_tag_that_is_left_in_the_answer_is_reported(source: str, position: Position, left: bool) -> None:
-    for options in ({"late": True}, {"starts_inside": "auto"}):
+    ways: list[dict[str, Any]] = [{"late": True}, {"starts_inside": "auto"}]
+    for options in ways:
         for chunks in ([source], list(source)):
-            splitter = Splitter(None, position, **options)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+            splitter = Splitter(None, position, **options)
             for chunk in chunks:
                 splitter.feed(chunk)
             splitter.finish()
