@@ -19,7 +19,7 @@ _CONTRACT = """
     Reply Thought Thinking Text Commentary Refusal Image File ToolCall ToolResult Tool Message Prompt
     user assistant system
     Seal Origin Usage StopReason Notice
-    Event ReplyStarted ThinkingDelta ThoughtSealed TextDelta CommentaryDelta RefusalDelta ToolCallDelta
+    Event ReplyStarted ThinkingDelta ThoughtSealed TextDelta TextReclassified CommentaryDelta RefusalDelta ToolCallDelta
     UsageReported Warned ReplyEnded
     Provider Quirks ModelRule ReplayRule Capabilities find_provider list_providers Timeout Settings load_settings
     AsidesError ConfigError UnknownProvider UnknownModel MissingKey InvalidThinking TooManyTools Unsupported

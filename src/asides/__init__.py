@@ -44,8 +44,8 @@ _NAMES_BY_MODULE = {
         "ToolFailed TransportError UnknownModel UnknownProvider Unsupported UnsupportedInput"
     ),
     "asides.values.events": (
-        "CommentaryDelta Event PartArrived RefusalDelta ReplyEnded ReplyStarted StopReason TextDelta ThinkingDelta "
-        "ThoughtSealed ToolCallDelta UsageReported Warned blocks"
+        "CommentaryDelta Event PartArrived RefusalDelta ReplyEnded ReplyStarted StopReason TextDelta "
+        "TextReclassified ThinkingDelta ThoughtSealed ToolCallDelta UsageReported Warned blocks"
     ),
     "asides.values.fold": "fold simulate",
     "asides.values.messages": "Message OutputSchema Prompt ProviderState StoredResponse assistant system user",

@@ -96,6 +96,7 @@ from asides.values.events import ReplyEnded as ReplyEnded
 from asides.values.events import ReplyStarted as ReplyStarted
 from asides.values.events import StopReason as StopReason
 from asides.values.events import TextDelta as TextDelta
+from asides.values.events import TextReclassified as TextReclassified
 from asides.values.events import ThinkingDelta as ThinkingDelta
 from asides.values.events import ThoughtSealed as ThoughtSealed
 from asides.values.events import ToolCallDelta as ToolCallDelta
@@ -249,6 +250,7 @@ __all__ = [
     "Stream",
     "Text",
     "TextDelta",
+    "TextReclassified",
     "Thinking",
     "ThinkingDelta",
     "ThinkingInfo",

@@ -20,6 +20,7 @@ from asides.values.events import (
     ReplyStarted,
     StopReason,
     TextDelta,
+    TextReclassified,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
@@ -48,6 +49,7 @@ SAMPLES: dict[type, Event] = {
     ThinkingDelta: ThinkingDelta("six times seven", 1),
     ThoughtSealed: ThoughtSealed(Seal("signature", "c2VhbA=="), 1),
     TextDelta: TextDelta("the sample", 1),
+    TextReclassified: TextReclassified("42", 0),
     CommentaryDelta: CommentaryDelta("I look it up.", 1),
     RefusalDelta: RefusalDelta("I would rather not.", 1),
     ToolCallDelta: ToolCallDelta(1, "call_1", "look_up", '{"n":1}'),
@@ -69,6 +71,7 @@ OWN_SAMPLES: dict[tuple[str, type], Event] = {
 }
 
 NOT_ON_THIS_WIRE: dict[tuple[str, type], str] = {
+    **{(name, TextReclassified): "a stream cannot take text back; whole, it is a thought" for name in DIALECTS},
     **{(name, Warned): "a warning is for our user, not for a client on the wire" for name in DIALECTS},
     **{
         (name, CommentaryDelta): "it has no place for commentary, and its clients take every text for the answer"
@@ -120,6 +123,8 @@ def is_read_back(sample: Event, events: Sequence[Event]) -> bool:
             return pieces == [(sample.id, sample.name)] and arguments == sample.arguments
         case PartArrived():
             return any(_without_origin(event.part) == sample.part for event in found)
+        case TextReclassified():
+            return any(event.text == sample.text for event in found)
         case UsageReported():
             counts = (sample.usage.input, sample.usage.output)
             return any((event.usage.input, event.usage.output) == counts for event in found)

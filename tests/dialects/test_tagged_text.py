@@ -146,11 +146,14 @@ class AlwaysSplit(TaggedText):
         """Add text."""
         if self._tags and self._splitter is None:
             starts_inside = False if self._field_thinking else self._starts_inside
-            self._splitter = Splitter(self._tags, self._facts.tag_position, starts_inside)
+            late = self._late and not self._field_thinking
+            self._sizes = self._sizes if late else None
+            self._splitter = Splitter(self._tags, self._facts.tag_position, starts_inside, late=late)
         if self._splitter is None:
             super().feed(text, events, part)
         else:
             self._emit(self._splitter.feed(text), events, part)
+            self._report_left_tag(self._splitter, events)
 
 
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.thorough)])

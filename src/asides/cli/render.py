@@ -14,7 +14,7 @@ from asides.cli.markdown import open_answer_writer
 from asides.cli.terminal import LiveLine, Stopwatch, Terminal
 from asides.flows.reply_fields import ThinkingVisibility, encode_reply, find_problem
 from asides.values.errors import AsidesError, to_line
-from asides.values.events import CommentaryDelta, TextDelta, ThinkingDelta
+from asides.values.events import CommentaryDelta, TextDelta, TextReclassified, ThinkingDelta
 from asides.values.json_form import to_json_value
 from asides.values.notices import Notice, escape_controls
 from asides.values.parts import ToolCall
@@ -74,6 +74,11 @@ class Display:
                     self._terminal.end_thought()
                 self._thought = event.block
                 self._terminal.write_thinking(event.text)
+            elif isinstance(event, TextReclassified) and self.show_answer:
+                # It is printed and stays; a notice says what it is. The answer begins on a line of its own.
+                self._live.stop()
+                self._answer.end()
+                self._answer.write("\n\n")
             elif isinstance(event, StepStarted):
                 self._thought = None
                 self._answer.end()

@@ -269,7 +269,7 @@ class Stopwatch:
 
     def record(self, events: Iterable[RunEvent]) -> None:
         """Record that these events arrived now. Each step of a run resets the figures, so the last step counts."""
-        from asides.values.events import TextDelta, ThinkingDelta, UsageReported
+        from asides.values.events import TextDelta, TextReclassified, ThinkingDelta, UsageReported
         from asides.values.result import StepStarted
 
         now = self._clock()
@@ -283,6 +283,11 @@ class Stopwatch:
                 if self._thinking_from is not None:
                     # The pause between the last thought and the first word counts as thinking.
                     self._thinking_to = now
+            elif isinstance(event, TextReclassified):
+                # What was taken for the answer was thinking.
+                self._characters += len(event.text)
+                self._thinking_from, self._thinking_to = self._thinking_from or self._answer_from or now, now
+                self._answer_from = None
             elif isinstance(event, StepStarted):
                 self._thinking_from = self._thinking_to = self._answer_from = None
             elif isinstance(event, UsageReported) and event.usage.thinking is not None:

@@ -21,11 +21,13 @@ from asides.values.events import (
     ReplyStarted,
     StopReason,
     TextDelta,
+    TextReclassified,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
     UsageReported,
     Warned,
+    move_reclassified,
 )
 from asides.values.messages import Message, Sampling
 from asides.values.notices import Notice
@@ -174,6 +176,7 @@ class ReplyWriter:
         self._shows_usage = shows_usage
         self._usage: Usage | None = None
         self._ended = False
+        self._whole_events: list[Event] = []
         self._is_foreign = False
         self._tools: Mapping[str, CallerTool] = {}
         self._free_text: _FreeText | None = None
@@ -191,7 +194,7 @@ class ReplyWriter:
     def write(self, events: Iterable[Event]) -> bytes:
         """Write these events. A whole response appears with ReplyEnded, and nothing follows it."""
         written: list[bytes] = []
-        for event in events:
+        for event in events if self._stream else self._hold_whole(events):
             if self._ended:
                 break
             if self._free_text is not None and getattr(event, "block", -1) != self._free_text.block:
@@ -206,6 +209,19 @@ class ReplyWriter:
             else:
                 written.append(self._write_other(event))
         return written[0] if len(written) == 1 else b"".join(written)
+
+    def _hold_whole(self, events: Iterable[Event]) -> list[Event]:
+        """Hold the events of a whole response until its end: text may still turn out to be thinking."""
+        now: list[Event] = []
+        for event in events:
+            if isinstance(event, (ReplyStarted, UsageReported)):
+                now.append(event)
+                continue
+            self._whole_events.append(event)
+            if isinstance(event, ReplyEnded):
+                now += move_reclassified(self._whole_events)
+                self._whole_events = []
+        return now
 
     def _write_other(self, event: Event) -> bytes:
         match event:
@@ -223,6 +239,12 @@ class ReplyWriter:
                 self._ended = True
                 return self._write_end(event.stop)
             case Warned():
+                return b""
+            case TextReclassified():
+                # The client of a stream has the text, and no dialect can take it back.
+                self.notices.append(
+                    Notice("text_not_moved", "the caller got thinking as text, before its closing tag came")
+                )
                 return b""
             case PartArrived():
                 return b"" if self._leaves_out(event) else self._write_event(event)

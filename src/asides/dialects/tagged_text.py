@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from asides.providers.provider import Facts, Target
-from asides.values.events import CommentaryDelta, Event, TextDelta, ThinkingDelta
+from asides.values.events import CommentaryDelta, Event, TextDelta, TextReclassified, ThinkingDelta, Warned
+from asides.values.notices import Notice
 from asides.values.thinking import ThoughtKind
 from asides.wire.inline_tags import Channel, Piece, Splitter, StartsInside, begins_answer
 
@@ -15,6 +16,15 @@ SEGMENTS = 1_000
 # Segment numbers besides those of the splitter, which begin at 0.
 _PLAIN = -1
 _FRAGMENT = -2
+
+_MOVED = Notice(
+    "text_reclassified",
+    "the text began inside the thinking: only its closing tag came, so what came before it as the answer is thinking",
+)
+_LEFT = Notice(
+    "tag_in_answer",
+    "the answer has a thinking tag after its beginning, which stays; tag_position='anywhere' takes the thinking out",
+)
 
 
 def _begins_with_answer(text: str, facts: Facts, *, starts_inside: StartsInside) -> bool:
@@ -48,6 +58,10 @@ class TaggedText:
     says: type[TextDelta | CommentaryDelta] = TextDelta
     """The event of text outside thinking: the whole message may be commentary."""
     _answers = False  # no tag can come any more
+    _late = False  # a closing tag alone may show later that the text began inside a thought
+    _sizes: dict[int, int] | None = None
+    """While that may be: the characters of each block of text."""
+    _left_tag = False
 
     def __init__(
         self,
@@ -65,6 +79,8 @@ class TaggedText:
         self._facts = facts = target.facts
         self._tags = facts.tags
         self._starts_inside: StartsInside = facts.starts_inside if first else False
+        if first and facts.starts_inside is False and facts.tags and "starts_inside" not in dict(target.overrides):
+            self._late, self._sizes = True, {}
         self._fragmented = target.quirks.fragmented_tags
         self._kind: ThoughtKind = "raw" if kind == "hidden" else kind
         self._field_thinking: list[str] | tuple[()] = () if field_thinking is None else field_thinking
@@ -85,6 +101,8 @@ class TaggedText:
             if self._channel is not Channel.THINKING:
                 if self._unread is not None:
                     self._unread.append(text)
+                if self._sizes is not None:
+                    self._sizes[self.block] += len(text)
                 events.append(self._say(self._channel, text))
                 return
             if not self._field_thinking:
@@ -97,20 +115,24 @@ class TaggedText:
                 self._emit_plain(text, events, part)
                 return
             starts_inside = False if self._field_thinking else self._starts_inside
-            if self._answers or _begins_with_answer(text, self._facts, starts_inside=starts_inside):
+            late = self._late and self.says is TextDelta and not self._field_thinking
+            if not late:
+                self._sizes = None
+            if not late and (self._answers or _begins_with_answer(text, self._facts, starts_inside=starts_inside)):
                 self._answers = True
                 if text:
                     self._emit([(0, Channel.ANSWER, text)], events, part)
                     self._unsplit_block = self.block
                 return
-            splitter = self._splitter = Splitter(self._tags, self._facts.tag_position, starts_inside)
+            splitter = self._splitter = Splitter(self._tags, self._facts.tag_position, starts_inside, late=late)
         pieces = splitter.feed(text)
         self._emit(pieces, events, part)
+        self._report_left_tag(splitter, events)
         self._passes = None
         if pieces:
             self._channel = pieces[-1][1]
             if splitter.passes_all:
-                self._unsplit_block = self.block
+                self._unsplit_block, self._sizes = self.block, None
             elif not (self._channel is Channel.THINKING and self._fragmented):
                 self._passes, self._unread = splitter.plain, splitter.unread
 
@@ -118,6 +140,7 @@ class TaggedText:
         """Emit the held text: no more comes. `cut`: the text broke off."""
         if self._splitter is not None:
             self._emit(self._splitter.finish(cut=cut), events, part)
+            self._report_left_tag(self._splitter, events)
             if self._held:
                 self._release_held(self._held, events)
 
@@ -126,6 +149,11 @@ class TaggedText:
         if part != self.part:
             self._begin_block(part, _PLAIN, events)
         return self.block
+
+    def _report_left_tag(self, splitter: Splitter, events: list[Event]) -> None:
+        if splitter.left_tag and not self._left_tag:
+            self._left_tag = True
+            events.append(Warned(_LEFT))
 
     def _emit_plain(self, text: str, events: list[Event], part: int) -> None:
         if part != self.part or self._segment != _PLAIN:
@@ -139,10 +167,15 @@ class TaggedText:
 
     def _emit(self, pieces: list[Piece], events: list[Event], part: int) -> None:
         for segment, channel, text in pieces:
+            if channel is Channel.MOVED:
+                self._move(text, events)
+                continue
             if channel is not Channel.THINKING:
                 if segment != self._segment or part != self.part:
                     self._begin_text(part, segment, events)
                 events.append(self._say(channel, text))
+                if self._sizes is not None:
+                    self._sizes[self.block] = self._sizes.get(self.block, 0) + len(text)
                 continue
             if self._fragmented:
                 segment = _FRAGMENT
@@ -156,6 +189,25 @@ class TaggedText:
             else:
                 self.thinking.append(text)
                 events.append(ThinkingDelta(text, self.block, self._kind, "tags"))
+
+    def _move(self, thought: str, events: list[Event]) -> None:
+        """Move the text so far, of every block, to thinking. What came in this batch was not delivered yet."""
+        sizes, self._sizes = self._sizes or {}, None
+        begin = 0
+        for block, size in sizes.items():
+            moved = thought[begin : begin + size]
+            begin += size
+            here = [place for place, event in enumerate(events) if type(event) is TextDelta and event.block == block]
+            texts = "".join(events[place].text for place in here)  # type: ignore[union-attr]
+            if len(texts) < size:
+                events.append(TextReclassified(moved, block, self._kind))
+                continue
+            events[here[0]] = ThinkingDelta(moved, block, self._kind, "tags")
+            for place in reversed(here[1:]):
+                del events[place]
+        self.thinking.append(thought)
+        self.first_text_block = None
+        events.append(Warned(_MOVED))
 
     def _begin_text(self, part: int, segment: int, events: list[Event]) -> None:
         self._begin_block(part, segment, events)

@@ -29,6 +29,7 @@ from asides.values.events import (
     ReplyEnded,
     ReplyStarted,
     TextDelta,
+    TextReclassified,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from asides.flows.run_config import Limits
 
 # What an answer is made of.
-_OF_THE_ANSWER = (TextDelta, ToolCallDelta, RefusalDelta, PartArrived)
+_OF_THE_ANSWER = (TextDelta, TextReclassified, ToolCallDelta, RefusalDelta, PartArrived)
 
 
 class FirstExchange(Protocol):

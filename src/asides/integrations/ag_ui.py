@@ -20,6 +20,8 @@ from asides.values.parts import File, Image, ServerTool, Text, ToolResult
 PROTOCOL_VERSION = "1.0"
 ACTIVITY_FILE = "file"
 ACTIVITY_TOOL = "server_tool"
+EVENT_MOVED = "asides.text_moved"
+"""The custom event that names a message whose text is no answer: it comes again as reasoning."""
 
 
 class AgUiWriter(UiWriter):
@@ -79,6 +81,9 @@ class AgUiWriter(UiWriter):
             self.out.append({"type": "REASONING_END", "messageId": part.id})
         else:
             self.out.append({"type": "TEXT_MESSAGE_END", "messageId": part.id})
+            if part.moved:
+                self.out.append({"type": "CUSTOM", "name": EVENT_MOVED, "value": {"messageId": part.id}})
+                self._message = None
             self._write_token("message", part.id, token)
             if token is not None:
                 self._message = None  # a message holds one token

@@ -24,6 +24,7 @@ from asides.values.events import (
     PartArrived,
     RefusalDelta,
     TextDelta,
+    TextReclassified,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
@@ -180,6 +181,8 @@ class ChunkWriter:
         match event:
             case TextDelta():
                 return self._write_text(event)
+            case TextReclassified():
+                return self._move_text(event)
             case ThinkingDelta():
                 return self._write_thinking(event)
             case ToolCallDelta():
@@ -246,6 +249,12 @@ class ChunkWriter:
         self._last_text = max(self._last_text, event.block)
         block.has_content = True
         return _build_chunk(event.text, entry={"type": "text", "index": block.index})
+
+    def _move_text(self, event: TextReclassified) -> ChatGenerationChunk | None:
+        """Write a text as the thought that it is. What was sent as content stays there: chunks can only be added."""
+        self._is_text_in_order = False
+        self._blocks[event.block] = _Block("reasoning", f"{self._name}_{event.block}_moved")
+        return self._write_thinking(ThinkingDelta(event.text, event.block, event.kind, event.source))
 
     def _write_thinking(self, event: ThinkingDelta) -> ChatGenerationChunk | None:
         block = self._find(event.block, "reasoning")

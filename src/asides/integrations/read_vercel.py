@@ -104,6 +104,8 @@ def _read_assistant(parts: list[Mapping[str, Any]], state: PostedState) -> list[
             turn.add(Refusal(get_text(part, "text")))
         elif kind == "text" and facts.get("commentary") is True:
             turn.add(Commentary(get_text(part, "text")))
+        elif kind == "text" and facts.get("moved") is True:
+            pass  # it comes again, as the thought that it is
         elif kind == "text":
             turn.add_text(get_text(part, "text"), facts.get("state"))
         elif kind == "reasoning":

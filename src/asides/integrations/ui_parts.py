@@ -35,6 +35,8 @@ class UiPart(msgspec.Struct, eq=False):
     pieces: list[str] | None = None
     """Its text, if a token needs it."""
     seals: list[Seal] | None = None
+    moved: bool = False
+    """A text that is no answer: it comes again as the thought that it is."""
     thought_kind: ThoughtKind = "raw"
     source: ThoughtSource = "field"
     via: str | None = None

@@ -22,6 +22,7 @@ from asides.values.events import (
     ReplyStarted,
     StopKind,
     TextDelta,
+    TextReclassified,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
@@ -144,6 +145,14 @@ class UiWriter(PartWriter):
         if text:
             self._write_part_delta(part, text)
 
+    def _move_text(self, event: TextReclassified) -> None:
+        """Tell the front end that a text is no answer, and write it as the thought that it is."""
+        if (part := self._current) is not None and (part.kind, part.block) == ("text", event.block):
+            part.moved = True
+        self._close_part()
+        self._add_delta(ThinkingDelta(event.text, event.block, event.kind, event.source))
+        self._close_part()
+
     def _open_part(self, kind: PartKind, block: int) -> UiPart:
         self._close_part()
         self._open_step()
@@ -187,7 +196,7 @@ class UiWriter(PartWriter):
             part.seals = [*(part.seals or ()), event.seal]
 
     def _seal_part(self, part: UiPart) -> str | None:
-        if self._tokens is None or part.pieces is None:
+        if self._tokens is None or part.pieces is None or part.moved:
             return None
         text, seals = "".join(part.pieces), tuple(part.seals or ())
         if part.kind == "text":
@@ -377,6 +386,7 @@ _KINDS: dict[type, PartKind] = {TextDelta: "text", CommentaryDelta: "commentary"
 _HANDLERS: dict[type, Callable[[UiWriter, Any], None]] = {
     ThinkingDelta: UiWriter._add_delta,
     TextDelta: UiWriter._add_delta,
+    TextReclassified: UiWriter._move_text,
     CommentaryDelta: UiWriter._add_delta,
     RefusalDelta: UiWriter._add_delta,
     ThoughtSealed: UiWriter._add_seal,

@@ -89,6 +89,8 @@ class VercelWriter(UiWriter):
         if token is not None:
             facts = {"kind": part.thought_kind} if part.kind == "thinking" else {}
             chunk["providerMetadata"] = {METADATA_KEY: {**facts, "state": token}}
+        if part.moved:
+            chunk["providerMetadata"] = {METADATA_KEY: {"moved": True}}
         self.out.append(chunk)
 
     def _write_hidden(self, id_: str, token: str) -> None:

@@ -12,6 +12,7 @@ import msgspec
 
 from asides.providers.switches.table import AskBy
 from asides.values.thinking import Effort
+from asides.wire.inline_tags.grammar_table import DEFAULT_TAGS
 
 Cloud: TypeAlias = Literal["nothing", "aws", "google-cloud", "azure-ad"]
 """A cloud with credentials of its own, which its maker's library finds and renews."""
@@ -52,19 +53,7 @@ StructuredOutput: TypeAlias = Literal["json_schema", "json_object", "nothing"]
 MessageRule: TypeAlias = Literal["alternate", "system_first", "filled"]
 """What a host demands of messages: user and assistant take turns · one system message, at the start · none is blank"""
 
-ANY_TAGS: Tags = (
-    "think",
-    "thinking",
-    "thought",
-    "reasoning",
-    "analysis",
-    "[think]",
-    "harmony",
-    "gemma",
-    "seed",
-    "mm",
-    "kimi",
-)
+ANY_TAGS: Tags = DEFAULT_TAGS
 """Every grammar that a server without a parser may leave in the content."""
 
 THINKING_FIELDS = ("reasoning_content", "reasoning", "thinking")

@@ -1,7 +1,7 @@
 """The events of a reply, in the order in which they arrive.
 
-    stream := ReplyStarted (ThinkingDelta | ThoughtSealed | CommentaryDelta | TextDelta | RefusalDelta
-                            | ToolCallDelta | PartArrived | UsageReported | Warned)* ReplyEnded
+    stream := ReplyStarted (ThinkingDelta | ThoughtSealed | CommentaryDelta | TextDelta | TextReclassified
+                            | RefusalDelta | ToolCallDelta | PartArrived | UsageReported | Warned)* ReplyEnded
 
 `block` numbers the parts of a reply: a new number is a new part, deltas of a block arrive in order. Parts are sorted by
 their numbers, which may have gaps. UsageReported is a snapshot: later values replace earlier ones, field by field.
@@ -75,6 +75,24 @@ class TextDelta(msgspec.Struct, JsonForm, frozen=True, tag="text", gc=False):
 
     def __repr__(self) -> str:
         return f"TextDelta(<{len(self.text)} characters>, block={self.block})"
+
+
+class TextReclassified(msgspec.Struct, JsonForm, frozen=True, tag="text_reclassified"):
+    """The text of this block came as the answer and is thinking: only its closing tag came, and only now.
+
+    The block becomes a thought with this text, the beginning of what came. The rest of it, if any, comes again in later
+    blocks. A Warned follows, for consumers that cannot move what they have shown.
+    """
+
+    _private = {"text": "thinking"}
+
+    text: str
+    block: int
+    kind: ThoughtKind = "raw"
+    source: ThoughtSource = "tags"
+
+    def __repr__(self) -> str:
+        return f"TextReclassified(<{len(self.text)} characters>, block={self.block})"
 
 
 class CommentaryDelta(msgspec.Struct, JsonForm, frozen=True, tag="commentary", gc=False):
@@ -157,6 +175,7 @@ Event: TypeAlias = (
     | ThinkingDelta
     | ThoughtSealed
     | TextDelta
+    | TextReclassified
     | CommentaryDelta
     | RefusalDelta
     | ToolCallDelta
@@ -170,6 +189,24 @@ Event: TypeAlias = (
 def is_thinking(event: Event) -> bool:
     """Whether the event is text of a thought that can be read."""
     return isinstance(event, ThinkingDelta) and bool(event.text) and not event.text.isspace()
+
+
+def move_reclassified(events: Iterable[Event]) -> list[Event]:
+    """Return all events of a reply with reclassified text as thinking from its start, for whole responses."""
+    every = list(events)
+    moved = {event.block: event for event in every if isinstance(event, TextReclassified)}
+    result: list[Event] = []
+    written: set[int] = set()
+    for event in every:
+        if isinstance(event, TextReclassified):
+            continue
+        if isinstance(event, TextDelta) and (thought := moved.get(event.block)) is not None:
+            if event.block not in written:
+                written.add(event.block)
+                result.append(ThinkingDelta(thought.text, thought.block, thought.kind, thought.source))
+            continue
+        result.append(event)
+    return result
 
 
 def has_content(events: Iterable[Event]) -> bool:

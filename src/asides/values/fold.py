@@ -21,6 +21,7 @@ from asides.values.events import (
     ReplyStarted,
     StopReason,
     TextDelta,
+    TextReclassified,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
@@ -125,6 +126,16 @@ class Fold:
 
     def _add_text(self, event: TextDelta) -> None:
         self._open_block(event.block, "text").pieces.append(event.text)
+
+    def _reclassify(self, event: TextReclassified) -> None:
+        block = self._blocks.get(event.block)
+        if block is None or block.kind != "text":
+            return
+        block.kind, block.thought_kind, block.source = "thought", event.kind, event.source
+        block.pieces, block.joined = [event.text], 0
+        if self.timer is not None:
+            self.timer.reclassify(event.block)
+        self._move_to(-1, "end")
 
     def _add_commentary(self, event: CommentaryDelta) -> None:
         self._open_block(event.block, "commentary").pieces.append(event.text)
@@ -304,6 +315,7 @@ class Fold:
 
 _HANDLERS: dict[type, Callable[[Fold, Any], None]] = {
     TextDelta: Fold._add_text,
+    TextReclassified: Fold._reclassify,
     CommentaryDelta: Fold._add_commentary,
     ThinkingDelta: Fold._add_thinking,
     ToolCallDelta: Fold._add_call,

@@ -214,6 +214,12 @@ class ReplyTimer:
             self._thought = (block, now) if kind == "thought" else None
             self._first.setdefault(kind, elapsed)
 
+    def reclassify(self, block: int) -> None:
+        """What was taken for the first words of the answer was this thought. How long it took is not known."""
+        if "text" in self._first:
+            self._first.setdefault("thought", self._first.pop("text"))
+        self.seconds.pop(block, None)
+
     def build_timing(self) -> Timing | None:
         """Return the figures so far; None before the first event."""
         if not self._first:

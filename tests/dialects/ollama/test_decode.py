@@ -86,8 +86,12 @@ def test_a_closing_tag_alone_ends_a_thought_that_the_template_began() -> None:
 
 def test_the_model_in_the_body_decides_the_rules() -> None:
     body = lines({"content": "plan"}, {"content": "</think>"}, {"content": "42"}).replace(b"llama3.2", b"qwen3:4b")
-    assert (decoded(body, "").text, decoded(body, "").model) == ("42", "qwen3:4b")
-    assert decoded(body, "llama3.2").text == "plan</think>42", "what the caller names counts"
+    named = decoded(body, "")
+    assert (named.text, named.model, named.warnings) == ("42", "qwen3:4b", ())
+    other = decoded(body, "llama3.2")
+    assert (other.text, [notice.code for notice in other.warnings]) == ("42", ["text_reclassified"]), (
+        "what the caller names counts: nothing says that the template of this model opens a tag"
+    )
 
 
 def test_without_any_tag_such_a_text_is_the_answer() -> None:

@@ -28,7 +28,15 @@ from asides import (
 )
 from asides.integrations.langchain_messages import read_history
 from asides.integrations.langchain_replies import ChunkWriter, build_message
-from asides.values.events import Event, TextDelta, ThinkingDelta, ThoughtSealed
+from asides.values.events import (
+    Event,
+    ReplyEnded,
+    StopReason,
+    TextDelta,
+    TextReclassified,
+    ThinkingDelta,
+    ThoughtSealed,
+)
 from asides.values.fold import fold, simulate
 from asides.values.messages import StoredResponse
 from asides.values.reply import CallContext
@@ -201,3 +209,17 @@ def test_the_facts_of_a_turn_go_with_it() -> None:
         turn.parts, id="resp_1", origin=ORIGIN, stored=True, call=CallContext(prefix="0a1b", effort="low")
     )
     assert read(build_message(reply)) == read(write(simulate(reply), reply)) == (turn,)
+
+
+def test_text_that_turns_out_to_be_thinking_is_carried_as_a_thought() -> None:
+    """Chunks can only be added, so the content keeps it; the blocks say what it is."""
+    events: list[Event] = [
+        TextDelta("hidden", 0),
+        TextReclassified("hidden", 0),
+        TextDelta("answer", 1),
+        ReplyEnded(StopReason("stop")),
+    ]
+    message = write(events, fold(events))
+    entries = [entry for entry in message.additional_kwargs["asides"]["blocks"] if "place" in entry]
+    assert [(entry["place"], entry["type"]) for entry in entries] == [(0, "reasoning"), (1, "text")]
+    assert entries[0]["reasoning"] == "hidden"

@@ -56,6 +56,16 @@ from tests.providers.models.rules import rule_of, without_proof
         ("CohereLabs/command-a-reasoning", "*command-a*", "optional", ("command", "think"), (False, False, False)),
         ("ibm-granite/granite-3.3-8b", "*granite-3*", "optional", ("granite", "think"), (False, False, False)),
         ("swiss-ai/Apertus-70B", "*apertus*", "optional", ("apertus", "think"), (False, False, False)),
+        ("meta/Muse-Glimmer-27B", "*muse*glimmer*", "unknown", ("muse-glimmer", "think"), (False, False, False)),
+        ("tencent/Hy3-preview", "*hy[34]*", "unknown", ("hy", "think"), ("auto", "auto", False)),
+        ("upstage/Solar-Open-100B", "*solar-open*", "unknown", ("solar-open", "think"), (False, False, False)),
+        (
+            "tencent/Hunyuan-A13B-Instruct",
+            "*hunyuan*",
+            "unknown",
+            ("hunyuan-answer", "think"),
+            (False, "auto", False),
+        ),
         ("llama-3.3-70b", "*", "unknown", None, (False, False, False)),
     ],
 )

@@ -145,9 +145,16 @@ def test_each_matcher_finds_its_roles() -> None:
         "orphans": [Role.HEADER, Role.OPEN, Role.ORPHAN, None, None, Role.ORPHAN],
     }
     texts = [header, "<think>", "</think>", "<|end|>", "<|call|>", orphan]
+    matchers = {
+        "opens": rules.opens,
+        "opens_and_controls": rules.opens_and_controls(harmony),
+        "controls": rules.controls(harmony),
+        "orphans": rules.orphans,
+    }
     for name, roles in expected.items():
-        found = [find(getattr(rules, name), text) for text in texts]
+        found = [find(matchers[name], text) for text in texts]
         assert [tag and tag[0] for tag in found] == roles, name
+    assert rules.controls(harmony) is rules.controls(harmony)
     within: dict[Any, list[Role | None]] = {
         harmony: [Role.HEADER, None, None, Role.CLOSE, Role.CLOSE, Role.CLOSE],
         think: [None, Role.OPEN, Role.CLOSE, None, None, None],

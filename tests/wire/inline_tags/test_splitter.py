@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -287,13 +287,37 @@ FRAGMENTS = [
     "<channel|>",
     "<reason>",
     "</reason>",
+    " to=self<|message|>",
+    "<|start|>assistant to=user<|message|>",
+    "<|eom|>",
+    "<|content_thinking|>",
+    "<|message_model|>f<|content_text|>",
+    "<|end_message|>",
+    "<|think|>",
+    "<|begin|>assistant<|content|>",
+    "<think:x>",
+    "</think:x>",
+    "to=",
+    "<answer>",
+    "\n</answer>",
 ]
 
 
 @settings(max_examples=400, deadline=None)
 @given(
     source=st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join),
-    tags=st.sampled_from([None, None, ["think"], ["harmony"], REASON, [("`", "`")], [("<th", "</"), ("<think>", ">")]]),
+    tags=st.sampled_from(
+        [
+            None,
+            None,
+            ["hunyuan-answer", "apriel"],
+            ["think"],
+            ["harmony"],
+            REASON,
+            [("`", "`")],
+            [("<th", "</"), ("<think>", ">")],
+        ]
+    ),
     position=st.sampled_from(["auto", "auto", "leading", "anywhere"]),
     starts_inside=st.sampled_from([True, False, "auto"]),
     data=st.data(),
@@ -458,20 +482,23 @@ HARD = {
     "endless header": ("<|channel|>analysis<|message|>", "<|channel|>aaaaaaaa"),
     "blanks": ("<think>", " "),
     "words": ("<think>", "word "),
+    "closes in a fence": ("```\n", "</think>"),
+    "code before a close": ("", "`</think>` "),
 }
 
 
-@pytest.mark.parametrize("starts_inside", [False, "auto"])
+@pytest.mark.parametrize("mode", [False, "auto", "late"])
 @pytest.mark.parametrize("name", HARD)
-def test_time_is_linear_in_the_text(name: str, starts_inside: StartsInside) -> None:
+def test_time_is_linear_in_the_text(name: str, mode: StartsInside | Literal["late"]) -> None:
     prefix, unit = HARD[name]
+    starts_inside: StartsInside = False if mode == "late" else mode
 
     def seconds(size: int, step: int) -> float:
         source = prefix + unit * (size // len(unit))
         best = 1e9
         for _ in range(2):
             began = time.process_time()
-            splitter = Splitter(None, "anywhere", starts_inside)
+            splitter = Splitter(None, "anywhere", starts_inside, late=mode == "late")
             for at in range(0, len(source), step):
                 splitter.feed(source[at : at + step])
             splitter.finish()

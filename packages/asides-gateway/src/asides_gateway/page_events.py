@@ -17,6 +17,7 @@ from asides.values.events import (
     PartArrived,
     RefusalDelta,
     TextDelta,
+    TextReclassified,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
@@ -67,6 +68,8 @@ class EventWriter:
                 case TextDelta():
                     self._enter(event.block, "text")
                     self._grow("text", {"block": event.block}, event.text)
+                case TextReclassified():
+                    self._move_text(event)
                 case CommentaryDelta():
                     self._enter(event.block, "text")
                     self._grow("text", {"block": event.block, "commentary": True}, event.text)
@@ -112,6 +115,13 @@ class EventWriter:
             self._end_call(place)
         if block is not None:
             self._kinds[block] = kind
+
+    def _move_text(self, event: TextReclassified) -> None:
+        """Take the text of a block out of the answer, and write it as the thought that it is."""
+        self._enter(None)
+        self._put("text_moved", {"block": event.block})
+        self._write_thought(ThinkingDelta(event.text, event.block, event.kind, event.source))
+        self._enter(None)
 
     def _write_thought(self, event: ThinkingDelta) -> None:
         if not event.text:

@@ -26,6 +26,7 @@ from asides.values.events import (
     RefusalDelta,
     ReplyStarted,
     TextDelta,
+    TextReclassified,
     ThinkingDelta,
     ToolCallDelta,
     UsageReported,
@@ -57,6 +58,7 @@ _PLAIN_SIZE, _DECISION_SIZE = 3000, 200
 _STATES: dict[type, State] = {
     ThinkingDelta: "thinking",
     TextDelta: "answering",
+    TextReclassified: "thinking",
     CommentaryDelta: "answering",
     RefusalDelta: "answering",
     ToolCallDelta: "answering",

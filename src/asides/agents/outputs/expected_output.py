@@ -16,7 +16,7 @@ from asides.agents.outputs.schemas import WRAPPER_FIELD, build_schema, simplify_
 from asides.agents.outputs.strategy import INSTRUCTED, Strategy, add_schema_instructions, choose_strategy
 from asides.providers.provider import Target
 from asides.values.errors import InvalidOutput
-from asides.values.events import TextDelta, ToolCallDelta
+from asides.values.events import TextDelta, TextReclassified, ToolCallDelta
 from asides.values.fold import simulate
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
@@ -141,6 +141,9 @@ class PartialOutput:
             if kind is TextDelta:
                 if self._call is None:
                     self._pieces.append(event.text)
+            elif kind is TextReclassified:
+                if self._call is None:
+                    self._begin()
             elif kind is ToolCallDelta:
                 self._add_call(event)
             elif kind is StepStarted:

@@ -22,6 +22,7 @@ from asides.values.events import (
     ReplyEnded,
     StopReason,
     TextDelta,
+    TextReclassified,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
@@ -51,6 +52,7 @@ class Translator:
     """
 
     def __init__(self, tools: Sequence[Tool] = (), *, keeps_objects: bool = False) -> None:
+        self._tools, self._keeps_objects = tools, keeps_objects
         self._parser = ReactParser(tools, keeps_objects=keeps_objects)
         self._fence_stripper = FenceStripper()
         self._text: int | None = None  # the block of the current text
@@ -58,6 +60,7 @@ class Translator:
         self._open: tuple[type, int] | None = None  # kind and number of the current block
         self._text_blocks: dict[int, int] = {}  # by text: its last block that holds text
         self._cut: dict[int, int] = {}  # by text: the number of its characters that are no text of the answer
+        self._answers: set[int] = set()  # the blocks of the current text that hold text
         self._seals: list[ThoughtSealed] = []
         self._call_at = 0
         self._called = False
@@ -70,6 +73,8 @@ class Translator:
             match event:
                 case TextDelta():
                     self._take_text(event)
+                case TextReclassified():
+                    self._move_text(event)
                 case ThinkingDelta() | CommentaryDelta() | ToolCallDelta() | RefusalDelta() | PartArrived():
                     self._called = self._called or isinstance(event, ToolCallDelta)
                     self._out.append(msgspec.structs.replace(event, block=event.block * _ROOM))
@@ -90,10 +95,26 @@ class Translator:
                 self._emit(self._parser.feed(self._fence_stripper.finish()))
                 self._emit(self._parser.begin_text())
             self._text = event.block
+            self._answers.clear()
             self._pieces.setdefault(event.block, 0)
             self._open = None
         self._cut[event.block] = self._cut.get(event.block, 0) + len(event.text)
         self._emit(self._parser.feed(self._fence_stripper.feed(event.text)))
+
+    def _move_text(self, event: TextReclassified) -> None:
+        """Move a text to thinking: the answer that was read in it, and what was still held."""
+        if event.block != self._text:
+            return
+        self._parser = ReactParser(self._tools, keeps_objects=self._keeps_objects)
+        self._fence_stripper = FenceStripper()
+        blocks = sorted(self._answers)
+        if not blocks:
+            self._out.append(ThinkingDelta(event.text, self._next_block(), event.kind, event.source))
+        for block in blocks:
+            text = event.text if block == blocks[0] else ""
+            self._out.append(TextReclassified(text, block, event.kind, event.source))
+        self._answers.clear()
+        self._open = self._text = None
 
     def _end(self, event: ReplyEnded) -> None:
         self._emit(self._parser.feed(self._fence_stripper.finish()))
@@ -158,6 +179,7 @@ class Translator:
         if texts:
             block = self._open_block(AnswerText, begins=False)
             self._text_blocks[self._text or 0] = block
+            self._answers.add(block)
             text = "".join(texts)
             self._cut[self._text or 0] -= len(text)
             self._out.append(TextDelta(text, block))

@@ -17,6 +17,8 @@ _AUGUST = "2026-08"
 
 _NOVEMBER = "2026-11-15"
 
+_GRAMMARS = "2026-11-18"
+
 _TEXT_ONLY = f"{_CARDS}; it reads text only: its model card"
 
 StartsInside = bool | Literal["auto"]
@@ -68,6 +70,17 @@ def _optional(
         refuses_files=None if pictures is None else ("audio", "video"),
         since=_AUGUST,
         source=_TEXT_ONLY if pictures is False else _CARDS,
+    )
+
+
+def _reads(models: str, *tags: str, starts_inside: StartsInside = False) -> ModelRule:
+    """A model of which only the grammar of its text is known: it is asked as an unknown model is."""
+    return ModelRule(
+        models=models,
+        tags=(*tags, "think"),
+        starts_inside=starts_inside,
+        since=_GRAMMARS,
+        source=f"{_CARDS} (wire/inline_tags/grammar_table.py); unsure: what its template opens",
     )
 
 
@@ -149,6 +162,23 @@ def open_weights(opened: StartsInside, hybrid: StartsInside) -> tuple[ModelRule,
         _optional("*command-a*", tags=("command", "think")),
         _optional("*granite-3*", default="off", tags=("granite", "think"), template_key="thinking", pictures=False),
         _optional("*apertus*", default="off", tags=("apertus", "think")),
+        # They write the whole block themselves.
+        _reads("*muse*glimmer*", "muse-glimmer"),
+        _reads("*inkling*", "inkling-blocks"),
+        _reads("*kimi-vl*thinking*", "kimi"),
+        # From here on the template opens the block, always or with thinking turned on.
+        _reads("*hy[34]*", "hy", starts_inside=perhaps),
+        _reads("*longcat*", "longcat_think", starts_inside=perhaps),
+        _reads("*k2*horizon*", "ifm", starts_inside=perhaps),
+        _reads("*solar-open2*", "solar-open2", starts_inside=perhaps),
+        _reads("*solar-open-2*", "solar-open2", starts_inside=perhaps),
+        _reads("*solar-open*", "solar-open"),
+        _reads("*apriel*", "apriel", "thinking", starts_inside=perhaps),
+        _reads("*pangu*", "pangu", starts_inside=hybrid),
+        _reads("*hunyuan*", "hunyuan-answer", starts_inside=hybrid),
+        _reads("*ernie*thinking*", "ernie-response", starts_inside=perhaps),
+        _reads("*plamo*3*", "plamo", starts_inside=perhaps),
+        _reads("*hyperclovax*14b*", "hyperclovax", starts_inside=perhaps),
     )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from asides.values.events import Event, ReplyEnded, TextDelta, ThinkingDelta
+import msgspec
+
+from asides.values.events import Event, ReplyEnded, TextDelta, TextReclassified, ThinkingDelta
 from asides.values.visibility import Sink, Visibility
 
 _OPENING = re.compile(r"[{\[]")
@@ -16,7 +18,14 @@ _MOST_BEFORE = 4096
 
 def hide_thinking(events: Sequence[Event], visibility: Visibility, sink: Sink) -> list[Event]:
     """The events without the text of thoughts that may not be seen there."""
-    return [event for event in events if not isinstance(event, ThinkingDelta) or visibility.allows(sink, event.kind)]
+    shown: list[Event] = []
+    for event in events:
+        if isinstance(event, (ThinkingDelta, TextReclassified)) and not visibility.allows(sink, event.kind):
+            if isinstance(event, ThinkingDelta):
+                continue
+            event = msgspec.structs.replace(event, text="")
+        shown.append(event)
+    return shown
 
 
 class JsonOnly:
@@ -25,6 +34,9 @@ class JsonOnly:
     """
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
         self._waiting = ""
         self._depth = 0
         self._in_string = False
@@ -41,6 +53,8 @@ class JsonOnly:
                 if text := self._take(event.text):
                     fitted.append(TextDelta(text, event.block))
                 continue
+            if isinstance(event, TextReclassified):
+                self._begin()
             if isinstance(event, ReplyEnded) and self._waiting:
                 fitted.append(TextDelta(self._waiting, self._block))
                 self._waiting = ""

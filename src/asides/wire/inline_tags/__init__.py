@@ -34,7 +34,9 @@ that begins with a space continues its text, and so do those directly after it. 
 *Harmony.* A reply that begins with a harmony header is harmony to its end, in every position. Analysis and unknown
 channels are thinking, commentary is commentary, final is answer; each message is a separate segment. Control tokens are
 removed, and so is a header that the end cuts off. A header with a recipient (`to=functions.x`) and its body stay in the
-answer unchanged, including `<|call|>`, for a parser of tool calls in text.
+answer unchanged, including `<|call|>`, for a parser of tool calls in text. The other grammars with headers (Muse
+Glimmer, Inkling, Solar Open) work alike. Some templates write the beginning of the first header; what is left of it
+counts only before the answer (`Role.FIRST`). Control tokens count only in a reply that is written in their own grammar.
 """
 
 from __future__ import annotations
@@ -101,13 +103,17 @@ def may_hold_tags(text: str, tags: tuple[str | tuple[str, str], ...]) -> bool:
 @lru_cache(maxsize=64)
 def _find_opening(tags: tuple[str | tuple[str, str], ...]) -> Find:
     """Return the search for a character that may open a block."""
-    return find_rules(tags).opens.trigger
+    return find_rules(tags).heads.trigger
 
 
 @lru_cache(maxsize=64)
 def _find_marks(tags: tuple[str | tuple[str, str], ...]) -> str:
     """Return the characters that any tag of these grammars begins with."""
-    return find_rules(tags).orphans.firsts
+    rules = find_rules(tags)
+    marks = rules.orphans.firsts
+    # Most headers hold the first character of another tag anyway; a common letter would make the check useless.
+    literals = ["".join(part for part in phrase if isinstance(part, str)) for phrase in rules.first_phrases()]
+    return marks + "".join(text[0] for text in literals if not any(mark in text for mark in marks))
 
 
 def separate(

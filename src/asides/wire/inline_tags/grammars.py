@@ -1,203 +1,31 @@
-"""The grammars in which models write thinking into their text, one row each, and the matchers made from them."""
+"""The matchers that find the tags of a set of grammars."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import Enum, IntEnum, auto
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
-from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-import msgspec
+from asides.wire.inline_tags.grammar import Channel, Grammar, Phrase, Role, Unit, make_pair, read_channel
+from asides.wire.inline_tags.grammar_table import DEFAULT_TAGS, GRAMMARS
 
-# The longest run of attributes, blanks or header words inside one tag. Without a limit, text that only looks like the
-# beginning of a tag would be held for ever.
-_MOST_ATTRIBUTES = 200
-_MOST_BLANKS = 8
-_MOST_HEADER = 96
-
-
-class Unit(NamedTuple):
-    """A character class inside a tag: exactly one character, or between none and `most` of them."""
-
-    chars: str
-    most: int = 0
-
-    @property
-    def pattern(self) -> str:
-        """The unit as a regular expression."""
-        return f"{self.chars}{{0,{self.most}}}" if self.most else self.chars
-
-
-Phrase: TypeAlias = tuple[str | Unit, ...]
-
-
-class Role(Enum):
-    """The effect of a tag."""
-
-    OPEN = auto()
-    CLOSE = auto()
-    HEADER = auto()
-    """Opens a message; its words decide between thinking, answer and tool call (`read_channel`)."""
-    CONTROL = auto()
-    """Has no content; removed from the answer of a reply that is written in this grammar."""
-    ORPHAN = auto()
-    """A close that counts although nothing was opened (`starts_inside="auto"`)."""
-
-
-class Grammar(msgspec.Struct, frozen=True, eq=False):
-    """The tags that set thinking apart inside text. Every phrase has a limited length."""
-
-    name: str
-    open: tuple[Phrase, ...] = ()
-    close: tuple[Phrase, ...] = ()
-    header: tuple[Phrase, ...] = ()
-    control: tuple[Phrase, ...] = ()
-    orphan: tuple[Phrase, ...] | None = None
-    """None: a close is also an orphan close."""
-    nests: bool = True
-    may_close_itself: bool = False
-    """`<think/>` is an empty block."""
-    exact_case: bool = False
-
-    def phrases(self, role: Role) -> tuple[Phrase, ...]:
-        """Return the written forms of a tag of this role."""
-        match role:
-            case Role.OPEN:
-                return self.open
-            case Role.CLOSE:
-                return self.close
-            case Role.HEADER:
-                return self.header
-            case Role.CONTROL:
-                return self.control
-            case Role.ORPHAN:
-                return self.close if self.orphan is None else self.orphan
-
-    def closes_itself(self, tag: str) -> bool:
-        """Whether an opening tag, as written, is a complete block."""
-        return self.may_close_itself and tag[:-1].rstrip().endswith("/")
-
-
-_BLANKS = Unit(r"\s", _MOST_BLANKS)
-_WORDS = Unit(r"[^<]", _MOST_HEADER)
-
-
-def _make_angle_tags(name: str) -> Grammar:
-    """`<name>`, `< Name >`, `<name key="value">` … `</name>`; a backtick ends no attribute, so that code stays code."""
-    return Grammar(
-        name,
-        open=(
-            ("<", _BLANKS, name, _BLANKS, ">"),
-            ("<", _BLANKS, name, Unit(r"[\s/]"), Unit(r"[^<>`]", _MOST_ATTRIBUTES), ">"),
-        ),
-        close=(("<", _BLANKS, "/", _BLANKS, name, _BLANKS, ">"),),
-        may_close_itself=True,
-    )
-
-
-def _make_pair(opening: str, closing: str, name: str = "", *, exact_case: bool = False) -> Grammar:
-    return Grammar(
-        name or opening,
-        open=((opening,),),
-        close=((closing,),),
-        nests=opening.casefold() != closing.casefold(),
-        exact_case=exact_case,
-    )
-
-
-_HARMONY = Grammar(
-    "harmony",
-    close=(("<|end|>",), ("<|return|>",), ("<|call|>",)),
-    header=tuple(
-        (*start, *channel, *constrain, "<|message|>")
-        for start in ((), ("<|start|>assistant", _WORDS))
-        for channel in ((), ("<|channel|>", _WORDS))
-        for constrain in ((), ("<|constrain|>", _WORDS))
-        if channel or (start and not constrain)
-    ),
-    # <|call|> stays: it ends a tool call, which stays complete for the parser of tool text.
-    control=(("<|end|>",), ("<|return|>",)),
-    # Prose that quotes <|end|> is no thought; only the start of the next message shows that one came before.
-    orphan=(("<|end|><|start|>assistant",),),
-    nests=False,
-)
-
-_KIMI_K3 = Grammar(
-    "kimi-k3",
-    open=(("<|open|>think<|sep|>",),),
-    # Some servers omit the closing tag (sglang#32567): the opening of the response ends the thinking too.
-    close=(("<|close|>think<|sep|>",), ("<|open|>response<|sep|>",)),
-    control=(("<|open|>response<|sep|>",), ("<|close|>response<|sep|>",)),
-)
-
-_COMMAND = Grammar(
-    "command",
-    open=(("<|START_THINKING|>",),),
-    close=(("<|END_THINKING|>",),),
-    control=(("<|START_RESPONSE|>",), ("<|END_RESPONSE|>",), ("<|START_TEXT|>",), ("<|END_TEXT|>",)),
-)
-
-_GRANITE = Grammar(
-    "granite",
-    open=(("Here is my thought process:",), ("Here's my thought process:",)),
-    close=(("Here is my response:",), ("Here's my response:",)),
-)
-
-_DEFAULT = (
-    _make_angle_tags("think"),
-    _make_angle_tags("thinking"),
-    _make_angle_tags("thought"),
-    _make_angle_tags("reasoning"),
-    _make_angle_tags("analysis"),
-    # Exact case: `[Think](https://…)` is a link.
-    _make_pair("[THINK]", "[/THINK]", "[think]", exact_case=True),
-    _HARMONY,
-    _make_pair("<|channel>thought", "<channel|>", "gemma"),
-    msgspec.structs.replace(_make_angle_tags("seed:think"), name="seed"),
-    msgspec.structs.replace(_make_angle_tags("mm:think"), name="mm"),
-    _make_pair("◁think▷", "◁/think▷", "kimi"),
-)
-
-_ON_REQUEST = (
-    _make_angle_tags("reason"),
-    _KIMI_K3,
-    _COMMAND,
-    _GRANITE,
-    _make_pair("<|inner_prefix|>", "<|inner_suffix|>", "apertus"),
-    _make_pair("<|begin_of_thought|>", "<|end_of_thought|>", "begin-of-thought"),
-)
-
-GRAMMARS: Mapping[str, Grammar] = MappingProxyType({grammar.name: grammar for grammar in (*_DEFAULT, *_ON_REQUEST)})
-"""Every grammar with a name; `tags=` takes these names."""
-
-DEFAULT_TAGS: tuple[str, ...] = tuple(grammar.name for grammar in _DEFAULT)
-"""The tags for `tags=None`."""
+__all__ = [
+    "DEFAULT_TAGS",
+    "GRAMMARS",
+    "Channel",
+    "Find",
+    "Grammar",
+    "Matcher",
+    "Role",
+    "Rules",
+    "Tag",
+    "Tags",
+    "find_rules",
+    "read_channel",
+]
 
 Tags: TypeAlias = Sequence[str | tuple[str, str]]
-
-
-class Channel(IntEnum):
-    """The kind of text that a message holds."""
-
-    ANSWER = 0
-    THINKING = 1
-    COMMENTARY = 2
-    """What the model says aloud on the way to its answer."""
-    TOOL = 3
-    """A call in text. It stays in the answer, for a parser of such calls."""
-
-
-def read_channel(header: str) -> Channel:
-    """Return the kind of text after a harmony header. An unknown channel is thinking: a leak would be worse."""
-    head = header.casefold()
-    name = head.partition("<|channel|>")[2].partition("<|")[0].split()
-    if name and name[0] not in ("final", "commentary"):
-        return Channel.THINKING
-    if "to=" in head:
-        return Channel.TOOL
-    return Channel.COMMENTARY if name and name[0] == "commentary" else Channel.ANSWER
 
 
 class Tag(NamedTuple):
@@ -289,6 +117,7 @@ class Rules:
     def __init__(self, grammars: tuple[Grammar, ...]) -> None:
         self.grammars = grammars
         self._within: dict[Grammar, Matcher] = {}
+        self._written: dict[tuple[str, Grammar], Matcher] = {}
 
     def _make_matcher(self, *roles: Role) -> Matcher:
         return Matcher((grammar, role) for grammar in self.grammars for role in roles)
@@ -299,14 +128,46 @@ class Rules:
         return self._make_matcher(Role.OPEN, Role.HEADER)
 
     @cached_property
-    def opens_and_controls(self) -> Matcher:
-        """Finds the same tags in a reply with control tokens."""
-        return self._make_matcher(Role.OPEN, Role.HEADER, Role.CONTROL)
+    def heads(self) -> Matcher:
+        """Finds the tags that count before the answer."""
+        return self._make_matcher(Role.OPEN, Role.HEADER, Role.FIRST)
+
+    def first_phrases(self) -> tuple[Phrase, ...]:
+        """Return the written forms of the headers that count only before the answer."""
+        return tuple(phrase for grammar in self.grammars for phrase in grammar.first)
 
     @cached_property
-    def controls(self) -> Matcher:
-        """Finds the tags that stay live when others do not: those between the messages of a reply."""
-        return self._make_matcher(Role.HEADER, Role.CONTROL)
+    def firsts(self) -> Matcher:
+        """Finds the headers that count only before the answer."""
+        return self._make_matcher(Role.FIRST)
+
+    def heads_and_controls(self, grammar: Grammar) -> Matcher:
+        """Return the matcher of the same tags in a reply that is written in a grammar with control tokens."""
+        return self._make_written("heads", grammar, Role.OPEN, Role.HEADER, Role.FIRST)
+
+    def opens_and_controls(self, grammar: Grammar) -> Matcher:
+        """Return the matcher of tags that begin a thinking block, and of this grammar's control tokens."""
+        return self._make_written("opens", grammar, Role.OPEN, Role.HEADER)
+
+    def controls(self, grammar: Grammar) -> Matcher:
+        """Return the matcher of the tags that stay live when others do not: those between the messages of a reply."""
+        matcher = self._written.get(("controls", grammar))
+        if matcher is None:
+            roles = ((grammar, role) for role in (Role.HEADER, Role.CONTROL))
+            matcher = self._written["controls", grammar] = Matcher(roles)
+        return matcher
+
+    def _make_written(self, name: str, grammar: Grammar, *roles: Role) -> Matcher:
+        matcher = self._written.get((name, grammar))
+        if matcher is None:
+            rows = [(one, role) for one in self.grammars for role in roles]
+            matcher = self._written[name, grammar] = Matcher([*rows, (grammar, Role.CONTROL)])
+        return matcher
+
+    @cached_property
+    def heads_and_orphans(self) -> Matcher:
+        """Finds the tags that count before the answer, where a lone closing tag may be one of them."""
+        return self._make_matcher(Role.OPEN, Role.HEADER, Role.FIRST, Role.ORPHAN)
 
     @cached_property
     def orphans(self) -> Matcher:
@@ -372,4 +233,4 @@ def _find_grammar(tag: str | tuple[str, ...]) -> Grammar:
         return grammar
     if len(tag) != 2 or not (tag[0].strip() and tag[1].strip()):
         raise ValueError(f"a tag pair needs an opening and a closing text, both not blank; got {tag!r}")
-    return _make_pair(tag[0].strip(), tag[1].strip())
+    return make_pair(tag[0].strip(), tag[1].strip())

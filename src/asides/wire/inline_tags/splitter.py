@@ -7,18 +7,20 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Literal, TypeAlias, get_args
 
-from asides.wire.inline_tags.grammars import Channel, Grammar, Matcher, Role, Tags, find_rules, read_channel
+from asides.wire.inline_tags.grammars import Channel, Grammar, Matcher, Role, Tags, find_rules
 from asides.wire.inline_tags.scanner import CodeSpans, Found, TagScanner
 
 Position: TypeAlias = Literal["auto", "leading", "anywhere"]
 StartsInside: TypeAlias = bool | Literal["auto"]
 Piece: TypeAlias = tuple[int, Channel, str]
 """(number of the segment, its channel, text). The channel is THINKING, COMMENTARY or ANSWER; the text is never empty.
+
+With `late`, one piece may be MOVED: its text, which came as the answer so far, is the thinking of that segment.
 """
 
 _MOST_MENTIONS = 4
 
-_UNFINISHED_HEADER = re.compile(r"<\|(?:start|channel)\|>", re.IGNORECASE)
+_UNFINISHED_HEADER = re.compile(r"<\|(?:start|channel|begin|message_model)\|>", re.IGNORECASE)
 
 
 class _State(Enum):
@@ -26,8 +28,12 @@ class _State(Enum):
     HEAD = auto()
     THINK = auto()
     NEST = auto()
+    LATE = auto()
     TEXT = auto()
     DEAD = auto()
+
+
+_HEADERS = (Role.HEADER, Role.FIRST)
 
 
 def _find_nothing(_: str) -> None:
@@ -42,8 +48,16 @@ class Splitter:
     """
 
     def __init__(
-        self, tags: Tags | None = None, position: Position = "auto", starts_inside: StartsInside = False
+        self,
+        tags: Tags | None = None,
+        position: Position = "auto",
+        starts_inside: StartsInside = False,
+        *,
+        late: bool = False,
     ) -> None:
+        """`late`: as `starts_inside="auto"`, but text is passed on as the answer while nothing is decided. A lone
+        closing tag then moves it.
+        """
         if position not in get_args(Position):
             raise ValueError(f"position={position!r} is not known; use {', '.join(get_args(Position))}")
         if starts_inside not in (True, False, "auto"):
@@ -51,6 +65,9 @@ class Splitter:
         self.truncated = False
         """After `finish`: the text ended inside a thinking block."""
         self.began_with_thinking = False
+        self.left_tag = False
+        """An opening tag in the answer, outside code, was left there: the answer had begun without one."""
+        self._late = late and starts_inside is False
         self._rules = find_rules(tags)
         self._position = position
         self._implied = starts_inside is True
@@ -69,10 +86,15 @@ class Splitter:
         """Where such text must be added."""
 
         self._blanks: list[str] = []  # of HEAD, or of a block that is blank so far
-        self._held: list[str] = []  # of ORPHAN
-        self._unclosed: tuple[int, Role, int] | None = None  # of ORPHAN: a fence, its first tag, the place in _held
+        self._held: list[str] = []  # of ORPHAN and LATE
+        self._known = 0  # of LATE: how many of these texts _code has
+        self._at_start = bool(self._rules.firsts.firsts)  # of ORPHAN: only blanks so far
+        self._unclosed: tuple[int, Role, int] | None = (
+            None  # of ORPHAN and LATE: a fence, its first tag, the place in _held
+        )
         self._code = CodeSpans()
 
+        self._saw_tag = False  # ORPHAN ended at an opening tag
         self._fresh = False  # only blanks in this block yet
         self._adjacent = False  # it began directly after another one of the same grammar
         self._running = False  # and continues its text
@@ -85,7 +107,7 @@ class Splitter:
         self._cut: int | None = None  # the place in _nested of the first closing tag
         self._nested_code = CodeSpans()  # of the text after it, in case that is answer
         self._mentions = 0
-        self._controls = False  # the reply uses a grammar with control tokens
+        self._written: Grammar | None = None  # the grammar with control tokens that the reply is written in
         self._text_matcher: Matcher = _NO_TAGS
 
     @property
@@ -114,7 +136,7 @@ class Splitter:
         """
         self._out = []
         self._scanner.final = True
-        if self._controls and _UNFINISHED_HEADER.match(self._scanner.tail):
+        if self._written is not None and _UNFINISHED_HEADER.match(self._scanner.tail):
             self._scanner.tail = ""
         self._run("")
         if cut and self._state is _State.ORPHAN:
@@ -148,6 +170,8 @@ class Splitter:
                 return self._read_nested()
             case _State.ORPHAN:
                 return self._read_undecided()
+            case _State.LATE:
+                return self._read_late()
             case _State.DEAD:
                 self._emit(self._spoken, self._scanner.read_rest())
                 return False
@@ -163,23 +187,17 @@ class Splitter:
         elif self._kind is self._spoken:
             if self._state is _State.DEAD:
                 self.plain = _find_nothing
+            elif self._state is _State.LATE:
+                self.plain = self._rules.orphans.trigger
+                self.unread = self._held
             elif self._state is _State.TEXT:
                 self.plain = self._text_matcher.trigger
                 self.unread = self._code.unread
 
     def _decide_at_end(self) -> bool:
         """Decide what only the end of the text decides; True when text was read again."""
-        if self._state is _State.ORPHAN:
-            held, code = self._held, self._code
-            code.read()
-            number, role, place = self._unclosed or (0, Role.OPEN, 0)
-            if code.fence and code.fences == number and role is Role.ORPHAN:
-                self._close_implied_block("".join(held[:place]))
-                self._run("".join(held[place + 1 :]))
-            else:
-                self._state = _State.HEAD
-                self._run("".join(held))
-            return True
+        if self._state is _State.ORPHAN or self._state is _State.LATE:
+            return self._decide_undecided()
         if self._state is _State.NEST:
             nested, cut = self._nested, self._cut
             self._state = _State.THINK
@@ -191,6 +209,28 @@ class Splitter:
             self._run("".join(text for _, text in nested[cut + 1 :]))
             return True
         return False
+
+    def _decide_undecided(self) -> bool:
+        held, code, late = self._held, self._code, self._state is _State.LATE
+        if late:
+            self._tell_code()
+        code.read()
+        self._held, self._known, self._late = [], 0, False
+        number, role, place = self._unclosed or (0, Role.OPEN, 0)
+        if code.fence and code.fences == number and role is Role.ORPHAN:
+            thought = "".join(held[:place])
+            if late:
+                self._move(thought)
+            else:
+                self._close_implied_block(thought)
+            self._run("".join(held[place + 1 :]))
+            return True
+        if late:
+            self._state = _State.DEAD
+            return False
+        self._state = _State.HEAD
+        self._run("".join(held))
+        return True
 
     def _find_tag(self, matcher: Matcher, code: CodeSpans | None) -> Found | None:
         return self._scanner.find(matcher, code, self._route)
@@ -211,6 +251,14 @@ class Splitter:
                     self._unclosed = self._code.fences, fenced, len(self._held)
                 self._held.append(text)
                 self._code.unread.append(text)
+            case _State.LATE:
+                self._tell_code()
+                if fenced and (self._unclosed is None or self._unclosed[0] != self._code.fences):
+                    self._unclosed = self._code.fences, fenced, len(self._held)
+                self._emit(Channel.ANSWER, text)
+                self._held.append(text)
+                self._code.unread.append(text)
+                self._known = len(self._held)
             case _:
                 self._emit(self._spoken, text)
                 self._code.unread.append(text)
@@ -236,18 +284,36 @@ class Splitter:
     # --- the states: each method returns False when it needs more text ----------------------------------------------
 
     def _read_undecided(self) -> bool:
+        if self._at_start:
+            scanner = self._scanner
+            self._route(scanner.read_blanks())
+            if scanner.pos == len(scanner.buffer):
+                return False
+            found = scanner.find_here(self._rules.firsts)
+            if scanner.tail:
+                return False
+            self._at_start = False
+            if found is not None:
+                self._begin_again(found.text)
+                return True
         tag = self._find_tag(self._rules.orphans, self._code)
         if tag is None:
             return False
         role, grammar, text = tag
         if role is Role.ORPHAN:
-            self._controls = bool(grammar.control)
+            self._note_grammar(grammar)
             self._close_implied_block("".join(self._held))
+            self._held = []
         else:
-            self._state = _State.HEAD
-            self._scanner.push_back("".join((*self._held, text)))
-        self._held = []
+            self._begin_again(text)
         return True
+
+    def _begin_again(self, text: str) -> None:
+        """Read the held text and this tag again: the text did not begin inside a block."""
+        self._saw_tag = True
+        self._state = _State.HEAD
+        self._scanner.push_back("".join((*self._held, text)))
+        self._held = []
 
     def _close_implied_block(self, thought: str) -> None:
         self._open_block(None, leading=True)
@@ -260,14 +326,25 @@ class Splitter:
             self._blanks.append(blanks)
         if scanner.pos == len(scanner.buffer):
             return False
-        found = scanner.find_here(self._rules.opens_and_controls if self._controls else self._rules.opens)
+        rules, written = self._rules, self._written
+        if written is not None:
+            matcher = rules.heads_and_controls(written)
+        else:
+            matcher = rules.heads_and_orphans if self._late else rules.heads
+        found = scanner.find_here(matcher)
         if scanner.tail:
             return False
         if found is None:
             return self._begin_without_tag()
+        self._late = False
         role, grammar, text = found
-        channel = read_channel(text) if role is Role.HEADER else None
-        self._controls = self._controls or channel is not None
+        if role is Role.ORPHAN:
+            self._note_grammar(grammar)
+            self._close_implied_block("".join(self._blanks))
+            return True
+        channel = grammar.read(text) if role in _HEADERS else None
+        if channel is not None:
+            self._written = grammar
         if channel is Channel.TOOL:
             scanner.push_back(text)
             return self._begin_without_tag()
@@ -286,8 +363,44 @@ class Splitter:
             self._open_block(None, leading=True)
         else:
             self._begin_message(Channel.ANSWER)
+            if self._late:
+                self._state = _State.LATE
+            elif self._saw_tag and self._state is not _State.TEXT:
+                self.left_tag = True
         self._route(blanks)
         return True
+
+    def _tell_code(self) -> None:
+        """Give the texts that passed unread to the tracker of code."""
+        if self._known < len(self._held):
+            self._code.unread += self._held[self._known :]
+            self._known = len(self._held)
+
+    def _read_late(self) -> bool:
+        self._tell_code()
+        tag = self._find_tag(self._rules.orphans, self._code)
+        if tag is None:
+            return False
+        role, grammar, text = tag
+        self._late = False
+        held, self._held, self._known = self._held, [], 0
+        if role is Role.ORPHAN:
+            self._note_grammar(grammar)
+            self._move("".join(held))
+            return True
+        self._continue_answer()
+        self.left_tag = self._state is not _State.TEXT
+        self._scanner.push_back(text)
+        return True
+
+    def _move(self, thought: str) -> None:
+        """Turn everything that came so far as the answer into a thought."""
+        if self._kind is not None:
+            self._out.append((self._segment, Channel.MOVED, thought))
+        self._open_block(None, leading=True)
+        self._fresh = False
+        self._kind = Channel.THINKING
+        self._close_block()
 
     def _begin_message(self, channel: Channel) -> None:
         """Begin a message of the answer, or of commentary."""
@@ -299,11 +412,12 @@ class Splitter:
 
     def _continue_answer(self) -> None:
         live = self._position == "anywhere" or (self._position == "auto" and self.began_with_thinking)
-        self._state = _State.TEXT if live or self._controls else _State.DEAD
-        if not live:
-            self._text_matcher = self._rules.controls
+        rules, written = self._rules, self._written
+        self._state = _State.TEXT if live or written is not None else _State.DEAD
+        if written is None:
+            self._text_matcher = rules.opens if live else _NO_TAGS
         else:
-            self._text_matcher = self._rules.opens_and_controls if self._controls else self._rules.opens
+            self._text_matcher = rules.opens_and_controls(written) if live else rules.controls(written)
 
     def _read_answer(self) -> bool:
         tag = self._find_tag(self._text_matcher, self._code)
@@ -313,8 +427,8 @@ class Splitter:
         if role is Role.OPEN:
             self._open_block(grammar, leading=False, void=grammar.closes_itself(text))
         elif role is Role.HEADER:
-            self._controls = True
-            match read_channel(text):
+            self._written = grammar
+            match grammar.read(text):
                 case Channel.THINKING:
                     self._spoken = Channel.ANSWER
                     self._open_block(grammar, leading=False)
@@ -326,16 +440,19 @@ class Splitter:
                     self._route(text)
         return True
 
+    def _note_grammar(self, grammar: Grammar | None) -> None:
+        if grammar is not None and grammar.control:
+            self._written = grammar
+
     def _open_block(self, grammar: Grammar | None, *, leading: bool, void: bool = False) -> None:
         if leading:
             self.began_with_thinking = True
-        if grammar is not None and grammar.control:
-            self._controls = True
+        self._note_grammar(grammar)
         if void:
             return
         self._state = _State.THINK
         self._leading = leading
-        again = grammar is not None and grammar is self._grammar and not grammar.header
+        again = grammar is not None and grammar is self._grammar and not (grammar.header or grammar.first)
         self._adjacent = again and self._kind is Channel.THINKING and not self._blanks
         self._grammar = grammar
         self._fresh = True
@@ -360,9 +477,10 @@ class Splitter:
             return False
         role, grammar, text = tag
         if role is Role.CLOSE:
+            self._note_grammar(grammar)
             self._close_block()
         elif role is Role.HEADER:  # ends the thought without a closing tag; the next state reads what it opens
-            self._controls = True
+            self._written = grammar
             self._close_block()
             self._scanner.push_back(text)
         elif grammar.closes_itself(text) or self._mentions >= _MOST_MENTIONS:

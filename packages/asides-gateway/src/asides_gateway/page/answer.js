@@ -84,6 +84,16 @@ export class Answer {
     this.length += text.length;
   }
 
+  /** Take a text back: it was thinking, and comes again as a thought. @param {string} key the block */
+  takeBack(key) {
+    const part = this.texts.get(key);
+    if (!part) return;
+    part.stream.end();
+    part.node.remove();
+    this.texts.delete(key);
+    for (const text of part.text) this.length -= text.length;
+  }
+
   /** @param {{id: string, name: string, arguments: unknown}} call */
   call(call) {
     const card = makeCall(call);

@@ -35,7 +35,8 @@ export async function followTurn(path, body, answer, { onStart, onDraw, announce
     else if (name === "text") {
       answer.write(String(data.block), data.text, data.commentary);
       announcer.feed(data.text);
-    } else if (name === "call") {
+    } else if (name === "text_moved") answer.takeBack(String(data.block));
+    else if (name === "call") {
       answer.call(data);
       announcer.say(`It calls ${data.name}.`);
     } else if (name === "notice") answer.notice(data);

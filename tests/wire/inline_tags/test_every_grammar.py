@@ -1,0 +1,283 @@
+"""Each grammar: whole, cut off, half written, nested, quoted in code, and in every chunking."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from asides.providers.models.open_weights import SELF_HOSTED
+from asides.providers.quirks import ANY_TAGS
+from asides.wire.inline_tags import DEFAULT_TAGS, GRAMMARS, Channel, Separated, Splitter, StartsInside, separate
+from tests.providers.models.rules import rule_of
+
+
+class Form(NamedTuple):
+    """How a reply in this grammar is written, and a model that writes it."""
+
+    opening: str
+    closing: str
+    """Everything between the thinking and the answer."""
+    end: str = ""
+    model: str = ""
+    only_answer: str | None = None
+    """What stands before the answer of a reply without thinking."""
+
+
+FORMS = {
+    "think": Form("<think>", "</think>", model="Qwen/Qwen3-8B"),
+    "thinking": Form("<thinking>", "</thinking>"),
+    "thought": Form("<thought>", "</thought>"),
+    "reasoning": Form("<reasoning>", "</reasoning>"),
+    "analysis": Form("<analysis>", "</analysis>"),
+    "[think]": Form("[THINK]", "[/THINK]", model="mistralai/Magistral-Small-2509"),
+    "harmony": Form(
+        "<|channel|>analysis<|message|>",
+        "<|end|><|start|>assistant<|channel|>final<|message|>",
+        "<|return|>",
+        "openai/gpt-oss-20b",
+        "<|channel|>final<|message|>",
+    ),
+    "gemma": Form("<|channel>thought\n", "<channel|>", model="google/gemma-4-27b-it"),
+    "seed": Form("<seed:think>", "</seed:think>", model="ByteDance-Seed/Seed-OSS-36B"),
+    "mm": Form("<mm:think>", "</mm:think>", model="MiniMaxAI/MiniMax-M3"),
+    "kimi": Form("◁think▷", "◁/think▷", model="moonshotai/Kimi-VL-A3B-Thinking"),
+    "kimi-k3": Form(
+        "<|open|>think<|sep|>",
+        "<|close|>think<|sep|><|open|>response<|sep|>",
+        "<|close|>response<|sep|><|close|>message<|sep|>",
+        "moonshotai/Kimi-K3",
+        "<|open|>response<|sep|>",
+    ),
+    "command": Form(
+        "<|START_THINKING|>",
+        "<|END_THINKING|><|START_TEXT|>",
+        "<|END_TEXT|>",
+        "CohereLabs/command-a-reasoning",
+        "<|START_TEXT|>",
+    ),
+    "apertus": Form("<|inner_prefix|>", "<|inner_suffix|>", model="swiss-ai/Apertus-70B"),
+    "muse-glimmer": Form(
+        " to=self<|message|>",
+        "<|eom|><|start|>assistant to=user<|message|>",
+        "<|eot|>",
+        "meta/Muse-Glimmer-27B",
+        " to=user<|message|>",
+    ),
+    "inkling-blocks": Form(
+        "<|content_thinking|>",
+        "<|end_message|><|message_model|><|content_text|>",
+        "<|end_message|><|content_model_end_sampling|>",
+        "thinkingmachines/Inkling-32B",
+        "<|content_text|>",
+    ),
+    "hy": Form("<think:opensource>", "</think:opensource>", model="tencent/Hy3-preview"),
+    "longcat_think": Form("<longcat_think>", "</longcat_think>", model="meituan-longcat/LongCat-Flash-Thinking"),
+    "ifm": Form("<ifm|think_fast>", "</ifm|think>", model="LLM360/K2-Horizon"),
+    "solar-open": Form(
+        "<|think|>",
+        "<|end|><|begin|>assistant<|content|>",
+        "<|flush|>",
+        "upstage/Solar-Open-100B",
+        "<|content|>",
+    ),
+    "solar-open2": Form("<|think:start|>", "<|think:end|>", model="upstage/Solar-Open2-200B"),
+    "pangu": Form("[unused16]", "[unused17]", model="FreedomIntelligence/openPangu-Embedded-7B"),
+    "plamo": Form(
+        "<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>", "<|plamo:tag|>", "pfnet/plamo-3-nict-31b"
+    ),
+    "hunyuan-answer": Form(
+        "<think>\n", "\n</think>\n<answer>\n", "\n</answer>", "tencent/Hunyuan-A13B-Instruct", "<answer>\n"
+    ),
+    "ernie-response": Form(
+        "<think>\n",
+        "\n</think>\n\n<response>\n",
+        "\n</response>",
+        "baidu/ERNIE-4.5-21B-A3B-Thinking",
+        "<response>\n",
+    ),
+    "apriel": Form(
+        "Here are my reasoning steps:\n",
+        "\n[BEGIN FINAL RESPONSE]\n",
+        "\n[END FINAL RESPONSE]",
+        "ServiceNow-AI/Apriel-1.6-15b-Thinker",
+    ),
+    "granite": Form("Here is my thought process:", "Here is my response:", model="ibm-granite/granite-3.3-8b"),
+    "hyperclovax": Form(
+        "/think\n",
+        "<|im_end|>\n<|im_start|>assistant\n",
+        "<|im_end|>",
+        "naver-hyperclovax/HyperCLOVAX-SEED-Think-14B",
+    ),
+    "reason": Form("<reason>", "</reason>"),
+    "begin-of-thought": Form("<|begin_of_thought|>", "<|end_of_thought|>"),
+}
+
+SECRET = "hidden-plan"
+
+NAMES = sorted(FORMS)
+
+
+def separate_in_every_chunking(source: str, tags: Any, starts_inside: StartsInside) -> Separated:
+    """Separate a text whole; hold that character by character, and cut in two anywhere, it comes apart the same."""
+    whole = separate(source, tags, starts_inside=starts_inside)
+    cuts = [list(source), *([source[:at], source[at:]] for at in range(1, len(source)))]
+    for chunks in cuts:
+        splitter = Splitter(tags, starts_inside=starts_inside)
+        pieces = [piece for chunk in chunks for piece in splitter.feed(chunk)] + splitter.finish()
+        text = "".join(text for _, channel, text in pieces if channel is Channel.ANSWER)
+        thinking = "".join(text for _, channel, text in pieces if channel is Channel.THINKING)
+        assert (text, thinking, splitter.truncated) == (
+            whole.text,
+            (whole.thinking or "").replace("\n\n", ""),
+            whole.truncated,
+        ), chunks
+    return whole
+
+
+@pytest.fixture(params=[False, "auto"], ids=["outside", "auto"])
+def starts_inside(request: pytest.FixtureRequest) -> StartsInside:
+    return "auto" if request.param == "auto" else False
+
+
+def test_every_grammar_has_a_form_here_and_its_models_a_date_and_a_source() -> None:
+    assert set(FORMS) == set(GRAMMARS)
+    for grammar in GRAMMARS.values():
+        assert isinstance(grammar.models, tuple), grammar.name
+        assert grammar.models, grammar.name
+        assert grammar.since >= "2026", grammar.name
+        assert grammar.source, grammar.name
+
+
+def test_the_page_has_a_row_for_every_grammar() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "inline-tags.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")][1:]
+    named = {name.strip("| *"): (not name.endswith("*"), models) for name, _, _, models, _ in rows}
+    assert named == {name: (name in DEFAULT_TAGS, ", ".join(grammar.models)) for name, grammar in GRAMMARS.items()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_reply_comes_apart(name: str, starts_inside: StartsInside) -> None:
+    form = FORMS[name]
+    source = f"{form.opening}{SECRET}{form.closing}A b.{form.end}"
+    found = separate_in_every_chunking(source, [name], starts_inside)
+    assert found.text == "A b."
+    assert (found.thinking or "").strip() == SECRET
+    assert not found.truncated
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_thought_without_its_end_is_thinking(name: str, starts_inside: StartsInside) -> None:
+    form = FORMS[name]
+    found = separate_in_every_chunking(form.opening + SECRET, [name], starts_inside)
+    assert (found.text, (found.thinking or "").strip(), found.truncated) == ("", SECRET, True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_cut_anywhere_leaks_nothing_of_the_thought(name: str, starts_inside: StartsInside) -> None:
+    form = FORMS[name]
+    source = f"{form.opening}{SECRET}{form.closing}A b."
+    for end in range(len(form.opening), len(source)):
+        text = separate(source[:end], [name], starts_inside=starts_inside).text
+        assert "hidden" not in text, source[:end]
+        assert "A b.".startswith(text) or text in form.closing, source[:end]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_tag_in_code_of_the_answer_is_text(name: str, starts_inside: StartsInside) -> None:
+    form = FORMS[name]
+    tag = form.closing.strip().split("\n")[0]
+    for answer in (f"Close it with `{tag}` then.", f"See:\n```\n{form.opening.strip()}x{tag}\n```\nDone."):
+        if tag in answer:
+            found = separate_in_every_chunking(f"{form.opening}{SECRET}{form.closing}{answer}", [name], starts_inside)
+            assert found.text == answer
+            assert (found.thinking or "").strip() == SECRET
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if GRAMMARS[name].open and GRAMMARS[name].nests])
+def test_a_nested_block_leaks_neither_tag_nor_thought(name: str) -> None:
+    form = FORMS[name]
+    closing = form.closing.strip().partition("\n")[0].partition("<|open|>")[0].partition("<|START")[0]
+    source = f"{form.opening}a{form.opening}b{closing}c{form.closing}A b.{form.end}"
+    assert separate_in_every_chunking(source, [name], False).text == "A b."
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if FORMS[name].only_answer])
+def test_a_reply_without_thinking_loses_its_control_tokens(name: str, starts_inside: StartsInside) -> None:
+    form = FORMS[name]
+    source = f"{form.only_answer}A b.{form.end}"
+    assert separate_in_every_chunking(source, [name], starts_inside) == Separated("A b.", None)
+
+
+@pytest.mark.parametrize("name", sorted(DEFAULT_TAGS))
+def test_the_default_set_knows_which_grammar_a_reply_is_written_in(name: str, starts_inside: StartsInside) -> None:
+    form = FORMS[name]
+    found = separate_in_every_chunking(f"{form.opening}{SECRET}{form.closing}A b.{form.end}", None, starts_inside)
+    assert (found.text, (found.thinking or "").strip()) == ("A b.", SECRET)
+
+
+def test_a_server_of_which_nothing_is_known_may_leave_every_default_grammar() -> None:
+    assert set(ANY_TAGS) == set(DEFAULT_TAGS)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if FORMS[name].model])
+def test_the_rule_of_a_model_names_its_grammar(name: str) -> None:
+    assert name in (rule_of(FORMS[name].model, SELF_HOSTED).tags or ())
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "text"),
+    [
+        # A tool call stays complete for the parser of calls in text.
+        (
+            "muse-glimmer",
+            " to=self<|message|>R<|eom|><|start|>assistant to=f<|message|><atem:function_calls>",
+            "<|start|>assistant to=f<|message|><atem:function_calls>",
+        ),
+        ("muse-glimmer", " to=f<|message|><atem:invoke>", " to=f<|message|><atem:invoke>"),
+        (
+            "inkling-blocks",
+            '<|content_thinking|>R<|end_message|><|message_model|>f<|content_invoke_tool_json|>{"a":1}<|end_message|>',
+            '<|message_model|>f<|content_invoke_tool_json|>{"a":1}',
+        ),
+        (
+            "solar-open",
+            "<|think|>R<|end|><|begin|>assistant<|tool_calls|><|tool_call:begin|>f",
+            "<|begin|>assistant<|tool_calls|><|tool_call:begin|>f",
+        ),
+        ("solar-open", "<|think|>R<|end|><|begin|>assis", ""),
+        # The closing tag of another effort.
+        ("ifm", "<ifm|think>R</ifm|think_faster>A", "A"),
+        ("hy", "<think:6124c78e>R</think:6124c78e>A", "A"),
+        ("pangu", "use [UNUSED16] here", "use [UNUSED16] here"),
+        ("apriel", "I said: Here are my reasoning steps:", "I said: Here are my reasoning steps:"),
+        ("hunyuan-answer", "<think>\n\n</think>\n<answer>\nA\n</answer>\n", "A\n"),
+        ("hunyuan-answer", "An <answer> tag", "An <answer> tag"),
+    ],
+)
+def test_the_neighbouring_cases(name: str, source: str, text: str, starts_inside: StartsInside) -> None:
+    assert separate_in_every_chunking(source, [name], starts_inside).text == text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_time_is_linear_in_every_grammar(name: str) -> None:
+    form = FORMS[name]
+
+    def seconds(unit: str, size: int, step: int) -> float:
+        source = form.opening + unit * (size // len(unit))
+        best = 1e9
+        for _ in range(2):
+            began = time.process_time()
+            splitter = Splitter([name], "anywhere", "auto")
+            for at in range(0, len(source), step):
+                splitter.feed(source[at : at + step])
+            splitter.finish()
+            best = min(best, time.process_time() - began)
+        return best
+
+    for unit in (form.opening, form.closing, form.opening[:-1] or "x", form.closing + form.opening):
+        for step in (1, 10**9):
+            small, large = seconds(unit, 1_000, step), seconds(unit, 8_000, step)
+            assert large < 8 * 4 * small + 0.02, f"{unit!r}: 8 times the text took {large / small:.1f} times as long"
