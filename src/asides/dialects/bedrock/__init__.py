@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asides.dialects.dialect import DialectFacts, make_lazy_dialect
+from asides.dialects.dialect import DialectCode, DialectFacts, make_lazy_dialect
 
 dialect = make_lazy_dialect(
     "bedrock",
@@ -17,4 +17,5 @@ dialect = make_lazy_dialect(
         cache_since="2026-11-16",
         cache_source="docs.aws.amazon.com bedrock/userguide/prompt-caching: tools, then system, then messages",
     ),
+    DialectCode("ConverseDecoder", "ConverseWriter", error_headers=True),
 )

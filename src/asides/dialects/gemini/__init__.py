@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asides.dialects.dialect import DialectFacts, make_lazy_dialect
+from asides.dialects.dialect import DialectCode, DialectFacts, make_lazy_dialect
 
 dialect = make_lazy_dialect(
     "gemini",
@@ -13,4 +13,5 @@ dialect = make_lazy_dialect(
         cache_since="2026-11-16",
         cache_source="ai.google.dev gemini-api/docs/caching: requests with a common beginning; unsure: thinking",
     ),
+    DialectCode("ContentDecoder", "ContentWriter", importer="import_contents:import_contents"),
 )

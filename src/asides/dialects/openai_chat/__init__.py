@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asides.dialects.dialect import DialectFacts, make_lazy_dialect
+from asides.dialects.dialect import DialectCode, DialectFacts, make_lazy_dialect
 
 dialect = make_lazy_dialect(
     "openai_chat",
@@ -13,4 +13,5 @@ dialect = make_lazy_dialect(
         cache_source="developers.openai.com guides/prompt-caching: exact beginnings, with tools and schema; "
         "other hosts alike",
     ),
+    DialectCode("ChatDecoder", "ChatWriter", importer="import_messages:import_messages"),
 )

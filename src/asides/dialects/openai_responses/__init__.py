@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asides.dialects.dialect import DialectFacts, make_lazy_dialect
+from asides.dialects.dialect import DialectCode, DialectFacts, make_lazy_dialect
 
 dialect = make_lazy_dialect(
     "openai_responses",
@@ -14,4 +14,5 @@ dialect = make_lazy_dialect(
         cache_source="developers.openai.com guides/prompt-caching: exact beginnings, with tools and schema; "
         "openrouter.ai model-migrations/gpt-6-astra: another effort changes the beginning",
     ),
+    DialectCode("ResponsesDecoder", "ResponsesWriter", importer="import_items:import_items", errors="openai_chat"),
 )
