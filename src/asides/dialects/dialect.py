@@ -185,7 +185,7 @@ class DialectCode(msgspec.Struct, frozen=True):
     writer: str
     """The class in `server.write_reply`."""
     importer: str = ""
-    """The function that reads a history in this format, as "module:name" inside the folder; "": its server half does."""
+    """The function that reads a history in this format, as "module:name" in the folder; "": its server half does."""
     lists: str = ""
     """The dialect whose lists of models it has; "": its own."""
     errors: str = ""

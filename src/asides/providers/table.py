@@ -14,7 +14,7 @@ import msgspec
 from asides.providers.models import LOW_TO_HIGH, LOW_TO_MAX, LOW_TO_XHIGH, never_thinks
 from asides.providers.models.bedrock import BEDROCK_MODELS, BEDROCK_REPLAY
 from asides.providers.models.claude import CLAUDE_REPLAY, claude_models
-from asides.providers.models.gemini import GEMINI_MODELS, GEMINI_REPLAY
+from asides.providers.models.gemini import GEMINI_MODELS, GEMINI_REPLAY, INTERACTIONS_MODELS
 from asides.providers.models.gpt import GPT_MODELS, GPT_RESPONSES_MODELS, gpt_oss
 from asides.providers.models.makers import (
     COMMAND_MODELS,
@@ -239,6 +239,20 @@ _GEMINI_AS_CHAT = ModelVariant(
     tier="verified",
     since="2026-08",
     source=_GEMINI_OPENAI,
+)
+
+# --- Gemini, as Interactions ------------------------------------------------------------------------------------------
+
+_GEMINI_INTERACTIONS = ModelVariant(
+    dialect="gemini_interactions",
+    quirks=Quirks(tags=(), auth="x-goog-api-key", ask_by="thinking_level", path="/interactions", account_bound=True),
+    models=INTERACTIONS_MODELS,
+    replay=(
+        _replay("sealed", "2026-11-18", "recorded; a thought without a signature is refused (js-genai#1735, 2026-06)"),
+    ),
+    tier="verified",
+    since="2026-11-18",
+    source="google-genai 3.3 types; ai.google.dev gemini-api/docs/interactions; recorded",
 )
 
 # --- llama.cpp's server, on any machine -------------------------------------------------------------------------------
@@ -1383,7 +1397,7 @@ PROVIDERS: tuple[Provider, ...] = (
         quirks=Quirks(tags=(), auth="x-goog-api-key", ask_by="thinking_level", path="", account_bound=True),
         models=GEMINI_MODELS,
         replay=GEMINI_REPLAY,
-        also=(_GEMINI_AS_CHAT,),
+        also=(_GEMINI_AS_CHAT, _GEMINI_INTERACTIONS),
         prices="google",
         docs="https://ai.google.dev/gemini-api/docs/thinking",
         tier="verified",
@@ -1421,9 +1435,28 @@ PROVIDERS: tuple[Provider, ...] = (
         quirks=Quirks(auth="x-goog-api-key", ask_by="thinking_level", path="", account_bound=True),
         models=GEMINI_MODELS,
         replay=GEMINI_REPLAY,
+        also=(_GEMINI_INTERACTIONS,),
         docs="https://ai.google.dev/api/generate-content",
         tier="verified",
         since="2026-11",
+    ),
+    # The same host with a fixed endpoint.
+    Provider(
+        name="gemini-interactions",
+        title="Google Gemini (Interactions)",
+        host="google",
+        dialect="gemini_interactions",
+        aliases=("google-interactions",),
+        base_url="https://generativelanguage.googleapis.com/v1beta",
+        base_url_env=("GOOGLE_GEMINI_BASE_URL",),
+        key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        quirks=_GEMINI_INTERACTIONS.quirks,
+        models=INTERACTIONS_MODELS,
+        replay=_GEMINI_INTERACTIONS.replay,
+        prices="google",
+        docs="https://ai.google.dev/gemini-api/docs/interactions",
+        tier="verified",
+        since="2026-11-18",
     ),
     # Gemini's OpenAI endpoint.
     Provider(
@@ -1929,6 +1962,7 @@ _PLAIN_ROWS = {
     "bedrock": "bedrock",
     "cohere": "cohere",
     "gemini": "gemini-compatible",
+    "gemini_interactions": "gemini-compatible",
     "ollama": "ollama",
     "openai_chat": "openai-compatible",
     "openai_responses": "openai-compatible",
@@ -1949,6 +1983,7 @@ _MAKERS = {
     "bedrock": "bedrock",
     "cohere": "cohere",
     "gemini": "google",
+    "gemini_interactions": "google",
     "ollama": "ollama",
     "openai_chat": "openai",
     "openai_responses": "openai",
