@@ -1442,11 +1442,11 @@ PROVIDERS: tuple[Provider, ...] = (
     ),
     # The same host with a fixed endpoint.
     Provider(
-        name="gemini-interactions",
+        name="google-interactions",
         title="Google Gemini (Interactions)",
         host="google",
         dialect="gemini_interactions",
-        aliases=("google-interactions",),
+        aliases=("gemini-interactions",),
         base_url="https://generativelanguage.googleapis.com/v1beta",
         base_url_env=("GOOGLE_GEMINI_BASE_URL",),
         key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),

@@ -44,6 +44,7 @@ REPLY_PATHS = {
     "/messages": "anthropic",
     "/chat/completions": "openai_chat",
     "/responses": "openai_responses",
+    "/interactions": "gemini_interactions",
     ":generateContent": "gemini",
     ":streamGenerateContent": "gemini",
     "/converse": "bedrock",
@@ -57,6 +58,7 @@ _OTHER_PATHS = tuple(
     for pattern, name in (
         (r"/messages(?:/|$)", "anthropic"),
         (r"/responses(?:/|$)", "openai_responses"),
+        (r"/interactions(?:/|$)", "gemini_interactions"),
         (r"/v1(?:alpha|beta)\d*/|:(?:[a-z]+[A-Z]\w*|predict)$", "gemini"),
         (r"/(?:model|guardrail|async-invoke)/", "bedrock"),
         (r"^(?:/v1)?/api/", "ollama"),

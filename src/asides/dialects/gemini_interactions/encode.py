@@ -151,15 +151,15 @@ def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
     return {"tools": [_encode_tool(tool) for tool in prompt.tools]}
 
 
-# Types of tools of other dialects: those with a version, and those of a chat.
-_OTHER_TOOLS = ("mcp_toolset", "builtin_function", "custom", "web_search", "function")
+_OWN_TOOLS = (
+    *("google_search", "google_maps", "code_execution", "url_context", "file_search", "mcp_server", "retrieval"),
+    "computer_use",
+)
 
 
 def _encode_tool(tool: Tool) -> dict[str, Any]:
     if tool.native is not None:
-        kind = tool.native.get("type")
-        known = isinstance(kind, str) and kind not in _OTHER_TOOLS and not kind[-8:].isdecimal()
-        return encode_native_tool(tool, known=known)
+        return encode_native_tool(tool, known=tool.native.get("type") in _OWN_TOOLS)
     encoded: dict[str, Any] = {"type": "function", "name": tool.name}
     if tool.description:
         encoded["description"] = tool.description

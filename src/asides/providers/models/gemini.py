@@ -172,6 +172,7 @@ INTERACTIONS_ONLY: tuple[ModelRule, ...] = (
             endpoint="interactions",
             named_in="agent",
             tools=False,
+            output_with_tools=False,
             since="2026-11-18",
             source=_AGENTS,
         )
@@ -182,6 +183,7 @@ INTERACTIONS_ONLY: tuple[ModelRule, ...] = (
         efforts=(),
         ask_by="nothing",
         endpoint="interactions",
+        output_with_tools=False,
         since="2026-11-18",
         source="google-genai 3.3 types, and ai.google.dev interactions: new models outside the main family are there "
         "alone; unsure: this one, and whether it thinks",

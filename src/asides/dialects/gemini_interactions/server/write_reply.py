@@ -223,7 +223,7 @@ class InteractionsWriter(ReplyWriter):
     def _describe(self, status: str) -> Wire:
         """Describe the interaction, whose id is empty where nothing is stored."""
         request = self.request
-        is_stored = request is None or request.prompt.state.store is not False
+        is_stored = bool(self._started.id) if request is None else request.prompt.state.store is not False
         made: Wire = {"id": self._find_id(self.id_prefix) if is_stored else "", "object": "interaction"}
         named = "agent" if request is not None and "agent" in request.prompt.extra else "model"
         made |= {named: self._started.model, "status": status}
