@@ -110,6 +110,10 @@ class DialectFacts(msgspec.Struct, frozen=True):
     """Whether it has messages that change the effort inside a conversation."""
     returns_call_ids: bool = True
     """Whether clients give the ids of tool calls back: calls have ids here, and results name them."""
+    reply_paths: tuple[str, ...] = ()
+    """The ends of the paths for a reply. (A third-party dialect has them as an attribute of its own.)"""
+    path_mark: str = ""
+    """A pattern of its other paths, which are not those of any other dialect."""
     cache_since: str = ""
     """The date of what is known about the prompt caches of this dialect."""
     cache_source: str = ""

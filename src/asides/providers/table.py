@@ -14,7 +14,7 @@ import msgspec
 from asides.providers.models import LOW_TO_HIGH, LOW_TO_MAX, LOW_TO_XHIGH, never_thinks
 from asides.providers.models.bedrock import BEDROCK_MODELS, BEDROCK_REPLAY
 from asides.providers.models.claude import CLAUDE_REPLAY, claude_models
-from asides.providers.models.gemini import GEMINI_MODELS, GEMINI_REPLAY, INTERACTIONS_MODELS
+from asides.providers.models.gemini import GEMINI_MODELS, GEMINI_REPLAY
 from asides.providers.models.gpt import GPT_MODELS, GPT_RESPONSES_MODELS, gpt_oss
 from asides.providers.models.makers import (
     COMMAND_MODELS,
@@ -243,10 +243,59 @@ _GEMINI_AS_CHAT = ModelVariant(
 
 # --- Gemini, as Interactions ------------------------------------------------------------------------------------------
 
+_INTERACTIONS = "google-genai 3.3 types: thinking_level and thinking_summaries, no budget"
+_AGENTS = "google-genai 3.3 types: agents are named in `agent`, and only interactions have that field"
+
+
+def _by_interaction(rule: ModelRule) -> ModelRule:
+    """The rule of a model in Interactions, which have levels and no budgets: nothing turns thinking off there."""
+    if rule.ask_by != "thinking_budget":
+        return rule
+    return msgspec.structs.replace(
+        rule,
+        thinking="always",
+        default="on",
+        efforts=LOW_TO_HIGH,
+        budget=None,
+        refuses_zero_budget=False,
+        ask_by="thinking_level",
+        since="2026-11-18",
+        source=f"{_INTERACTIONS}; unsure: the levels of models that generateContent gives a budget",
+    )
+
+
+_INTERACTIONS_ONLY: tuple[ModelRule, ...] = (
+    *(
+        ModelRule(
+            models=models,
+            thinking="always",
+            kind="summary",
+            efforts=(),
+            endpoint="interactions",
+            named_in="agent",
+            tools=False,
+            output_with_tools=False,
+            since="2026-11-18",
+            source=_AGENTS,
+        )
+        for models in ("deep-research-*", "antigravity-*")
+    ),
+    ModelRule(
+        models="gemini-omni-*",
+        efforts=(),
+        endpoint="interactions",
+        output_with_tools=False,
+        since="2026-11-18",
+        source="google-genai 3.3 types, and ai.google.dev interactions: new models outside the main family are there "
+        "alone; unsure: this one, and whether it thinks",
+    ),
+)
+_INTERACTIONS_MODELS = (*_INTERACTIONS_ONLY, *map(_by_interaction, GEMINI_MODELS))
+
 _GEMINI_INTERACTIONS = ModelVariant(
     dialect="gemini_interactions",
     quirks=Quirks(tags=(), auth="x-goog-api-key", ask_by="thinking_level", path="/interactions", account_bound=True),
-    models=INTERACTIONS_MODELS,
+    models=_INTERACTIONS_MODELS,
     replay=(
         _replay("sealed", "2026-11-18", "recorded; a thought without a signature is refused (js-genai#1735, 2026-06)"),
     ),
@@ -1395,7 +1444,7 @@ PROVIDERS: tuple[Provider, ...] = (
         key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         # "Corrupted thought signature": signatures are valid in one project (massgen/MassGen#665, 2025-11-20).
         quirks=Quirks(tags=(), auth="x-goog-api-key", ask_by="thinking_level", path="", account_bound=True),
-        models=GEMINI_MODELS,
+        models=(*_INTERACTIONS_ONLY, *GEMINI_MODELS),
         replay=GEMINI_REPLAY,
         also=(_GEMINI_AS_CHAT, _GEMINI_INTERACTIONS),
         prices="google",
@@ -1451,7 +1500,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("GOOGLE_GEMINI_BASE_URL",),
         key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         quirks=_GEMINI_INTERACTIONS.quirks,
-        models=INTERACTIONS_MODELS,
+        models=_INTERACTIONS_MODELS,
         replay=_GEMINI_INTERACTIONS.replay,
         prices="google",
         docs="https://ai.google.dev/gemini-api/docs/interactions",

@@ -7,6 +7,7 @@ from asides.dialects.dialect import DialectCode, DialectFacts, make_lazy_dialect
 dialect = make_lazy_dialect(
     "anthropic",
     DialectFacts(
+        reply_paths=("/messages",),
         json_mode=False,
         seal_kinds=("signature", "redacted"),
         thinks_in_blocks=True,

@@ -7,6 +7,7 @@ from asides.dialects.dialect import DialectCode, DialectFacts, make_lazy_dialect
 dialect = make_lazy_dialect(
     "bedrock",
     DialectFacts(
+        reply_paths=("/converse", "/converse-stream"),
         json_mode=False,
         seal_kinds=("signature", "redacted"),
         thinks_in_blocks=True,

@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from asides.dialects.dialect import DialectCode, DialectFacts, make_lazy_dialect
 
-dialect = make_lazy_dialect("cohere", DialectFacts(seal_kinds=()), DialectCode("ChatDecoder", "ChatWriter"))
+dialect = make_lazy_dialect(
+    "cohere", DialectFacts(reply_paths=("/chat",), seal_kinds=()), DialectCode("ChatDecoder", "ChatWriter")
+)

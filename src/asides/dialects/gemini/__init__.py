@@ -7,6 +7,7 @@ from asides.dialects.dialect import DialectCode, DialectFacts, make_lazy_dialect
 dialect = make_lazy_dialect(
     "gemini",
     DialectFacts(
+        reply_paths=(":generateContent", ":streamGenerateContent"),
         seal_kinds=("thought_signature",),
         thinks_in_blocks=True,
         returns_call_ids=False,

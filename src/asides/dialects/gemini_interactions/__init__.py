@@ -7,6 +7,8 @@ from asides.dialects.dialect import DialectCode, DialectFacts, make_lazy_dialect
 dialect = make_lazy_dialect(
     "gemini_interactions",
     DialectFacts(
+        reply_paths=("/interactions",),
+        path_mark=r"/interactions(?:/|$)",
         seal_kinds=("thought_signature",),
         thinks_in_blocks=True,
         cache_since="2026-11-18",

@@ -75,7 +75,9 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     body["input"] = steps
     body |= _encode_tools(prompt, notices)
     config = _build_config(prompt, target, notices)
-    if config:
+    if "model" not in body:
+        notices += [Notice("setting_dropped", f"agents have no {name}", name) for name in config]
+    elif config:
         body["generation_config"] = config
     if prompt.output is not None:
         body["response_format"] = _encode_output(prompt.output)
@@ -112,16 +114,9 @@ def _build_config(prompt: Prompt, target: Target, notices: list[Notice]) -> dict
         config["max_output_tokens"] = prompt.max_tokens
     if prompt.stop:
         config["stop_sequences"] = list(prompt.stop)
-    # The same settings as in generateContent, under other names.
-    fields, told = write_thinking(prompt.thinking, target, "gemini", max_tokens=prompt.max_tokens)
+    thinking, told = write_thinking(prompt.thinking, target, DIALECT)
     notices += told
-    thinking = fields.get("generationConfig", {}).get("thinkingConfig", {})
-    if "thinkingLevel" in thinking:
-        config["thinking_level"] = str(thinking["thinkingLevel"]).lower()
-    if "includeThoughts" in thinking:
-        config["thinking_summaries"] = "auto" if thinking["includeThoughts"] else "none"
-    if "thinkingBudget" in thinking:
-        notices.append(Notice("budget_not_sent", "there are no budgets here; the level is the default", "thinking"))
+    config |= thinking.get("generation_config", {})
     if prompt.tools and prompt.tool_choice is not None:
         config["tool_choice"] = _encode_choice(prompt.tool_choice)
     return config

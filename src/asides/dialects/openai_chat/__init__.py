@@ -7,6 +7,7 @@ from asides.dialects.dialect import DialectCode, DialectFacts, make_lazy_dialect
 dialect = make_lazy_dialect(
     "openai_chat",
     DialectFacts(
+        reply_paths=("/chat/completions",),
         seal_kinds=("reasoning_details", "thought_signature"),
         refusals_as_text=True,
         cache_since="2026-11-16",

@@ -7,6 +7,7 @@ from asides.dialects.dialect import DialectCode, DialectFacts, make_lazy_dialect
 dialect = make_lazy_dialect(
     "openai_responses",
     DialectFacts(
+        reply_paths=("/responses",),
         seal_kinds=("encrypted",),
         thinks_in_blocks=True,
         effort_updates=True,

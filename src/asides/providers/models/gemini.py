@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
-
 from asides.providers.models import LOW_TO_HIGH
 from asides.providers.provider import ModelRule, ReplayRule
 from asides.values.thinking import Effort
@@ -137,57 +135,3 @@ GEMINI_REPLAY: tuple[ReplayRule, ...] = (
     # A signature goes back inside the part that carried it. Thoughts without one cost tokens and are not needed.
     ReplayRule(when="sealed", since="2026-08", source=f"{_SIGNATURES}; pydantic-ai models/google.py"),
 )
-
-# --- Interactions -----------------------------------------------------------------------------------------------------
-
-_INTERACTIONS = "google-genai 3.3 types: thinking_level and thinking_summaries, no budget"
-_AGENTS = "google-genai 3.3 types: agents are named in `agent`, and only interactions have that field"
-
-
-def _by_interaction(rule: ModelRule) -> ModelRule:
-    """The rule of a model in Interactions, which have levels and no budgets: nothing turns thinking off there."""
-    if rule.ask_by != "thinking_budget":
-        return rule
-    return msgspec.structs.replace(
-        rule,
-        thinking="always",
-        default="on",
-        efforts=LOW_TO_HIGH,
-        budget=None,
-        refuses_zero_budget=False,
-        ask_by="thinking_level",
-        since="2026-11-18",
-        source=f"{_INTERACTIONS}; unsure: the levels of models that generateContent gives a budget",
-    )
-
-
-INTERACTIONS_ONLY: tuple[ModelRule, ...] = (
-    *(
-        ModelRule(
-            models=models,
-            thinking="always",
-            kind="summary",
-            efforts=(),
-            ask_by="nothing",
-            endpoint="interactions",
-            named_in="agent",
-            tools=False,
-            output_with_tools=False,
-            since="2026-11-18",
-            source=_AGENTS,
-        )
-        for models in ("deep-research-*", "antigravity-*")
-    ),
-    ModelRule(
-        models="gemini-omni-*",
-        efforts=(),
-        ask_by="nothing",
-        endpoint="interactions",
-        output_with_tools=False,
-        since="2026-11-18",
-        source="google-genai 3.3 types, and ai.google.dev interactions: new models outside the main family are there "
-        "alone; unsure: this one, and whether it thinks",
-    ),
-)
-GEMINI_MODELS = (*INTERACTIONS_ONLY, *GEMINI_MODELS)
-INTERACTIONS_MODELS: tuple[ModelRule, ...] = tuple(map(_by_interaction, GEMINI_MODELS))

@@ -7,14 +7,12 @@ from typing import Any, Literal
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.gemini_interactions.encode import MODES, SAMPLING
 from asides.dialects.gemini_interactions.import_steps import import_input
+from asides.dialects.gemini_interactions.wire import DIALECT
 from asides.dialects.server_half import RequestFields, read_sampling
 from asides.providers.switches.read import read as read_switches
-from asides.values.errors import ConfigError, InvalidThinking
+from asides.values.errors import ConfigError
 from asides.values.messages import OutputSchema, Prompt, ProviderState
-from asides.values.thinking import Thinking
 from asides.values.tools import Tool, read_tool
-
-_SUMMARIES = {"auto": True, "none": False}
 
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
@@ -33,12 +31,13 @@ class _Request(RequestFields):
         if given in (None, "", []) and not (state.continues and "continuation_token" in self.remaining):
             raise ConfigError("input is missing: a text, a content, or a list of steps.")
         stream = self.take("stream", bool) or False
+        thinking = read_switches(DIALECT, self.remaining)
         config = self.take_object("generation_config")
         tools = self._take_tools()
         prompt = Prompt(
             import_input(given) if given else (),
             system=self._take_system(),
-            thinking=_take_thinking(config),
+            thinking=thinking,
             tools=tools,
             tool_choice=_take_tool_choice(config),
             output=self._take_output(),
@@ -85,18 +84,6 @@ class _Request(RequestFields):
                 return OutputSchema("answer", schema) if isinstance(schema, dict) else "json"
             case _:
                 return None
-
-
-def _take_thinking(config: RequestFields) -> Thinking:
-    """Take the settings of thinking out: those of generateContent, under other names."""
-    level, shown = config.remaining.pop("thinking_level", None), config.remaining.pop("thinking_summaries", None)
-    wire: dict[str, Any] = {} if level is None else {"thinkingLevel": level}
-    if shown is not None:
-        if shown not in _SUMMARIES:
-            raise InvalidThinking(f"thinking_summaries is auto or none, and not {shown!r}.", setting="thinking")
-        wire["includeThoughts"] = _SUMMARIES[shown]
-    fields: dict[str, Any] = {"generationConfig": {"thinkingConfig": wire}} if wire else {}
-    return read_switches("gemini", fields)
 
 
 def _take_tool_choice(config: RequestFields) -> str | None:
