@@ -40,6 +40,7 @@ PINGS = {
     "bedrock": b"",
     "cohere": b": ping\n\n",
     "gemini": b"\r\n",
+    "gemini_interactions": b": ping\n\n",
     "ollama": b'"content":""',
     "openai_chat": b": ping\n\n",
     "openai_responses": b": ping\n\n",
