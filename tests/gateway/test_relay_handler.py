@@ -33,6 +33,7 @@ STREAM_TYPES = {
     "gemini": "text/event-stream",
     "ollama": "application/x-ndjson",
     "openai_chat": "text/event-stream",
+    "gemini_interactions": "text/event-stream",
     "openai_responses": "text/event-stream",
 }
 PINGS = {

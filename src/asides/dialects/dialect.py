@@ -98,6 +98,8 @@ class DialectFacts(msgspec.Struct, frozen=True):
     answer, or in tags, was made elsewhere."""
     seal_kinds: tuple[str, ...] | None = None
     """The kinds of seals that are made in this dialect and in few others; None if not known."""
+    seals_are_bytes: bool = False
+    """Whether the fields of seals hold bytes, written as base64."""
     refusals_as_text: bool = False
     """Whether a refusal goes back as text: its field exists at one host, and other hosts reject it."""
     tools_field: str = ""

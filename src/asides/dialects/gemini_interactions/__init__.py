@@ -10,6 +10,7 @@ dialect = make_lazy_dialect(
         reply_paths=("/interactions",),
         path_mark=r"/interactions(?:/|$)",
         seal_kinds=("thought_signature",),
+        seals_are_bytes=True,
         thinks_in_blocks=True,
         cache_since="2026-11-18",
         cache_source="ai.google.dev gemini-api/docs/interactions: a stored conversation is cached between its turns; "
