@@ -59,7 +59,7 @@ SAMPLES: dict[type, Event] = {
 OWN_SAMPLES: dict[tuple[str, type], Event] = {
     ("cohere", ThoughtSealed): ThoughtSealed(Seal("citations", "", None, _CITATIONS), 0),
     ("gemini", ThoughtSealed): ThoughtSealed(Seal("thought_signature", "c2VhbA=="), 1),
-    ("gemini_interactions", ThoughtSealed): ThoughtSealed(Seal("thought_signature", "c2VhbA=="), 1),
+    ("gemini_interactions", ThoughtSealed): ThoughtSealed(Seal("step_signature", "c2VhbA=="), 1),
     ("openai_chat", ThoughtSealed): ThoughtSealed(Seal("thought_signature", "c2VhbA=="), 1),
     ("openai_responses", ThoughtSealed): ThoughtSealed(Seal("encrypted", "c2VhbA=="), 1),
     ("bedrock", PartArrived): PartArrived(UnknownPart('{"madeUp":{"of":[1,2]}}'), 1),

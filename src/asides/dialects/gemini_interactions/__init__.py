@@ -9,7 +9,7 @@ dialect = make_lazy_dialect(
     DialectFacts(
         reply_paths=("/interactions",),
         path_mark=r"/interactions(?:/|$)",
-        seal_kinds=("thought_signature",),
+        seal_kinds=("step_signature",),
         seals_are_bytes=True,
         thinks_in_blocks=True,
         cache_since="2026-11-18",

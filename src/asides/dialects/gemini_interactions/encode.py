@@ -304,7 +304,7 @@ def _add_step(step: Wire, steps: list[Wire]) -> None:
 
 
 def _list_signatures(seals: tuple[Seal, ...]) -> list[Wire]:
-    """List a signature of generateContent, which sits on a text or a call there: here it is a thought before it."""
+    """List a signature that a client wrote on a call or a text: here it is a thought before it."""
     return [{"type": "thought", "signature": seal.value} for seal in seals if seal.kind == SIGNATURE and seal.value]
 
 

@@ -20,7 +20,8 @@ __all__ = ["build_error", "decode_error"]
 NOTHING = msgspec.Raw(b"null")
 
 DIALECT = "gemini_interactions"
-SIGNATURE = "thought_signature"
+SIGNATURE = "step_signature"
+"""The seal of a thought. It has a name of its own: a signature of generateContent belongs to another kind of part."""
 CITED = "citations"
 """The seal of a text that holds its annotations."""
 
