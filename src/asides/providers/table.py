@@ -290,7 +290,7 @@ _INTERACTIONS_ONLY: tuple[ModelRule, ...] = (
         "alone; unsure: this one, and whether it thinks",
     ),
 )
-_INTERACTIONS_MODELS = (*_INTERACTIONS_ONLY, *map(_by_interaction, GEMINI_MODELS))
+_INTERACTIONS_MODELS = (*map(_by_interaction, GEMINI_MODELS), *_INTERACTIONS_ONLY)
 
 _GEMINI_INTERACTIONS = ModelVariant(
     dialect="gemini_interactions",
@@ -1444,7 +1444,7 @@ PROVIDERS: tuple[Provider, ...] = (
         key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         # "Corrupted thought signature": signatures are valid in one project (massgen/MassGen#665, 2025-11-20).
         quirks=Quirks(tags=(), auth="x-goog-api-key", ask_by="thinking_level", path="", account_bound=True),
-        models=(*_INTERACTIONS_ONLY, *GEMINI_MODELS),
+        models=(*GEMINI_MODELS, *_INTERACTIONS_ONLY),
         replay=GEMINI_REPLAY,
         also=(_GEMINI_AS_CHAT, _GEMINI_INTERACTIONS),
         prices="google",

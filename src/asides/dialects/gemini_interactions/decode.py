@@ -148,7 +148,11 @@ class InteractionsDecoder(DocumentDecoder):
             case "error":
                 self.failure = self.failure or build_error(200, {}, event.error, payload, self.target)
             case None:
-                self._decode_body(self.read(payload, INTERACTIONS, events), payload, events)
+                body = self.read(payload, INTERACTIONS, events)
+                if body != Interaction():
+                    self._decode_body(body, payload, events)
+                else:
+                    self.warn("unknown_event", "an event without any known field is only in metadata['raw']", events)
             case other:
                 self.warn("unknown_event", f"an event of type {other!r} is only in metadata['raw']", events)
 
