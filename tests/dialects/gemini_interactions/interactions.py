@@ -9,8 +9,9 @@ from typing import Any
 from asides.dialects import find_dialect
 from asides.providers.find import find_provider
 from asides.providers.provider import Target
-from asides.values.messages import Prompt
+from asides.values.messages import Prompt, user
 from asides.values.notices import Notice
+from asides.values.reply import Reply
 from tests.decoding import sse
 
 Wire = dict[str, Any]
@@ -52,6 +53,13 @@ def delta(index: int, **fields: Any) -> Wire:
 
 def end(index: int) -> Wire:
     return {"event_type": "step.stop", "index": index}
+
+
+def send_back(reply: Reply) -> list[Any]:
+    """The steps of a reply in the next request."""
+    message = reply.to_message()
+    assert message is not None
+    return list(encode(Prompt((user("?"), message, user("so?"))))[0]["input"][1:-1])
 
 
 def encode(prompt: Prompt, model: str = FLASH) -> tuple[Wire, list[Notice]]:

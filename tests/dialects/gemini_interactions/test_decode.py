@@ -10,7 +10,6 @@ import pytest
 
 from asides.dialects import find_dialect
 from asides.values.errors import ConnectionLost, ProtocolError, ProviderError
-from asides.values.messages import Prompt, user
 from asides.values.parts import File, Image, ServerTool, Text, ToolCall, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
@@ -23,6 +22,7 @@ from tests.dialects.gemini_interactions.interactions import (
     delta,
     encode,
     end,
+    send_back,
     start,
     stream,
     target,
@@ -64,6 +64,8 @@ def list_steps(body: bytes) -> list[Any]:
                     step.setdefault("summary", []).append(more["content"])
                 case "thought_signature":
                     step["signature"] = more["signature"]
+                case other:
+                    raise AssertionError(other)
     return steps
 
 
@@ -81,9 +83,8 @@ def test_a_recording_decodes_and_goes_back_exactly(path: Any) -> None:
     ]
     assert reply.stop.reason == "stop"
     assert reply.usage.total is not None
-    sent, notices = encode(Prompt((user("?"), reply.to_message(), user("so?"))))
-    assert sent["input"][1:-1] == steps
-    assert notices == []
+    sent = send_back(reply)
+    assert sent == steps
 
 
 @pytest.mark.skipif(not RECORDINGS, reason="the recordings are not here")
@@ -144,12 +145,12 @@ def test_neighbouring_texts_are_one_block_unless_one_is_annotated() -> None:
     ]
     reply = read(whole({"type": "model_output", "content": texts}))
     assert [part.text for part in reply.parts if isinstance(part, Text)] == ["ab", "c"]
-    sent, _ = encode(Prompt((user("?"), reply.to_message(), user("so?"))))
-    assert sent["input"][1]["content"] == [{"type": "text", "text": "ab"}, texts[2]]
+    sent = send_back(reply)
+    assert sent[0]["content"] == [{"type": "text", "text": "ab"}, texts[2]]
 
 
 def test_pictures_and_other_files_are_parts_of_the_answer() -> None:
-    content = [
+    content: list[Any] = [
         {"type": "text", "text": "Here:"},
         {"type": "image", "data": "cGljdHVyZQ==", "mime_type": "image/png"},
         {"type": "audio", "uri": "https://files.example/a.wav", "mime_type": "audio/wav"},
@@ -162,8 +163,8 @@ def test_pictures_and_other_files_are_parts_of_the_answer() -> None:
     assert isinstance(sound, File)
     assert sound.url == "https://files.example/a.wav"
     assert isinstance(unknown, UnknownPart)
-    sent, _ = encode(Prompt((user("?"), reply.to_message(), user("so?"))))
-    assert [item for step in sent["input"][1:-1] for item in step["content"]] == content
+    sent = send_back(reply)
+    assert [item for step in sent for item in step["content"]] == content
     streamed = stream(
         start(0, {"type": "model_output"}),
         delta(0, type="text", text="Here:"),
@@ -180,8 +181,8 @@ def test_a_picture_in_a_thought_is_thinking_and_goes_back_with_it() -> None:
     reply = read(whole(thought, ANSWER))
     assert reply.text == "42"
     assert [type(part) for part in reply.parts] == [Thought, Text]
-    sent, _ = encode(Prompt((user("?"), reply.to_message(), user("so?"))))
-    assert sent["input"][1] == thought
+    sent = send_back(reply)
+    assert sent[0] == thought
 
 
 @pytest.mark.parametrize(
@@ -208,8 +209,8 @@ def test_a_tool_of_the_provider_comes_whole_or_in_deltas_and_goes_back(kind: str
     assert isinstance(answer, ServerTool)
     assert (tool.name, tool.id, answer.status) == (f"{kind}_call", "s1", "error")
     assert reply.tool_calls == ()
-    sent, _ = encode(Prompt((user("?"), reply.to_message(), user("so?"))))
-    assert sent["input"][1:4] == [call, result, ANSWER]
+    sent = send_back(reply)
+    assert sent == [call, result, ANSWER]
 
 
 def test_a_step_and_a_delta_that_are_not_known_are_told() -> None:

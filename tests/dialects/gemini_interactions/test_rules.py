@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from asides.dialects.gemini.rules import LEVEL_VALUE
 from asides.dialects.gemini_interactions import rules
 from asides.dialects.rulebook import Rule, WireRequest
 from asides.testing.stage.rules.hosts import find_target
@@ -52,7 +53,7 @@ CASES: dict[str, tuple[Rule, Wire, Wire]] = {
         {"store": False, "background": True},
         {"store": True, "background": True},
     ),
-    "a level that the model does not have": (rules.LEVEL_VALUE, level("medium"), level("high")),
+    "a level that the model does not have": (LEVEL_VALUE, level("medium"), level("high")),
 }
 
 

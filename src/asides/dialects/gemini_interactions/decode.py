@@ -361,7 +361,7 @@ class InteractionsDecoder(DocumentDecoder):
             opened.annotations += self._read_list(content.annotations)
             return
         self._end_text(opened, events)
-        part = _build_media(content)
+        part: Image | File | UnknownPart | None = _build_media(content)
         if part is None:
             if content.type not in MEDIA:
                 detail = f"a content of type {content.type!r} is not known; it is stored unchanged"

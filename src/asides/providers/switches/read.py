@@ -271,7 +271,7 @@ def _read_levels(fields: Fields, switch: Switch) -> Thinking:
     path, word = switch.shown[0]
     level, shown = config.get(switch.effort), config.get(path)
     show: Show = "summary" if shown == word else "none"
-    effort = next((effort for effort in EFFORTS if effort == level), None)
+    effort: Effort | None = next((effort for effort in EFFORTS if effort == level), None)
     if level is not None and effort is None:
         words = ", ".join(_LEVELS.values())
         raise InvalidThinking(f"the {switch.effort} {level!r} is not known; use {words}.", setting="thinking")
