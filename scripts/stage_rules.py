@@ -24,6 +24,7 @@ _DIALECTS = {
     "anthropic": "Claude: Messages, and Bedrock with its own words around them",
     "bedrock": "Bedrock's Converse itself",
     "gemini": "Gemini and Vertex",
+    "gemini_interactions": "Gemini Interactions",
     "openai_chat": "Chat completions",
     "openai_responses": "Responses",
     "ollama": "Ollama",

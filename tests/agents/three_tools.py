@@ -21,6 +21,7 @@ MODELS = {
     "openai_responses": "openai-responses:gpt-5",
     "anthropic": "anthropic:claude-sonnet-4-5",
     "gemini": "gemini:gemini-3-pro-preview",
+    "gemini_interactions": "gemini-interactions:gemini-3-pro-preview",
     "bedrock": "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0",
     "ollama": "ollama:qwen3",
     "cohere": "cohere:command-a-reasoning-08-2025",

@@ -152,8 +152,8 @@ def test_a_part_is_sent_or_gives_a_notice(name: str, kind: type[Any], role: Role
 def test_a_setting_is_sent_or_gives_a_notice(name: str, setting: str) -> None:
     given: dict[str, Any] = {setting: SETTINGS[setting]}
     beside: dict[str, Any] = {"tools": SETTINGS["tools"]} if setting in ("tool_choice", "parallel_tool_calls") else {}
-    if setting == "state" and name != "openai_responses":
-        pytest.skip("plan settles what a provider stores, and only this dialect has fields for it")
+    if setting == "state" and name not in ("gemini_interactions", "openai_responses"):
+        pytest.skip("plan settles what a provider stores, and only these dialects have fields for it")
     if setting == "begun_thinking":
         pytest.skip("recovery sets it only for hosts whose row says how: tests/dialects/openai_chat")
     if setting == "compaction" and name not in ("anthropic", "openai_responses"):
@@ -178,7 +178,7 @@ _UNWRITTEN: dict[type[Any], tuple[str, ...]] = {
     Warned: DIALECTS,
     ReplyStarted: ("bedrock",),
     # The sample is of another dialect's kind.
-    ThoughtSealed: ("cohere", "gemini", "ollama", "openai_chat", "openai_responses"),
+    ThoughtSealed: ("cohere", "gemini", "gemini_interactions", "ollama", "openai_chat", "openai_responses"),
     PartArrived: ("ollama", "openai_chat"),
     # Their clients take every text for the answer: it is left out, with a notice.
     CommentaryDelta: ("anthropic", "bedrock", "cohere", "gemini", "ollama"),

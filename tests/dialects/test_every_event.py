@@ -63,6 +63,7 @@ SAMPLES: dict[type, Event] = {
 OWN_SAMPLES: dict[tuple[str, type], Event] = {
     ("cohere", ThoughtSealed): ThoughtSealed(Seal("citations", "", None, _CITATIONS), 0),
     ("gemini", ThoughtSealed): ThoughtSealed(Seal("thought_signature", "c2VhbA=="), 1),
+    ("gemini_interactions", ThoughtSealed): ThoughtSealed(Seal("step_signature", "c2VhbA=="), 1),
     ("openai_chat", ThoughtSealed): ThoughtSealed(Seal("thought_signature", "c2VhbA=="), 1),
     ("openai_responses", ThoughtSealed): ThoughtSealed(Seal("encrypted", "c2VhbA=="), 1),
     ("bedrock", PartArrived): PartArrived(UnknownPart('{"madeUp":{"of":[1,2]}}'), 1),
@@ -81,6 +82,7 @@ NOT_ON_THIS_WIRE: dict[tuple[str, type], str] = {
     ("cohere", ReplyStarted): "a response does not name its model",
     ("bedrock", RefusalDelta): "a refusal is text here",
     ("cohere", RefusalDelta): "a refusal is text here",
+    ("gemini_interactions", RefusalDelta): "a refusal is text here",
     ("ollama", RefusalDelta): "a refusal is text here",
     ("ollama", ThoughtSealed): "a chat line has no field for a seal",
     ("openai_chat", PartArrived): "a chat completion is text and calls; it has no field for another part",

@@ -221,6 +221,7 @@ def _models(draw: st.DrawFn, dialect: str) -> ModelInfo:
         "openai_responses": {"name", "created", "context", "max_output"},
         "anthropic": {"name", "created", "context", "max_output"},
         "gemini": {"name", "context", "max_output"},
+        "gemini_interactions": {"name", "context", "max_output"},
         "ollama": {"created", "context"},
         "cohere": {"context"},
     }[dialect]

@@ -152,10 +152,10 @@ def test_a_picture_of_the_model_is_written_or_told(name: str) -> None:
     writer = make_writer(name, stream=False)
     data = writer.write([TextDelta("a", 0), PartArrived(Image(data=b"picture"), 1), END])
     assert (b"cGljdHVyZQ==" in data) is not bool(writer.notices)
-    assert (b"cGljdHVyZQ==" in data) is (name in ("gemini", "ollama", "openai_responses"))
+    assert (b"cGljdHVyZQ==" in data) is (name in ("gemini", "gemini_interactions", "ollama", "openai_responses"))
     writer = make_writer(name, stream=False)
     writer.write([PartArrived(File(data=b"sound", media_type="audio/wav"), 1), END])
-    assert bool(writer.notices) is (name != "gemini")
+    assert bool(writer.notices) is (name not in ("gemini", "gemini_interactions"))
 
 
 @pytest.mark.parametrize("name", ["anthropic", "cohere", "gemini", "openai_chat", "openai_responses"])
@@ -194,7 +194,7 @@ def test_a_refusal_is_no_answer_where_the_dialect_has_a_place_for_it(name: str, 
         [RefusalDelta("I would rather not.", 0), ReplyEnded(StopReason("refusal"))]
     )
     assert b"rather not" in data
-    if name not in ("bedrock", "cohere", "ollama"):
+    if name not in ("bedrock", "cohere", "gemini_interactions", "ollama"):
         assert decode(name, data).reply.text == ""
 
 

@@ -38,6 +38,12 @@ GEMINI: tuple[dict[str, Any], ...] = (
     {"codeExecution": {}},
     {"url_context": {}},
 )
+INTERACTIONS: tuple[dict[str, Any], ...] = (
+    {"type": "google_search", "search_types": ["web_search"]},
+    {"type": "code_execution"},
+    {"type": "url_context"},
+    {"type": "mcp_server", "name": "x", "url": "https://e.example"},
+)
 CONVERSE = ({"systemTool": {"name": "nova_grounding"}},)
 CHAT = (
     {"type": "custom", "custom": {"name": "patch"}},
@@ -48,13 +54,14 @@ NATIVE: dict[str, tuple[dict[str, Any], ...]] = {
     "anthropic": ANTHROPIC,
     "openai_responses": RESPONSES,
     "gemini": GEMINI,
+    "gemini_interactions": INTERACTIONS,
     "bedrock": CONVERSE,
     "openai_chat": CHAT,
     "cohere": (),
     "ollama": (),
 }
 # Whose tools each dialect would take for its own, beside its own: the forms that cannot be told apart.
-SHARED = {"openai_responses": CHAT[:2]}
+SHARED = {"openai_responses": (*CHAT[:2], *INTERACTIONS), "gemini_interactions": (RESPONSES[3],)}
 
 
 def encode(name: str, prompt: Prompt) -> dict[str, Any]:
@@ -132,6 +139,14 @@ FORMS: dict[str, dict[str, str | None]] = {
     "gemini": {
         **dict.fromkeys(("png", "pdf", "text", "wav", "wav in an address", "ogg", "mp4", "zip"), "inlineData"),
         "wav at an address": "fileData",
+    },
+    "gemini_interactions": {
+        "png": "image",
+        "text": "hello",
+        "mp4": "video",
+        "wav at an address": "uri",
+        **dict.fromkeys(("pdf", "zip"), "document"),
+        **dict.fromkeys(("wav", "ogg", "wav in an address"), "audio"),
     },
     "ollama": {"png": "images", "text": "hello"},
     "openai_chat": {

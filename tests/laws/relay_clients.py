@@ -553,6 +553,99 @@ class MessagesClient(WireClient):
 # --- gemini -----------------------------------------------------------------------------------------------------------
 
 
+class InteractionsClient(WireClient):
+    """Gemini Interactions, with nothing stored: the steps of each turn go back."""
+
+    dialect = "gemini_interactions"
+
+    def address(self, ask: Ask) -> tuple[str, str]:
+        del ask
+        return "/v1beta/interactions", ""
+
+    def write(self, ask: Ask) -> Wire:
+        body: Wire = {"model": ask.model, "input": self.items, "stream": ask.stream, "store": False}
+        if ask.system is not None:
+            body["system_instruction"] = ask.system
+        if ask.thinking is not None and ask.thinking != "off":
+            body["generation_config"] = {"thinking_level": ask.thinking, "thinking_summaries": "auto"}
+        if ask.tools:
+            body["tools"] = [
+                {"type": "function", "name": name, "description": f"to {name}", "parameters": SCHEMA}
+                for name in TOOL_NAMES
+            ]
+        return body
+
+    def write_user(self, text: str) -> Wire:
+        return {"type": "user_input", "content": [{"type": "text", "text": text}]}
+
+    def write_results(self, results: list[tuple[Call, str]]) -> list[Wire]:
+        return [
+            {"type": "function_result", "call_id": call.id, "name": call.name, "result": result}
+            for call, result in results
+        ]
+
+    def read_whole(self, document: Wire) -> Heard:
+        return self._hear(document["steps"])
+
+    def read_stream(self, body: bytes) -> Heard:
+        steps: dict[int, Wire] = {}
+        arguments: dict[int, str] = {}
+        finished = False
+        for event in _read_sse(body):
+            match event["event_type"]:
+                case "step.start":
+                    steps[event["index"]] = deepcopy(event["step"])
+                case "step.delta":
+                    self._add(steps[event["index"]], event["index"], event["delta"], arguments)
+                case "interaction.completed":
+                    finished = True
+        if not finished:
+            raise Unreadable("the stream ended too early")
+        for index, text in arguments.items():
+            steps[index]["arguments"] = json.loads(text)
+        return self._hear([steps[index] for index in sorted(steps)])
+
+    @staticmethod
+    def _add(step: Wire, index: int, delta: Wire, arguments: dict[int, str]) -> None:
+        match delta["type"]:
+            case "text":
+                contents = step.setdefault("content", [])
+                if contents and contents[-1]["type"] == "text":
+                    contents[-1]["text"] += delta["text"]
+                else:
+                    contents.append({"type": "text", "text": delta["text"]})
+            case "thought_summary":
+                step.setdefault("summary", []).append(delta["content"])
+            case "thought_signature":
+                step["signature"] = delta["signature"]
+            case "arguments_delta":
+                arguments[index] = arguments.get(index, "") + delta["arguments"]
+
+    def _hear(self, steps: list[Wire]) -> Heard:
+        contents = [content for step in steps for content in step.get("content", ())]
+        summaries = [content for step in steps for content in step.get("summary", ())]
+        calls = tuple(
+            Call(step["id"], step["name"], step["arguments"]) for step in steps if step["type"] == "function_call"
+        )
+        text = "".join(content.get("text", "") for content in contents)
+        return Heard(text, "".join(content.get("text", "") for content in summaries), calls, steps)
+
+    def keep_known(self, items: list[Wire]) -> list[Wire]:
+        return [_pick(item, "type", "content", "summary", "signature", "id", "name", "arguments") for item in items]
+
+    def drop_thinking(self, items: list[Wire]) -> list[Wire]:
+        return [item for item in items if item["type"] != "thought"]
+
+    def drop_signatures(self, items: list[Wire]) -> list[Wire]:
+        return [{name: value for name, value in item.items() if name != "signature"} for item in items]
+
+    def reword(self, items: list[Wire], change: Callable[[str], str]) -> list[Wire]:
+        for item in items:
+            for content in item.get("content", ()) if item["type"] == "model_output" else ():
+                content["text"] = change(content["text"])
+        return items
+
+
 class GeminiClient(WireClient):
     """Gemini's generateContent."""
 
@@ -944,6 +1037,7 @@ CLIENTS: dict[str, type[WireClient]] = {
         ResponsesClient,
         MessagesClient,
         GeminiClient,
+        InteractionsClient,
         OllamaClient,
         CohereClient,
         ConverseClient,

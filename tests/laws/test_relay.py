@@ -56,6 +56,7 @@ _OWN_HOUSES = {
     "anthropic": [name for name in sorted(ALL_HOUSES) if name.startswith("messages")],
     "bedrock": [name for name in sorted(ALL_HOUSES) if name.startswith("converse")],
     "gemini": ["gemini 2.5", "gemini 3", "gemini 3 flash"],
+    "gemini_interactions": ["interactions"],
     "openai_responses": ["responses", "responses, o3", "responses, 5.6"],
     "openai_chat": ["plain chat", "chat, 5.4"],
     "ollama": ["chat lines"],

@@ -155,6 +155,21 @@ REQUESTS: dict[str, dict[str, Any]] = {
         ],
         "toolConfig": {"tools": [{"toolSpec": {"name": "look", "inputSchema": {"json": {"type": "object"}}}}]},
     },
+    "gemini_interactions": {
+        "model": "made-up",
+        "input": [
+            {"type": "user_input", "content": [{"type": "text", "text": "Look.", "x_part": {"a": 1}}], "x_step": 1},
+            {"type": "thought", "signature": "c2ln", "summary": [{"type": "text", "text": "hm", "x": 1}], "x_step": 2},
+            {"type": "function_call", "id": "c1", "name": "look", "arguments": {"at": "sea"}, "x_step": 3},
+            {"type": "function_result", "call_id": "c1", "result": {"blue": [1, 2]}, "x_step": 4},
+            {"type": "model_output", "content": [{"type": "text", "text": "Blue.", "x_part": 1}], "x_step": 5},
+            {"type": "function_call", "id": "c2", "name": "look", "arguments": {"at": "land"}, "x_step": 6},
+            {
+                "type": "user_input",
+                "content": [{"type": "function_result", "call_id": "c2", "name": "look", "result": {"sum": 18.0}}],
+            },
+        ],
+    },
     "cohere": {
         "model": "made-up",
         "stream": True,
@@ -373,7 +388,7 @@ def test_a_source_breaks_no_rule(dialect: str, history: list[Message], thinking:
     row = random.choice(ROWS[dialect])
     model = random.choice([rule.models for rule in row.models] or ["made-up"]).replace("*", "") or "made-up"
     target = Target(row, model, "http://127.0.0.1:9/v1", row.rule(model))
-    name = {"openai_responses": "input", "gemini": "contents"}.get(dialect, "messages")
+    name = {"openai_responses": "input", "gemini_interactions": "input", "gemini": "contents"}.get(dialect, "messages")
     try:
         body = encode_messages(
             (*history, Message("user", "go")), Target(plain_row(dialect), "made-up", "http://127.0.0.1:9")

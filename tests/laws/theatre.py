@@ -60,6 +60,7 @@ HOUSES: dict[str, House] = {
     "messages, bound": House("anthropic:claude-opus-5-5", "seals", "high", redacts=True, bound=True),
     "converse": House("bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0", "seals", 2000, redacts=True),
     "gemini 3": House("google:gemini-3-pro-preview", "seals", base="/v1beta"),
+    "interactions": House("google-interactions:gemini-3-pro-preview", "seals", base="/v1beta"),
     "gemini 3 over chat": House("google-openai:gemini-3-pro-preview", "seals"),
     "chat that wants it back": House("deepseek:deepseek-v4-pro", "thinking_on_tool_turns", "high"),
     "chat, the older name": House("deepseek:deepseek-reasoner", "thinking_on_tool_turns", None),

@@ -119,6 +119,24 @@ def test_an_endpoint_that_cannot_serve_the_model_raises(
         choose_endpoint(Target(row, "m", OWN, rule), wanted)
 
 
+@pytest.mark.parametrize(
+    ("rule", "asked", "choice"),
+    [
+        (ModelRule(), None, Choice("gemini", "")),
+        (ModelRule(), "interactions", Choice("gemini_interactions", "the caller named it")),
+        (ModelRule(endpoint="interactions"), None, Choice("gemini_interactions", "the model exists only there")),
+        (ModelRule(endpoint="interactions"), "chat", Choice("gemini_interactions", "the model exists only there")),
+    ],
+)
+def test_an_endpoint_that_is_neither_chat_nor_responses_is_chosen(
+    rule: ModelRule, asked: str | None, choice: Choice
+) -> None:
+    row = Provider(name="own", base_url=OWN, dialect="gemini", also=(ModelVariant(dialect="gemini_interactions"),))
+    assert choose_endpoint(Target(row, "m", OWN, rule), EndpointRequest(endpoint=asked)) == choice
+    forced = msgspec.structs.replace(row, dialect="gemini_interactions", also=())
+    assert choose_endpoint(Target(forced, "m", OWN, rule), EndpointRequest()) == Choice("gemini_interactions", "")
+
+
 def test_another_server_at_another_address_may_translate() -> None:
     assert choose_endpoint(Target(ONLY_CHAT, "m", PROXY, ONLY_RESPONSES), wish()) == Choice(CHAT, "")
 

@@ -154,8 +154,9 @@ def test_every_model_of_every_row_can_be_asked_for_anything(row: Provider) -> No
             planned = plan(Prompt((user("Hi"),), thinking=wish), target, on_conflict="adjust")
             request, _ = dialect.encode(planned.prompt, target)
             body = msgspec.json.decode(request.body)
-            # Some hosts have an address for each model.
-            assert body["model"] == name if "model" in body else quote(name, safe="@") in request.url
+            # Some hosts have an address for each model, and agents have a field of their own.
+            named = body.get("model", body.get("agent"))
+            assert named == name if named is not None else quote(name, safe="@") in request.url
             assert "model" not in body or request.url.endswith(row.quirks.path)
             asked = {"reasoning", "enable_thinking", "chat_template_kwargs", "prompt_mode", "thinking"} & body.keys()
             assert len(asked) <= 1, (name, wish, asked)

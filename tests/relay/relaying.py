@@ -30,12 +30,22 @@ from asides.values.messages import Prompt
 from asides.values.reply import Reply
 from asides_stage import Stage
 
-CALLERS = ("anthropic", "bedrock", "cohere", "gemini", "ollama", "openai_chat", "openai_responses")
+CALLERS = (
+    "anthropic",
+    "bedrock",
+    "cohere",
+    "gemini",
+    "gemini_interactions",
+    "ollama",
+    "openai_chat",
+    "openai_responses",
+)
 UPSTREAMS = (
     "anthropic:claude-opus-4-5",
     "bedrock:anthropic.claude-opus-4-5-20251101-v1:0",
     "cohere:command-a-reasoning-08-2025",
     "gemini:gemini-3-pro-preview",
+    "gemini-interactions:gemini-3-pro-preview",
     "ollama:qwen3:8b",
     "deepseek:deepseek-v4-pro",
     "openai-responses:gpt-5.2",
@@ -48,6 +58,7 @@ _USUAL_MODELS = {
     "anthropic": "claude-opus-4-5",
     "bedrock": "anthropic.claude-opus-4-5-20251101-v1:0",
     "gemini": "gemini-3-pro-preview",
+    "gemini_interactions": "gemini-3-pro-preview",
 }
 
 

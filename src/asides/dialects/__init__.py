@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from asides.providers.provider import Provider
     from asides.values.thinking import Thought
 
-DIALECTS = ("anthropic", "bedrock", "cohere", "gemini", "ollama", "openai_chat", "openai_responses")
+DIALECTS = (
+    *("anthropic", "bedrock", "cohere", "gemini", "gemini_interactions", "ollama", "openai_chat", "openai_responses"),
+)
 """Our dialects. Each is a folder here, loaded when it is first used."""
 
 # The names that recordings and other projects use for them.

@@ -98,6 +98,8 @@ class DialectFacts(msgspec.Struct, frozen=True):
     answer, or in tags, was made elsewhere."""
     seal_kinds: tuple[str, ...] | None = None
     """The kinds of seals that are made in this dialect and in few others; None if not known."""
+    seals_are_bytes: bool = False
+    """Whether the fields of seals hold bytes, written as base64."""
     refusals_as_text: bool = False
     """Whether a refusal goes back as text: its field exists at one host, and other hosts reject it."""
     tools_field: str = ""
@@ -110,6 +112,10 @@ class DialectFacts(msgspec.Struct, frozen=True):
     """Whether it has messages that change the effort inside a conversation."""
     returns_call_ids: bool = True
     """Whether clients give the ids of tool calls back: calls have ids here, and results name them."""
+    reply_paths: tuple[str, ...] = ()
+    """The ends of the paths for a reply. (A third-party dialect has them as an attribute of its own.)"""
+    path_mark: str = ""
+    """A pattern of its other paths, which are not those of any other dialect."""
     cache_since: str = ""
     """The date of what is known about the prompt caches of this dialect."""
     cache_source: str = ""
@@ -176,18 +182,22 @@ class StagedDialect(Dialect, Protocol):
 
 # --- our dialects, loaded on use --------------------------------------------------------------------------------------
 
-# The decoder and the writer of each dialect.
-_DECODER_AND_WRITER = {
-    "anthropic": ("MessagesDecoder", "MessagesWriter"),
-    "bedrock": ("ConverseDecoder", "ConverseWriter"),
-    "cohere": ("ChatDecoder", "ChatWriter"),
-    "gemini": ("ContentDecoder", "ContentWriter"),
-    "ollama": ("ChatLineDecoder", "ChatLineWriter"),
-    "openai_chat": ("ChatDecoder", "ChatWriter"),
-    "openai_responses": ("ResponsesDecoder", "ResponsesWriter"),
-}
-_WITH_ERROR_HEADERS = ("anthropic", "bedrock")
-_WRITES_ERRORS_LIKE = {"openai_responses": "openai_chat"}
+
+class DialectCode(msgspec.Struct, frozen=True):
+    """The names of the code of one of our dialects that are not the same in all of them."""
+
+    decoder: str
+    """The class in its module `decode`."""
+    writer: str
+    """The class in `server.write_reply`."""
+    importer: str = ""
+    """The function that reads a history in this format, as "module:name" in the folder; "": its server half does."""
+    lists: str = ""
+    """The dialect whose lists of models it has; "": its own."""
+    errors: str = ""
+    """The dialect whose `write_error` it has; "": its own."""
+    error_headers: bool = False
+    """Whether its errors have headers."""
 
 
 class _Places(msgspec.Struct, frozen=True):
@@ -202,37 +212,41 @@ class _Places(msgspec.Struct, frozen=True):
     writer: str
     write_error: str
     write_models: str
+    write_error_headers: str = ""
+    import_history: str = ""
+    """Of some dialects, beside the protocol: reads a list of messages, as clients write it."""
 
 
-def _find_places(dialect: str) -> _Places:
-    decoder, writer = _DECODER_AND_WRITER[dialect]
-    models = f"model_lists:{dialect.upper()}"
+def _find_places(dialect: str, code: DialectCode) -> _Places:
+    models = f"model_lists:{(code.lists or dialect).upper()}"
     return _Places(
         encode=f"{dialect}.encode:encode",
-        decoder=f"{dialect}.decode:{decoder}",
+        decoder=f"{dialect}.decode:{code.decoder}",
         error=f"{dialect}.wire:decode_error",
         models_request=f"{models}.build_request",
         read_models=f"{models}.read_page",
         read=f"{dialect}.server.read_request:read",
-        writer=f"{dialect}.server.write_reply:{writer}",
-        write_error=f"{_WRITES_ERRORS_LIKE.get(dialect, dialect)}.server.write_reply:write_error",
+        writer=f"{dialect}.server.write_reply:{code.writer}",
+        write_error=f"{code.errors or dialect}.server.write_reply:write_error",
         write_models=f"{models}.write_page",
+        write_error_headers=f"{dialect}.server.write_reply:write_error_headers" if code.error_headers else "",
+        import_history=f"{dialect}.{code.importer}" if code.importer else "",
     )
 
 
 class _LazyDialect:
     """A dialect whose methods become attributes when they are first used, so that a later call costs nothing more."""
 
-    def __init__(self, name: str, facts: DialectFacts) -> None:
+    def __init__(self, name: str, facts: DialectFacts, code: DialectCode) -> None:
         self.name = name
         self.facts = facts
+        self._code = code
 
     def __getattr__(self, method: str) -> Any:
-        if method == "write_error_headers" and self.name in _WITH_ERROR_HEADERS:
-            return getattr(import_module(f"asides.dialects.{self.name}.server.write_reply"), method)
-        if method not in _Places.__struct_fields__:
+        place = getattr(_find_places(self.name, self._code), method, "") if method in _Places.__struct_fields__ else ""
+        if not place:
             raise AttributeError(f"the dialect {self.name} has no {method}")
-        module, _, name = getattr(_find_places(self.name), method).partition(":")
+        module, _, name = place.partition(":")
         found = attrgetter(name)(import_module(f"asides.dialects.{module}"))
         setattr(self, method, found)
         return found
@@ -241,6 +255,6 @@ class _LazyDialect:
         return f"<dialect {self.name}>"
 
 
-def make_lazy_dialect(name: str, facts: DialectFacts) -> Dialect:
+def make_lazy_dialect(name: str, facts: DialectFacts, code: DialectCode) -> Dialect:
     """Make the dialect of this name, with its facts. None of its code is loaded yet."""
-    return cast("Dialect", _LazyDialect(name, facts))
+    return cast("Dialect", _LazyDialect(name, facts, code))

@@ -22,7 +22,7 @@ from asides.wire.partial_json import partial
 from asides.wire.sse import DONE
 
 ImportFormat: TypeAlias = Literal[
-    "openai_chat", "anthropic", "openai_responses", "gemini", "bedrock", "cohere", "ollama"
+    "openai_chat", "anthropic", "openai_responses", "gemini", "gemini_interactions", "bedrock", "cohere", "ollama"
 ]
 """A format of messages. It has the name of its dialect."""
 HistoryFormat: TypeAlias = Literal["openai_chat", "anthropic", "openai_responses", "gemini", "asides"]
@@ -81,6 +81,17 @@ def _is_gemini(document: _Document) -> bool:
     return any(name in document for name in _GEMINI_FIELDS)
 
 
+def _is_interaction(document: _Document) -> bool:
+    kind = _get_text(document, "event_type")
+    steps = document.get("steps")
+    is_whole = isinstance(steps, list) and bool(steps) and all(isinstance(step, Mapping) for step in steps)
+    return (
+        kind.startswith(("interaction.", "step."))
+        or document.get("object") == "interaction"
+        or (is_whole and isinstance(steps, list) and any(_is_step(step) for step in steps))
+    )
+
+
 def _is_ollama(document: _Document) -> bool:
     has_text = isinstance(document.get("message"), dict) or isinstance(document.get("response"), str)
     return has_text and ("done" in document or "created_at" in document)
@@ -117,6 +128,9 @@ _MARKS: dict[str, _Marks] = {
     "openai_responses": _Marks(_is_responses, "no `object` that is response, no `output` items, no `response.…` event"),
     "anthropic": _Marks(_is_anthropic, "no `content` blocks of a message, no `content_block_…` event"),
     "gemini": _Marks(_is_gemini, "no `candidates`, `promptFeedback` or `usageMetadata`"),
+    "gemini_interactions": _Marks(
+        _is_interaction, "no `object` that is interaction, no `steps`, no `step.…` or `interaction.…` event"
+    ),
     "bedrock": _Marks(_is_bedrock, "no `output` with a `message`, no `contentBlock…` event"),
     "ollama": _Marks(_is_ollama, "no `message` or `response` beside `done`"),
     "cohere": _Marks(_is_cohere, "no `message` beside `finish_reason`, no `content-…` event"),
@@ -335,6 +349,14 @@ _CONVERSE_BLOCKS = frozenset(
         *("guardContent", "citationsContent", "searchResult", "audio"),
     }
 )
+# Steps of interactions that no other format has.
+_STEPS = frozenset(
+    {
+        *("user_input", "model_output", "thought", "function_result", "google_search_call", "google_search_result"),
+        *("google_maps_call", "google_maps_result", "code_execution_call", "code_execution_result"),
+        *("url_context_call", "url_context_result", "mcp_server_tool_call", "mcp_server_tool_result"),
+    }
+)
 # Fields that Cohere or Ollama fill in their own way.
 _OWN_FIELDS = frozenset({"tool_calls", "tool_plan", "thinking", "tool_name", "images"})
 
@@ -348,12 +370,22 @@ def find_formats(message: _Document) -> set[ImportFormat]:
         return set()  # the common case
     if isinstance(message.get("parts"), (list, tuple)) and "content" not in message:
         return {"gemini"}
+    if _is_step(message):
+        return {"gemini_interactions"}
     parts = _list_parts(message)
     if parts and all(isinstance(part, Mapping) and len(part) == 1 and _is_converse_block(part) for part in parts):
         return {"bedrock"}
     if isinstance(message.get("role"), str) and (own := _find_own_format(message, parts)) is not None:
         return {own}
     return {*_find_common_formats(message)}
+
+
+def _is_step(message: _Document) -> bool:
+    """Whether it is a step of an interaction. Its calls have objects as arguments, those of Responses have texts."""
+    if "role" in message:
+        return False
+    kind = _get_text(message, "type")
+    return kind in _STEPS or (kind == "function_call" and isinstance(message.get("arguments"), Mapping))
 
 
 def _list_parts(message: _Document) -> Sequence[Any]:
@@ -446,7 +478,7 @@ _OTHER_FIELDS = frozenset(
 def is_message(fields: _Document) -> bool:
     """Whether a dict is a message, an item or a part of content without fields that clients add."""
     kind = fields.get("type", "")
-    is_item = isinstance(kind, str) and ("role" in fields or kind in _ITEMS)
+    is_item = isinstance(kind, str) and ("role" in fields or kind in _ITEMS or kind in _STEPS)
     return (is_item or is_content(fields)) and _OTHER_FIELDS.isdisjoint(fields)
 
 
@@ -530,7 +562,7 @@ def _choose_format(found: set[ImportFormat]) -> ImportFormat:
     """The only format; of several, a rare one; otherwise chat completions."""
     if len(found) == 1:
         return next(iter(found))
-    rare: tuple[ImportFormat, ...] = ("gemini", "bedrock", "cohere", "ollama")
+    rare: tuple[ImportFormat, ...] = ("gemini", "gemini_interactions", "bedrock", "cohere", "ollama")
     for form in rare:
         if form in found:
             return form

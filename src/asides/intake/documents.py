@@ -87,25 +87,8 @@ def _parse_system(system_prompt: object) -> tuple[Message, ...]:
 
 def parse_items(items: list[Any], chosen: ImportFormat) -> tuple[Message, ...]:
     """Parse a list in this format."""
-    match chosen:
-        case "openai_chat":
-            from asides.dialects.openai_chat.import_messages import import_messages as parse_chat
-
-            return tuple(parse_chat(items))
-        case "anthropic":
-            from asides.dialects.anthropic.import_messages import import_messages as parse_turns
-
-            return tuple(parse_turns(items))
-        case "openai_responses":
-            from asides.dialects.openai_responses.import_items import import_items
-
-            return tuple(import_items(items))
-        case "gemini":
-            from asides.dialects.gemini.import_contents import import_contents
-
-            return tuple(import_contents(items))
-        case "bedrock" | "cohere" | "ollama":
-            return _parse_request(items, chosen)
+    read = getattr(dialects.find_dialect(chosen), "import_history", None)
+    return _parse_request(items, chosen) if read is None else tuple(read(items))
 
 
 def _parse_request(items: list[Any], chosen: str) -> tuple[Message, ...]:

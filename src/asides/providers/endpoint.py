@@ -1,6 +1,7 @@
 """Chooses between a host's dialects for one call: `choose_endpoint(…) → Choice`. Pure; `explain` shows the reason.
 
-The first condition that applies decides: the environment disables Responses · the caller names an endpoint · the model
+The first condition that applies decides: the model exists only on an endpoint that is neither chat nor Responses, or
+the caller names such an endpoint · the environment disables Responses · the caller names an endpoint · the model
 exists only on Responses · the provider stores the conversation · the settings enable Responses for a custom address ·
 the address is the host's own and the call or the model thinks, or the model takes tools only on Responses · the model
 takes tools while it thinks only on Responses · else chat.
@@ -15,7 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from asides.providers.find import is_own_address
-from asides.providers.provider import Target
+from asides.providers.provider import Provider, Target
 from asides.values.errors import ConfigError
 from asides.values.notices import Notice
 
@@ -59,6 +60,8 @@ def choose_endpoint(target: Target, call: EndpointRequest) -> Choice:
     """Choose the dialect of a call. Raises ConfigError if the model exists only on a disabled endpoint."""
     row, rule = target.provider, target.rule
     available = {name for name in (CHAT, RESPONSES) if row.with_dialect(name) is not None}
+    if (apart := _find_apart(row, rule.endpoint, call.endpoint)) is not None:
+        return apart
     only_responses = rule.endpoint == "responses"
     if row.dialect not in available or not (row.also or call.endpoint):
         _refuse_chat(row.dialect, target)
@@ -86,6 +89,16 @@ def choose_endpoint(target: Target, call: EndpointRequest) -> Choice:
             return Choice(RESPONSES, "openai_responses_enabled is set", tuple(notices))
         return Choice(row.dialect, "the row names it" if row.host else "", tuple(notices))
     return _choose_by_default(target, call, only_responses, tuple(notices))
+
+
+def _find_apart(row: Provider, only: str, asked: str | None) -> Choice | None:
+    """Choose an endpoint that is neither chat nor Responses: where alone the model exists, or as the caller asks."""
+    spoken = {name.rpartition("_")[2]: name for name in (row.dialect, *(variant.dialect for variant in row.also))}
+    others = {end: name for end, name in spoken.items() if end not in _DIALECTS}
+    if only in others:
+        return Choice(others[only], "" if others[only] == row.dialect else "the model exists only there")
+    named = (asked or "").strip().lower()
+    return Choice(others[named], "the caller named it") if named in others else None
 
 
 def _use_named(named: str, available: set[str], target: Target) -> Choice:

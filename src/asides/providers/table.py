@@ -241,6 +241,69 @@ _GEMINI_AS_CHAT = ModelVariant(
     source=_GEMINI_OPENAI,
 )
 
+# --- Gemini, as Interactions ------------------------------------------------------------------------------------------
+
+_INTERACTIONS = "google-genai 3.3 types: thinking_level and thinking_summaries, no budget"
+_AGENTS = "google-genai 3.3 types: agents are named in `agent`, and only interactions have that field"
+
+
+def _by_interaction(rule: ModelRule) -> ModelRule:
+    """The rule of a model in Interactions, which have levels and no budgets: nothing turns thinking off there."""
+    if rule.ask_by != "thinking_budget":
+        return rule
+    return msgspec.structs.replace(
+        rule,
+        thinking="always",
+        default="on",
+        efforts=LOW_TO_HIGH,
+        budget=None,
+        refuses_zero_budget=False,
+        ask_by="thinking_level",
+        since="2026-11-18",
+        source=f"{_INTERACTIONS}; unsure: the levels of models that generateContent gives a budget",
+    )
+
+
+_INTERACTIONS_ONLY: tuple[ModelRule, ...] = (
+    *(
+        ModelRule(
+            models=models,
+            thinking="always",
+            kind="summary",
+            efforts=(),
+            endpoint="interactions",
+            named_in="agent",
+            tools=False,
+            output_with_tools=False,
+            since="2026-11-18",
+            source=_AGENTS,
+        )
+        for models in ("deep-research-*", "antigravity-*")
+    ),
+    ModelRule(
+        models="gemini-omni-*",
+        efforts=(),
+        endpoint="interactions",
+        output_with_tools=False,
+        since="2026-11-18",
+        source="google-genai 3.3 types, and ai.google.dev interactions: new models outside the main family are there "
+        "alone; unsure: this one, and whether it thinks",
+    ),
+)
+_INTERACTIONS_MODELS = (*map(_by_interaction, GEMINI_MODELS), *_INTERACTIONS_ONLY)
+
+_GEMINI_INTERACTIONS = ModelVariant(
+    dialect="gemini_interactions",
+    quirks=Quirks(tags=(), auth="x-goog-api-key", ask_by="thinking_level", path="/interactions", account_bound=True),
+    models=_INTERACTIONS_MODELS,
+    replay=(
+        _replay("sealed", "2026-11-18", "recorded; a thought without a signature is refused (js-genai#1735, 2026-06)"),
+    ),
+    tier="verified",
+    since="2026-11-18",
+    source="google-genai 3.3 types; ai.google.dev gemini-api/docs/interactions; recorded",
+)
+
 # --- llama.cpp's server, on any machine -------------------------------------------------------------------------------
 
 # With --reasoning-format deepseek-legacy the thinking arrives twice, in the field and in tags. The server announces
@@ -1384,9 +1447,9 @@ PROVIDERS: tuple[Provider, ...] = (
         key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         # "Corrupted thought signature": signatures are valid in one project (massgen/MassGen#665, 2025-11-20).
         quirks=Quirks(tags=(), auth="x-goog-api-key", ask_by="thinking_level", path="", account_bound=True),
-        models=GEMINI_MODELS,
+        models=(*GEMINI_MODELS, *_INTERACTIONS_ONLY),
         replay=GEMINI_REPLAY,
-        also=(_GEMINI_AS_CHAT,),
+        also=(_GEMINI_AS_CHAT, _GEMINI_INTERACTIONS),
         prices="google",
         docs="https://ai.google.dev/gemini-api/docs/thinking",
         tier="verified",
@@ -1424,9 +1487,28 @@ PROVIDERS: tuple[Provider, ...] = (
         quirks=Quirks(auth="x-goog-api-key", ask_by="thinking_level", path="", account_bound=True),
         models=GEMINI_MODELS,
         replay=GEMINI_REPLAY,
+        also=(_GEMINI_INTERACTIONS,),
         docs="https://ai.google.dev/api/generate-content",
         tier="verified",
         since="2026-11",
+    ),
+    # The same host with a fixed endpoint.
+    Provider(
+        name="google-interactions",
+        title="Google Gemini (Interactions)",
+        host="google",
+        dialect="gemini_interactions",
+        aliases=("gemini-interactions",),
+        base_url="https://generativelanguage.googleapis.com/v1beta",
+        base_url_env=("GOOGLE_GEMINI_BASE_URL",),
+        key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        quirks=_GEMINI_INTERACTIONS.quirks,
+        models=_INTERACTIONS_MODELS,
+        replay=_GEMINI_INTERACTIONS.replay,
+        prices="google",
+        docs="https://ai.google.dev/gemini-api/docs/interactions",
+        tier="verified",
+        since="2026-11-18",
     ),
     # Gemini's OpenAI endpoint.
     Provider(
@@ -1932,6 +2014,7 @@ _PLAIN_ROWS = {
     "bedrock": "bedrock",
     "cohere": "cohere",
     "gemini": "gemini-compatible",
+    "gemini_interactions": "gemini-compatible",
     "ollama": "ollama",
     "openai_chat": "openai-compatible",
     "openai_responses": "openai-compatible",
@@ -1952,6 +2035,7 @@ _MAKERS = {
     "bedrock": "bedrock",
     "cohere": "cohere",
     "gemini": "google",
+    "gemini_interactions": "google",
     "ollama": "ollama",
     "openai_chat": "openai",
     "openai_responses": "openai",

@@ -40,21 +40,13 @@ MakeWriter: TypeAlias = Callable[..., Writer]
 """Called as `Dialect.writer` is, with the names model, stream and include_usage."""
 
 # The ends of the paths for replies, and their dialects. The longer of two comes first.
-REPLY_PATHS = {
-    "/messages": "anthropic",
-    "/chat/completions": "openai_chat",
-    "/responses": "openai_responses",
-    ":generateContent": "gemini",
-    ":streamGenerateContent": "gemini",
-    "/converse": "bedrock",
-    "/converse-stream": "bedrock",
-    "/api/chat": "ollama",
-    "/chat": "cohere",
-}
+_ENDINGS = {ending: name for name in dialects.DIALECTS for ending in dialects.find_facts(name).reply_paths}
+REPLY_PATHS = dict(sorted(_ENDINGS.items(), key=lambda item: -len(item[0])))
 # Parts of other paths that show the dialect, in this order.
 _OTHER_PATHS = tuple(
     (re.compile(pattern), name)
     for pattern, name in (
+        *((dialects.find_facts(name).path_mark or r"(?!)", name) for name in dialects.DIALECTS),
         (r"/messages(?:/|$)", "anthropic"),
         (r"/responses(?:/|$)", "openai_responses"),
         (r"/v1(?:alpha|beta)\d*/|:(?:[a-z]+[A-Z]\w*|predict)$", "gemini"),

@@ -33,6 +33,7 @@ STREAM_TYPES = {
     "gemini": "text/event-stream",
     "ollama": "application/x-ndjson",
     "openai_chat": "text/event-stream",
+    "gemini_interactions": "text/event-stream",
     "openai_responses": "text/event-stream",
 }
 PINGS = {
@@ -40,6 +41,7 @@ PINGS = {
     "bedrock": b"",
     "cohere": b": ping\n\n",
     "gemini": b"\r\n",
+    "gemini_interactions": b": ping\n\n",
     "ollama": b'"content":""',
     "openai_chat": b": ping\n\n",
     "openai_responses": b": ping\n\n",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from asides.dialects.dialect import DialectFacts, make_lazy_dialect
+from asides.dialects.dialect import DialectCode, DialectFacts, make_lazy_dialect
 
 dialect = make_lazy_dialect(
     "anthropic",
     DialectFacts(
+        reply_paths=("/messages",),
         json_mode=False,
         seal_kinds=("signature", "redacted"),
         thinks_in_blocks=True,
@@ -18,4 +19,5 @@ dialect = make_lazy_dialect(
         cache_source="platform.claude.com build-with-claude/prompt-caching and effort: a change is read anew from "
         "there on, in the order tools, system, messages; tool_choice, thinking and the effort change the messages",
     ),
+    DialectCode("MessagesDecoder", "MessagesWriter", importer="import_messages:import_messages", error_headers=True),
 )

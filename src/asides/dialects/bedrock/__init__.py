@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from asides.dialects.dialect import DialectFacts, make_lazy_dialect
+from asides.dialects.dialect import DialectCode, DialectFacts, make_lazy_dialect
 
 dialect = make_lazy_dialect(
     "bedrock",
     DialectFacts(
+        reply_paths=("/converse", "/converse-stream"),
         json_mode=False,
         seal_kinds=("signature", "redacted"),
         thinks_in_blocks=True,
@@ -17,4 +18,5 @@ dialect = make_lazy_dialect(
         cache_since="2026-11-16",
         cache_source="docs.aws.amazon.com bedrock/userguide/prompt-caching: tools, then system, then messages",
     ),
+    DialectCode("ConverseDecoder", "ConverseWriter", error_headers=True),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from asides.dialects.dialect import DialectFacts, make_lazy_dialect
+from asides.dialects.dialect import DialectCode, DialectFacts, make_lazy_dialect
 
-dialect = make_lazy_dialect("cohere", DialectFacts(seal_kinds=()))
+dialect = make_lazy_dialect(
+    "cohere", DialectFacts(reply_paths=("/chat",), seal_kinds=()), DialectCode("ChatDecoder", "ChatWriter")
+)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from asides.dialects.dialect import DialectFacts, make_lazy_dialect
+from asides.dialects.dialect import DialectCode, DialectFacts, make_lazy_dialect
 
 dialect = make_lazy_dialect(
     "gemini",
     DialectFacts(
+        reply_paths=(":generateContent", ":streamGenerateContent"),
         seal_kinds=("thought_signature",),
         thinks_in_blocks=True,
         returns_call_ids=False,
         cache_since="2026-11-16",
         cache_source="ai.google.dev gemini-api/docs/caching: requests with a common beginning; unsure: thinking",
     ),
+    DialectCode("ContentDecoder", "ContentWriter", importer="import_contents:import_contents"),
 )

@@ -221,7 +221,7 @@ class ContentDecoder(DocumentDecoder):
         self._finish_call(events, whole=True)
         self._begin_block(None, events)
         # A picture inside a thought is not part of the answer.
-        media = None if is_thought else _build_media(part)
+        media = None if is_thought else build_media(part)
         arrived = media or self._build_part(self._raw_parts.find(self.payloads[-1], candidate, number), events)
         events.append(PartArrived(arrived, self._block))
         self._seal(signature, events)
@@ -337,7 +337,8 @@ class ContentDecoder(DocumentDecoder):
         self.ended = True
 
 
-def _build_media(part: Part) -> Image | File | None:
+def build_media(part: Part) -> Image | File | None:
+    """Return the picture or file of a part; None if it holds none, or data that are not what they are said to be."""
     if part.file_data is not None:
         uri, kind = part.file_data.file_uri, part.file_data.mime_type
         return File(url=uri, media_type=kind) if "://" in uri else File(id=uri, media_type=kind) if uri else None

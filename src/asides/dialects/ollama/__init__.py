@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
-from asides.dialects.dialect import DialectFacts, make_lazy_dialect
+from asides.dialects.dialect import DialectCode, DialectFacts, make_lazy_dialect
 
-dialect = make_lazy_dialect("ollama", DialectFacts(seal_kinds=(), returns_call_ids=False))
+dialect = make_lazy_dialect(
+    "ollama",
+    DialectFacts(reply_paths=("/api/chat",), seal_kinds=(), returns_call_ids=False),
+    DialectCode("ChatLineDecoder", "ChatLineWriter"),
+)

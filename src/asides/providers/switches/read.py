@@ -10,7 +10,7 @@ import msgspec
 from asides.providers.switches import table
 from asides.providers.switches.table import Fields, Switch
 from asides.values.errors import ConfigError, InvalidThinking
-from asides.values.thinking import Effort, Mode, Show, Summary, Thinking, read_thinking
+from asides.values.thinking import EFFORTS, Effort, Mode, Show, Summary, Thinking, read_thinking
 
 Value = TypeVar("Value")
 
@@ -19,7 +19,8 @@ def read(dialect: str, fields: Fields) -> Thinking:
     """Take the fields that ask for thinking out of a request, and return what they ask for. Other fields stay, also
     inside the same objects. Raises ConfigError with a message for the client.
     """
-    return _READERS[dialect](fields)
+    known = _READERS.get(dialect)
+    return _read_levels(fields, table.SWITCHES[dialect][0]) if known is None else known(fields)
 
 
 # --- taking fields out ------------------------------------------------------------------------------------------------
@@ -262,6 +263,21 @@ def _read_gemini(fields: Fields) -> Thinking:
             return Thinking(mode="auto", show=show)
         case _:
             return Thinking(budget=budget, show=show)
+
+
+def _read_levels(fields: Fields, switch: Switch) -> Thinking:
+    """Take a level out, and whether thoughts are shown: only on request, here too."""
+    config = _take_object(fields, switch.inside, switch)
+    path, word = switch.shown[0]
+    level, shown = config.get(switch.effort), config.get(path)
+    show: Show = "summary" if shown == word else "none"
+    effort: Effort | None = next((effort for effort in EFFORTS if effort == level), None)
+    if level is not None and effort is None:
+        words = ", ".join(_LEVELS.values())
+        raise InvalidThinking(f"the {switch.effort} {level!r} is not known; use {words}.", setting="thinking")
+    if effort is not None:
+        return Thinking(effort=effort, show=show)
+    return Thinking(mode="on" if show != "none" else None, show=show)
 
 
 _READERS: dict[str, Callable[[Fields], Thinking]] = {

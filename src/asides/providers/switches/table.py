@@ -57,6 +57,8 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True):
     """() = this switch cannot turn it off."""
     effort: str = ""
     """The field of an effort; "" = none."""
+    upper: bool = False
+    """Whether the words of efforts are in capitals."""
     budget: str = ""
     """The field of a budget in tokens; "" = none."""
     needs_rule: bool = False
@@ -293,9 +295,22 @@ LEVEL = Switch(
     name="thinkingConfig.thinkingLevel",
     ask_by="thinking_level",
     effort="thinkingLevel",
+    upper=True,
     tries=("on",),
     trial=(("includeThoughts", True), ("thinkingLevel", "HIGH")),
     **_SHOWN,
+)
+LEVEL_OF_INTERACTION = Switch(
+    name="generation_config.thinking_level",
+    ask_by="thinking_level",
+    inside="generation_config",
+    effort="thinking_level",
+    shown=(("thinking_summaries", "auto"),),
+    hidden=(("thinking_summaries", "none"),),
+    tries=("on",),
+    trial=(("thinking_level", "high"), ("thinking_summaries", "auto")),
+    since="2026-11-18",
+    source="google-genai 3.3 types; recorded",
 )
 ANY_LEVEL = "THINKING_LEVEL_UNSPECIFIED"
 
@@ -355,11 +370,12 @@ SWITCHES: Mapping[str, tuple[Switch, ...]] = {
     "openai_responses": (RESPONSES, _LEAST_EFFORT),
     "anthropic": (ENABLED, ADAPTIVE, BETWEEN_TOOLS),
     "gemini": (BUDGET, LEVEL),
+    "gemini_interactions": (LEVEL_OF_INTERACTION,),
     "ollama": (OLLAMA,),
     "cohere": (COHERE,),
     "bedrock": (*CONVERSE, CONVERSE_EFFORT, CONVERSE_OBJECT, CONVERSE_CONFIG, CONVERSE_MAX),
 }
-"""By dialect, the likeliest first."""
+"""By dialect, the likeliest first. A dialect that has only a switch with levels needs no more than this."""
 RARE_SWITCHES: Mapping[str, tuple[Switch, ...]] = {"openai_chat": _RARE}
 """Switches that few servers know. No row can say them; `extra=` can."""
 COMBINABLE = frozenset({"openai_chat"})

@@ -22,7 +22,11 @@ def write(
 ) -> tuple[Fields, list[Notice]]:
     """The fields that ask this target for this thinking, and what could not be asked; {} if nothing was asked."""
     writer = _Writer(thinking, target, max_tokens)
-    _WRITERS[dialect](writer)
+    known = _WRITERS.get(dialect)
+    if known is None:
+        _write_levels(writer, table.SWITCHES[dialect][0])
+    else:
+        known(writer)
     return writer.fields, writer.notices
 
 
@@ -389,16 +393,21 @@ _LEVELS: tuple[Effort, ...] = ("minimal", "low", "medium", "high")
 
 
 def _write_gemini(writer: _Writer) -> None:
+    _write_levels(writer, table.LEVEL, budgets=True)
+
+
+def _write_levels(writer: _Writer, switch: Switch, *, budgets: bool = False) -> None:
+    """Write a level, or a budget where the dialect has them too."""
     thinking, rule, ask_by = writer.thinking, writer.rule, writer.target.facts.ask_by
     if rule.thinking == "never" or not (thinking.asked or writer.asks_to_show):
         return
-    if thinking.asked and ask_by == "thinking_budget":
+    if thinking.asked and ask_by == "thinking_budget" and budgets:
         _write_budget(writer)
     elif thinking.asked and ask_by != "nothing":
-        _write_level(writer)
+        _write_level(writer, switch)
     if thinking.mode != "off":
         # Thoughts are shown only on request, and only as summaries.
-        writer.put(table.LEVEL, *(table.LEVEL.hidden if thinking.show == "none" else table.LEVEL.shown))
+        writer.put(switch, *(switch.hidden if thinking.show == "none" else switch.shown))
 
 
 def _write_budget(writer: _Writer) -> None:
@@ -420,8 +429,8 @@ def _write_budget(writer: _Writer) -> None:
         writer.put(switch, (switch.budget, tokens))
 
 
-def _write_level(writer: _Writer) -> None:
-    thinking, switch, takes = writer.thinking, table.LEVEL, writer.rule.efforts
+def _write_level(writer: _Writer, switch: Switch) -> None:
+    thinking, takes = writer.thinking, writer.rule.efforts
     if takes == ():
         if thinking.effort or thinking.budget or thinking.mode == "off":
             asked = thinking.effort or str(thinking.budget or "off")
@@ -441,7 +450,7 @@ def _write_level(writer: _Writer) -> None:
         if sent != thinking.effort:
             writer.report("effort_mapped", "the nearest level", str(thinking.effort), sent)
     if sent is not None:
-        writer.put(switch, (switch.effort, sent.upper()))
+        writer.put(switch, (switch.effort, sent.upper() if switch.upper else sent))
 
 
 _WRITERS: dict[str, Callable[[_Writer], None]] = {

@@ -61,6 +61,8 @@ class CarryRules(msgspec.Struct, frozen=True):
     """The kind of seal of a thought with text; "" if clients of the dialect carry none."""
     hidden: str = ""
     """The kind of seal that is a thought of its own."""
+    is_bytes: bool = False
+    """Whether both fields hold bytes."""
     hidden_is_bytes: bool = False
     """Whether that field holds bytes."""
     on_parts: bool = False
@@ -81,6 +83,16 @@ _RULES = {
     ),
 }
 _NO_RULES = CarryRules()
+
+
+def _find_rules(dialect: str) -> CarryRules:
+    """Return the rules of a dialect. Where thoughts are blocks, their usual seal carries the state."""
+    facts = find_facts(dialect)
+    if dialect in _RULES or not facts.thinks_in_blocks or not facts.seal_kinds:
+        return _RULES.get(dialect, _NO_RULES)
+    return CarryRules(facts.seal_kinds[0], facts.seal_kinds[0], is_bytes=facts.seals_are_bytes, keeps_text=True)
+
+
 _DETAILS_RULES = CarryRules(DETAILS, DETAILS, keeps_text=True)
 
 
@@ -123,7 +135,7 @@ class StateCarrier:
         self._mode: StateMode = mode
         self._rows = rows
         self._returns_ids = find_facts(caller_dialect).returns_call_ids
-        rules = _RULES.get(caller_dialect, _NO_RULES)
+        rules = _find_rules(caller_dialect)
         self._rules = _DETAILS_RULES if caller_dialect == "openai_chat" and details else rules
         self._started = ReplyStarted()
         self._facts = TurnState()
@@ -381,7 +393,7 @@ class StateCarrier:
             self._reference = reference
         rules = self._rules
         kind = rules.hidden if is_hidden else rules.signed
-        if rules.on_parts or (is_hidden and rules.hidden_is_bytes):
+        if rules.on_parts or rules.is_bytes or (is_hidden and rules.hidden_is_bytes):
             envelope = wrap_in_base64(envelope)
         entry = None
         if kind == DETAILS:

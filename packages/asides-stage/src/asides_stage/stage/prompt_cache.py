@@ -58,8 +58,10 @@ class PromptCache:
 
     def use(self, dialect: str, account: str, model: str, body: Any) -> CacheUse | None:
         """Return what the cache has of a request, and remember the request; None if its form is not known."""
-        split = _SPLITTERS.get(dialect)
-        if split is None or not isinstance(body, dict):
+        if not isinstance(body, dict):
+            return None
+        split = _SPLITTERS.get(dialect) or (_split_input if isinstance(body.get("input"), list) else None)
+        if split is None:
             return None
         try:
             pieces = list(split(body))
@@ -172,6 +174,16 @@ def _split_gemini(body: Wire) -> Iterator[_Piece]:
     for content in body.get("contents") or ():
         parts = content.get("parts") or []
         yield _encode(content, [part for part in parts if not part.get("thought")])
+
+
+def _split_input(body: Wire) -> Iterator[_Piece]:
+    """Split a request whose field `input` is the conversation, as most younger dialects have it."""
+    yield from (_encode(tool) for tool in body.get("tools") or ())
+    yield _encode([value for name, value in body.items() if name.startswith("previous_")])
+    system = body.get("system_instruction") or body.get("instructions")
+    yield _encode(system, system)
+    for item in body["input"]:
+        yield _encode(item, item.get("content"))
 
 
 _SPLITTERS = {

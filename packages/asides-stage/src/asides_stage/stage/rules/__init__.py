@@ -10,6 +10,7 @@ import secrets
 from datetime import UTC, date, datetime
 from hashlib import blake2b
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Protocol, Self, TypeAlias, cast
 from urllib.parse import parse_qsl
 
@@ -23,13 +24,11 @@ from asides_stage.stage.rules.hosts import find_target
 
 Wire: TypeAlias = dict[str, Any]
 """A JSON object as it was sent."""
-# Each module has a function `request_rules(secret, today)`. It is imported at the first request in its dialect.
-_MODULES = {
+# A dialect whose hosts seal or store has a module of its name here, with a function `request_rules(secret, today)`. It
+# is imported at the first request in its dialect. Two dialects share one.
+_SHARED_MODULES = {
     "anthropic": "asides_stage.stage.rules.claude:messages_rules",
     "bedrock": "asides_stage.stage.rules.claude:converse_rules",
-    "gemini": "asides_stage.stage.rules.gemini",
-    "openai_chat": "asides_stage.stage.rules.openai_chat",
-    "openai_responses": "asides_stage.stage.rules.openai_responses",
 }
 
 
@@ -109,8 +108,9 @@ class RulesByDialect:
         return self._loaded[dialect]
 
     def _load(self, dialect: str) -> RequestRules | None:
-        if (module := _MODULES.get(dialect)) is not None:
-            where, _, name = module.partition(":")
+        module = _SHARED_MODULES.get(dialect, f"{__name__}.{dialect}")
+        where, _, name = module.partition(":")
+        if dialect in dialects.DIALECTS and find_spec(where) is not None:
             build_rules = getattr(import_module(where), name or "request_rules")
             return cast("RequestRules", build_rules(self._secret, self._today))
         if find_rulebook(dialect) is not None:

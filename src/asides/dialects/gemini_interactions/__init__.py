@@ -1,0 +1,20 @@
+"""Gemini Interactions, `POST …/interactions`: a conversation as a list of steps, which the server can store."""
+
+from __future__ import annotations
+
+from asides.dialects.dialect import DialectCode, DialectFacts, make_lazy_dialect
+
+dialect = make_lazy_dialect(
+    "gemini_interactions",
+    DialectFacts(
+        reply_paths=("/interactions",),
+        path_mark=r"/interactions(?:/|$)",
+        seal_kinds=("step_signature",),
+        seals_are_bytes=True,
+        thinks_in_blocks=True,
+        cache_since="2026-11-18",
+        cache_source="ai.google.dev gemini-api/docs/interactions: a stored conversation is cached between its turns; "
+        "unsure: what changes the beginning",
+    ),
+    DialectCode("InteractionsDecoder", "InteractionsWriter", importer="import_steps:import_steps", lists="gemini"),
+)
