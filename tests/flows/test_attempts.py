@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 import asides
-from asides_stage import OpenStage, Say
 from asides.values.errors import ConfigError, InvalidOutput
+from asides_stage import OpenStage, Say
 
 WRONG, RIGHT = '{"name": "Oslo"}', '{"name": "Oslo", "people": 724290}'
 

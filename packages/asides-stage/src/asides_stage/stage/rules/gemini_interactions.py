@@ -21,12 +21,12 @@ from asides.dialects.gemini.rules import PLACEHOLDERS
 from asides.dialects.gemini_interactions import rules
 from asides.dialects.gemini_interactions.wire import SIGNATURE
 from asides.dialects.rulebook import BrokenRule, Wire, WireRequest, as_objects
-from asides_stage.stage.http_requests import Request
-from asides_stage.stage.rules import RequestRules, read_account, read_wire, refuse_broken
-from asides_stage.stage.rules.hosts import find_target
 from asides.values.events import Event, ReplyStarted, ThinkingDelta, ThoughtSealed, ToolCallDelta
 from asides.values.thinking import Seal
 from asides.wire.lenient import read_base64
+from asides_stage.stage.http_requests import Request
+from asides_stage.stage.rules import RequestRules, read_account, read_wire, refuse_broken
+from asides_stage.stage.rules.hosts import find_target
 
 _DIALECT = "gemini_interactions"
 _MAC_SIZE = 16
