@@ -63,6 +63,9 @@ def _run(arguments: list[str], terminal: Terminal) -> int:
         name = "help"
     if name in COMMANDS or (_WORD.fullmatch(name) and name in list_commands()):
         return _run_command(name, arguments[1:], terminal)
+    if name == "clean":  # Was a command, and is no question.
+        terminal.print_error("`asides clean FILE` is now `asides doctor FILE --clean`.")
+        return Exit.USAGE
     if name in EXTRAS:
         raise explain_missing(f"`asides {name}`", EXTRAS[name])
     if name in ("-V", "--version"):

@@ -18,7 +18,7 @@ from asides.cli.parse_arguments import (
     declare_help,
     format_list,
 )
-from asides.cli.service_arguments import declare_clean, declare_connect, declare_doctor, declare_keys, declare_probe
+from asides.cli.service_arguments import declare_connect, declare_doctor, declare_keys, declare_probe
 from asides.packages import COMMANDS as GROUP
 from asides.packages import list_entries, load_entry
 
@@ -266,7 +266,6 @@ COMMANDS: dict[str, Command] = {
         declare_doctor,
         "asides.cli.doctor",
     ),
-    "clean": Command("Remove the envelopes of a relay from a saved history.", declare_clean, "asides.cli.clean"),
     "providers": Command("List the providers, or show one in full.", _declare_providers, "asides.cli.providers"),
     "models": Command("Show the rules for models: which think, and how.", _declare_models, "asides.cli.models"),
     "probe": Command(

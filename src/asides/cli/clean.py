@@ -1,4 +1,4 @@
-"""`asides clean`: removes the envelopes of a relay from a saved history, for people who leave it. Sends nothing."""
+"""`asides doctor --clean`: removes the envelopes of a relay from a saved history. Sends nothing."""
 
 from __future__ import annotations
 
@@ -10,21 +10,27 @@ from asides.cli.inputs import open_chunks
 from asides.cli.terminal import Terminal
 from asides.intake.documents import decode_history, parse_history
 from asides.relay.state.clean_history import CleanedHistory, clean_document
+from asides.values.errors import ConfigError
 
 
-def run(arguments: Namespace, terminal: Terminal) -> int:
-    """Print the history on stdout, or write it to a file. What was removed goes to stderr."""
+def clean_history(arguments: Namespace, terminal: Terminal) -> int:
+    """Print the history on stdout, or write it to the file of --fix. What was removed goes to stderr."""
+    given = (arguments.to, arguments.origin, arguments.base_url, arguments.thinking)
+    if any(value is not None for value in given) or arguments.other_account or arguments.json:
+        raise ConfigError("--clean takes no other option but --fix and -q. To do: leave them out.")
+    if arguments.file is None:
+        raise ConfigError("there is no history. To do: name its file; `-` reads standard input.")
     with open_chunks(arguments.file) as chunks:
         data = b"".join(chunks)
     history, is_lines = parse_history(data)
     cleaned = clean_document(history)
     # A history without envelopes stays as it is, byte for byte.
     content = data if cleaned.document is history else encode_history(cleaned.document, data, is_lines=is_lines)
-    if arguments.output is None:
+    if arguments.fix in (None, "-"):
         terminal.write_answer(decode_history(content).decode())
         terminal.end_answer()
     else:
-        write_history(arguments.output, arguments.file, content, data)
+        write_history(arguments.fix, arguments.file, content, data)
     if not arguments.quiet:
         terminal.print_info(_describe(cleaned))
     return Exit.DONE

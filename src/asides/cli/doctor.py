@@ -33,6 +33,10 @@ _STREAM = "-"
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
     """Print the findings on stdout, or on stderr where the repaired history goes to stdout."""
+    if arguments.clean:
+        from asides.cli.clean import clean_history  # It reads envelopes of a relay, which few histories have.
+
+        return clean_history(arguments, terminal)
     settings = read_settings(terminal)
     if arguments.file is None:
         return _check_servers(settings, arguments, terminal)

@@ -1,4 +1,4 @@
-"""Declares the arguments of the commands that look after histories, keys and servers: doctor, clean, keys, probe and
+"""Declares the arguments of the commands that look after histories, keys and servers: doctor, keys, probe and
 connect.
 """
 
@@ -26,6 +26,11 @@ def declare_doctor(parser: argparse.ArgumentParser) -> None:
         help="write the repaired history here, in the same format; `-` prints it. If this is the input file, the "
         "original is kept as FILE.orig",
     )
+    parser.add_argument(
+        "--clean",
+        action="store_true",
+        help="instead, remove the envelopes of a relay from the history, and print it or write it to the FILE of --fix",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object with the findings")
     about = parser.add_argument_group("what the file does not say")
     about.add_argument(
@@ -49,24 +54,6 @@ def declare_doctor(parser: argparse.ArgumentParser) -> None:
         "Exit code: 0 if the history was sound, or the servers are; 1 if not, also with --fix; 2 if the history cannot "
         "be read."
     )
-
-
-def declare_clean(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `asides clean`."""
-    parser.add_argument(
-        "file",
-        metavar="FILE",
-        help="JSON with a conversation in any format, or a session file with one object in each line; `-` reads "
-        "standard input",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="write the history here instead of printing it. If this is the input file, the original is kept as "
-        "FILE.orig",
-    )
-    parser.add_argument("-q", "--quiet", action="store_true", help="do not say what was removed")
 
 
 def declare_keys(parser: argparse.ArgumentParser) -> None:

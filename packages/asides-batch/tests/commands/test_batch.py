@@ -1,4 +1,4 @@
-"""`asides batch` in this process and at a terminal. Killed and shared runs are in tests/batch/test_live_runner.py."""
+"""`asides batch` in this process and at a terminal. Killed and shared runs are in test_live_runner.py."""
 
 from __future__ import annotations
 

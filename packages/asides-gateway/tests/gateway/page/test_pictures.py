@@ -1,6 +1,6 @@
 """The pictures of the page in the docs. WRITE_PICTURES=1 writes them into docs/pictures/; else they are only drawn.
 
-WRITE_PICTURES=1 .venv/bin/python -m pytest tests/gateway/page/test_pictures.py
+WRITE_PICTURES=1 .venv/bin/python -m pytest packages/asides-gateway/tests/gateway/page/test_pictures.py
 """
 
 from __future__ import annotations
