@@ -16,6 +16,8 @@ import pytest
 
 import asides
 from asides.dialects import DIALECTS, find_dialect
+from asides.gateway.page_events import EventWriter
+from asides.gateway.page_messages import Note, show_message
 from asides.history.document import from_document, to_document
 from asides.history.export import export_messages
 from asides.history.finish import finish_turn
@@ -39,11 +41,13 @@ from asides.values.messages import Message, Prompt, user
 from asides.values.parts import Commentary, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
+from asides.values.visibility import Visibility
 from tests.decoding import reply_of, stream, target, whole
 from tests.responses import message, reasoning
 from tests.responses import stream as responses_stream
 from tests.responses import target as responses_target
 from tests.responses import whole as responses_whole
+from tests.telemetry.recorded import get, recording
 
 KEY = "sk-made-up"
 THOUGHT, SAID, ANSWER = "canary-thought", "canary-commentary", '{"number": 42}'
@@ -292,3 +296,46 @@ def test_law_a_posted_front_end_message_keeps_it_apart() -> None:
     said = {"id": "a", "role": "assistant", "content": SAID, "metadata": {"asides": {"commentary": True}}}
     (read,) = asides.ui.read_ag_ui([said, {"id": "b", "role": "assistant", "content": ANSWER}])
     assert read.parts == (Commentary(SAID), Text(ANSWER))
+
+
+def test_law_the_page_gets_it_marked_and_saves_it_marked() -> None:
+    written = EventWriter(Visibility(gateway=("raw", "summary")), lambda: 0.0)
+    told = [json.loads(line[6:]) for line in written.write(EVENTS).decode().splitlines() if line.startswith("data: ")]
+    assert [each for each in told if SAID in str(each)] == [{"block": 1, "commentary": True, "text": SAID}]
+    assert [each for each in told if ANSWER in str(each.get("text"))] == [{"block": 2, "text": ANSWER}]
+    blocks = show_message(TURN, 1, Note(), Visibility())["blocks"]
+    assert blocks[1:] == [{"type": "text", "text": SAID, "commentary": True}, {"type": "text", "text": ANSWER}]
+
+
+def test_law_a_span_with_content_has_a_part_of_its_own(stage: OpenStage) -> None:
+    opened = stage(Say(thinking=THOUGHT, commentary=SAID, text=ANSWER))
+    with recording(content=True) as recorded, asides.Client() as client:
+        client.ask(CHAT, "?", base_url=opened.url, api_key=KEY)
+    (written,) = msgspec.json.decode(get(recorded.find("chat gpt-5"))["gen_ai.output.messages"])
+    parts = {part["type"]: part["content"] for part in written["parts"]}
+    assert (parts["commentary"], parts["text"]) == (SAID, ANSWER)
+    with recording() as recorded, asides.Client() as client:
+        client.ask(CHAT, "?", base_url=opened.url, api_key=KEY)
+    assert "canary" not in recorded.dump()
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_law_langchain_has_the_answer_as_content_and_brings_the_rest_back(stage: OpenStage, streaming: bool) -> None:
+    pytest.importorskip("langchain_core")
+    from asides.langchain import ChatAsides
+
+    opened = stage(Say(thinking=THOUGHT, commentary=SAID, text=ANSWER))
+    chat = ChatAsides(model=RESPONSES, base_url=opened.url, api_key=KEY)
+    if streaming:
+        pieces = list(chat.stream("?"))
+        answer: Any = pieces[0]
+        for piece in pieces[1:]:
+            answer = answer + piece
+    else:
+        answer = chat.invoke("?")
+    assert answer.content == ANSWER
+    assert answer.text == ANSWER
+    chat.invoke([("human", "?"), answer, ("human", "!")])
+    items = json.loads(opened.requests[-1].body)["input"]
+    assert [item["content"][0]["text"] for item in items if item.get("phase") == "commentary"] == [SAID]
+    assert json.dumps(items).count(SAID) == 1
