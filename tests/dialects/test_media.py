@@ -49,7 +49,14 @@ def find_media(body: object, data: str) -> list[str]:
     match body:
         case {"url": str() as url} | {"image_url": str() as url} if data in url:
             return [url.removeprefix("data:").partition(";")[0]]
-        case {"media_type": kind, "data": found} | {"mimeType": kind, "data": found} if found == data:
+        case (
+            {"media_type": kind, "data": found}
+            | {"mimeType": kind, "data": found}
+            | {
+                "mime_type": kind,
+                "data": found,
+            }
+        ) if found == data:
             return [str(kind)]
         case {"format": kind, "source": {"bytes": found}} if found == data:
             return [f"image/{kind}"]

@@ -116,6 +116,10 @@ class DialectFacts(msgspec.Struct, frozen=True):
     """The ends of the paths for a reply. (A third-party dialect has them as an attribute of its own.)"""
     path_mark: str = ""
     """A pattern of its other paths, which are not those of any other dialect."""
+    untranslatable: tuple[str, ...] = ()
+    """The fields of a request that only a provider of this dialect can act on: a relay translates none that has one."""
+    routing_fields: tuple[str, ...] = ()
+    """The fields that concern only how the provider stores, routes or bills a request."""
     cache_since: str = ""
     """The date of what is known about the prompt caches of this dialect."""
     cache_source: str = ""

@@ -43,10 +43,11 @@ CLAUDE = origin_of("anthropic:claude-sonnet-4-5")
 GEMINI = origin_of("gemini:gemini-3-pro-preview")
 DEEPSEEK = origin_of("deepseek:deepseek-reasoner")
 
-CARRYING = ("anthropic", "bedrock", "gemini", "openai_responses")
+CARRYING = ("anthropic", "bedrock", "gemini", "gemini_interactions", "openai_responses")
 KINDS = {
     "anthropic": ("signature", "redacted"),
     "bedrock": ("signature", "redacted"),
+    "gemini_interactions": ("step_signature", "step_signature"),
     "gemini": ("thought_signature", "thought_signature"),
     "openai_responses": ("encrypted", "encrypted"),
 }

@@ -178,5 +178,5 @@ def test_a_host_that_wants_nine_characters_gets_nine() -> None:
 
 
 def test_every_dialect_is_looked_at() -> None:
-    # The other three take any text as an id.
-    assert set(DIALECTS) - set(GRAMMARS) == {"cohere", "gemini", "ollama"}
+    # The others take any text as an id.
+    assert set(DIALECTS) - set(GRAMMARS) == {"cohere", "gemini", "gemini_interactions", "ollama"}

@@ -12,6 +12,8 @@ dialect = make_lazy_dialect(
         seal_kinds=("step_signature",),
         seals_are_bytes=True,
         thinks_in_blocks=True,
+        untranslatable=("agent_config", "background", "cached_content", "continuation_token", "environment"),
+        routing_fields=("service_tier", "webhook_config"),
         cache_since="2026-11-18",
         cache_source="ai.google.dev gemini-api/docs/interactions: a stored conversation is cached between its turns; "
         "unsure: what changes the beginning",

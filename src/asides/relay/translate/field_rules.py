@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from asides.dialects import find_facts
 from asides.providers.switches.table import HOST_DEFAULT
 
 Action: TypeAlias = Literal["tell", "quiet", "refuse", "translate"]
@@ -31,6 +32,7 @@ UNKNOWN = FieldRule("tell", "it exists only in the caller's dialect")
 _ONE_REPLY = FieldRule("refuse", "a translated request has one reply", (1,), everywhere=True)
 _NO_LOGPROBS = FieldRule("refuse", "a translated reply has no log probabilities", (False, 0), everywhere=True)
 _ROUTING = FieldRule("quiet", "it concerns how the caller's provider stores, routes or caches the request")
+_ONLY_THERE = FieldRule("refuse", "only the caller's provider can do it", (False,))
 _TIER = FieldRule("translate", "a service tier is a price of one provider", ("auto", "default", "standard_only"))
 _VERBOSITY = FieldRule("translate", "only this maker has a verbosity")
 
@@ -143,7 +145,11 @@ SAMPLING_RULES: dict[str, FieldRule] = {"logprobs": _NO_LOGPROBS, "top_logprobs"
 
 def find_rule(dialect: str, name: str) -> FieldRule:
     """Return the rule of a field."""
-    return FIELD_RULES.get(dialect, {}).get(name, UNKNOWN)
+    known = FIELD_RULES.get(dialect, {}).get(name)
+    if known is not None:
+        return known
+    facts = find_facts(dialect)
+    return _ONLY_THERE if name in facts.untranslatable else _ROUTING if name in facts.routing_fields else UNKNOWN
 
 
 @cache

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
+from asides.dialects.dialect import ServedRequest
 from asides.values.events import (
     Event,
     PartArrived,
@@ -127,12 +128,10 @@ def test_annotations_and_pictures_are_written() -> None:
 
 
 def test_what_is_not_stored_has_no_id() -> None:
-    from asides.dialects.dialect import ServedRequest
-
     prompt = Prompt((user("go"),), state=ProviderState(store=False))
     for stream in (True, False):
         writer: Any = DIALECT.writer(model="m", stream=stream)
-        writer.serve(ServedRequest(prompt, "m", stream), {}, foreign=True)
+        writer.serve(ServedRequest(prompt, "m", stream), {}, foreign=False)
         reply = decoded(writer.write(EVENTS), target(), "gemini_interactions")
         assert (reply.id, reply.stored) == (None, False)
 
@@ -159,3 +158,9 @@ def test_errors_have_a_code_and_a_message() -> None:
     writer: Any = DIALECT.writer(model="m", stream=True)
     written = writer.write(EVENTS[:2]) + writer.write_error(503, "later")
     assert b'"event_type":"error","error":{"message":"later","code":"unavailable"}' in written
+
+
+def test_a_reply_of_another_provider_cannot_be_continued_so_it_has_no_id() -> None:
+    writer: Any = DIALECT.writer(model="m", stream=False)
+    writer.serve(ServedRequest(Prompt((user("go"),), state=ProviderState(store=True)), "m", False), {}, foreign=True)
+    assert json.loads(writer.write(EVENTS))["id"] == ""

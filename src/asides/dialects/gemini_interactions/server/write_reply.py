@@ -221,10 +221,10 @@ class InteractionsWriter(ReplyWriter):
         return self._begin() + self._frame("error", error=msgspec.json.decode(body)["error"])
 
     def _describe(self, status: str) -> Wire:
-        """Describe the interaction, whose id is empty where nothing is stored."""
+        """Describe the interaction. Its id is empty where nothing is stored, as for a reply of another provider."""
         request = self.request
-        is_stored = bool(self._started.id) if request is None else request.prompt.state.store is not False
-        made: Wire = {"id": self._find_id(self.id_prefix) if is_stored else "", "object": "interaction"}
+        is_stored = not self._is_foreign and (request is None or request.prompt.state.store is not False)
+        made: Wire = {"id": self._started.id or "" if is_stored else "", "object": "interaction"}
         named = "agent" if request is not None and "agent" in request.prompt.extra else "model"
         made |= {named: self._started.model, "status": status}
         if status != "in_progress":
