@@ -24,6 +24,7 @@ SIGNATURE = "signature"
 REDACTED = "redacted"
 CITATIONS = "citations"
 CALLER = "caller"
+CONTAINER = "container"
 VIA = "thinking"
 _DIRECT = b'{"type":"direct"}'
 

@@ -61,6 +61,12 @@ class StopDetails(msgspec.Struct):
     explanation: str | None = None
 
 
+class Container(msgspec.Struct):
+    """Where the provider runs code for the message."""
+
+    id: str | None = None
+
+
 class Delta(msgspec.Struct, gc=False):
     """A delta of a block, or (in `message_delta`) the end of the message."""
 
@@ -72,6 +78,7 @@ class Delta(msgspec.Struct, gc=False):
     citation: msgspec.Raw = NOTHING
     stop_reason: str | None = None
     stop_details: StopDetails | None = None
+    container: Container | None = None
 
 
 class Block(msgspec.Struct):
@@ -98,6 +105,7 @@ class Message(msgspec.Struct):
     usage: WireUsage | None = None
     stop_reason: str | None = None
     stop_details: StopDetails | None = None
+    container: Container | None = None
 
 
 class Document(msgspec.Struct, gc=False):
@@ -119,6 +127,7 @@ class Document(msgspec.Struct, gc=False):
     usage: WireUsage | None = None
     stop_reason: str | None = None
     stop_details: StopDetails | None = None
+    container: Container | None = None
 
 
 DOCUMENTS = msgspec.json.Decoder(Document)
