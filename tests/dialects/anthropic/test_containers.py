@@ -54,7 +54,8 @@ def next_body(reply: Reply, *, tools: tuple[Tool, ...] = (NATIVE, LOOK), model: 
 @pytest.mark.parametrize("body", [WHOLE, STREAMED])
 def test_the_container_goes_back_with_the_next_turn(body: bytes) -> None:
     reply = read(body)
-    assert reply.thinking is None and reply.warnings == ()
+    assert reply.thinking is None
+    assert reply.warnings == ()
     sent = next_body(reply)
     assert sent["container"] == "container_011"
     assert sent["messages"][1]["content"] == BLOCKS
