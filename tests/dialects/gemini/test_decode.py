@@ -244,8 +244,8 @@ def test_a_blocked_prompt_may_have_a_message() -> None:
 
 def test_a_picture_inside_a_thought_is_no_part_of_the_answer() -> None:
     reply = both({"inlineData": {"mimeType": "image/png", "data": "aGk="}, "thought": True}, {"text": "42"})
-    assert [type(part) for part in reply.parts] == [UnknownPart, Text]
-    assert [notice.code for notice in reply.warnings] == ["unknown_content_part"]
+    assert [type(part) for part in reply.parts] == [Thought, Text]
+    assert [notice.code for notice in reply.warnings] == []
 
 
 def test_tools_that_the_provider_ran() -> None:

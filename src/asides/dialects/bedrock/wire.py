@@ -201,6 +201,7 @@ _STOPS: dict[str, StopKind] = {
     "malformed_tool_use": "error",
     "refusal": "refusal",
     "pause_turn": "pause",
+    "compaction": "pause",
 }
 
 # The status that an exception inside a stream would have had.

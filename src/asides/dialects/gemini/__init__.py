@@ -7,7 +7,7 @@ from asides.dialects.dialect import DialectFacts, make_lazy_dialect
 dialect = make_lazy_dialect(
     "gemini",
     DialectFacts(
-        seal_kinds=("thought_signature",),
+        seal_kinds=("thought_signature", "thought_part"),
         thinks_in_blocks=True,
         returns_call_ids=False,
         cache_since="2026-11-16",

@@ -56,6 +56,8 @@ from asides.wire.framing import Framing
 from asides.wire.lenient import is_marked, read_any
 
 SIGNATURE = "thought_signature"
+THOUGHT_PART = "thought_part"
+"""The seal of a thought that is no text: the whole part, as JSON."""
 
 METADATA = ("groundingMetadata", "urlContextMetadata", "citationMetadata")
 """Fields of a candidate outside its content, about the tools that it used."""
@@ -245,9 +247,14 @@ class ContentDecoder(DocumentDecoder):
             return
         self._finish_call(events, whole=True)
         self._begin_block(None, events)
-        # A picture inside a thought is not part of the answer.
-        media = None if is_thought else _build_media(part)
-        arrived = media or self._build_part(self._raw_parts.find(self.payloads[-1], candidate, number), events)
+        if is_thought:
+            # A picture, or code: it is not part of the answer, and goes back as it came.
+            raw = self._raw_parts.find(self.payloads[-1], candidate, number)
+            events.append(ThoughtSealed(Seal(THOUGHT_PART, raw, self.origin), self._block, "hidden", "block"))
+            return
+        arrived = _build_media(part) or self._build_part(
+            self._raw_parts.find(self.payloads[-1], candidate, number), events
+        )
         events.append(PartArrived(arrived, self._block))
         self._seal(signature, events)
 

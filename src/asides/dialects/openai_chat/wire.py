@@ -212,6 +212,7 @@ def _build_chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str])
             ("index", int | None, None),
             ("delta", delta | None, None),
             ("message", delta | None, None),
+            ("messages", Any, None),
             ("finish_reason", str | None, None),
             ("usage", WireUsage | None, None),
             ("error", Any, None),
@@ -352,4 +353,9 @@ def _read_message_and_code(error: Any) -> tuple[str, str | None]:
     elif isinstance(message, dict):
         return _read_message_and_code(message)
     code = next((error[name] for name in ("code", "type", "status") if error.get(name) not in (None, "")), None)
+    if isinstance(blocked := error.get("misalignment"), dict):
+        # What the provider says about the block, and how to go on (openai 3.51, 2026-11-18).
+        steer = blocked.get("steer")
+        more = (blocked.get("detailed_explanation"), steer.get("message") if isinstance(steer, dict) else None)
+        message = " ".join([str(message), *(text for text in more if isinstance(text, str) and text)])
     return str(message), None if code is None else str(code)

@@ -244,6 +244,9 @@ _INCOMPLETE: dict[str, StopKind] = {
     "max_tokens": "length",
     "length": "length",
     "max_prompt_tokens": "length",
+    # openai 3.51, 2026-11-18. After steering, the server makes another response.
+    "max_messages": "length",
+    "steered": "pause",
     "content_filter": "content_filter",
     "content_filtered": "content_filter",
 }
@@ -266,6 +269,9 @@ def find_lack(response: Response, kind: str | None) -> str | None:
     """Return what a response lacks that says nothing of an error or of more to come, and holds nothing at all; else
     None. `kind` is the type of its event.
     """
+    # A schema may leave both out: a response that was counted, or has thinking, is one.
+    if response.status is None and (response.usage is not None or isinstance(response.reasoning, str)):
+        return None
     if response.output_text or response.error or response.status not in (None, "completed"):
         return None
     if response.output is None or (response.status is None and kind is None and not response.output):
