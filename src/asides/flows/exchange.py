@@ -17,6 +17,7 @@ import msgspec
 from asides.dialects import find_dialect
 from asides.dialects.dialect import Decoder, Dialect
 from asides.dialects.document_decoder import explain_problem
+from asides.dialects.input_reports import is_report
 from asides.flows.call import Call, SentRequest, encode_request
 from asides.flows.retry import NO_HEAD, clean_error, fetch_key, receive_error, wait_before_next
 from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep, traced
@@ -379,6 +380,11 @@ class Exchange:
             self._begin_delivery()
             yield Emit(events)
         reply = reader.reply()
+        if sent.has_state and any(map(is_report, reply.warnings)):
+            from asides.flows.heal.reported_state import learn_from_reports
+
+            learned = learn_from_reports(sent, reply.warnings)
+            reply = reply.with_call(learned=(*reply.learned, *(fact for fact in learned if fact not in reply.learned)))
         _log.debug("%s: %s, %s", sent.target.provider.name, reply.stop.reason, reply.usage)
         return reply
 

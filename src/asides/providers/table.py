@@ -1748,7 +1748,7 @@ PROVIDERS: tuple[Provider, ...] = (
         key_env=("ANTHROPIC_API_KEY",),
         headers=(("anthropic-version", "2023-06-01"),),
         # platform.claude.com build-with-claude/compaction, 2026-11.
-        quirks=msgspec.structs.replace(_messages(auth="x-api-key"), compacts=True),
+        quirks=msgspec.structs.replace(_messages(auth="x-api-key"), compacts=True, reports_input=True),
         models=claude_models(),
         replay=CLAUDE_REPLAY,
         prices="anthropic",

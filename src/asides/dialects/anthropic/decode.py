@@ -37,6 +37,7 @@ from asides.dialects.anthropic.wire import (
     map_stop_reason,
 )
 from asides.dialects.document_decoder import DocumentDecoder, RawItems
+from asides.dialects.input_reports import report_edits, report_transformations
 from asides.dialects.tagged_text import SEGMENTS
 from asides.providers.provider import Target
 from asides.values.errors import ConnectionLost, ProtocolError
@@ -125,6 +126,7 @@ class MessagesDecoder(DocumentDecoder):
                 self._decode_start(document.message, payload, events)
             case "message_delta":
                 self._decode_end(document.delta or Delta(), document.usage, events)
+                self._report_input(document, events)
             case "message_stop":
                 self.ended = True
             case "message":
@@ -179,6 +181,7 @@ class MessagesDecoder(DocumentDecoder):
             self._last = self._open_block(number, block, partial(raw.__getitem__, place), events)
             self._close_block(self._last, events)
         self._read_container(message.container)
+        self._report_input(message, events)
         if message.usage is not None:
             events.append(UsageReported(self._usage.merge(message.usage)))
         if message.stop_reason is not None:
@@ -191,6 +194,12 @@ class MessagesDecoder(DocumentDecoder):
             events.append(UsageReported(self._usage.merge(usage)))
         if delta.stop_reason is not None:
             self._decode_stop(delta.stop_reason, delta.stop_details, events)
+
+    def _report_input(self, message: Message | Document, events: list[Event]) -> None:
+        if message.input_transformations:
+            report_transformations(message.input_transformations, lambda *told: self.warn(*told, events))
+        if message.context_management:
+            report_edits(message.context_management, lambda *told: self.warn(*told, events))
 
     def _read_container(self, container: Container | None) -> None:
         if container is not None and container.id:

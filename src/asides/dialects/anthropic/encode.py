@@ -18,12 +18,14 @@ from asides.dialects.http_body import (
     report_tool_settings,
     select_sampling,
 )
+from asides.dialects.input_reports import REPORTS_BETA
 from asides.providers.find import quote_model
 from asides.providers.provider import Target
 from asides.providers.switches.write import write as write_thinking
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
 from asides.values.tools import Tool, select_fields
+from asides.values.traits import has_thoughts
 
 # This dialect requires a limit. The defaults: room for an answer, and more if thinking shares it.
 ANSWER_LIMIT = 8_192
@@ -122,10 +124,16 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
         del extra["thinking"]
         notices.append(Notice("setting_dropped", "it means nothing without thinking", "thinking", ", ".join(own)))
     body = merge_fields(body, extra)
+    if target.quirks.reports_input and _has_thoughts(prompt):
+        betas.append(REPORTS_BETA)
     shown = body.get("thinking")
     if isinstance(shown, dict) and shown.get("display") == "updates":
         betas.append(UPDATES)
     return body, list(dict.fromkeys([*encoded.betas, *betas, *find_betas(body, prompt.messages), *map(str, given)]))
+
+
+def _has_thoughts(prompt: Prompt) -> bool:
+    return any(has_thoughts(message) for message in prompt.messages if message.role == "assistant")
 
 
 def _encode_container(prompt: Prompt, body: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:

@@ -106,6 +106,8 @@ class Message(msgspec.Struct):
     stop_reason: str | None = None
     stop_details: StopDetails | None = None
     container: Container | None = None
+    input_transformations: Any = None
+    context_management: Any = None
 
 
 class Document(msgspec.Struct, gc=False):
@@ -128,6 +130,8 @@ class Document(msgspec.Struct, gc=False):
     stop_reason: str | None = None
     stop_details: StopDetails | None = None
     container: Container | None = None
+    input_transformations: Any = None
+    context_management: Any = None
 
 
 DOCUMENTS = msgspec.json.Decoder(Document)

@@ -28,6 +28,7 @@ from asides.dialects.bedrock.wire import (
     read_usage,
 )
 from asides.dialects.document_decoder import DocumentDecoder, RawItems
+from asides.dialects.input_reports import report_more_fields
 from asides.dialects.tagged_text import SEGMENTS, TaggedText
 from asides.providers.provider import Target
 from asides.values.events import Event, StopReason, ThoughtSealed, UsageReported
@@ -77,6 +78,7 @@ class ConverseDecoder(DocumentDecoder):
             self.start(events)
         elif document.message_stop is not None:
             self._decode_stop(document.message_stop.stop_reason, events)
+            self._report_more(document.message_stop.additional_model_response_fields, events)
         elif document.metadata is not None:
             self._decode_usage(document.metadata.usage, events)
         elif document.output is not None:
@@ -198,6 +200,7 @@ class ConverseDecoder(DocumentDecoder):
         for index, block in enumerate(content or ()):
             self._decode_block(index, block, raw, events)
         self._decode_stop(document.stop_reason, events)
+        self._report_more(document.additional_model_response_fields, events)
         self._decode_usage(document.usage, events)
 
     def _decode_block(self, index: int, block: Block, raw: RawItems, events: list[Event]) -> None:
@@ -229,6 +232,10 @@ class ConverseDecoder(DocumentDecoder):
         if raw is not None and self.stop.reason in ("unknown", "error"):
             code = "unknown_stop_reason" if self.stop.reason == "unknown" else "malformed_output"
             self.warn(code, f"the stop reason is {raw!r}", events)
+
+    def _report_more(self, fields: Any, events: list[Event]) -> None:
+        if fields:
+            report_more_fields(fields, lambda *told: self.warn(*told, events))
 
     def _decode_usage(self, usage: WireUsage | None, events: list[Event]) -> None:
         self.start(events)

@@ -82,6 +82,7 @@ class MessageStop(msgspec.Struct, rename="camel", gc=False):
     """The event `messageStop`."""
 
     stop_reason: str | None = None
+    additional_model_response_fields: Any = None
 
 
 class Metadata(msgspec.Struct, gc=False):
@@ -151,6 +152,7 @@ class Document(msgspec.Struct, rename="camel", gc=False):
     metadata: Metadata | None = None
     output: Output | None = None
     stop_reason: str | None = None
+    additional_model_response_fields: Any = None
     usage: WireUsage | None = None
     error: Any = None
 

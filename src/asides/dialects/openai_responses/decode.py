@@ -14,6 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
+from asides.dialects.input_reports import report_transformations
 from asides.dialects.openai_responses.items import (
     CallState,
     Channel,
@@ -316,6 +317,8 @@ class ResponsesDecoder(DocumentDecoder):
         self._index.decide_rest(events)
         if isinstance(response.output_text, str) and response.output_text and not self._has_text:
             cast("MessageState", self._index.add("message", None, None)).feed(0, response.output_text, events)
+        if response.input_transformations:
+            report_transformations(response.input_transformations, lambda *told: self.warn(*told, events))
         if response.usage is not None:
             usage = read_usage(response.usage, self.target.quirks.output_excludes_thinking)
             if usage != self._usage:

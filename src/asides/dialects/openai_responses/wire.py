@@ -144,6 +144,7 @@ class Response(msgspec.Struct):
     message: Any = None
     detail: Any = None
     code: Any = None
+    input_transformations: Any = None
 
 
 EVENTS = msgspec.json.Decoder(StreamEvent)
