@@ -29,7 +29,7 @@ VIA = "thinking"
 _DIRECT = b'{"type":"direct"}'
 
 # Blocks that the provider adds itself: tools it ran, summaries of removed history, a fallback to another model.
-_PROVIDER_BLOCKS = frozenset({"compaction", "fallback", "container_upload", "search_result"})
+_PROVIDER_BLOCKS = frozenset({"compaction", "fallback", "container_upload", "search_result", "mcp_tool_listing"})
 _PROVIDER_ENDINGS = ("_tool_result", "_tool_use")
 
 

@@ -84,6 +84,8 @@ class MessagesDecoder(DocumentDecoder):
         if self._container and self._runner is not None:
             entry = msgspec.json.encode(self._container).decode()
             events.append(ThoughtSealed(Seal(CONTAINER, "", self.origin, entry), self._runner, source="block"))
+        for used in self._usage.list_others():
+            self.warn("not_counted", f"{used} for this reply, which usage and cost leave out", events)
         self.truncated_thought = self._truncated or self._is_cut_in_thought()
 
     def _is_cut_in_thought(self) -> bool:

@@ -19,6 +19,7 @@ from asides.dialects.bedrock.wire import (
     Document,
     Output,
     ReasoningDelta,
+    ServiceTier,
     ToolUse,
     WireUsage,
     build_error,
@@ -80,7 +81,7 @@ class ConverseDecoder(DocumentDecoder):
             self._decode_stop(document.message_stop.stop_reason, events)
             self._report_more(document.message_stop.additional_model_response_fields, events)
         elif document.metadata is not None:
-            self._decode_usage(document.metadata.usage, events)
+            self._decode_usage(document.metadata.usage, document.metadata.service_tier, events)
         elif document.output is not None:
             self._decode_response(document, document.output, payload, events)
         else:
@@ -100,7 +101,7 @@ class ConverseDecoder(DocumentDecoder):
             self.start(events)
             self.warn("no_choices", "the server sent no message", events)
             self._decode_stop(document.stop_reason, events)
-            self._decode_usage(document.usage, events)
+            self._decode_usage(document.usage, document.service_tier, events)
         else:
             self.warn("unknown_event", f"an event named {', '.join(names)!r} is only in metadata['raw']", events)
 
@@ -201,7 +202,7 @@ class ConverseDecoder(DocumentDecoder):
             self._decode_block(index, block, raw, events)
         self._decode_stop(document.stop_reason, events)
         self._report_more(document.additional_model_response_fields, events)
-        self._decode_usage(document.usage, events)
+        self._decode_usage(document.usage, document.service_tier, events)
 
     def _decode_block(self, index: int, block: Block, raw: RawItems, events: list[Event]) -> None:
         if block.reasoning_content is not None:
@@ -237,11 +238,11 @@ class ConverseDecoder(DocumentDecoder):
         if fields:
             report_more_fields(fields, lambda *told: self.warn(*told, events))
 
-    def _decode_usage(self, usage: WireUsage | None, events: list[Event]) -> None:
+    def _decode_usage(self, usage: WireUsage | None, tier: ServiceTier | None, events: list[Event]) -> None:
         self.start(events)
         self._has_usage = True
         if usage is not None:
-            events.append(UsageReported(read_usage(usage)))
+            events.append(UsageReported(read_usage(usage, tier)))
 
     @property
     def done(self) -> bool:

@@ -85,10 +85,17 @@ class MessageStop(msgspec.Struct, rename="camel", gc=False):
     additional_model_response_fields: Any = None
 
 
-class Metadata(msgspec.Struct, gc=False):
+class ServiceTier(msgspec.Struct):
+    """The tier that served a reply."""
+
+    type: str | None = None
+
+
+class Metadata(msgspec.Struct, rename="camel", gc=False):
     """The event `metadata`, the last one."""
 
     usage: WireUsage | None = None
+    service_tier: ServiceTier | None = None
 
 
 class ToolUse(msgspec.Struct, rename="camel", gc=False):
@@ -154,6 +161,7 @@ class Document(msgspec.Struct, rename="camel", gc=False):
     stop_reason: str | None = None
     additional_model_response_fields: Any = None
     usage: WireUsage | None = None
+    service_tier: ServiceTier | None = None
     error: Any = None
 
 
@@ -165,7 +173,7 @@ def is_given(raw: msgspec.Raw) -> bool:
     return raw is not NOTHING and bytes(raw) != b"null"
 
 
-def read_usage(usage: WireUsage) -> Usage:
+def read_usage(usage: WireUsage, tier: ServiceTier | None = None) -> Usage:
     """Normalise the counts: tokens that the cache read and wrote are input too.
 
     Converse leaves both out of `inputTokens`, except where its own total shows otherwise.
@@ -186,6 +194,7 @@ def read_usage(usage: WireUsage) -> Usage:
         cache_written=written,
         cache_written_hour=sum(each.input_tokens or 0 for each in usage.cache_details or () if each.ttl == "1h")
         or None,
+        tiers=() if tier is None else (tier.type,),
     )
 
 

@@ -97,6 +97,8 @@ class WireUsage(msgspec.Struct, rename="camel", gc=False):
     total_token_count: int | None = None
     tool_use_prompt_token_count: int | None = None
     """The results of tools that the provider ran, which the model read besides the prompt."""
+    traffic_type: Any = None
+    service_tier: Any = None
 
 
 class PromptFeedback(msgspec.Struct, rename="camel", gc=False):
@@ -202,6 +204,7 @@ def read_usage(usage: WireUsage) -> Usage:
         cached=usage.cached_content_token_count,
         total=usage.total_token_count,
         excludes_thinking=True,
+        tiers=(usage.traffic_type, usage.service_tier),
     )
 
 

@@ -275,7 +275,8 @@ class ChatDecoder(DocumentDecoder):
             self._usage = usage
             if not self._started:
                 self._start(chunk, events)
-            events.append(UsageReported(read_usage(usage, self.target.quirks.output_excludes_thinking)))
+            tier = None if chunk is None else chunk.service_tier
+            events.append(UsageReported(read_usage(usage, self.target.quirks.output_excludes_thinking, tier)))
 
     def flush(self, events: list[Event]) -> None:
         """Emit the held events: no more documents come."""

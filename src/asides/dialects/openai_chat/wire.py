@@ -29,6 +29,7 @@ NOTHING = msgspec.Raw(b"null")
 IGNORED_FIELDS = frozenset({
     "role", "name", "annotations", "audio", "obfuscation", "channel", "token_id", "logprobs", "padding", "citations",
     "provider_metadata", "provider_specific_fields", "reasoning_encrypted", "reasoning_logprobs", "tool_call_id",
+    "index", "metadata",
     "graph_data", "llm_data", "image_data", "translation_data", "web_search_data", "object", "prefix", "stop_reason",
 })  # fmt: skip
 
@@ -60,6 +61,12 @@ class TokenDetails(msgspec.Struct):
     cache_creation_tokens: int | None = None
 
 
+class ServerToolUse(msgspec.Struct):
+    """Requests of tools that one router ran, by its names for them."""
+
+    web_search_requests: int | None = None
+
+
 class WireUsage(msgspec.Struct):
     """Every known name of each count."""
 
@@ -79,6 +86,10 @@ class WireUsage(msgspec.Struct):
     cost_in_usd_ticks: Any = None
     is_byok: Any = None
     cost_details: Any = None
+    num_server_side_tools_used: int | None = None
+    num_search_queries: int | None = None
+    server_tool_use: ServerToolUse | None = None
+    service_tier: Any = None
     prompt_tokens_details: TokenDetails | None = None
     completion_tokens_details: TokenDetails | None = None
 
@@ -96,8 +107,8 @@ class BaseResponse(msgspec.Struct):
     status_msg: str = ""
 
 
-def read_usage(usage: WireUsage, excludes_thinking: bool) -> Usage:
-    """Normalise the counts."""
+def read_usage(usage: WireUsage, excludes_thinking: bool, tier: Any = None) -> Usage:
+    """Normalise the counts. `tier`: the tier of the service, which is beside them."""
     inputs, outputs = usage.prompt_tokens_details or _NO_DETAILS, usage.completion_tokens_details or _NO_DETAILS
     cached = (inputs.cached_tokens, usage.cached_tokens, usage.prompt_cache_hit_tokens, usage.num_cached_tokens)
     return normalise_usage(
@@ -111,6 +122,12 @@ def read_usage(usage: WireUsage, excludes_thinking: bool) -> Usage:
             inputs.cache_write_tokens, inputs.cache_creation_tokens, usage.cache_creation_input_tokens
         ),
         cost=read_reported_cost(usage),
+        tool_requests=_find_first(
+            usage.num_server_side_tools_used,
+            usage.num_search_queries,
+            None if usage.server_tool_use is None else usage.server_tool_use.web_search_requests,
+        ),
+        tiers=(tier, usage.service_tier),
     )
 
 
@@ -223,6 +240,7 @@ def _build_chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str])
         ("model", Any, None),
         ("choices", list[choice] | None, None),  # type: ignore[valid-type]
         ("usage", WireUsage | None, None),
+        ("service_tier", Any, None),
         ("x_groq", UsageHolder | None, None),
         ("error", Any, None),
         ("base_resp", BaseResponse | None, None),

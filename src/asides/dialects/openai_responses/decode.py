@@ -320,7 +320,7 @@ class ResponsesDecoder(DocumentDecoder):
         if response.input_transformations:
             report_transformations(response.input_transformations, lambda *told: self.warn(*told, events))
         if response.usage is not None:
-            usage = read_usage(response.usage, self.target.quirks.output_excludes_thinking)
+            usage = read_usage(response.usage, self.target.quirks.output_excludes_thinking, response)
             if usage != self._usage:
                 self._usage = usage
                 events.append(UsageReported(usage))

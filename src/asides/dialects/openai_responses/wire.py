@@ -101,6 +101,18 @@ class TokenDetails(msgspec.Struct):
     cache_write_tokens: int | None = None
 
 
+class WebSearchUse(msgspec.Struct):
+    """The searches of a response."""
+
+    num_requests: int | None = None
+
+
+class ToolUse(msgspec.Struct):
+    """What tools that the provider ran took, beside the tokens."""
+
+    web_search: WebSearchUse | None = None
+
+
 class WireUsage(msgspec.Struct):
     """Counts, also under their names in chat, which some servers use."""
 
@@ -136,6 +148,8 @@ class Response(msgspec.Struct):
     """The tools of the request, which many servers repeat."""
     output: list[msgspec.Raw] | None = None
     usage: WireUsage | None = None
+    tool_usage: ToolUse | None = None
+    service_tier: Any = None
     incomplete_details: Incomplete | None = None
     error: Any = None
     reasoning: Any = None
@@ -154,8 +168,9 @@ PARTS = msgspec.json.Decoder(Part)
 RESPONSES = msgspec.json.Decoder(Response)
 
 
-def read_usage(usage: WireUsage, excludes_thinking: bool) -> Usage:
-    """Normalise the counts."""
+def read_usage(usage: WireUsage, excludes_thinking: bool, response: Response | None = None) -> Usage:
+    """Normalise the counts, and what else the response says about its price."""
+    searches = None if response is None or response.tool_usage is None else response.tool_usage.web_search
     inputs, outputs = usage.input_tokens_details, usage.output_tokens_details
     return normalise_usage(
         input=usage.prompt_tokens if usage.input_tokens is None else usage.input_tokens,
@@ -167,6 +182,8 @@ def read_usage(usage: WireUsage, excludes_thinking: bool) -> Usage:
         # The types require the field, so a server that knows of no writes sends 0 too.
         cache_written=None if inputs is None else inputs.cache_write_tokens or None,
         cost=read_reported_cost(usage),
+        tool_requests=None if searches is None else searches.num_requests,
+        tiers=() if response is None else (response.service_tier,),
     )
 
 
