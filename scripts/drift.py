@@ -160,8 +160,12 @@ class Types:
     def vary(self, schema: Schema) -> Iterator[tuple[str, Any]]:
         """Values of a type that are not the smallest: each word of a list, each kind of object, with its name."""
         options = self.alternatives(schema)
+        # A list of words that other words may join: those are for servers of another day.
+        is_open = len(options) > 1 and any("enum" in self.resolve(option)[1] for option in options)
         for option in options:
             name, plain = self.resolve(option)
+            if is_open and not plain.keys() & {"enum", "const"}:
+                continue
             label = f"={name}" if len(options) > 1 and name else ""
             if "const" in plain or "enum" in plain:
                 words = [plain["const"]] if "const" in plain else plain["enum"]
@@ -238,11 +242,13 @@ def _list(wrap: Wrap) -> Wrap:
 
 # --- decoding ---------------------------------------------------------------------------------------------------------
 
+_TOOL = {"type": "server_tool_use", "id": "t", "name": "code_execution", "input": {}}
 _MESSAGE = {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": "42"}]}
 _RESPONSE = {"id": "r", "object": "response", "model": "m", "status": "completed", "output": [_MESSAGE]}
 _START: Mapping[str, list[Any]] = {
     "anthropic event": [
         {"type": "message_start", "message": {"id": "a", "model": "m", "content": []}},
+        {"type": "content_block_start", "index": 0, "content_block": _TOOL},
         {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": "42"}},
     ],
     "cohere event": [{"type": "message-start", "id": "a", "delta": {"message": {"role": "assistant"}}}],
@@ -262,14 +268,16 @@ _END: Mapping[str, list[Any]] = {
 
 def frame(root: str, document: Any) -> bytes:
     """The body of a response with this document: whole, or a stream around it."""
-    if isinstance(document, dict) and root in _FILLED:
-        name, value = _FILLED[root]
-        document = {**document, name: document.get(name) or value}
+    if isinstance(document, dict):
+        document = document | {name: value for name, value in _FILLED.get(root, {}).items() if not document.get(name)}
     if root not in _END:
         return json.dumps(document).encode()
     kind = _find_kind(document)
     start = [each for each in _START.get(root, []) if _find_kind(each) != kind]
     end = [] if kind in _TERMINAL else [each for each in _END[root] if _find_kind(each) != kind]
+    if kind == _BEGUN:
+        # What an item holds counts once it is done.
+        end = [{**document, "type": _DONE}, *end]
     lines = [b"data: " + json.dumps(each).encode() + b"\n\n" for each in (*start, document, *end)]
     return b"".join(lines) + (b"data: [DONE]\n\n" if root.startswith("openai") else b"")
 
@@ -281,12 +289,16 @@ def _find_kind(document: Any) -> str:
     return str(document.get("type") or (next(iter(document), "") if "choices" not in document else ""))
 
 
-_FILLED: Mapping[str, tuple[str, list[Any]]] = {
-    "gemini chunk": ("candidates", [{"content": {"parts": [{"text": "42"}]}, "finishReason": "STOP"}]),
-    "openai_chat chunk": ("choices", [{"index": 0, "delta": {"content": "42"}}]),
-    "openai_chat mistral_chunk": ("choices", [{"index": 0, "delta": {"content": "42"}}]),
+_FILLED: Mapping[str, Mapping[str, Any]] = {
+    "anthropic message": {"content": [_TOOL]},
+    "gemini chunk": {"candidates": [{"content": {"parts": [{"text": "42"}]}, "finishReason": "STOP"}]},
+    "openai_chat chunk": {"choices": [{"index": 0, "delta": {"content": "42"}}]},
+    "openai_chat mistral_chunk": {"choices": [{"index": 0, "delta": {"content": "42"}}]},
+    "openai_responses response": {"output": [_MESSAGE], "status": "completed"},
+    "openai_responses stable": {"output": [_MESSAGE], "status": "completed"},
 }
 """What a document needs to be a reply, where its type does not require it."""
+_BEGUN, _DONE = "response.output_item.added", "response.output_item.done"
 _TERMINAL = ("response.completed", "response.incomplete", "response.failed", "message_stop")
 
 

@@ -17,7 +17,7 @@ from asides.values.messages import Message, Prompt, user
 from asides.values.parts import ToolResult
 from asides.values.reply import Reply
 from asides.values.tools import Tool
-from tests.decoding import decoded, sse
+from tests.decoding import decoded, events_of, sse
 from tests.dialects.anthropic.messages import MODEL, begin, claude, delta, end, read, start, stop, whole
 from tests.flows.heal.healing import Case, ask, check_healed_once
 from tests.strict_servers import Body, anthropic_error
@@ -121,3 +121,12 @@ def test_a_call_whose_container_is_lost_goes_back_as_an_ordinary_one() -> None:
 def test_an_unfinished_delta_without_a_container_is_fine() -> None:
     body = sse(start(container=None), begin(0, type="text", text=""), delta(0, type="text_delta", text="a"), *end())
     assert read(body).text == "a"
+
+
+def test_the_toolset_of_a_call_goes_back() -> None:
+    block = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}, "toolset_name": "browser"}
+    body = whole(block, reason="tool_use")
+    assert next_body(read(body), tools=(LOOK,))["messages"][1]["content"] == [block]
+    writer = find_dialect("anthropic").writer(model=MODEL, stream=True)
+    written = b"".join(writer.write([event]) for event in events_of([body], claude(), "anthropic")[0])
+    assert next_body(decoded(written, claude(), "anthropic"), tools=(LOOK,))["messages"][1]["content"] == [block]

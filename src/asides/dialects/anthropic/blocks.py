@@ -25,6 +25,7 @@ REDACTED = "redacted"
 CITATIONS = "citations"
 CALLER = "caller"
 CONTAINER = "container"
+TOOLSET = "toolset"
 VIA = "thinking"
 _DIRECT = b'{"type":"direct"}'
 
@@ -155,6 +156,9 @@ class CallBlock:
             # A call from code that the provider runs goes back with its caller. A direct call goes back without the
             # field, since older endpoints refuse it.
             events.append(ThoughtSealed(Seal(CALLER, "", origin, caller.decode()), number, source="block"))
+        if block.toolset_name:
+            entry = msgspec.json.encode(block.toolset_name).decode()
+            events.append(ThoughtSealed(Seal(TOOLSET, "", origin, entry), number, source="block"))
 
     def feed(self, delta: Delta, payload: bytes, events: list[Event]) -> bool:  # noqa: ARG002 - the Protocol's
         """Add a delta; False when this kind of block has no such delta."""

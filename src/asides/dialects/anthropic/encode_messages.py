@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.anthropic.blocks import CALLER, CITATIONS, CONTAINER, REDACTED, SIGNATURE
+from asides.dialects.anthropic.blocks import CALLER, CITATIONS, CONTAINER, REDACTED, SIGNATURE, TOOLSET
 from asides.dialects.media import read_text_file, refuse_sound_and_video, split_data_url
 from asides.dialects.message_encoder import Wire, find_entry
 from asides.dialects.turn_encoder import BlockFormat, encode_turns
@@ -199,8 +199,10 @@ def _encode_answer(part: Text) -> Wire:
 
 def _encode_tool_call(call: ToolCall, call_id: str) -> Wire:
     encoded: Wire = {"type": "tool_use", "id": call_id, "name": call.name, "input": call.arguments}
-    caller = find_entry(call.seals, CALLER)
-    return encoded if caller is None else {**encoded, "caller": caller}
+    for name, kind in (("caller", CALLER), ("toolset_name", TOOLSET)):
+        if (entry := find_entry(call.seals, kind)) is not None:
+            encoded[name] = entry
+    return encoded
 
 
 _BLOCKS = BlockFormat(

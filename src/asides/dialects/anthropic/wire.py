@@ -103,6 +103,7 @@ class Block(msgspec.Struct):
     name: str | None = None
     input: msgspec.Raw = NOTHING
     caller: msgspec.Raw = NOTHING
+    toolset_name: str | None = None
     citations: list[msgspec.Raw] | None = None
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from asides.dialects.anthropic.blocks import CALLER, CITATIONS, CONTAINER, REDACTED, SIGNATURE
+from asides.dialects.anthropic.blocks import CALLER, CITATIONS, CONTAINER, REDACTED, SIGNATURE, TOOLSET
 from asides.dialects.anthropic.wire import STATUSES
 from asides.dialects.server_half import ContentEvent, ReplyWriter, has_all_arguments
 from asides.values.events import (
@@ -309,8 +309,9 @@ class _Blocks:
         if seal.kind == CITATIONS:
             deltas = [{"type": "citations_delta", "citation": citation} for citation in entry]
             return [wire for delta in deltas for wire in self._write_delta(event.block, _EMPTY_TEXT, delta)]
-        if seal.kind == CALLER and self._held is not None and self._held[0] == event.block:
-            self._held[1]["caller"] = entry
+        name = {CALLER: "caller", TOOLSET: "toolset_name"}.get(seal.kind)
+        if name is not None and self._held is not None and self._held[0] == event.block:
+            self._held[1][name] = entry
         return []
 
 
