@@ -104,7 +104,7 @@ def describe_all() -> dict[str, Any]:
     """Every root type, and the versions that they come from."""
     warnings.simplefilter("ignore")
     roots = {name: describe_pydantic(place) for name, place in ROOTS.items()}
-    import botocore
+    import botocore  # type: ignore[import-untyped]
 
     folder = Path(botocore.__file__).parent / "data" / "bedrock-runtime"
     latest = max(folder.iterdir()) / "service-2.json.gz"

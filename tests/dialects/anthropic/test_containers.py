@@ -14,7 +14,7 @@ from asides.providers.find import find_target
 from asides.values.events import Event
 from asides.values.fold import simulate
 from asides.values.messages import Message, Prompt, user
-from asides.values.parts import ToolResult
+from asides.values.parts import ServerTool, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.tools import Tool
 from tests.decoding import decoded, events_of, sse
@@ -102,9 +102,10 @@ def test_a_call_whose_container_is_lost_goes_back_as_an_ordinary_one() -> None:
     assert message is not None
     parts = tuple(
         msgspec.structs.replace(part, seals=tuple(msgspec.structs.replace(seal, origin=None) for seal in part.seals))
-        if hasattr(part, "arguments")
+        if isinstance(part, ToolCall)
         else msgspec.structs.replace(part, origin=None)
         for part in message.parts
+        if isinstance(part, (ToolCall, ServerTool))
     )
     history = [user("?"), Message("assistant", parts), Message("tool", (ToolResult("toolu_1", "blue", "look"),))]
     case = Case(

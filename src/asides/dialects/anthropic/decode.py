@@ -199,9 +199,9 @@ class MessagesDecoder(DocumentDecoder):
 
     def _report_input(self, message: Message | Document, events: list[Event]) -> None:
         if message.input_transformations:
-            report_transformations(message.input_transformations, lambda *told: self.warn(*told, events))
+            report_transformations(message.input_transformations, partial(self.warn, events=events))
         if message.context_management:
-            report_edits(message.context_management, lambda *told: self.warn(*told, events))
+            report_edits(message.context_management, partial(self.warn, events=events))
 
     def _read_container(self, container: Container | None) -> None:
         if container is not None and container.id:

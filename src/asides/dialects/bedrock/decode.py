@@ -8,6 +8,7 @@ as one, since some models stream every delta as a separate block and so cut the 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, TypeAlias
 
 from asides.dialects.bedrock.blocks import CITATIONS, PROVIDER_CALL, CallBlock, RawBlock, ThoughtBlock
@@ -236,7 +237,7 @@ class ConverseDecoder(DocumentDecoder):
 
     def _report_more(self, fields: Any, events: list[Event]) -> None:
         if fields:
-            report_more_fields(fields, lambda *told: self.warn(*told, events))
+            report_more_fields(fields, partial(self.warn, events=events))
 
     def _decode_usage(self, usage: WireUsage | None, tier: ServiceTier | None, events: list[Event]) -> None:
         self.start(events)

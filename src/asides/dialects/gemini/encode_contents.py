@@ -186,7 +186,7 @@ def _encode_model_part(part: Part, notices: list[Notice]) -> list[Wire]:
         case Text():
             return [_sign({"text": part.text}, part.seals)] if part.text or _find_signature(part.seals) else []
         case Thought(text="", seals=(Seal(kind=kind, value=raw), *_)) if kind == THOUGHT_PART:
-            return [msgspec.Raw(raw.encode())]
+            return [msgspec.json.decode(raw, type=Wire)]
         case Thought():
             return [_sign({"text": part.text, "thought": True}, part.seals)]
         case ToolCall():

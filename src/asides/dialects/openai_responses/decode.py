@@ -9,6 +9,7 @@ numbered by the item's position, a thousand for each.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -318,7 +319,7 @@ class ResponsesDecoder(DocumentDecoder):
         if isinstance(response.output_text, str) and response.output_text and not self._has_text:
             cast("MessageState", self._index.add("message", None, None)).feed(0, response.output_text, events)
         if response.input_transformations:
-            report_transformations(response.input_transformations, lambda *told: self.warn(*told, events))
+            report_transformations(response.input_transformations, partial(self.warn, events=events))
         if response.usage is not None:
             usage = read_usage(response.usage, self.target.quirks.output_excludes_thinking, response)
             if usage != self._usage:

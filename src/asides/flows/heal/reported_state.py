@@ -31,10 +31,10 @@ def learn_from_reports(sent: SentRequest, notices: Iterable[Notice]) -> tuple[Le
     for notice in notices:
         if not is_report(notice):
             continue
-        found = next(((kind, changes) for word, kind, changes in _KINDS if f"({word}" in notice.detail), None)
+        found = next((row for row in _KINDS if f"({row[0]}" in notice.detail), None)
         if found is None:
             continue
-        kind, changes = found
+        _, kind, changes = found
         rejection = Rejection(kind, notice.detail, find_places(notice.detail), find_ids(notice.detail))
         request = RefusedRequest(rejection, sent.prompt, sent.planned, sent.target, sent.request)
         refused = request.digest(token for token in request.named if token.is_thinking)
