@@ -22,10 +22,13 @@ SERVER_TOOLS = frozenset({
     "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call",
     "mcp_list_tools", "mcp_approval_request", "tool_search_output", "x_search_call",
     "program", "program_output", "shell_call_output", "code_execution_call",
-    # Of the types that openai 3.51 lists among the items of an output (2026-11-18).
-    "mcp_approval_response", "additional_tools", "multi_agent_call", "multi_agent_call_output", "agent_message",
-    "function_call_output", "custom_tool_call_output", "apply_patch_call_output", "computer_call_output",
-    "local_shell_call_output",
+})  # fmt: skip
+
+# Other items that the provider's own tools and agents leave in an output: results beside the calls that it ran itself
+# (openai 3.51, 2026-11-18). In a request some of them are the caller's.
+SERVER_OUTPUTS = frozenset({
+    "mcp_approval_response", "additional_tools", "multi_agent_call", "multi_agent_call_output", "function_call_output",
+    "custom_tool_call_output", "apply_patch_call_output", "computer_call_output", "local_shell_call_output",
 })  # fmt: skip
 
 
