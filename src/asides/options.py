@@ -171,6 +171,7 @@ class SharedOptions(ListOptions, total=False):
     reply_limits: ReplyLimits | Mapping[str, int | None] | None
     # conflicts and failures
     on_conflict: OnConflict | None
+    continuations: int | None
     recover: bool | RecoverPolicy | Mapping[str, Any] | None
     attempts: int | None
 
@@ -257,6 +258,7 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     retries: int | None = None
     max_wait: float | None = None
     on_conflict: OnConflict | None = None
+    continuations: int | None = None
     recover: Any = None
     attempts: int | None = None
 

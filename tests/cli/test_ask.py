@@ -80,6 +80,8 @@ def test_json_has_separate_fields(stage: OpenStage, capsys: pytest.CaptureFixtur
             "origin": "reported",
             "cache_written": None,
             "cache_written_hour": None,
+            "tool_requests": None,
+            "tier": None,
             "cost": 0.0042,
         },
         "cost": {"amount": 0.0042, "currency": "USD", "thinking": None, "origin": "reported"},

@@ -6,6 +6,10 @@ _ZERO_CACHED = "the server reports cached tokens, as zero, beside the details; t
 
 _BLOCKED = "the prompt was blocked and nothing was answered, an error (G5); the golden value only notes it"
 
+_TOOL_RESULTS = (
+    "the results of the provider's tools are input, as its own total counts them; the golden value leaves them out"
+)
+
 _COMPACTED = "the tokens of the compaction are billed and counted; the golden value has only those of the answer"
 
 _COMMENTARY = "the server marks the message as commentary, which is a channel of its own; golden joins all text"
@@ -47,6 +51,7 @@ DISAGREEMENTS: dict[tuple[str, str], str] = {
             "responses-phase-streamed-on-part-start-1-737978",
         )
     },
+    ("code-execution-matrix-blocking-code-execution-with-visible-thoughts-1-56ca99", "input"): _TOOL_RESULTS,
     ("test-bedrock-model-code-execution-tool-stream-1-f109eb", "tool_calls"): (
         "the first call is of a tool that the provider runs itself, and its result stands in the same reply"
     ),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asides.values.usage import Usage
+from asides.values.usage import Usage, find_cost
 from asides.wire.aws_frames import write_frame
 from tests.decoding import decoded, sse, target
 
@@ -188,3 +188,75 @@ def test_the_hour_of_the_cache_is_read_where_a_dialect_reports_it() -> None:
     for dialect in ("anthropic", "bedrock"):
         whole: Usage = decoded(write_bodies(dialect, USAGE[dialect])[0], target(), dialect).usage
         assert (whole.cache_written, whole.cache_written_hour) == (30, 20)
+
+
+# --- what people pay for besides tokens -------------------------------------------------------------------------------
+
+_ANTHROPIC = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude-opus-4-6",
+    "content": [{"type": "text", "text": "42"}],
+    "stop_reason": "end_turn",
+}
+_COUNTS = {"input_tokens": 10, "output_tokens": 5}
+_CHAT = {"id": "c", "model": "m", "choices": [{"index": 0, "message": {"content": "42"}, "finish_reason": "stop"}]}
+_CHAT_COUNTS = {"prompt_tokens": 10, "completion_tokens": 5}
+_ITEM = {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": "42"}]}
+_RESPONSE = {"id": "r", "object": "response", "status": "completed", "output": [_ITEM], "usage": _COUNTS}
+_CONTENT = {"candidates": [{"index": 0, "content": {"parts": [{"text": "42"}]}, "finishReason": "STOP"}]}
+_CONVERSE = {
+    "output": {"message": {"role": "assistant", "content": [{"text": "42"}]}},
+    "stopReason": "end_turn",
+    "usage": {"inputTokens": 10, "outputTokens": 5, "totalTokens": 15},
+}
+PAID: list[tuple[str, dict[str, Any], int | None, str | None]] = [
+    ("anthropic", _ANTHROPIC | {"usage": _COUNTS | {"server_tool_use": {"web_search_requests": 3}}}, 3, None),
+    ("anthropic", _ANTHROPIC | {"usage": _COUNTS | {"service_tier": "priority"}}, None, "priority"),
+    ("anthropic", _ANTHROPIC | {"usage": _COUNTS | {"service_tier": "standard", "speed": "fast"}}, None, "fast"),
+    ("anthropic", _ANTHROPIC | {"usage": _COUNTS | {"server_tool_use": {"web_search_requests": 0}}}, None, None),
+    ("openai_chat", _CHAT | {"usage": _CHAT_COUNTS, "service_tier": "flex"}, None, "flex"),
+    ("openai_chat", _CHAT | {"usage": _CHAT_COUNTS, "service_tier": "default"}, None, None),
+    ("openai_chat", _CHAT | {"usage": _CHAT_COUNTS | {"num_search_queries": 2}}, 2, None),
+    ("openai_chat", _CHAT | {"usage": _CHAT_COUNTS | {"num_server_side_tools_used": 1}}, 1, None),
+    ("openai_responses", _RESPONSE | {"service_tier": "priority"}, None, "priority"),
+    ("openai_responses", _RESPONSE | {"tool_usage": {"web_search": {"num_requests": 4}}}, 4, None),
+    (
+        "gemini",
+        _CONTENT | {"usageMetadata": {"promptTokenCount": 3, "trafficType": "ON_DEMAND_FLEX"}},
+        None,
+        "on_demand_flex",
+    ),
+    ("bedrock", _CONVERSE | {"serviceTier": {"type": "flex"}}, None, "flex"),
+]
+
+
+@pytest.mark.parametrize(("dialect", "body", "requests", "tier"), PAID)
+def test_what_is_billed_besides_tokens_is_in_the_usage(
+    dialect: str, body: dict[str, Any], requests: int | None, tier: str | None
+) -> None:
+    usage = decoded(json.dumps(body).encode(), dialect=dialect).usage
+    assert (usage.tool_requests, usage.tier) == (requests, tier)
+    assert (usage + usage).tool_requests == (requests and 2 * requests)
+    assert (usage + usage).tier == tier
+
+
+def test_an_unusual_tier_has_no_estimate_of_the_cost() -> None:
+    usual, fast = Usage(1000, 1000, tier=None), Usage(1000, 1000, tier="fast")
+    assert find_cost(fast, ["gpt-4o"], "openai") is None
+    assert usual.tier is None
+
+
+def test_what_other_models_used_is_named_as_not_counted() -> None:
+    advisor = {"type": "advisor_message", "model": "claude-opus-5-5", "input_tokens": 100, "output_tokens": 20}
+    declined = {"type": "message", "model": "claude-fable-5", "input_tokens": 40, "output_tokens": 1}
+    served = {"type": "fallback_message", "model": "claude-opus-4-6", **_COUNTS}
+    body = _ANTHROPIC | {"usage": _COUNTS | {"iterations": [advisor, declined, served]}}
+    reply = decoded(json.dumps(body).encode(), dialect="anthropic")
+    assert reply.usage.input == 10
+    told = [notice.detail for notice in reply.warnings if notice.code == "not_counted"]
+    assert [detail.partition(" for")[0] for detail in told] == [
+        "claude-opus-5-5 used 100 input and 20 output tokens",
+        "claude-fable-5 used 40 input and 1 output tokens",
+    ]

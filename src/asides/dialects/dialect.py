@@ -47,7 +47,8 @@ class Decoder(Protocol):
     reading when `failure` is set, calls `finish`, uses those events too, and then raises the failure. A decoder may
     also have `done`, true once the server announced that nothing follows: the caller then does not wait for the
     connection to close; `reads_on`, true after a failure if counts may follow it: the caller then reads the rest; and
-    `max_documents`, which the caller sets.
+    `max_documents`, which the caller sets; and `end_body`, `continuation` and `resume`, for replies that take several
+    requests.
     """
 
     payloads: list[bytes]

@@ -52,6 +52,8 @@ class Policy(msgspec.Struct, frozen=True):
     thinking_encrypted: bool = False
     """Show encrypted reasoning in `reply.metadata["thinking_encrypted"]`."""
     reply_limits: ReplyLimits = ReplyLimits()
+    continuations: int = 16
+    """How many more requests may continue a reply that the provider ends before its end; 0: none."""
     recover: RecoverPolicy | None = None
     """What to try when a reply ends without an answer; None: nothing."""
     attempts: int | None = None
@@ -192,8 +194,8 @@ _PLAIN_OPTIONS = POLICY_OPTIONS - {"reply_limits", "timeout", "recover"}
 def read_policy(given: CallOptions) -> Policy:
     """The policy that the options set. Raises a ConfigError for a value that makes no sense."""
     changes = {name: value for name in _PLAIN_OPTIONS if (value := getattr(given, name)) is not None}
-    if changes.get("retries", 0) < 0 or changes.get("max_wait", 0.0) < 0:
-        raise ConfigError("retries and max_wait cannot be below zero.")
+    if changes.get("retries", 0) < 0 or changes.get("max_wait", 0.0) < 0 or changes.get("continuations", 0) < 0:
+        raise ConfigError("retries, max_wait and continuations cannot be below zero.")
     if changes.get("attempts", 0) < 0:
         raise ConfigError("attempts is how often an answer may be corrected, 0 or more.")
     if "max_wait" in changes:

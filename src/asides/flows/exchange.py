@@ -17,6 +17,7 @@ import msgspec
 from asides.dialects import find_dialect
 from asides.dialects.dialect import Decoder, Dialect
 from asides.dialects.document_decoder import explain_problem
+from asides.dialects.input_reports import is_report
 from asides.flows.call import Call, SentRequest, encode_request
 from asides.flows.retry import NO_HEAD, clean_error, fetch_key, receive_error, wait_before_next
 from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep, traced
@@ -127,6 +128,20 @@ class ResponseReader:
             self._break(ProtocolError(f"{problem}. To do: set reply_limits= if you expect more."), in_step=True)
         self._left = -1
         return events
+
+    @property
+    def continuation(self) -> Mapping[str, Any] | None:
+        """The fields of the request that continues the reply; None where it is over."""
+        return None if self.decoder.failure is not None else getattr(self.decoder, "continuation", None)
+
+    def end_body(self) -> list[Event]:
+        """Take the end of a body that another one may continue. Returns the events before it."""
+        end: Callable[[], list[Event]] | None = getattr(self.decoder, "end_body", None)
+        return [] if end is None or self._broken else self._fold_events(end())
+
+    def resume(self) -> None:
+        """Take the next body of the same reply from now on."""
+        getattr(self.decoder, "resume")()  # noqa: B009 - optional, like `done`
 
     def finish(self, lost: TransportError | None = None) -> list[Event]:
         """Take the end of the bytes, sent by the server or caused by a lost connection. Returns the last events.
@@ -330,13 +345,17 @@ class Exchange:
         feed, moves = reader.feed, reader.moves
         step, data = _READ, b"?"
         held: list[Event] = []
+        left = policy.continuations
         while data and (decoder.failure is None or not reader.is_over):
             lost: TransportError | None = None
             try:
                 data = yield step
             except TransportError as problem:
                 lost, data = problem, b""
-            events = feed(data) if data else reader.finish(lost)
+            events = feed(data) if data else reader.end_body() if lost is None and left else []
+            more = None if data or lost is not None or not left else reader.continuation
+            if not data and more is None:
+                events = [*events, *reader.finish(lost)]
             if not self.emitted and sent.has_state:
                 # A stream may begin before the server has read what goes back: until it says something, it may refuse.
                 events = held = [*held, *events]
@@ -348,6 +367,11 @@ class Exchange:
                 if not self.emitted:
                     self._begin_delivery()
                 yield Emit(events)
+            if more is not None:
+                left -= 1
+                yield from self._open_next(dialect, sent, more)
+                reader.resume()
+                step, data = _READ, b"?"
             if data and (decoder.failure is not None or getattr(decoder, "done", False)):
                 step = _READ_THE_REST
         if data and (events := reader.finish()) and (self.emitted or has_content(events)):
@@ -356,8 +380,32 @@ class Exchange:
             self._begin_delivery()
             yield Emit(events)
         reply = reader.reply()
+        if sent.has_state and any(map(is_report, reply.warnings)):
+            from asides.flows.heal.reported_state import learn_from_reports
+
+            learned = learn_from_reports(sent, reply.warnings)
+            reply = reply.with_call(learned=(*reply.learned, *(fact for fact in learned if fact not in reply.learned)))
         _log.debug("%s: %s, %s", sent.target.provider.name, reply.stop.reason, reply.usage)
         return reply
+
+    def _open_next(self, dialect: Dialect, sent: SentRequest, fields: Mapping[str, Any]) -> Flow[None]:
+        """Open the request that continues a reply: the one that was sent, with these fields."""
+        call, attempt = self._call, 0
+        body: dict[str, Any] = msgspec.json.decode(sent.request.body, type=dict[str, msgspec.Raw]) | dict(fields)
+        request = msgspec.structs.replace(sent.request, body=msgspec.json.encode(body))
+        while True:
+            attempt += 1
+            head = NO_HEAD
+            try:
+                if isinstance(call.key, KeySource):
+                    yield from fetch_key(call.key)
+                head = yield Open(request)
+                if 200 <= head.status < 300:
+                    return
+                raise (yield from receive_error(dialect, head, sent.target))
+            except (TransportError, ProviderError) as error:
+                seconds = wait_before_next(error, head, attempt, call.policy, self._jitter(), call.key)
+            yield Sleep(seconds)
 
     def _begin_delivery(self) -> None:
         """The request was accepted: remember what that took, also if the caller leaves the stream."""

@@ -299,7 +299,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         key = (id(self.models), model)
         known = _FOUND.get(key)
         if known is None:
-            name = model.lower()
+            name = _find_base(model.lower())
             found = next((rule for rule in self.models if fits_glob(name, rule.models)), _ANY_MODEL)
             if len(_FOUND) >= _MOST_FOUND:
                 _FOUND.clear()
@@ -309,7 +309,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def replay_rule(self, model: str) -> ReplayRule:
         """When earlier thinking goes back to this model."""
-        return next((rule for rule in self.replay if fits_glob(model.lower(), rule.models)), ReplayRule())
+        name = _find_base(model.lower())
+        return next((rule for rule in self.replay if fits_glob(name, rule.models)), ReplayRule())
 
     def capabilities(self, model: str) -> Capabilities:
         """The known facts of this model."""
@@ -317,6 +318,14 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         stops = {"always": False, "optional": True, "never": True, "unknown": None}[rule.thinking]
         known = (rule.thinking, rule.default, rule.kind, rule.efforts, rule.budget, stops, rule.forced_tools is True)
         return Capabilities(*known, rule.forbids, self.replay_rule(model).when, rule.since, rule.source)
+
+
+def _find_base(name: str) -> str:
+    """The model that a fine-tuned one was made of, whose facts it has: `ft:gpt-4.1-mini-2025-04-14:acme::id`
+    (platform.openai.com docs/guides/supervised-fine-tuning, 2026-11). Other names stay as they are.
+    """
+    kind, _, rest = name.partition(":")
+    return rest.partition(":")[0] or name if kind == "ft" else name
 
 
 class Facts(msgspec.Struct, frozen=True):

@@ -63,6 +63,11 @@ _REFUSALS = (
 _UNSUPPORTED_INPUT = "(?i)" + "|".join(_REFUSALS)
 _INPUT_STATUSES = frozenset({400, 404, 413, 415, 422, 500, 501, 503})
 _FILTER = r"(?i)content.?(filter|management|policy)|responsibleai|safety system|moderation"
+# Codes of safety systems: bio_policy, cyber_policy, misalignment_policy_violation, image_content_policy_violation.
+# A gateway's own failure that quotes the refusal of a provider: asking again gets the same one (continuedev/continue
+# 13259, 2026-09-12: z.ai).
+_REFUSED_INSIDE = r"(?i)status code: 4(?:00|22)\b|\bcode\W{1,4}1214\b|messages (?:parameter is illegal|参数非法)"
+_POLICY = r"\w+_policy(?:_violation)?"
 _WRONG_KEY = r"(?i)api[_ ]key.{0,12}(invalid|not valid|expired)"
 # What may stand in the text of an error as it came: no sentence fits into it.
 _CODE = r"[\w.:/-]{1,64}"
@@ -106,6 +111,10 @@ def _choose_type(kind: RejectionKind | None, status: int, message: str, code: st
         from asides.values.rejections import STATE_KINDS
 
         return ContextTooLong if kind == "context_length" else ReplayRejected if kind in STATE_KINDS else BadRequest
+    if code and re.fullmatch(_POLICY, code):
+        return ContentFiltered
+    if re.search(_REFUSED_INSIDE, message):
+        return BadRequest
     text = f"{code or ''} {message}"
     if status < 400:
         # Reported inside a successful response: only the code and the text show the kind.

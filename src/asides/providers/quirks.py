@@ -84,6 +84,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     thinking_in: tuple[str, ...] = THINKING_FIELDS
     """The fields that carry thinking, in order of precedence; two with the same text count once."""
+    reports_input: bool = False
+    """It reports the thinking that it left out of a request, where the request asks for that."""
     heuristics: bool = True
     """Treat unknown fields that are named like thinking as thinking, with a warning."""
     tags: Tags | None = None

@@ -15,7 +15,13 @@ from asides.providers.models import LOW_TO_HIGH, LOW_TO_MAX, LOW_TO_XHIGH, never
 from asides.providers.models.bedrock import BEDROCK_MODELS, BEDROCK_REPLAY
 from asides.providers.models.claude import CLAUDE_REPLAY, claude_models
 from asides.providers.models.gemini import GEMINI_MODELS, GEMINI_REPLAY
-from asides.providers.models.gpt import GPT_MODELS, GPT_RESPONSES_MODELS, gpt_oss
+from asides.providers.models.gpt import (
+    GPT_MODELS,
+    GPT_MODELS_ELSEWHERE,
+    GPT_RESPONSES_MODELS,
+    at_azure,
+    gpt_oss,
+)
 from asides.providers.models.makers import (
     COMMAND_MODELS,
     DEEPSEEK_GUIDE,
@@ -158,6 +164,48 @@ def _clone(
         forms=forms,
         since="2026-08",
         source="the makers' pages on Anthropic's Messages; unsure: single models",
+    )
+
+
+def _toggled(models: str, what: str) -> ModelRule:
+    """A young model of a maker's own host, which `thinking.type` switches; its efforts are not documented."""
+    return ModelRule(
+        models=models,
+        thinking="optional",
+        default="on",
+        efforts=(),
+        forms=("enabled", "disabled"),
+        since="2026-11-18",
+        source=f"{what} in litellm 1.109; unsure: the default, single models",
+    )
+
+
+def _resold(models: str, thinking: Literal["always", "optional"], *, pictures: bool | None = None) -> ModelRule:
+    """A model of another maker at a host that tells only that it thinks."""
+    return ModelRule(
+        models=models,
+        thinking=thinking,
+        off_as_effort=thinking != "always",
+        pictures=pictures,
+        since="2026-11-18",
+        source="litellm 1.109: it reasons; whether it can stop, as at its maker; unsure: its efforts here",
+    )
+
+
+def _muse(models: str, efforts: tuple[Effort, ...]) -> ModelRule:
+    """A model of Meta's own host."""
+    return ModelRule(
+        models=models,
+        thinking="always",
+        default="on",
+        kind="summary",
+        efforts=efforts,
+        off_as_effort=False,
+        forced_tools="never",
+        context=1_048_576,
+        max_output=131_072,
+        since="2026-11-18",
+        source="docs.litellm.ai providers/meta; litellm 1.109; ocaml.org chatoyant Meta: the choice auto alone, no off",
     )
 
 
@@ -666,7 +714,7 @@ PROVIDERS: tuple[Provider, ...] = (
         ),
         # "Unrecognized request argument supplied: reasoning_effort" is known of OpenAI's models alone
         # (avante-corp/avante.nvim#1359, 2025-02-22; generative-computing/mellea#270, 2025-12-24).
-        models=(*GPT_MODELS, *_enforce(HOSTED, "known_fields")),
+        models=(*at_azure(GPT_MODELS), *_enforce(HOSTED, "known_fields")),
         replay=(
             _replay("never", "2025-01", "api-docs.deepseek.com/guides/reasoning_model", "*deepseek-r1*"),
             _replay("tool_turns", "2026-08", "learn.microsoft.com use-chat-reasoning", "*deepseek-v*"),
@@ -675,7 +723,7 @@ PROVIDERS: tuple[Provider, ...] = (
             _responses(
                 # Messages that change the effort are documented at OpenAI alone.
                 models=(
-                    *(msgspec.structs.replace(rule, effort_updates=None) for rule in GPT_RESPONSES_MODELS),
+                    *(msgspec.structs.replace(rule, effort_updates=None) for rule in at_azure(GPT_RESPONSES_MODELS)),
                     *_enforce(HOSTED, "known_fields", "item_forms", "paired_items"),
                 ),
                 quirks=Quirks(
@@ -935,6 +983,14 @@ PROVIDERS: tuple[Provider, ...] = (
             after_results="assistant",
         ),
         models=MISTRAL_MODELS,
+        also=(
+            _responses(
+                quirks=Quirks(tags=(), encrypted_reasoning=False),
+                replay="never",
+                since="2026-11-18",
+                source="mistralai 3.7 client/responses.py: its path; unsure: whether its reasoning goes back",
+            ),
+        ),
         replay=(_replay("all", "2026-06-30", f"{MISTRAL}: leaving it out degrades answers"),),
         prices="mistral",
         docs="https://docs.mistral.ai/capabilities/reasoning",
@@ -1149,7 +1205,16 @@ PROVIDERS: tuple[Provider, ...] = (
         key_env=("DEEPINFRA_API_KEY", "DEEPINFRA_TOKEN"),
         # Its output count includes thinking for some models only; its total shows which.
         quirks=Quirks(tags=("think",)),
-        models=HOSTED,
+        models=extend_hosted(
+            *(_resold(models, "always") for models in ("*/gemini-3*", "*/gemini-2.5-pro*", "*/claude-fable*")),
+            *(_resold(models, "always") for models in ("*/inkling*", "*/muse-*")),
+            _resold("*/mimo-*-pro*", "optional", pictures=False),
+            *(
+                _resold(models, "optional")
+                for models in ("*/gemini-2.5-flash*", "*/claude-*", "*/mimo-*", "*/seed-[12]*")
+            ),
+            *(_resold(models, "optional", pictures=False) for models in ("*/ling-3*", "*/hy3*")),
+        ),
         replay=(_replay("tool_turns", "2026-08", f"unsure: {_SAME_FIELD}"),),
         docs="https://deepinfra.com/docs/openai_api",
         since="2026-11-15",
@@ -1586,7 +1651,7 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://bedrock-mantle.$AWS_REGION|AWS_DEFAULT_REGION.api.aws/v1",
         key_env=("AWS_BEARER_TOKEN_BEDROCK",),
         quirks=Quirks(tags=("reasoning", "think"), replay_field="reasoning"),
-        models=_mantle(GPT_MODELS),
+        models=_mantle(GPT_MODELS_ELSEWHERE),
         replay=(_replay("tool_turns", "2026-08", "recorded: the field is accepted"),),
         prices="aws",
         docs="https://docs.aws.amazon.com/bedrock/latest/userguide/bedrock-mantle.html",
@@ -1707,6 +1772,109 @@ PROVIDERS: tuple[Provider, ...] = (
         docs="https://avian.io/docs",
         tier="verified",
         since="2026-11-15",
+    ),
+    Provider(
+        name="novita",
+        title="Novita AI",
+        base_url="https://api.novita.ai/openai/v1",
+        key_env=("NOVITA_API_KEY",),
+        quirks=Quirks(tags=("think",)),
+        models=HOSTED,
+        replay=(_replay("tool_turns", "2026-11-18", f"unsure: {_SAME_FIELD}"),),
+        docs="https://novita.ai/docs/guides/llm-api",
+        since="2026-11-18",
+    ),
+    Provider(
+        name="nebius",
+        title="Nebius Token Factory",
+        base_url="https://api.tokenfactory.nebius.com/v1",
+        key_env=("NEBIUS_API_KEY",),
+        quirks=Quirks(tags=("think",)),
+        models=HOSTED,
+        replay=(_replay("tool_turns", "2026-11-18", f"unsure: {_SAME_FIELD}"),),
+        docs="https://docs.tokenfactory.nebius.com",
+        since="2026-11-18",
+    ),
+    Provider(
+        name="baseten",
+        title="Baseten, model APIs",
+        base_url="https://inference.baseten.co/v1",
+        key_env=("BASETEN_API_KEY",),
+        quirks=Quirks(tags=("think",)),
+        models=HOSTED,
+        replay=(_replay("tool_turns", "2026-11-18", f"unsure: {_SAME_FIELD}"),),
+        docs="https://docs.baseten.co/development/model-apis/overview",
+        since="2026-11-18",
+    ),
+    # Its field is `reasoning`, and the chat template switches (docs.wandb.ai inference/response-settings/reasoning).
+    Provider(
+        name="wandb",
+        title="Weights & Biases Inference",
+        base_url="https://api.inference.wandb.ai/v1",
+        key_env=("WANDB_API_KEY",),
+        quirks=Quirks(tags=("think",), ask_by="template", replay_field="reasoning"),
+        models=HOSTED,
+        replay=(_replay("tool_turns", "2026-11-18", f"unsure: {_SAME_FIELD}"),),
+        docs="https://docs.wandb.ai/inference/response-settings/reasoning",
+        since="2026-11-18",
+    ),
+    # ByteDance's own host: `thinking.type` is enabled, disabled or auto (volcengine.com docs/82379/1449737).
+    Provider(
+        name="doubao",
+        title="Doubao, Volcengine Ark",
+        aliases=("volcengine", "ark"),
+        base_url="https://ark.cn-beijing.volces.com/api/v3",
+        key_env=("ARK_API_KEY", "VOLCENGINE_API_KEY"),
+        quirks=Quirks(tags=("think",), ask_by="thinking_toggle"),
+        models=extend_hosted(_toggled("doubao-seed-*", "Doubao Seed"), _toggled("seed-*", "Doubao Seed")),
+        replay=(_replay("tool_turns", "2026-11-18", f"unsure: {_SAME_FIELD}"),),
+        docs="https://www.volcengine.com/docs/82379/1449737",
+        since="2026-11-18",
+    ),
+    # `thinking.type` is enabled, disabled or adaptive (tencentcloud.com document/product/1300/82345, in litellm).
+    Provider(
+        name="tencent",
+        title="Tencent TokenHub",
+        aliases=("hunyuan", "tokenhub"),
+        base_url="https://tokenhub-intl.tencentcloudmaas.com/v1",
+        key_env=("TENCENT_API_KEY",),
+        quirks=Quirks(tags=("think",), ask_by="thinking_toggle"),
+        models=extend_hosted(_toggled("hy3*", "Hy3"), _toggled("hunyuan-*", "Hunyuan")),
+        replay=(_replay("tool_turns", "2026-11-18", f"unsure: {_SAME_FIELD}"),),
+        docs="https://www.tencentcloud.com/document/product/1300/82345",
+        since="2026-11-18",
+    ),
+    # It wants earlier thinking of turns with calls back: reasoning_content_required in the public refusals of 2026.
+    Provider(
+        name="mimo",
+        title="Xiaomi MiMo",
+        aliases=("xiaomi", "xiaomi-mimo"),
+        base_url="https://api.xiaomimimo.com/v1",
+        key_env=("XIAOMI_MIMO_API_KEY", "MIMO_API_KEY"),
+        quirks=Quirks(tags=("think",), ask_by="thinking_toggle"),
+        models=(_toggled("mimo-*", "MiMo"),),
+        replay=(_replay("tool_turns", "2026-11-18", "refusals of 2026: it must be passed back beside calls"),),
+        docs="https://platform.xiaomimimo.com",
+        since="2026-11-18",
+    ),
+    # Thinking cannot be turned off; items of reasoning go back encrypted, each with a `summary` (newo-ether/Agora#141,
+    # 2026-09-21). It has chat completions and Messages too, without that state.
+    Provider(
+        name="meta-ai",
+        title="Meta Model API",
+        aliases=("muse",),
+        dialect="openai_responses",
+        base_url="https://api.meta.ai/v1",
+        base_url_env=("META_API_BASE",),
+        key_env=("MODEL_API_KEY", "META_API_KEY"),
+        quirks=Quirks(tags=(), encrypted_reasoning=True, path="/responses"),
+        models=(
+            _muse("muse-wonder*", ("minimal", *LOW_TO_MAX)),
+            _muse("muse-*", ("minimal", *LOW_TO_XHIGH)),
+        ),
+        replay=(_replay("all", "2026-11-18", "docs.openclaw.ai providers/meta; newo-ether/Agora#141"),),
+        docs="https://dev.meta.ai/docs",
+        since="2026-11-18",
     ),
     Provider(
         name="crusoe",
@@ -1833,7 +2001,7 @@ PROVIDERS: tuple[Provider, ...] = (
         key_env=("ANTHROPIC_API_KEY",),
         headers=(("anthropic-version", "2023-06-01"),),
         # platform.claude.com build-with-claude/compaction, 2026-11.
-        quirks=msgspec.structs.replace(_messages(auth="x-api-key"), compacts=True),
+        quirks=msgspec.structs.replace(_messages(auth="x-api-key"), compacts=True, reports_input=True),
         models=claude_models(),
         replay=CLAUDE_REPLAY,
         prices="anthropic",
@@ -1879,6 +2047,24 @@ PROVIDERS: tuple[Provider, ...] = (
         docs="https://docs.cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude",
         tier="verified",
         since="2026-11-15",
+    ),
+    # A key goes in x-api-key, as its own SDK sends it (anthropic 2.9 lib/foundry.py).
+    Provider(
+        name="foundry-anthropic",
+        title="Claude on Microsoft Foundry",
+        dialect="anthropic",
+        aliases=("azure-anthropic", "foundry-claude"),
+        base_url="https://$ANTHROPIC_FOUNDRY_RESOURCE.services.ai.azure.com/anthropic/v1",
+        base_url_env=("ANTHROPIC_FOUNDRY_BASE_URL",),
+        own_hosts=(".services.ai.azure.com",),
+        key_env=("ANTHROPIC_FOUNDRY_API_KEY",),
+        headers=(("anthropic-version", "2023-06-01"),),
+        quirks=_messages(auth="x-api-key"),
+        models=claude_models("*"),
+        replay=CLAUDE_REPLAY,
+        prices="azure",
+        docs="https://platform.claude.com/docs/en/build-with-claude/claude-in-microsoft-foundry",
+        since="2026-11-18",
     ),
     # Reads every field that a server of this dialect may send. Many clones send no signatures, or empty ones.
     Provider(

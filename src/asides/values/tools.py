@@ -171,7 +171,7 @@ def read_tool_choice(choice: object) -> str:
         return {"any": "required"}.get(choice, choice)
     if not isinstance(choice, Mapping):
         raise ConfigError(f"tool_choice is a word, a tool's name or an object, not {type(choice).__name__}.")
-    inner = choice.get("function", choice)
+    inner = choice.get("function") or choice.get("custom") or choice
     name = inner.get("name") if isinstance(inner, Mapping) else None
     if isinstance(name, str) and name:
         return name

@@ -44,6 +44,10 @@ class Usage(msgspec.Struct, JsonForm, frozen=True):
     """The price in US dollars, where the provider reports one. `reply.cost` has it, or an estimate."""
     cache_written_hour: int | None = None
     """Of `cache_written`, what the cache keeps for an hour. It costs more."""
+    tool_requests: int | None = None
+    """Searches and other requests of tools that the provider ran, which it bills besides the tokens."""
+    tier: str | None = None
+    """The tier or the speed of the service, where it is not the usual one: tokens have another price there."""
 
     @property
     def answer(self) -> int | None:
@@ -66,6 +70,8 @@ class Usage(msgspec.Struct, JsonForm, frozen=True):
             cache_written_hour=(
                 self.cache_written_hour if later.cache_written_hour is None else later.cache_written_hour
             ),
+            tool_requests=self.tool_requests if later.tool_requests is None else later.tool_requests,
+            tier=later.tier or self.tier,
         )
 
     def __add__(self, other: Usage) -> Usage:
@@ -90,6 +96,8 @@ class Usage(msgspec.Struct, JsonForm, frozen=True):
             cache_written=plus(self.cache_written, other.cache_written),
             cost=cost,
             cache_written_hour=plus(self.cache_written_hour, other.cache_written_hour),
+            tool_requests=plus(self.tool_requests, other.tool_requests),
+            tier=self.tier or other.tier,
         )
 
     def __radd__(self, other: Usage | int) -> Usage:
@@ -108,6 +116,8 @@ def normalise_usage(
     cache_written: int | None = None,
     cost: Decimal | None = None,
     cache_written_hour: int | None = None,
+    tool_requests: int | None = None,
+    tiers: Iterable[Any] = (),
 ) -> Usage:
     """Convert a server's counts to one meaning: `output` includes thinking, `total` is input and output.
 
@@ -126,7 +136,18 @@ def normalise_usage(
     if total is None and input is not None and output is not None:
         total = input + output
         origin = "derived"
-    return Usage(input, output, thinking, cached, total, origin, cache_written, cost, cache_written_hour)
+    # Zero requests are no news: many servers send the field with every reply.
+    more = (cost, cache_written_hour, tool_requests or None, _find_tier(tiers))
+    return Usage(input, output, thinking, cached, total, origin, cache_written, *more)
+
+
+_USUAL_TIERS = frozenset({"standard", "default", "auto", "on_demand", "traffic_type_unspecified"})
+
+
+def _find_tier(tiers: Iterable[Any]) -> str | None:
+    """Return the first tier that is not a usual one."""
+    words = (tier.lower() for tier in tiers if isinstance(tier, str) and tier)
+    return next((word for word in words if word not in _USUAL_TIERS), None)
 
 
 # 1 dollar in the unit of xAI (docs.x.ai, cost tracking, 2026-11).
@@ -311,8 +332,8 @@ def find_cost(usage: Usage, models: Sequence[str], priced_by: str | None) -> Cos
 
 
 def _estimate(usage: Usage, models: Sequence[str], priced_by: str | None) -> Cost | None:
-    if not priced_by or usage.input is None or usage.output is None:
-        return None
+    if not priced_by or usage.input is None or usage.output is None or usage.tier is not None:
+        return None  # the list has the prices of the usual tier
     try:
         import genai_prices
     except Exception:  # noqa: BLE001 - it is not installed, or it is broken, which costs no reply

@@ -244,8 +244,8 @@ def test_a_blocked_prompt_may_have_a_message() -> None:
 
 def test_a_picture_inside_a_thought_is_no_part_of_the_answer() -> None:
     reply = both({"inlineData": {"mimeType": "image/png", "data": "aGk="}, "thought": True}, {"text": "42"})
-    assert [type(part) for part in reply.parts] == [UnknownPart, Text]
-    assert [notice.code for notice in reply.warnings] == ["unknown_content_part"]
+    assert [type(part) for part in reply.parts] == [Thought, Text]
+    assert [notice.code for notice in reply.warnings] == []
 
 
 def test_tools_that_the_provider_ran() -> None:
@@ -464,10 +464,10 @@ def test_output_includes_thinking_and_says_that_it_was_added() -> None:
     assert read(whole({"text": "42"}, usageMetadata=sent)).usage == Usage(10, 35, 30, 4, 45, "derived")
 
 
-def test_thinking_is_added_also_where_the_total_counts_more_than_that() -> None:
+def test_the_results_of_tools_are_input_and_thinking_is_output_as_the_total_counts_them() -> None:
     sent = {"promptTokenCount": 23, "candidatesTokenCount": 278, "thoughtsTokenCount": 315, "totalTokenCount": 1236}
     tools = {"toolUsePromptTokenCount": 620}
-    assert read(whole({"text": "42"}, usageMetadata=sent | tools)).usage == Usage(23, 593, 315, None, 1236, "derived")
+    assert read(whole({"text": "42"}, usageMetadata=sent | tools)).usage == Usage(643, 593, 315, None, 1236, "derived")
 
 
 def test_the_last_count_of_a_stream_is_the_one_that_counts() -> None:

@@ -229,9 +229,9 @@ def test_a_signature_beside_a_call_or_a_message_is_stored_with_its_object() -> N
 
 
 def test_a_call_of_another_kind_is_stored_unchanged() -> None:
-    call = {"id": "c", "type": "custom", "custom": {"name": "f", "input": "x"}}
+    call = {"id": "c", "type": "made_up", "made_up": {"name": "f", "input": "x"}}
     assert parts(role="assistant", tool_calls=[call]) == (
-        UnknownPart('{"id":"c","type":"custom","custom":{"name":"f","input":"x"}}'),
+        UnknownPart('{"id":"c","type":"made_up","made_up":{"name":"f","input":"x"}}'),
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from asides.providers.models.gpt import GPT_MODELS, GPT_RESPONSES_MODELS, gpt_oss
+from asides.providers.find import find_provider
+from asides.providers.models.gpt import GPT_MODELS, GPT_RESPONSES_MODELS, at_azure, gpt_oss
 from asides.values.thinking import Effort
 from tests.providers.models.rules import rule_of, without_proof
 
@@ -18,16 +19,17 @@ MINIMAL: tuple[Effort, ...] = ("minimal", *HIGH)
     ("model", "rule", "thinking", "default", "efforts", "endpoint"),
     [
         ("gpt-6.1-sol", "gpt-6.1-sol*", "always", "on", XHIGH, "either"),
-        ("gpt-6.1-terra", "gpt-6.1-terra*", "optional", "on", MAX, "either"),
-        ("gpt-6.1-terra-2026-10-26", "gpt-6.1-terra*", "optional", "on", MAX, "either"),
+        ("gpt-6.1-terra", "gpt-6.1-terra*", "optional", "on", XHIGH, "either"),
+        ("gpt-6.1-terra-2026-10-26", "gpt-6.1-terra*", "optional", "on", XHIGH, "either"),
         ("chat-latest", "chat-latest*", "always", "on", ("medium",), "either"),
         ("gpt-chat-latest", "gpt-chat-latest*", "always", "on", ("medium",), "either"),
-        ("gpt-daybreak-blue-latest", "*daybreak-*", "optional", "on", MAX, "either"),
-        ("gpt-6-astra-2026-11-04", "gpt-6-astra*", "always", "on", MAX, "either"),
-        ("gpt-6-sol", "gpt-6-sol*", "optional", None, MAX, "either"),
-        ("gpt-6-luna", "gpt-6-luna*", "optional", None, MAX, "either"),
+        ("gpt-daybreak-blue-latest", "*daybreak-*", "optional", "on", XHIGH, "either"),
+        ("gpt-6-astra-2026-11-04", "gpt-6-astra*", "always", "on", XHIGH, "either"),
+        ("gpt-6-sol", "gpt-6-sol*", "optional", None, XHIGH, "either"),
+        ("gpt-6-luna", "gpt-6-luna*", "optional", None, XHIGH, "either"),
+        ("gpt-6-rosalind", "gpt-6-rosalind*", "always", "on", XHIGH, "responses"),
         ("gpt-6-terra", "gpt-6*", "unknown", None, None, "either"),
-        ("gpt-5.6", "gpt-5.6*", "optional", "on", MAX, "either"),
+        ("gpt-5.6", "gpt-5.6*", "optional", "on", XHIGH, "either"),
         ("gpt-5.4-pro", "gpt-5.[245]-pro*", "always", "on", ("medium", "high", "xhigh"), "responses"),
         ("gpt-5.5", "gpt-5.5*", "optional", "on", XHIGH, "either"),
         ("gpt-5.2-chat-latest", "gpt-5.[123]-chat*", "always", "on", ("medium",), "either"),
@@ -123,7 +125,7 @@ def test_a_model_that_reasons_hides_it_in_chat_and_summarises_it_in_responses() 
             assert (chat.output_limit, chat.system_role) == ("max_completion_tokens", role), chat.models
 
 
-def test_chat_refuses_tools_beside_thinking_from_5_4_on_and_one_model_has_more_efforts_in_responses() -> None:
+def test_chat_refuses_tools_beside_thinking_from_5_4_on_and_the_effort_max_on_every_model() -> None:
     refuses = [rule.models for rule in GPT_MODELS if rule.tools_while_thinking is not True]
     assert refuses == [
         "gpt-6.1-sol*",
@@ -139,7 +141,9 @@ def test_chat_refuses_tools_beside_thinking_from_5_4_on_and_one_model_has_more_e
         "gpt-5.4*",
     ]
     differ = [a.models for a, b in zip(GPT_MODELS, GPT_RESPONSES_MODELS, strict=True) if a.efforts != b.efforts]
-    assert differ == ["gpt-6.1-sol*"]
+    assert differ == [rule.models for rule in GPT_RESPONSES_MODELS if rule.efforts and "max" in rule.efforts]
+    assert "gpt-6.1-sol*" in differ
+    assert not any("max" in (rule.efforts or ()) for rule in GPT_MODELS)
     assert rule_of("gpt-6.1-sol", GPT_RESPONSES_MODELS).efforts == MAX
 
 
@@ -150,3 +154,19 @@ def test_the_open_weights_always_think_at_three_efforts() -> None:
 
 def test_every_rule_has_a_date_and_a_source() -> None:
     assert without_proof((*GPT_MODELS, *GPT_RESPONSES_MODELS, gpt_oss("*", "2026-08", "a card"))) == []
+
+
+def test_azure_differs_in_two_models() -> None:
+    for rules in (at_azure(GPT_MODELS), at_azure(GPT_RESPONSES_MODELS)):
+        assert rule_of("gpt-6-astra", rules).efforts == XHIGH
+        terra = rule_of("gpt-6.1-terra", rules)
+        assert (terra.thinking, terra.off_as_effort) == ("always", False)
+        assert rule_of("gpt-6.1-sol", rules).models == "gpt-6.1-sol*"
+
+
+@pytest.mark.parametrize("model", ["ft:gpt-4.1-mini-2025-04-14:acme:bot:abc", "ft:o4-mini-2025-04-16:acme::x", "ft:"])
+def test_a_fine_tuned_model_follows_its_base(model: str) -> None:
+    row = find_provider("openai")
+    base = model.split(":")[1] or model
+    assert row.rule(model) == row.rule(base)
+    assert row.replay_rule(model) == row.replay_rule(base)

@@ -24,11 +24,13 @@ SIGNATURE = "signature"
 REDACTED = "redacted"
 CITATIONS = "citations"
 CALLER = "caller"
+CONTAINER = "container"
+TOOLSET = "toolset"
 VIA = "thinking"
 _DIRECT = b'{"type":"direct"}'
 
 # Blocks that the provider adds itself: tools it ran, summaries of removed history, a fallback to another model.
-_PROVIDER_BLOCKS = frozenset({"compaction", "fallback", "container_upload", "search_result"})
+_PROVIDER_BLOCKS = frozenset({"compaction", "fallback", "container_upload", "search_result", "mcp_tool_listing"})
 _PROVIDER_ENDINGS = ("_tool_result", "_tool_use")
 
 
@@ -154,6 +156,9 @@ class CallBlock:
             # A call from code that the provider runs goes back with its caller. A direct call goes back without the
             # field, since older endpoints refuse it.
             events.append(ThoughtSealed(Seal(CALLER, "", origin, caller.decode()), number, source="block"))
+        if block.toolset_name:
+            entry = msgspec.json.encode(block.toolset_name).decode()
+            events.append(ThoughtSealed(Seal(TOOLSET, "", origin, entry), number, source="block"))
 
     def feed(self, delta: Delta, payload: bytes, events: list[Event]) -> bool:  # noqa: ARG002 - the Protocol's
         """Add a delta; False when this kind of block has no such delta."""

@@ -12,7 +12,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from asides.dialects.anthropic.blocks import (
+    CONTAINER,
     CallBlock,
     OpenBlock,
     RawBlock,
@@ -23,6 +26,7 @@ from asides.dialects.anthropic.blocks import (
 from asides.dialects.anthropic.wire import (
     DOCUMENTS,
     Block,
+    Container,
     Delta,
     Document,
     Message,
@@ -33,11 +37,12 @@ from asides.dialects.anthropic.wire import (
     map_stop_reason,
 )
 from asides.dialects.document_decoder import DocumentDecoder, RawItems
+from asides.dialects.input_reports import report_edits, report_transformations
 from asides.dialects.tagged_text import SEGMENTS
 from asides.providers.provider import Target
 from asides.values.errors import ConnectionLost, ProtocolError
-from asides.values.events import Event, RefusalDelta, ReplyStarted, StopReason, UsageReported
-from asides.values.thinking import ThoughtKind
+from asides.values.events import Event, RefusalDelta, ReplyStarted, StopReason, ThoughtSealed, UsageReported
+from asides.values.thinking import Seal, ThoughtKind
 from asides.wire.framing import Framing
 
 # The type of the block that a delta belongs to, for servers that do not begin the block.
@@ -68,11 +73,19 @@ class MessagesDecoder(DocumentDecoder):
         self._open: dict[int, OpenBlock] = {}
         self._last: OpenBlock | None = None
         self._truncated = False
+        self._container = ""
+        self._runner: int | None = None
+        """The last block of a tool: it carries the container that the provider wants back."""
 
     def flush(self, events: list[Event]) -> None:
         """Finish the blocks that the server did not end."""
         for index in list(self._open):
             self._finish_block(index, events)
+        if self._container and self._runner is not None:
+            entry = msgspec.json.encode(self._container).decode()
+            events.append(ThoughtSealed(Seal(CONTAINER, "", self.origin, entry), self._runner, source="block"))
+        for used in self._usage.list_others():
+            self.warn("not_counted", f"{used} for this reply, which usage and cost leave out", events)
         self.truncated_thought = self._truncated or self._is_cut_in_thought()
 
     def _is_cut_in_thought(self) -> bool:
@@ -115,6 +128,7 @@ class MessagesDecoder(DocumentDecoder):
                 self._decode_start(document.message, payload, events)
             case "message_delta":
                 self._decode_end(document.delta or Delta(), document.usage, events)
+                self._report_input(document, events)
             case "message_stop":
                 self.ended = True
             case "message":
@@ -168,6 +182,8 @@ class MessagesDecoder(DocumentDecoder):
             number = self._take_place(self._find_free_place())
             self._last = self._open_block(number, block, partial(raw.__getitem__, place), events)
             self._close_block(self._last, events)
+        self._read_container(message.container)
+        self._report_input(message, events)
         if message.usage is not None:
             events.append(UsageReported(self._usage.merge(message.usage)))
         if message.stop_reason is not None:
@@ -175,10 +191,21 @@ class MessagesDecoder(DocumentDecoder):
 
     def _decode_end(self, delta: Delta, usage: WireUsage | None, events: list[Event]) -> None:
         self._start(Message(), events)
+        self._read_container(delta.container)
         if usage is not None:
             events.append(UsageReported(self._usage.merge(usage)))
         if delta.stop_reason is not None:
             self._decode_stop(delta.stop_reason, delta.stop_details, events)
+
+    def _report_input(self, message: Message | Document, events: list[Event]) -> None:
+        if message.input_transformations:
+            report_transformations(message.input_transformations, partial(self.warn, events=events))
+        if message.context_management:
+            report_edits(message.context_management, partial(self.warn, events=events))
+
+    def _read_container(self, container: Container | None) -> None:
+        if container is not None and container.id:
+            self._container = container.id
 
     def _decode_stop(self, raw: str, details: StopDetails | None, events: list[Event]) -> None:
         self.stop = StopReason(map_stop_reason(raw), raw)
@@ -224,10 +251,12 @@ class MessagesDecoder(DocumentDecoder):
             case "thinking":
                 return ThinkingBlock(number, block, self._kind, self.origin, events)
             case "tool_use":
+                self._runner = number
                 return CallBlock(number, block, self.origin, self.compact, events)
             case "redacted_thinking":
                 return RedactedBlock(number, block, self.origin, events)
             case kind:
+                self._runner = number
                 raw_block = RawBlock(number, find_raw(), self.origin, self.read_fields, events)
                 if not raw_block.is_known:
                     self.warn("unknown_part", f"a block of type {kind!r} is not known; it is stored unchanged", events)

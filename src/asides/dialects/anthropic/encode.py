@@ -6,7 +6,7 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
-from asides.dialects.anthropic.encode_messages import encode_cache, encode_messages
+from asides.dialects.anthropic.encode_messages import encode_cache, encode_messages, find_container
 from asides.dialects.compaction import encode_edits, find_betas
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import (
@@ -18,12 +18,14 @@ from asides.dialects.http_body import (
     report_tool_settings,
     select_sampling,
 )
+from asides.dialects.input_reports import REPORTS_BETA
 from asides.providers.find import quote_model
 from asides.providers.provider import Target
 from asides.providers.switches.write import write as write_thinking
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
 from asides.values.tools import Tool, select_fields
+from asides.values.traits import has_thoughts
 
 # This dialect requires a limit. The defaults: room for an answer, and more if thinking shares it.
 ANSWER_LIMIT = 8_192
@@ -113,6 +115,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
     if prompt.compaction is not None:
         body |= encode_edits(prompt.compaction, notices)
     extra = dict(prompt.extra)
+    body |= _encode_container(prompt, body, extra)
     # The official SDK takes betas as a list beside the body, which becomes a header.
     given = extra.pop("betas", None) or []
     own = extra.get("thinking")
@@ -121,10 +124,32 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
         del extra["thinking"]
         notices.append(Notice("setting_dropped", "it means nothing without thinking", "thinking", ", ".join(own)))
     body = merge_fields(body, extra)
+    if target.quirks.reports_input and _has_thoughts(prompt):
+        betas.append(REPORTS_BETA)
     shown = body.get("thinking")
     if isinstance(shown, dict) and shown.get("display") == "updates":
         betas.append(UPDATES)
     return body, list(dict.fromkeys([*encoded.betas, *betas, *find_betas(body, prompt.messages), *map(str, given)]))
+
+
+def _has_thoughts(prompt: Prompt) -> bool:
+    return any(has_thoughts(message) for message in prompt.messages if message.role == "assistant")
+
+
+def _encode_container(prompt: Prompt, body: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
+    """The container of the last reply, where the request has a tool that runs in one: the provider refuses calls of
+    its code without it. A container of the caller's is theirs; skills without an id get the id.
+    """
+    given = extra.get("container")
+    is_open = given is None or (isinstance(given, dict) and not given.get("id"))
+    tools = extra.get("tools") or body.get("tools") or ()
+    if not is_open or not any(isinstance(tool, dict) and tool.get("type") not in (None, "custom") for tool in tools):
+        return {}
+    container = find_container(prompt.messages)
+    if container is None:
+        return {}
+    extra.pop("container", None)
+    return {"container": {"id": container, **given} if given else container}
 
 
 def list_thinking_betas(fields: dict[str, Any], prompt: Prompt, target: Target) -> list[str]:

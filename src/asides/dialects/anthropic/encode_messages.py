@@ -6,20 +6,20 @@ In order: messages, user parts, assistant parts. history/plan has removed the th
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNATURE
+from asides.dialects.anthropic.blocks import CALLER, CITATIONS, CONTAINER, REDACTED, SIGNATURE, TOOLSET
 from asides.dialects.media import read_text_file, refuse_sound_and_video, split_data_url
 from asides.dialects.message_encoder import Wire, find_entry
 from asides.dialects.turn_encoder import BlockFormat, encode_turns
 from asides.values.errors import Unsupported
 from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
-from asides.values.parts import File, Image, Text, ToolCall, ToolResult
+from asides.values.parts import File, Image, Refusal, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
 
 FILES = "files-api-2025-04-14"
@@ -74,6 +74,16 @@ def encode_messages(
     if changes_effort and any(message.role == "system" and message.effort for message in prompt.messages):
         betas.append(EFFORT_CHANGES)
     return EncodedMessages(shown, encoded.turns, betas)
+
+
+def find_container(messages: Sequence[Message]) -> str | None:
+    """Return the id of the container of the latest reply that had one, where the plan sends it back."""
+    for message in reversed(messages):
+        for part in reversed(message.parts) if message.role == "assistant" else ():
+            seals = () if isinstance(part, (Refusal, ToolResult)) else part.seals
+            if (entry := find_entry(seals, CONTAINER)) is not None:
+                return msgspec.json.decode(entry, type=str)
+    return None
 
 
 def _has_file_id(message: Message) -> bool:
@@ -189,8 +199,10 @@ def _encode_answer(part: Text) -> Wire:
 
 def _encode_tool_call(call: ToolCall, call_id: str) -> Wire:
     encoded: Wire = {"type": "tool_use", "id": call_id, "name": call.name, "input": call.arguments}
-    caller = find_entry(call.seals, CALLER)
-    return encoded if caller is None else {**encoded, "caller": caller}
+    for name, kind in (("caller", CALLER), ("toolset_name", TOOLSET)):
+        if (entry := find_entry(call.seals, kind)) is not None:
+            encoded[name] = entry
+    return encoded
 
 
 _BLOCKS = BlockFormat(

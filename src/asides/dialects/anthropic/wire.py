@@ -36,11 +36,18 @@ class Iteration(msgspec.Struct):
     """Counts of one of the runs of a model that made the message."""
 
     type: str | None = None
+    model: str | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
     cache_creation: CacheCreation | None = None
+
+
+class ServerToolUse(msgspec.Struct):
+    """Requests of tools that the provider ran. It bills searches; fetched pages cost their tokens alone."""
+
+    web_search_requests: int | None = None
 
 
 class WireUsage(msgspec.Struct):
@@ -53,12 +60,21 @@ class WireUsage(msgspec.Struct):
     cache_creation: CacheCreation | None = None
     output_tokens_details: OutputDetails | None = None
     iterations: list[Iteration] | None = None
+    server_tool_use: ServerToolUse | None = None
+    service_tier: Any = None
+    speed: Any = None
 
 
 class StopDetails(msgspec.Struct):
     """Details of the stop reason."""
 
     explanation: str | None = None
+
+
+class Container(msgspec.Struct):
+    """Where the provider runs code for the message."""
+
+    id: str | None = None
 
 
 class Delta(msgspec.Struct, gc=False):
@@ -72,6 +88,7 @@ class Delta(msgspec.Struct, gc=False):
     citation: msgspec.Raw = NOTHING
     stop_reason: str | None = None
     stop_details: StopDetails | None = None
+    container: Container | None = None
 
 
 class Block(msgspec.Struct):
@@ -86,6 +103,7 @@ class Block(msgspec.Struct):
     name: str | None = None
     input: msgspec.Raw = NOTHING
     caller: msgspec.Raw = NOTHING
+    toolset_name: str | None = None
     citations: list[msgspec.Raw] | None = None
 
 
@@ -98,6 +116,9 @@ class Message(msgspec.Struct):
     usage: WireUsage | None = None
     stop_reason: str | None = None
     stop_details: StopDetails | None = None
+    container: Container | None = None
+    input_transformations: Any = None
+    context_management: Any = None
 
 
 class Document(msgspec.Struct, gc=False):
@@ -119,6 +140,9 @@ class Document(msgspec.Struct, gc=False):
     usage: WireUsage | None = None
     stop_reason: str | None = None
     stop_details: StopDetails | None = None
+    container: Container | None = None
+    input_transformations: Any = None
+    context_management: Any = None
 
 
 DOCUMENTS = msgspec.json.Decoder(Document)
@@ -171,7 +195,21 @@ class UsageSoFar:
                 counts.cache_creation_input_tokens, [run.cache_creation_input_tokens for run in compactions]
             ),
             cache_written_hour=_add_counts(_find_hour(counts), [_find_hour(run) for run in compactions]),
+            tool_requests=None if counts.server_tool_use is None else counts.server_tool_use.web_search_requests,
+            tiers=(counts.speed, counts.service_tier),
         )
+
+    def list_others(self) -> list[str]:
+        """Describe what other models used for the message: the counts leave it out."""
+        runs = [] if self._counts is None else self._counts.iterations or []
+        others = [run for run in runs if run.type == "advisor_message"]
+        answered = next((run.model for run in runs if run.type == "fallback_message"), None)
+        if answered is not None:
+            others += [run for run in runs if run.type == "message" and run.model not in (None, answered)]
+        return [
+            f"{run.model or 'another model'} used {_sum_input(run)} input and {run.output_tokens or 0} output tokens"
+            for run in others
+        ]
 
 
 def _find_hour(counts: WireUsage | Iteration) -> int | None:

@@ -8,6 +8,7 @@ as one, since some models stream every delta as a separate block and so cut the 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, TypeAlias
 
 from asides.dialects.bedrock.blocks import CITATIONS, PROVIDER_CALL, CallBlock, RawBlock, ThoughtBlock
@@ -19,6 +20,7 @@ from asides.dialects.bedrock.wire import (
     Document,
     Output,
     ReasoningDelta,
+    ServiceTier,
     ToolUse,
     WireUsage,
     build_error,
@@ -28,6 +30,7 @@ from asides.dialects.bedrock.wire import (
     read_usage,
 )
 from asides.dialects.document_decoder import DocumentDecoder, RawItems
+from asides.dialects.input_reports import report_more_fields
 from asides.dialects.tagged_text import SEGMENTS, TaggedText
 from asides.providers.provider import Target
 from asides.values.events import Event, StopReason, ThoughtSealed, UsageReported
@@ -77,8 +80,9 @@ class ConverseDecoder(DocumentDecoder):
             self.start(events)
         elif document.message_stop is not None:
             self._decode_stop(document.message_stop.stop_reason, events)
+            self._report_more(document.message_stop.additional_model_response_fields, events)
         elif document.metadata is not None:
-            self._decode_usage(document.metadata.usage, events)
+            self._decode_usage(document.metadata.usage, document.metadata.service_tier, events)
         elif document.output is not None:
             self._decode_response(document, document.output, payload, events)
         else:
@@ -98,7 +102,7 @@ class ConverseDecoder(DocumentDecoder):
             self.start(events)
             self.warn("no_choices", "the server sent no message", events)
             self._decode_stop(document.stop_reason, events)
-            self._decode_usage(document.usage, events)
+            self._decode_usage(document.usage, document.service_tier, events)
         else:
             self.warn("unknown_event", f"an event named {', '.join(names)!r} is only in metadata['raw']", events)
 
@@ -198,7 +202,8 @@ class ConverseDecoder(DocumentDecoder):
         for index, block in enumerate(content or ()):
             self._decode_block(index, block, raw, events)
         self._decode_stop(document.stop_reason, events)
-        self._decode_usage(document.usage, events)
+        self._report_more(document.additional_model_response_fields, events)
+        self._decode_usage(document.usage, document.service_tier, events)
 
     def _decode_block(self, index: int, block: Block, raw: RawItems, events: list[Event]) -> None:
         if block.reasoning_content is not None:
@@ -230,11 +235,15 @@ class ConverseDecoder(DocumentDecoder):
             code = "unknown_stop_reason" if self.stop.reason == "unknown" else "malformed_output"
             self.warn(code, f"the stop reason is {raw!r}", events)
 
-    def _decode_usage(self, usage: WireUsage | None, events: list[Event]) -> None:
+    def _report_more(self, fields: Any, events: list[Event]) -> None:
+        if fields:
+            report_more_fields(fields, partial(self.warn, events=events))
+
+    def _decode_usage(self, usage: WireUsage | None, tier: ServiceTier | None, events: list[Event]) -> None:
         self.start(events)
         self._has_usage = True
         if usage is not None:
-            events.append(UsageReported(read_usage(usage)))
+            events.append(UsageReported(read_usage(usage, tier)))
 
     @property
     def done(self) -> bool:

@@ -82,12 +82,20 @@ class MessageStop(msgspec.Struct, rename="camel", gc=False):
     """The event `messageStop`."""
 
     stop_reason: str | None = None
+    additional_model_response_fields: Any = None
 
 
-class Metadata(msgspec.Struct, gc=False):
+class ServiceTier(msgspec.Struct):
+    """The tier that served a reply."""
+
+    type: str | None = None
+
+
+class Metadata(msgspec.Struct, rename="camel", gc=False):
     """The event `metadata`, the last one."""
 
     usage: WireUsage | None = None
+    service_tier: ServiceTier | None = None
 
 
 class ToolUse(msgspec.Struct, rename="camel", gc=False):
@@ -151,7 +159,9 @@ class Document(msgspec.Struct, rename="camel", gc=False):
     metadata: Metadata | None = None
     output: Output | None = None
     stop_reason: str | None = None
+    additional_model_response_fields: Any = None
     usage: WireUsage | None = None
+    service_tier: ServiceTier | None = None
     error: Any = None
 
 
@@ -163,7 +173,7 @@ def is_given(raw: msgspec.Raw) -> bool:
     return raw is not NOTHING and bytes(raw) != b"null"
 
 
-def read_usage(usage: WireUsage) -> Usage:
+def read_usage(usage: WireUsage, tier: ServiceTier | None = None) -> Usage:
     """Normalise the counts: tokens that the cache read and wrote are input too.
 
     Converse leaves both out of `inputTokens`, except where its own total shows otherwise.
@@ -184,6 +194,7 @@ def read_usage(usage: WireUsage) -> Usage:
         cache_written=written,
         cache_written_hour=sum(each.input_tokens or 0 for each in usage.cache_details or () if each.ttl == "1h")
         or None,
+        tiers=() if tier is None else (tier.type,),
     )
 
 
@@ -201,6 +212,7 @@ _STOPS: dict[str, StopKind] = {
     "malformed_tool_use": "error",
     "refusal": "refusal",
     "pause_turn": "pause",
+    "compaction": "pause",
 }
 
 # The status that an exception inside a stream would have had.

@@ -8,7 +8,7 @@ dialect = make_lazy_dialect(
     "gemini",
     DialectFacts(
         reply_paths=(":generateContent", ":streamGenerateContent"),
-        seal_kinds=("thought_signature",),
+        seal_kinds=("thought_signature", "thought_part"),
         thinks_in_blocks=True,
         returns_call_ids=False,
         cache_since="2026-11-16",

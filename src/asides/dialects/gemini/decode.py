@@ -56,6 +56,8 @@ from asides.wire.framing import Framing
 from asides.wire.lenient import is_marked, read_any
 
 SIGNATURE = "thought_signature"
+THOUGHT_PART = "thought_part"
+"""The seal of a thought that is no text: the whole part, as JSON."""
 
 METADATA = ("groundingMetadata", "urlContextMetadata", "citationMetadata")
 """Fields of a candidate outside its content, about the tools that it used."""
@@ -96,20 +98,43 @@ class ContentDecoder(DocumentDecoder):
         self._arguments: PartialArguments | None = None
         """The arguments of the open call, which is the last block."""
         self._has_calls = False
+        self._counted = _NO_COUNTS
+        """What earlier requests for the same reply took."""
+        self._form: bool | None = None
+        self.continuation: dict[str, Any] | None = None
+        """The fields of the request that continues the reply, where the server has ended it before its end."""
         self._raw_parts = RawParts(self.clean)
 
     @property
     def streamed(self) -> bool:
         """Whether the body came as a stream."""
-        return self._is_list or super().streamed
+        return self._is_list or (super().streamed if self._form is None else self._form)
 
     @property
     def done(self) -> bool:
         """Never: counts may follow the end until the server closes the connection."""
         return False
 
+    def end_body(self) -> list[Event]:
+        """Take the end of a body that another one may continue: see `continuation`."""
+        events: list[Event] = []
+        if self.failure is None:
+            self._form = self.streamed
+            self._decode_rest(events)
+            self._framing = Framing(max_event_bytes=_MAX_EVENT_BYTES)
+        return events
+
+    def resume(self) -> None:
+        """Decode the body of the next request for the same reply: its parts follow those that have come."""
+        self.continuation, self.stop, self.ended = None, None, False
+        if self._usage is not None:
+            self._counted, self._usage = self._counted + read_usage(self._usage), None
+
     def flush(self, events: list[Event]) -> None:
         """Finish the open call and the open text: no more documents come."""
+        if self.continuation is not None and self.failure is None:
+            detail = "the reply stops at the limit of one request; metadata['raw'] has the token that continues it"
+            self.warn("reply_not_continued", detail, events)
         self._finish_call(events, whole=not self.is_cut_off)
         self._finish_text(events, cut=self.is_cut_off)
 
@@ -157,7 +182,7 @@ class ContentDecoder(DocumentDecoder):
             if counted != _NO_COUNTS:
                 if not self._started:
                     self._start(chunk, events)
-                events.append(UsageReported(counted))
+                events.append(UsageReported(counted if self._counted == _NO_COUNTS else self._counted + counted))
         if chunk.prompt_feedback is not None and chunk.prompt_feedback.block_reason and self.failure is None:
             self._start(chunk, events)
             self.failure = build_blocked_prompt(chunk.prompt_feedback, payload, self.target)
@@ -190,6 +215,8 @@ class ContentDecoder(DocumentDecoder):
             self._decode_metadata(candidate, events)
         if candidate.finish_reason:
             self._decode_finish(candidate.finish_reason, candidate.finish_message, events)
+            if candidate.finish_reason == "CONTINUATION" and candidate.continuation_token:
+                self.continuation = {"continuationToken": candidate.continuation_token}
 
     def _decode_metadata(self, candidate: Candidate, events: list[Event]) -> None:
         values = (candidate.grounding_metadata, candidate.url_context_metadata, candidate.citation_metadata)
@@ -220,9 +247,14 @@ class ContentDecoder(DocumentDecoder):
             return
         self._finish_call(events, whole=True)
         self._begin_block(None, events)
-        # A picture inside a thought is not part of the answer.
-        media = None if is_thought else build_media(part)
-        arrived = media or self._build_part(self._raw_parts.find(self.payloads[-1], candidate, number), events)
+        if is_thought:
+            # A picture, or code: it is not part of the answer, and goes back as it came.
+            raw = self._raw_parts.find(self.payloads[-1], candidate, number)
+            events.append(ThoughtSealed(Seal(THOUGHT_PART, raw, self.origin), self._block, "hidden", "block"))
+            return
+        arrived = build_media(part) or self._build_part(
+            self._raw_parts.find(self.payloads[-1], candidate, number), events
+        )
         events.append(PartArrived(arrived, self._block))
         self._seal(signature, events)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.gemini.decode import METADATA, SIGNATURE
+from asides.dialects.gemini.decode import METADATA, SIGNATURE, THOUGHT_PART
 from asides.dialects.gemini.import_contents import read_response, unify_signature
 from asides.dialects.message_encoder import (
     OPENING,
@@ -184,6 +184,8 @@ def _encode_model_part(part: Part, notices: list[Notice]) -> list[Wire]:
     match part:
         case Text():
             return [_sign({"text": part.text}, part.seals)] if part.text or _find_signature(part.seals) else []
+        case Thought(text="", seals=(Seal(kind=kind, value=raw), *_)) if kind == THOUGHT_PART:
+            return [msgspec.json.decode(raw, type=Wire)]
         case Thought():
             return [_sign({"text": part.text, "thought": True}, part.seals)]
         case ToolCall():

@@ -81,6 +81,7 @@ class Candidate(msgspec.Struct, rename="camel", gc=False):
     content: Content | None = None
     finish_reason: str | None = None
     finish_message: str | None = None
+    continuation_token: str | None = None
     grounding_metadata: msgspec.Raw = NOTHING
     url_context_metadata: msgspec.Raw = NOTHING
     citation_metadata: msgspec.Raw = NOTHING
@@ -94,6 +95,10 @@ class WireUsage(msgspec.Struct, rename="camel", gc=False):
     thoughts_token_count: int | None = None
     cached_content_token_count: int | None = None
     total_token_count: int | None = None
+    tool_use_prompt_token_count: int | None = None
+    """The results of tools that the provider ran, which the model read besides the prompt."""
+    traffic_type: Any = None
+    service_tier: Any = None
 
 
 class PromptFeedback(msgspec.Struct, rename="camel", gc=False):
@@ -190,20 +195,22 @@ class RawParts:
 
 
 def read_usage(usage: WireUsage) -> Usage:
-    """Normalise the counts: the output of this dialect excludes thinking."""
+    """Normalise the counts: the output of this dialect excludes thinking, and its prompt the results of tools."""
+    prompt, tools = usage.prompt_token_count, usage.tool_use_prompt_token_count
     return normalise_usage(
-        input=usage.prompt_token_count,
+        input=(prompt or 0) + tools if tools else prompt,
         output=usage.candidates_token_count,
         thinking=usage.thoughts_token_count,
         cached=usage.cached_content_token_count,
         total=usage.total_token_count,
         excludes_thinking=True,
+        tiers=(usage.traffic_type, usage.service_tier),
     )
 
 
 # --- stop reasons and errors ------------------------------------------------------------------------------------------
 
-# Our stop reasons by theirs, as documented up to 2026-08.
+# Our stop reasons by theirs, as documented up to 2026-08; the last four before OTHER from google-genai 3.3, 2026-11-18.
 _STOPS: dict[str, StopKind] = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
@@ -224,6 +231,10 @@ _STOPS: dict[str, StopKind] = {
     "MALFORMED_RESPONSE": "error",
     "NO_IMAGE": "error",
     "IMAGE_OTHER": "error",
+    "ESCALATION": "content_filter",
+    "PUP_LIMITED_DISABLED": "content_filter",
+    # The limit of one request: the next one continues the reply, which the flow asks for.
+    "CONTINUATION": "length",
     "OTHER": "unknown",
     "FINISH_REASON_UNSPECIFIED": "unknown",
 }

@@ -177,6 +177,8 @@ class ChatDecoder(DocumentDecoder):
     def _decode_choice(self, choice: Any, events: list[Event]) -> None:
         # Some servers send both. In a stream the delta is the new part; in a whole body the message is complete.
         delta = choice.delta
+        if choice.messages and delta is None and choice.message is None:
+            self._decode_messages(choice.messages, events)
         if delta is None or (choice.message is not None and not self.streamed):
             delta = choice.message
         if delta is not None:
@@ -205,6 +207,33 @@ class ChatDecoder(DocumentDecoder):
             self._decode_usage(choice.usage, None, events)
         if choice.error and self.failure is None:
             self.failure = build_error(200, {}, choice.error, self.payloads[-1], self.target)
+
+    def _decode_messages(self, messages: Any, events: list[Event]) -> None:
+        """Decode an answer of several messages: those of the model, without the calls that the host ran itself."""
+        found = [message for message in messages if isinstance(message, dict)] if isinstance(messages, list) else []
+        results = {message.get("tool_call_id") for message in found if message.get("role") == "tool"}
+        if results:
+            detail = "the results of tools that the host ran are only in metadata['raw']"
+            self.warn("unknown_part", detail, events)
+        has_text = False
+        for message in found:
+            if message.get("role") == "tool":
+                continue
+            calls = message.get("tool_calls")
+            if isinstance(calls, list):
+                own = [call for call in calls if not isinstance(call, dict) or call.get("id") not in results]
+                message = {**message, "tool_calls": own}
+            if has_text and message.get("content"):
+                self._decode_text("\n\n", events)
+            has_text = has_text or bool(message.get("content"))
+            whole = {name: value for name, value in message.items() if name not in ("index", "metadata")}
+            payload = msgspec.json.encode({"choices": [{"index": self._choice, "message": whole}]})
+            try:
+                chunk = self._decode(payload)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                chunk = self._decode_leniently(payload, events)
+            for choice in chunk.choices or ():
+                self._decode_choice(choice, events)
 
     # --- content ----------------------------------------------------------------------------------------------------
 
@@ -253,7 +282,8 @@ class ChatDecoder(DocumentDecoder):
             self._usage = usage
             if not self._started:
                 self._start(chunk, events)
-            events.append(UsageReported(read_usage(usage, self.target.quirks.output_excludes_thinking)))
+            tier = None if chunk is None else chunk.service_tier
+            events.append(UsageReported(read_usage(usage, self.target.quirks.output_excludes_thinking, tier)))
 
     def flush(self, events: list[Event]) -> None:
         """Emit the held events: no more documents come."""
@@ -560,12 +590,14 @@ def read_part_seals(part: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 class _Call:
-    __slots__ = ("begun", "block", "id", "named", "splitter", "started")
+    __slots__ = ("begun", "block", "custom", "id", "named", "splitter", "started")
 
     def __init__(self, block: int) -> None:
         self.block = block
         self.id: str | None = None
         self.named = False
+        self.custom = False
+        """It takes free text, not JSON."""
         self.started = False
         self.begun = False
         """Whether the arguments have begun, without a tag."""
@@ -602,12 +634,13 @@ class ToolCalls:
         call_id = None if call.id or not part.id else part.id
         call.named = call.named or bool(name)
         call.id = call.id or call_id
+        call.custom = call.custom or (part.custom is not None and function is part.custom)
         text = to_json_text(function.arguments if function.arguments is not None else function.input)
-        if text:
+        if text and not call.custom:
             text = self._remove_thinking(call, text, events)
         if text or name or call_id or not call.started:
             call.started = True
-            events.append(ToolCallDelta(call.block, call_id, name, text))
+            events.append(ToolCallDelta(call.block, call_id, name, text, call.custom))
         if not is_nothing(part.extra_content):
             self._seal(call, bytes(part.extra_content), events)
         return call

@@ -39,7 +39,13 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     rule, quirks = target.rule, target.quirks
     # The model and the messages come first, so that a longer conversation begins with the bytes of a shorter one.
     body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, target, notices)}
-    body |= encode_tools(prompt, notices, tool=lambda tool: _encode_tool(tool, quirks), named=_encode_choice)
+    custom = {_find_custom_name(tool.native) for tool in prompt.tools if tool.native is not None}
+    body |= encode_tools(
+        prompt,
+        notices,
+        tool=lambda tool: _encode_tool(tool, quirks),
+        named=lambda name: _encode_choice(name, custom=name in custom),
+    )
     if prompt.cache:
         body |= _encode_cache_settings(prompt, quirks, body)
     if prompt.output is not None:
@@ -124,8 +130,15 @@ def encode_tools(
     return encoded
 
 
-def _encode_choice(name: str) -> dict[str, Any]:
-    return {"type": "function", "function": {"name": name}}
+def _encode_choice(name: str, *, custom: bool) -> dict[str, Any]:
+    kind = "custom" if custom else "function"
+    return {"type": kind, kind: {"name": name}}
+
+
+def _find_custom_name(native: Mapping[str, Any]) -> str | None:
+    """Return the name of a tool that takes free text; None for other tools."""
+    described = native.get("custom") if native.get("type") == "custom" else None
+    return described.get("name") if isinstance(described, Mapping) else None
 
 
 def _is_own_tool(native: dict[str, Any], quirks: Quirks) -> bool:

@@ -246,11 +246,11 @@ class _MessageEncoder:
         return via
 
     def encode_tool_call(self, call: ToolCall) -> Wire:
-        encoded: Wire = {
-            "id": self.encode_call_id(call.id),
-            "type": "function",
-            "function": {"name": call.name, "arguments": encode_arguments(call)},
-        }
+        encoded: Wire = {"id": self.encode_call_id(call.id)}
+        if call.custom:
+            encoded |= {"type": "custom", "custom": {"name": call.name, "input": call.raw_arguments or ""}}
+        else:
+            encoded |= {"type": "function", "function": {"name": call.name, "arguments": encode_arguments(call)}}
         for seal in call.seals:
             encoded |= _encode_carrier(seal)
         return encoded

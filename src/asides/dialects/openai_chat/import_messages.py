@@ -266,6 +266,12 @@ def _import_tool_call(call: object) -> Part:
     if not isinstance(call, Mapping):
         raise ConfigError(f"a tool call is an object with an id and a function, not {_describe_type(call)}.")
     function = call.get("function")
+    custom = call.get("custom")
+    if call.get("type") == "custom" and isinstance(custom, Mapping):
+        raw = custom.get("input")
+        seals = _list_signature_seals(call)
+        name, text = _read_text(custom, "name"), raw if isinstance(raw, str) else ""
+        return ToolCall(_read_text(call, "id"), name, {}, text, seals, custom=True)
     if not isinstance(function, Mapping):
         if call.get("type", "function") == "function":
             raise ConfigError("a tool call has no function.")

@@ -33,6 +33,7 @@ writes it."""
 IGNORED_FIELDS = frozenset({
     "role", "name", "annotations", "audio", "obfuscation", "token_id", "logprobs", "padding", "citations",
     "provider_metadata", "provider_specific_fields", "reasoning_encrypted", "reasoning_logprobs", "tool_call_id",
+    "index", "metadata",
     "graph_data", "llm_data", "image_data", "translation_data", "web_search_data", "object", "prefix", "stop_reason",
 })  # fmt: skip
 
@@ -64,6 +65,12 @@ class TokenDetails(msgspec.Struct):
     cache_creation_tokens: int | None = None
 
 
+class ServerToolUse(msgspec.Struct):
+    """Requests of tools that one router ran, by its names for them."""
+
+    web_search_requests: int | None = None
+
+
 class WireUsage(msgspec.Struct):
     """Every known name of each count."""
 
@@ -83,6 +90,10 @@ class WireUsage(msgspec.Struct):
     cost_in_usd_ticks: Any = None
     is_byok: Any = None
     cost_details: Any = None
+    num_server_side_tools_used: int | None = None
+    num_search_queries: int | None = None
+    server_tool_use: ServerToolUse | None = None
+    service_tier: Any = None
     prompt_tokens_details: TokenDetails | None = None
     completion_tokens_details: TokenDetails | None = None
 
@@ -100,8 +111,8 @@ class BaseResponse(msgspec.Struct):
     status_msg: str = ""
 
 
-def read_usage(usage: WireUsage, excludes_thinking: bool) -> Usage:
-    """Normalise the counts."""
+def read_usage(usage: WireUsage, excludes_thinking: bool, tier: Any = None) -> Usage:
+    """Normalise the counts. `tier`: the tier of the service, which is beside them."""
     inputs, outputs = usage.prompt_tokens_details or _NO_DETAILS, usage.completion_tokens_details or _NO_DETAILS
     cached = (inputs.cached_tokens, usage.cached_tokens, usage.prompt_cache_hit_tokens, usage.num_cached_tokens)
     return normalise_usage(
@@ -115,6 +126,12 @@ def read_usage(usage: WireUsage, excludes_thinking: bool) -> Usage:
             inputs.cache_write_tokens, inputs.cache_creation_tokens, usage.cache_creation_input_tokens
         ),
         cost=read_reported_cost(usage),
+        tool_requests=_find_first(
+            usage.num_server_side_tools_used,
+            usage.num_search_queries,
+            None if usage.server_tool_use is None else usage.server_tool_use.web_search_requests,
+        ),
+        tiers=(tier, usage.service_tier),
     )
 
 
@@ -219,6 +236,7 @@ def _build_chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str])
             ("index", int | None, None),
             ("delta", delta | None, None),
             ("message", delta | None, None),
+            ("messages", Any, None),
             ("finish_reason", str | None, None),
             ("usage", WireUsage | None, None),
             ("error", Any, None),
@@ -229,6 +247,7 @@ def _build_chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str])
         ("model", Any, None),
         ("choices", list[choice] | None, None),  # type: ignore[valid-type]
         ("usage", WireUsage | None, None),
+        ("service_tier", Any, None),
         ("x_groq", UsageHolder | None, None),
         ("error", Any, None),
         ("base_resp", BaseResponse | None, None),
@@ -359,4 +378,9 @@ def _read_message_and_code(error: Any) -> tuple[str, str | None]:
     elif isinstance(message, dict):
         return _read_message_and_code(message)
     code = next((error[name] for name in ("code", "type", "status") if error.get(name) not in (None, "")), None)
+    if isinstance(blocked := error.get("misalignment"), dict):
+        # What the provider says about the block, and how to go on (openai 3.51, 2026-11-18).
+        steer = blocked.get("steer")
+        more = (blocked.get("detailed_explanation"), steer.get("message") if isinstance(steer, dict) else None)
+        message = " ".join([str(message), *(text for text in more if isinstance(text, str) and text)])
     return str(message), None if code is None else str(code)

@@ -9,11 +9,13 @@ numbered by the item's position, a thousand for each.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
+from asides.dialects.input_reports import report_transformations
 from asides.dialects.openai_responses.items import (
     CallState,
     Channel,
@@ -316,8 +318,10 @@ class ResponsesDecoder(DocumentDecoder):
         self._index.decide_rest(events)
         if isinstance(response.output_text, str) and response.output_text and not self._has_text:
             cast("MessageState", self._index.add("message", None, None)).feed(0, response.output_text, events)
+        if response.input_transformations:
+            report_transformations(response.input_transformations, partial(self.warn, events=events))
         if response.usage is not None:
-            usage = read_usage(response.usage, self.target.quirks.output_excludes_thinking)
+            usage = read_usage(response.usage, self.target.quirks.output_excludes_thinking, response)
             if usage != self._usage:
                 self._usage = usage
                 events.append(UsageReported(usage))

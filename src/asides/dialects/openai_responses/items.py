@@ -16,6 +16,7 @@ import msgspec
 
 from asides.dialects.openai_responses.tool_items import (
     CLIENT_CALLS,
+    SERVER_OUTPUTS,
     SERVER_TOOLS,
     is_client_call,
     may_be_server_run,
@@ -804,7 +805,7 @@ class ItemIndex:
                 return custom
             case _ if kind in CLIENT_CALLS:
                 return ToolItemState(block, kind, origin)
-            case _ if kind in SERVER_TOOLS:
+            case _ if kind in SERVER_TOOLS or kind in SERVER_OUTPUTS:
                 return ServerToolState(block, kind, origin)
             case _:
                 return UnknownState(block, kind, origin)

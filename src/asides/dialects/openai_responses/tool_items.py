@@ -24,6 +24,13 @@ SERVER_TOOLS = frozenset({
     "program", "program_output", "shell_call_output", "code_execution_call",
 })  # fmt: skip
 
+# Other items that the provider's own tools and agents leave in an output: results beside the calls that it ran itself
+# (openai 3.51, 2026-11-18). In a request some of them are the caller's.
+SERVER_OUTPUTS = frozenset({
+    "mcp_approval_response", "additional_tools", "multi_agent_call", "multi_agent_call_output", "function_call_output",
+    "custom_tool_call_output", "apply_patch_call_output", "computer_call_output", "local_shell_call_output",
+})  # fmt: skip
+
 
 # --- tools of the provider that the caller runs -------------------------------------------------------------------
 

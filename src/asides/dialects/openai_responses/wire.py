@@ -101,6 +101,18 @@ class TokenDetails(msgspec.Struct):
     cache_write_tokens: int | None = None
 
 
+class WebSearchUse(msgspec.Struct):
+    """The searches of a response."""
+
+    num_requests: int | None = None
+
+
+class ToolUse(msgspec.Struct):
+    """What tools that the provider ran took, beside the tokens."""
+
+    web_search: WebSearchUse | None = None
+
+
 class WireUsage(msgspec.Struct):
     """Counts, also under their names in chat, which some servers use."""
 
@@ -136,6 +148,8 @@ class Response(msgspec.Struct):
     """The tools of the request, which many servers repeat."""
     output: list[msgspec.Raw] | None = None
     usage: WireUsage | None = None
+    tool_usage: ToolUse | None = None
+    service_tier: Any = None
     incomplete_details: Incomplete | None = None
     error: Any = None
     reasoning: Any = None
@@ -144,6 +158,7 @@ class Response(msgspec.Struct):
     message: Any = None
     detail: Any = None
     code: Any = None
+    input_transformations: Any = None
 
 
 EVENTS = msgspec.json.Decoder(StreamEvent)
@@ -153,8 +168,9 @@ PARTS = msgspec.json.Decoder(Part)
 RESPONSES = msgspec.json.Decoder(Response)
 
 
-def read_usage(usage: WireUsage, excludes_thinking: bool) -> Usage:
-    """Normalise the counts."""
+def read_usage(usage: WireUsage, excludes_thinking: bool, response: Response | None = None) -> Usage:
+    """Normalise the counts, and what else the response says about its price."""
+    searches = None if response is None or response.tool_usage is None else response.tool_usage.web_search
     inputs, outputs = usage.input_tokens_details, usage.output_tokens_details
     return normalise_usage(
         input=usage.prompt_tokens if usage.input_tokens is None else usage.input_tokens,
@@ -166,6 +182,8 @@ def read_usage(usage: WireUsage, excludes_thinking: bool) -> Usage:
         # The types require the field, so a server that knows of no writes sends 0 too.
         cache_written=None if inputs is None else inputs.cache_write_tokens or None,
         cost=read_reported_cost(usage),
+        tool_requests=None if searches is None else searches.num_requests,
+        tiers=() if response is None else (response.service_tier,),
     )
 
 
@@ -244,6 +262,9 @@ _INCOMPLETE: dict[str, StopKind] = {
     "max_tokens": "length",
     "length": "length",
     "max_prompt_tokens": "length",
+    # openai 3.51, 2026-11-18. After steering, the server makes another response.
+    "max_messages": "length",
+    "steered": "pause",
     "content_filter": "content_filter",
     "content_filtered": "content_filter",
 }
@@ -266,6 +287,9 @@ def find_lack(response: Response, kind: str | None) -> str | None:
     """Return what a response lacks that says nothing of an error or of more to come, and holds nothing at all; else
     None. `kind` is the type of its event.
     """
+    # A schema may leave both out: a response that was counted, or has thinking, is one.
+    if response.status is None and (response.usage is not None or isinstance(response.reasoning, str)):
+        return None
     if response.output_text or response.error or response.status not in (None, "completed"):
         return None
     if response.output is None or (response.status is None and kind is None and not response.output):

@@ -17,6 +17,7 @@ from asides.values.parts import ServerTool, ToolCall, UnknownPart
 from asides.values.rejections import RejectionKind
 from asides.values.thinking import Seal, Thought, turn_off
 
+_OF_CODE = ("caller", "container")
 _LEFT_OUT = "the provider rejects thoughts of earlier turns; they were left out"
 _ONE_LEFT_OUT = "the provider rejects a thought of an earlier turn; it was left out"
 
@@ -120,6 +121,22 @@ def _drop_block(refused: RefusedRequest) -> Iterator[Fix]:
             "a block was changed since the provider sent it; it was left out", refused=digests, setting="messages"
         )
     yield from _drop_named(refused)
+
+
+_PENDING = "the container of a call of the provider's code is not known; the call was sent as the model's own"
+
+
+def _end_code(refused: RefusedRequest) -> Iterator[Fix]:
+    """Code that the provider runs waits in a container for the result of a call, and the container is not known or
+    gone: the call goes back as an ordinary one, without the code and without the container.
+    """
+    if "container" not in refused.rejection.text.lower():
+        return
+    seals = [token for token in refused.tokens if isinstance(token.token, Seal) and token.token.kind in _OF_CODE]
+    turns = {token.message for token in seals}
+    code = [token for token in refused.tokens if isinstance(token.token, ServerTool) and token.message in turns]
+    if seals:
+        yield Fix(_PENDING, refused=refused.digest([*seals, *code]), setting="messages")
 
 
 # --- items of reasoning -----------------------------------------------------------------------------------------------
@@ -324,6 +341,7 @@ FIXES: dict[RejectionKind, ListFixes] = {
     "thought_signature_invalid": _replace_signatures,
     "reasoning_content_required": _give_thinking_back,
     "reasoning_field_rejected": _keep_thinking_back,
+    "tool_result_missing": _end_code,
     "tool_turn_order": offer(*_ORDER, *_MERGE),
     "empty_content": _fill_blanks,
     "role_alternation": offer(*_MERGE, *_ORDER),
@@ -332,7 +350,6 @@ FIXES: dict[RejectionKind, ListFixes] = {
 """What may repair a refusal of this kind, smallest change first."""
 
 UNFIXED: dict[RejectionKind, str] = {
-    "tool_result_missing": "the plan gives every call its result: what is still missing, only the caller knows",
     "tool_result_orphaned": "the plan leaves every result without its call out",
     "tool_arguments_invalid": "the plan sends arguments that are no JSON object as an empty one",
 }

@@ -23,6 +23,7 @@ _GEMMA = (
     "ai.google.dev pricing, in litellm 1.108: it thinks, takes tools and pictures; MINIMAL and HIGH alone, no way to "
     "turn it off (OpenWhispr/openwhispr#897, 2026-06; earendil-works/pi#2812, 2026-04); unsure: signatures"
 )
+_GEMINI_4 = "google-genai 3.3 names gemini-4-argon, -carbon and -hydrogen; litellm 1.109: no level minimal"
 _NEWEST = "unsure: ai.google.dev names these models; their levels are taken from the family before"
 _APART = (
     "schema and tools together are for 3 and later: pydantic-ai profiles/google.py; before, 400 "
@@ -106,7 +107,7 @@ GEMINI_MODELS: tuple[ModelRule, ...] = (
     _by_level("gemini-pro-latest", LOW_TO_HIGH),
     _by_level("gemini-flash-latest", LOW_TO_HIGH),
     _by_level("gemini-flash-lite-latest", _MINIMAL_TO_HIGH, since="2026-11-15", source=_FLASH_LITE),
-    _by_level("gemini-4*", LOW_TO_HIGH, since="2026-11", source=_NEWEST),
+    _by_level("gemini-4*", LOW_TO_HIGH, since="2026-11-18", source=_GEMINI_4),
     ModelRule(
         models="gemini-[5-9]*",
         kind="summary",

@@ -20,6 +20,10 @@ _TERRA = (
     "docs.oxen.ai gpt-6-1-terra; tools in chat: as the rest of the family"
 )
 
+_ROSALIND = "openai-python 3.51 shared/responses_model: a model of Responses; litellm 1.109: its efforts"
+
+_NO_MAX_IN_CHAT = "chat completions refuse the effort max on every model (checked on the live service, 2026-11)"
+
 _LATEST = "developers.openai.com models and pricing, in litellm 1.108: the one effort medium"
 
 _DAYBREAK = "the list of models in OpenAI's codex 0.159, in litellm 1.108; unsure: whether it can be turned off"
@@ -110,11 +114,12 @@ def _without_forms(rule: ModelRule) -> ModelRule:
 
 
 _DESCRIBED = (
-    _gpt("gpt-6.1-sol*", "always", LOW_TO_XHIGH, tools=False, since="2026-11-04", source=_GPT_6),
+    _gpt("gpt-6.1-sol*", "always", LOW_TO_MAX, tools=False, since="2026-11-04", source=_GPT_6),
     _gpt("gpt-6.1-terra*", "optional", LOW_TO_MAX, tools="off", since="2026-11-15", source=_TERRA),
     _gpt("gpt-6-astra*", "always", LOW_TO_MAX, tools=False, since="2026-11-04", source=_GPT_6),
     _gpt("gpt-6-sol*", "optional", LOW_TO_MAX, default=None, tools="off", since="2026-11-04", source=_GPT_6),
     _gpt("gpt-6-luna*", "optional", LOW_TO_MAX, default=None, tools="off", since="2026-11-04", source=_GPT_6),
+    _gpt("gpt-6-rosalind*", "always", LOW_TO_MAX, endpoint="responses", since="2026-11-18", source=_ROSALIND),
     _gpt("gpt-6*", "unknown", None, default=None, tools=False, since="2026-11-04", source=_GPT_6),
     # From 5.4 on, tools and an effort together are refused in this dialect (docs.apiyi.com responses-migration). From
     # 5.6 on also tools alone: "use /v1/responses or set reasoning_effort to 'none'" (2026-07).
@@ -195,7 +200,22 @@ def _find_input_limit(models: str) -> int | None:
     return next((limit for name, limit in _INPUT_LIMITS if models.startswith(name)), None)
 
 
-GPT_MODELS = tuple(msgspec.structs.replace(rule, input_limit=_find_input_limit(rule.models)) for rule in _DESCRIBED)
+_ALL = tuple(msgspec.structs.replace(rule, input_limit=_find_input_limit(rule.models)) for rule in _DESCRIBED)
+
+
+def _convert_to_chat(rule: ModelRule) -> ModelRule:
+    """The same model in chat completions, which take no effort max."""
+    if rule.efforts is None or "max" not in rule.efforts:
+        return rule
+    efforts = tuple(effort for effort in rule.efforts if effort != "max")
+    return msgspec.structs.replace(rule, efforts=efforts, source=f"{rule.source}; {_NO_MAX_IN_CHAT}")
+
+
+GPT_MODELS = tuple(map(_convert_to_chat, _ALL))
+
+# In chat, sol stops at xhigh everywhere (docs.laozhang.ai, 2026-11-04).
+GPT_MODELS_ELSEWHERE = tuple(_convert_to_chat(rule) if rule.models == "gpt-6.1-sol*" else rule for rule in _ALL)
+"""In chat completions of clouds that serve the models themselves: their own lists have the effort max."""
 
 
 _UPDATES = EffortUpdates(
@@ -208,9 +228,6 @@ _UPDATES = EffortUpdates(
 
 def _convert_to_responses(rule: ModelRule) -> ModelRule:
     """The same model in Responses: it sends its thinking as a summary, and takes tools while it thinks."""
-    efforts = rule.efforts
-    if rule.models == "gpt-6.1-sol*":
-        efforts = LOW_TO_MAX  # in chat it stops at xhigh (docs.laozhang.ai, 2026-11-04)
     if rule.thinking == "never":
         return rule
     if rule.models == "gpt-6-astra*":
@@ -220,14 +237,35 @@ def _convert_to_responses(rule: ModelRule) -> ModelRule:
         kind="summary",
         tools_while_thinking=True,
         tools_need_off=False,
-        efforts=efforts,
         # This dialect has no stop: its encoder reports that for every model.
         forbids=_OPENAI_SAMPLING,
         system_role="developer",
     )
 
 
-GPT_RESPONSES_MODELS = tuple(_convert_to_responses(rule) for rule in GPT_MODELS)
+GPT_RESPONSES_MODELS = tuple(map(_convert_to_responses, _ALL))
+
+_AZURE = "litellm 1.109, its rows of azure and azure_ai"
+
+
+def at_azure(rules: tuple[ModelRule, ...]) -> tuple[ModelRule, ...]:
+    """The same models at Azure: its gpt-6-astra takes no effort max, and its gpt-6.1-terra cannot stop thinking."""
+    changed: list[ModelRule] = []
+    for rule in rules:
+        if rule.models == "gpt-6-astra*":
+            rule = msgspec.structs.replace(rule, efforts=LOW_TO_XHIGH, since="2026-11-18", source=_AZURE)
+        elif rule.models == "gpt-6.1-terra*":
+            tools = rule.tools_while_thinking is True
+            rule = msgspec.structs.replace(
+                rule,
+                thinking="always",
+                off_as_effort=False,
+                tools_while_thinking=tools,
+                since="2026-11-18",
+                source=_AZURE,
+            )
+        changed.append(rule)
+    return tuple(changed)
 
 
 def gpt_oss(models: str, since: str, source: str, *, tags: tuple[str, ...] | None = None) -> ModelRule:

@@ -233,6 +233,7 @@ _MISTRAL_NAMES = "docs.mistral.ai capabilities/reasoning/adjustable; models.dev:
 _MISTRAL_LIST = "unsure: litellm 1.108 alone; docs.mistral.ai capabilities/reasoning/adjustable names fewer"
 _MISTRAL_GLM: tuple[tuple[str, Literal["always", "optional"], tuple[Effort, ...]], ...] = (
     ("*glm-5-2*", "optional", ("minimal", *LOW_TO_MAX)),
+    ("zai-glm-5-3-flash*", "always", ("low", "high", "max")),
     ("zai-glm-*", "always", ("low", "high", "max")),
 )
 
@@ -386,6 +387,11 @@ MISTRAL_MODELS = (
             ("mistral-medium-3", "2026-11-15", _MISTRAL_LIST),
             ("mistral-large-4*", "2026-11-15", _MISTRAL_LIST),
             ("mistral-vibe-cli*", "2026-11-15", _MISTRAL_LIST),
+            ("mistral-code-agent-latest", "2026-11-18", _MISTRAL_LIST),
+            ("devstral-latest", "2026-11-18", _MISTRAL_LIST),
+            ("devstral-small-latest", "2026-11-18", _MISTRAL_LIST),
+            ("devstral-medium-latest", "2026-11-18", _MISTRAL_LIST),
+            ("mistral-small", "2026-11-18", _MISTRAL_LIST),
         )
     ),
     # Z.ai's models at this host.
@@ -397,7 +403,8 @@ MISTRAL_MODELS = (
             efforts=efforts,
             off_as_effort=thinking == "optional",
             ask_by="reasoning_effort",
-            pictures=False,
+            # litellm 1.109, 2026-11-18: the small one sees.
+            pictures=models.startswith("zai-glm-5-3-flash"),
             since="2026-11-15",
             source=_MISTRAL_LIST,
         )

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNATURE
+from asides.dialects.anthropic.blocks import CALLER, CITATIONS, CONTAINER, REDACTED, SIGNATURE, TOOLSET
 from asides.dialects.anthropic.wire import STATUSES
 from asides.dialects.server_half import ContentEvent, ReplyWriter, has_all_arguments
 from asides.values.events import (
@@ -90,6 +90,7 @@ class MessagesWriter(ReplyWriter):
         self._refusal: list[str] = []
         self._held: list[ContentEvent] = []
         """The events that wait for the arguments of a call."""
+        self._container: Wire | None = None
         self._has_calls = False
         self._begun = False
 
@@ -115,6 +116,9 @@ class MessagesWriter(ReplyWriter):
         return self._write_event(event)
 
     def _write_event(self, event: ContentEvent) -> bytes:
+        if isinstance(event, ThoughtSealed) and event.seal.kind == CONTAINER and event.seal.entry:
+            self._container = {"id": msgspec.json.decode(event.seal.entry)}
+            return b""
         if isinstance(event, RefusalDelta):
             self._refusal.append(event.text)
             return b""
@@ -135,7 +139,7 @@ class MessagesWriter(ReplyWriter):
             if not isinstance(event, RefusalDelta):
                 written.append(self._write_now(event))
         written += map(self._output.add, self._blocks.close())
-        return b"".join([*written, self._output.end(*self._encode_stop(stop), self._encode_usage())])
+        return b"".join([*written, self._output.end(self._encode_stop(stop), self._encode_usage())])
 
     def _write_failure(self, status: int, message: str, kind: str | None) -> bytes:
         body = write_error(status, message, kind)
@@ -153,18 +157,23 @@ class MessagesWriter(ReplyWriter):
         usage = self._shown_usage
         return _REQUIRED_COUNTS if usage is None else _encode_usage(usage)
 
-    def _encode_stop(self, stop: StopReason) -> tuple[str | None, Wire | None]:
-        """Return the original stop reason if this dialect has it, else the nearest; and the text of a refusal."""
+    def _encode_stop(self, stop: StopReason) -> Wire:
+        """Return the end of the message: the original stop reason if this dialect has it, else the nearest; the text of
+        a refusal; and the container of the tools that the provider ran.
+        """
         refusal = "".join(self._refusal)
-        details: Wire | None = None
+        reason: str | None = stop.raw
+        if reason not in _KNOWN_STOP_REASONS:
+            fallback = "refusal" if refusal else "tool_use" if self._has_calls else "end_turn"
+            reason = _STOP_REASONS.get(stop.reason, fallback)
+            if stop == StopReason() and not refusal and self.request is None:
+                reason = None
+        end: Wire = {"stop_reason": reason, "stop_sequence": None}
         if refusal:
-            details = {"type": "refusal", "category": None, "explanation": refusal}
-        if stop.raw in _KNOWN_STOP_REASONS:
-            return stop.raw, details
-        if stop == StopReason() and details is None and self.request is None:
-            return None, None
-        fallback = "refusal" if details else "tool_use" if self._has_calls else "end_turn"
-        return _STOP_REASONS.get(stop.reason, fallback), details
+            end["stop_details"] = {"type": "refusal", "category": None, "explanation": refusal}
+        if self._container is not None:
+            end["container"] = self._container
+        return end
 
 
 _encode_text = msgspec.json.Encoder().encode
@@ -300,8 +309,9 @@ class _Blocks:
         if seal.kind == CITATIONS:
             deltas = [{"type": "citations_delta", "citation": citation} for citation in entry]
             return [wire for delta in deltas for wire in self._write_delta(event.block, _EMPTY_TEXT, delta)]
-        if seal.kind == CALLER and self._held is not None and self._held[0] == event.block:
-            self._held[1]["caller"] = entry
+        name = {CALLER: "caller", TOOLSET: "toolset_name"}.get(seal.kind)
+        if name is not None and self._held is not None and self._held[0] == event.block:
+            self._held[1][name] = entry
         return []
 
 
@@ -343,10 +353,7 @@ class _Stream:
     def add(self, event: Wire) -> bytes:
         return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), msgspec.json.encode(event))
 
-    def end(self, stop_reason: str | None, details: Wire | None, usage: Wire) -> bytes:
-        delta: Wire = {"stop_reason": stop_reason, "stop_sequence": None}
-        if details is not None:
-            delta["stop_details"] = details
+    def end(self, delta: Wire, usage: Wire) -> bytes:
         return self.add({"type": "message_delta", "delta": delta, "usage": usage}) + self.add({"type": "message_stop"})
 
 
@@ -379,16 +386,14 @@ class _Whole:
                 pass
         return b""
 
-    def end(self, stop_reason: str | None, details: Wire | None, usage: Wire) -> bytes:
+    def end(self, delta: Wire, usage: Wire) -> bytes:
         for content, pieces in zip(self._content, self._pieces, strict=True):
             for name, values in pieces.items():
                 if name == "partial_json":
                     content["input"] = _parse_arguments("".join(values))
                 else:
                     content[name] = "".join(values)
-        document = {**_encode_message(self._started, usage), "content": self._content, "stop_reason": stop_reason}
-        if details is not None:
-            document["stop_details"] = details
+        document = {**_encode_message(self._started, usage), "content": self._content, **delta}
         return msgspec.json.encode(document)
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from asides.dialects.gemini.decode import METADATA, SERVER_TOOLS, SIGNATURE
+from asides.dialects.gemini.decode import METADATA, SERVER_TOOLS, SIGNATURE, THOUGHT_PART
 from asides.dialects.gemini.wire import FINISH_REASONS, map_stop_reason
 from asides.dialects.server_half import ContentEvent, ReplyWriter, has_all_arguments
 from asides.values.events import (
@@ -236,6 +236,8 @@ class _Parts:
         return ready
 
     def _add_seal(self, event: ThoughtSealed, started: ReplyStarted) -> list[Wire]:
+        if event.seal.kind == THOUGHT_PART:
+            return self._hold(msgspec.json.decode(event.seal.value), event.block, started)
         if event.seal.kind != SIGNATURE or not event.seal.value:
             return []
         if any(isinstance(piece, ToolCallDelta) and piece.block == event.block for piece in self._calls):

@@ -11,7 +11,7 @@ from asides.providers.switches.read import read as read_switches
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt, Sampling
 from asides.values.parts import Text
-from asides.values.tools import Tool, read_tool
+from asides.values.tools import Tool, read_tool, read_tool_choice
 
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
@@ -93,8 +93,16 @@ class _Request(RequestFields):
             match self.remaining.get(field):
                 case str() as choice:
                     del self.remaining[field]
-                    return choice
-                case {"type": "function", "function": {"name": str() as name}} | {"name": str() as name}:
+                    # Mistral's word for it (mistralai 3.7, 2026-11-18), unless a tool has that name.
+                    return read_tool_choice(choice)
+                case (
+                    {"type": "function", "function": {"name": str() as name}}
+                    | {
+                        "type": "custom",
+                        "custom": {"name": str() as name},
+                    }
+                    | {"name": str() as name}
+                ):
                     del self.remaining[field]
                     return name
                 case _:
