@@ -27,6 +27,7 @@ from asides.values.errors import AsidesError
 from asides.values.messages import Message, Prompt
 from asides.values.parts import Text, ToolCall
 from asides.values.thinking import Thinking
+from asides.values.tools import Tool
 from tests.laws.accepted_requests import ACCEPTED, list_accepted, simplify
 from tests.laws.likely_messages import ASKED, LIKELY
 
@@ -210,6 +211,94 @@ def test_a_message_that_was_changed_is_encoded_anew(dialect: str) -> None:
         assert msgspec.structs.replace(message, parts=(*message.parts, Text("more"))).source is None
         assert message == msgspec.structs.replace(message, source=None), "it never makes messages unequal"
         assert "source" not in message.to_dict() or message.to_dict()["source"] is None
+
+
+SCHEMA = {"type": "object", "properties": {"at": {"type": "string", "x_schema": 1}}}
+GEMINI_SCHEMA = {
+    "type": "OBJECT",
+    "properties": {"at": {"type": "STRING", "nullable": True}, "up": {"type": "INTEGER", "minimum": 1}},
+    "propertyOrdering": ["up", "at"],
+}
+FUNCTION = {"name": "look", "description": "Looks.", "parameters": SCHEMA, "x_function": 1}
+FIELDS: dict[str, dict[str, Any]] = {
+    "openai_chat": {
+        "tools": [{"type": "function", "function": FUNCTION, "x_tool": 2}, {"function": {**FUNCTION, "name": "see"}}],
+        "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA, "description": "d"}},
+        "stop": "END",
+        "x_request": {"a": [1]},
+    },
+    "openai_responses": {
+        "tools": [{"type": "function", **FUNCTION, "strict": False}],
+        "text": {"format": {"type": "json_schema", "name": "a", "schema": SCHEMA, "description": "d", "strict": True}},
+        "x_request": {"a": [1]},
+    },
+    "anthropic": {
+        "system": [{"type": "text", "text": "Be brief.", "x_block": 1}],
+        "tools": [{"name": "look", "input_schema": SCHEMA, "x_tool": 1, "type": "custom"}],
+        "tool_choice": {"type": "auto"},
+        "metadata": {"user_id": "u", "x_metadata": 1},
+        "output_config": {"format": {"type": "json_schema", "schema": SCHEMA, "x_format": 1}},
+        "x_request": {"a": [1]},
+    },
+    "gemini": {
+        "systemInstruction": {"role": "user", "parts": [{"text": "Be brief.", "x": 1}]},
+        "tools": [{"functionDeclarations": [{"name": "look", "parameters": GEMINI_SCHEMA, "behavior": "BLOCKING"}]}],
+        "generationConfig": {"responseMimeType": "application/json", "responseSchema": GEMINI_SCHEMA, "xConfig": 1},
+        "xRequest": {"a": [1]},
+    },
+    "bedrock": {
+        "system": [{"text": "Be brief."}],
+        "toolConfig": {
+            "tools": [
+                {"toolSpec": {"name": "look", "inputSchema": {"json": SCHEMA}}},
+                {"systemTool": {"name": "nova_code_interpreter"}},
+            ],
+        },
+        "xRequest": {"a": [1]},
+    },
+    "cohere": {
+        "tools": [{"type": "function", "function": FUNCTION}],
+        "response_format": {"type": "json_object", "schema": SCHEMA},
+        "x_request": {"a": [1]},
+    },
+    "ollama": {"tools": [{"type": "function", "function": FUNCTION, "x": 1}], "format": SCHEMA, "keep_alive": 5},
+}
+
+
+@pytest.mark.parametrize("dialect", FIELDS)
+def test_the_fields_of_a_request_come_out_as_they_came(dialect: str) -> None:
+    body = REQUESTS[dialect] | FIELDS[dialect]
+    path = PATHS.get(dialect, "/")
+    sent, is_noticed = send(dialect, json.dumps(body).encode(), path)
+    assert {name: sent.get(name) for name in FIELDS[dialect]} == FIELDS[dialect]
+    assert not is_noticed
+
+
+@pytest.mark.parametrize("dialect", FIELDS)
+def test_fields_that_were_changed_are_encoded_anew(dialect: str) -> None:
+    served = find_dialect(dialect).read(
+        json.dumps(REQUESTS[dialect] | FIELDS[dialect]).encode(), PATHS.get(dialect, "/")
+    )
+    target = Target(plain_row(dialect), "made-up", "http://127.0.0.1:9/v1")
+    assert served.prompt == msgspec.structs.replace(served.prompt, source=None), "it never makes prompts unequal"
+    assert "look" not in repr(served.prompt.source)
+    changes: dict[str, Any] = {"tools": (Tool("other"),), "system": "Be long.", "output": None, "extra": {}}
+    changes |= {"stop": (), "tool_choice": None, "user": None}
+    changed = msgspec.structs.replace(served.prompt, **changes)
+    without = msgspec.structs.replace(changed, source=None)
+    assert find_dialect(dialect).encode(changed, target) == find_dialect(dialect).encode(without, target)
+
+
+def test_a_changed_tool_leaves_the_others_as_they_came() -> None:
+    body = REQUESTS["openai_chat"] | FIELDS["openai_chat"]
+    prompt = find_dialect("openai_chat").read(json.dumps(body).encode()).prompt
+    look, see = prompt.tools
+    target = Target(plain_row("openai_chat"), "made-up", "http://127.0.0.1:9/v1")
+    tools = (Tool("new"), msgspec.structs.replace(look, description="Looks twice."), see)
+    request, _ = find_dialect("openai_chat").encode(msgspec.structs.replace(prompt, tools=tools), target)
+    sent = json.loads(request.body)["tools"]
+    assert [tool["function"].get("x_function") for tool in sent] == [None, None, 1]
+    assert sent[1]["function"]["description"] == "Looks twice."
 
 
 def test_arguments_that_were_changed_in_place_are_sent_as_they_are() -> None:

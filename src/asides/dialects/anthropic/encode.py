@@ -18,6 +18,7 @@ from asides.dialects.http_body import (
     report_tool_settings,
     select_sampling,
 )
+from asides.dialects.verbatim import WholeFields, write_fields
 from asides.providers.find import quote_model
 from asides.providers.provider import Target
 from asides.providers.switches.write import write as write_thinking
@@ -36,6 +37,20 @@ UPDATES = "thinking-display-updates-2026-08-18"
 """The beta that the display "updates" needs (anthropic-sdk-python 2.8, 2026-11-15)."""
 
 _SAMPLING = ("temperature", "top_p", "top_k")
+
+
+def _is_same(name: str, ours: Any, theirs: Any) -> bool:
+    """Whether a field means the same: the system prompt is a text, or a list of one."""
+    if name != "system" or not isinstance(theirs, list) or len(theirs) != 1 or not isinstance(theirs[0], dict):
+        return False
+    return "cache_control" not in theirs[0] and theirs[0].get("text") == ours
+
+
+_WHOLE = WholeFields(
+    ("system", "tools", "tool_choice", "metadata", "output_config.format"),
+    schemas=frozenset({"input_schema", "schema"}),
+    same=_is_same,
+)
 _VERSION = re.compile(r"/v\d\w*$")
 
 # The version of the dialect as the clouds name it. They take it in the body.
@@ -120,7 +135,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
         # Fields that a request had beside a type; the object is refused without one.
         del extra["thinking"]
         notices.append(Notice("setting_dropped", "it means nothing without thinking", "thinking", ", ".join(own)))
-    body = merge_fields(body, extra)
+    body = write_fields(prompt, merge_fields(body, extra), "anthropic", _WHOLE)
     shown = body.get("thinking")
     if isinstance(shown, dict) and shown.get("display") == "updates":
         betas.append(UPDATES)

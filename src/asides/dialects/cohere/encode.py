@@ -34,7 +34,7 @@ from asides.dialects.message_encoder import (
     put_system_first,
     simplify_content,
 )
-from asides.dialects.verbatim import write_source
+from asides.dialects.verbatim import WholeFields, write_fields, write_source
 from asides.providers.provider import Target
 from asides.providers.switches.write import write as write_thinking
 from asides.values.errors import Unsupported
@@ -53,6 +53,11 @@ _SAMPLING = {
     "logprobs": "logprobs",
     "seed": "seed",
 }
+_WHOLE = WholeFields(
+    ("tools", "response_format"),
+    other_names={"json_schema": "schema"},
+    schemas=frozenset({"parameters", "json_schema"}),
+)
 _VERSION = re.compile(r"/v\d\w*$")
 
 
@@ -90,7 +95,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     notices += told
     body |= thinking
     body["stream"] = prompt.stream
-    return merge_fields(body, prompt.extra)
+    return write_fields(prompt, merge_fields(body, prompt.extra), "cohere", _WHOLE)
 
 
 def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:

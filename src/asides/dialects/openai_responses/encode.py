@@ -29,7 +29,7 @@ from asides.dialects.message_encoder import (
 from asides.dialects.openai_chat.encode import encode_tools
 from asides.dialects.openai_responses.input_parts import encode_input_part
 from asides.dialects.openai_responses.tool_items import CLIENT_CALLS, encode_output
-from asides.dialects.verbatim import write_source
+from asides.dialects.verbatim import WholeFields, write_fields, write_source
 from asides.providers.provider import Quirks, Target
 from asides.providers.switches.write import write as write_thinking
 from asides.values.errors import ConfigError
@@ -57,6 +57,11 @@ ID_PREFIXES = {"reasoning": "rs", "message": "msg", "function_call": "fc"}
 """How the ids of items begin, by type."""
 MAX_ID_LENGTH = 64
 _SAMPLING = ("temperature", "top_p", "top_logprobs")
+_WHOLE = WholeFields(
+    ("tools", "tool_choice", "text.format", "conversation"),
+    schemas=frozenset({"parameters", "schema"}),
+    same=lambda name, ours, theirs: name == "conversation" and theirs == {"id": ours},
+)
 
 
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
@@ -104,7 +109,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if reasoning := _encode_reasoning(prompt, target, notices):
         body["reasoning"] = reasoning
     body = merge_fields(body, dict(target.facts.fields)) if target.rule.thinking != "never" else body
-    return merge_fields(body, prompt.extra)
+    return write_fields(prompt, merge_fields(body, prompt.extra), "openai_responses", _WHOLE)
 
 
 def _encode_state(prompt: Prompt, target: Target) -> dict[str, Any]:

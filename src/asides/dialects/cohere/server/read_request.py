@@ -34,7 +34,7 @@ _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
     """Read a request. Raises ConfigError with a message for the client."""
-    fields = RequestFields.parse_body(body)
+    fields = RequestFields.parse_body(body).keep("cohere")
     model = fields.take_model()
     messages = fields.take_messages(lambda message: keep_source(_read_message(message), "cohere", [message]))
     system = None
@@ -54,6 +54,7 @@ def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of
         stop=tuple(fields.take("stop_sequences", list[str]) or ()),
         stream=stream,
         extra=fields.remaining,
+        source=fields.source,
     )
     return ServedRequest(prompt, model, stream, include_usage=True)
 

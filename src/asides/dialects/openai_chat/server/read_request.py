@@ -16,7 +16,7 @@ from asides.values.tools import Tool, read_tool
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
     """Read a request. Raises ConfigError with a message for the client."""
-    return _Request.parse_body(body).read()
+    return _Request.parse_body(body).keep("openai_chat").read()
 
 
 class _Request(RequestFields):
@@ -42,6 +42,7 @@ class _Request(RequestFields):
             metadata=self.take("metadata", dict[str, str]),
             user=self.take("user", str),
             extra=self.remaining,
+            source=self.source,
         )
         return ServedRequest(prompt, model, stream, include_usage)
 
