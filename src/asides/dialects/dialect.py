@@ -110,6 +110,8 @@ class DialectFacts(msgspec.Struct, frozen=True):
     """Whether it has messages that change the effort inside a conversation."""
     returns_call_ids: bool = True
     """Whether clients give the ids of tool calls back: calls have ids here, and results name them."""
+    budget_below_limit: bool = True
+    """Whether servers refuse a thinking budget that leaves nothing of the limit for the answer."""
     cache_since: str = ""
     """The date of what is known about the prompt caches of this dialect."""
     cache_source: str = ""

@@ -2,8 +2,8 @@
 same dialect.
 
 Readers call `keep_source`, and `keep_request` for the fields beside the history. Encoders encode the message as always
-and call `write_source`: the JSON goes back if it says all that the encoder would write. `write_fields` does the same for
-the fields. Unknown fields survive, and structured results stay structured. A source may come from a file that others
+and call `write_source`: the JSON goes back if it says all that the encoder would write. `write_fields` does that for
+fields. Unknown fields survive, and structured results stay structured. A source may come from a file that others
 wrote, so it is never trusted: it cannot change who speaks, what is said, called or thought.
 """
 

@@ -114,7 +114,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
 
         mark_request(prompt, body, CONTROLS)
     body["max_tokens"] = _choose_limit(prompt, target)
-    thinking, told = write_thinking(prompt.thinking, target, "anthropic")
+    thinking, told = write_thinking(prompt.thinking, target, "anthropic", source=prompt.source)
     notices += told
     betas = list_thinking_betas(thinking, prompt, target)
     body |= _encode_output(prompt, target, notices)

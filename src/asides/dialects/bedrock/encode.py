@@ -184,7 +184,7 @@ def _encode_thinking(
     """Return the fields for thinking, which Converse passes on to the model. Settings that the model refuses beside
     them are removed from `inference`.
     """
-    written, told = write_thinking(prompt.thinking, target, "bedrock")
+    written, told = write_thinking(prompt.thinking, target, "bedrock", source=prompt.source)
     notices += told
     fields: dict[str, Any] = written.get("additionalModelRequestFields", {})
     if fields.get("reasoningConfig", {}).get("maxReasoningEffort") == "high":

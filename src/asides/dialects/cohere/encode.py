@@ -91,7 +91,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if prompt.stop:
         body["stop_sequences"] = list(prompt.stop)
     notices += report_unsupported(prompt, "metadata", "user")
-    thinking, told = write_thinking(prompt.thinking, target, "cohere")
+    thinking, told = write_thinking(prompt.thinking, target, "cohere", source=prompt.source)
     notices += told
     body |= thinking
     body["stream"] = prompt.stream

@@ -10,6 +10,7 @@ dialect = make_lazy_dialect(
         seal_kinds=("thought_signature",),
         thinks_in_blocks=True,
         returns_call_ids=False,
+        budget_below_limit=False,
         cache_since="2026-11-16",
         cache_source="ai.google.dev gemini-api/docs/caching: requests with a common beginning; unsure: thinking",
     ),

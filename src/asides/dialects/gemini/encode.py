@@ -94,7 +94,9 @@ def _build_config(prompt: Prompt, target: Target, notices: list[Notice]) -> dict
         config["stopSequences"] = list(prompt.stop)
     if prompt.output is not None:
         config |= _encode_output(prompt.output)
-    thinking, told = write_thinking(prompt.thinking, target, "gemini", max_tokens=prompt.max_tokens)
+    thinking, told = write_thinking(
+        prompt.thinking, target, "gemini", source=prompt.source, max_tokens=prompt.max_tokens
+    )
     notices += told
     config |= thinking.get("generationConfig", {})
     return config

@@ -90,7 +90,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if options:
         body["options"] = options
     body |= beside
-    thinking, told = write_thinking(prompt.thinking, target, "ollama")
+    thinking, told = write_thinking(prompt.thinking, target, "ollama", source=prompt.source)
     notices += told
     body |= thinking
     # A request without the field streams here.

@@ -63,7 +63,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if rule.thinking != "never":
         # They ask the host to separate thinking; some hosts refuse them for a model that does not think.
         body |= dict(target.facts.fields)
-    thinking, told = write_thinking(prompt.thinking, target, "openai_chat")
+    thinking, told = write_thinking(prompt.thinking, target, "openai_chat", source=prompt.source)
     notices += told
     body = merge_fields(body, thinking)
     if prompt.begun_thinking is not None:
