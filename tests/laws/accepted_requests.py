@@ -31,9 +31,11 @@ def simplify(value: Any, dialect: str, name: str = "") -> Any:
                 key = re.sub(r"_([a-z])", lambda found: found[1].upper(), key)
             key = "max_tokens" if key == "max_completion_tokens" else key
             simple = simplify(inner, dialect, key)
-            if not is_empty(simple):
+            is_kind = key == "type" and simple == "message" and "role" in value
+            if not is_empty(simple) and not is_kind:
                 fields[key] = "system" if key == "role" and simple == "developer" else simple
-        return fields
+        # The type of a plain text has three names.
+        return {"text": fields["text"]} if fields.keys() == {"type", "text"} else fields
     if isinstance(value, str) and name == "input":
         return [{"role": "user", "content": value}]
     if not isinstance(value, list):
@@ -70,5 +72,5 @@ def _can_join(last: dict[str, Any], message: dict[str, Any]) -> bool:
 
 def _list_parts(content: Any) -> list[Any]:
     if isinstance(content, str):
-        return [{"type": "text", "text": content}]
+        return [{"text": content}]
     return content or []

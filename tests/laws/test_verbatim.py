@@ -289,6 +289,123 @@ def test_fields_that_were_changed_are_encoded_anew(dialect: str) -> None:
     assert find_dialect(dialect).encode(changed, target) == find_dialect(dialect).encode(without, target)
 
 
+LONG_ID = "call_0_ded1841a-abea-4cec-adfa-f67fa50fdc2c"
+LONG_CALL = {"id": LONG_ID, "type": "function", "function": {"name": "look", "arguments": "{}"}}
+NATIVE = {"type": "container_upload", "file_id": "file_1"}
+ADDITION = {"type": "tool_addition", "tool": {"type": "tool_reference", "name": "look"}}
+HISTORIES: dict[str, tuple[str, list[dict[str, Any]]]] = {
+    "words of the system inside, and blocks of the provider": (
+        "anthropic",
+        [
+            {"role": "user", "content": [{"type": "text", "text": "Look."}, NATIVE]},
+            {"role": "system", "content": [ADDITION]},
+            {"role": "assistant", "content": [{"type": "text", "text": "So."}]},
+            {"role": "user", "content": "And?"},
+            {"role": "system", "content": [{"type": "text", "text": "Be brief."}], "output_config": {"effort": "low"}},
+        ],
+    ),
+    "a history that begins with the model": (
+        "anthropic",
+        [
+            {"role": "assistant", "content": [{"type": "text", "text": "Hello."}]},
+            {"role": "user", "content": "Hi."},
+        ],
+    ),
+    "pictures inside a result, blanks, and calls in two turns": (
+        "gemini",
+        [
+            {"role": "user", "parts": [{"text": ""}]},
+            {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}, "id": "1"}}, {"text": ""}]},
+            {"role": "model", "parts": [{"functionCall": {"name": "see", "args": {}, "id": "2"}}]},
+            {
+                "role": "user",
+                "parts": [
+                    {
+                        "functionResponse": {
+                            "id": "1",
+                            "name": "look",
+                            "response": {},
+                            "parts": [{"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}],
+                        }
+                    },
+                    {"functionResponse": {"id": "2", "name": "see", "response": {"a": [1]}}},
+                ],
+            },
+        ],
+    ),
+    "long ids, and blank content": (
+        "openai_chat",
+        [
+            {"role": "user", "content": "Look."},
+            {"role": "assistant", "content": " ", "tool_calls": [LONG_CALL]},
+            {"role": "tool", "tool_call_id": LONG_ID, "content": "blue"},
+        ],
+    ),
+    "ids with other signs": (
+        "bedrock",
+        [
+            {"role": "user", "content": [{"text": "Look."}]},
+            {"role": "assistant", "content": [{"toolUse": {"toolUseId": "f.look:0", "name": "look", "input": {}}}]},
+            {"role": "user", "content": [{"toolResult": {"toolUseId": "f.look:0", "content": [{"text": "blue"}]}}]},
+        ],
+    ),
+    "no ids": (
+        "ollama",
+        [
+            {"role": "user", "content": "Look."},
+            {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "look", "arguments": {"a": 1}}}]},
+            {"role": "tool", "content": "blue", "tool_name": "look"},
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_odd_histories_come_out_as_they_came(name: str) -> None:
+    dialect, history = HISTORIES[name]
+    field = "contents" if dialect == "gemini" else "messages"
+    body = {"model": "made-up", field: history} | {
+        name: value for name, value in REQUESTS[dialect].items() if name == "toolConfig"
+    }
+    provider = "groq" if dialect == "openai_chat" else ""  # OpenAI itself refuses long ids
+    sent, is_noticed = send(dialect, json.dumps(body).encode(), PATHS.get(dialect, "/"), provider)
+    expected = simplify({field: history}, dialect)[field]
+    assert simplify({field: sent[field]}, dialect)[field] == expected
+    assert not is_noticed
+
+
+def test_long_ids_are_shortened_where_they_are_refused_and_where_a_message_was_changed() -> None:
+    messages = import_messages(HISTORIES["long ids, and blank content"][1], "openai")
+    openai = find_target("openai", "openai_chat", "gpt-4o")
+    unknown = Target(plain_row("openai_chat"), "made-up", "http://127.0.0.1:9/v1")
+    changed = (*messages[:-1], msgspec.structs.replace(messages[-1], name="look"))
+    for target, history in ((openai, messages), (unknown, changed)):
+        _, called, answered = encode_messages(history, target)["messages"]
+        assert called["tool_calls"][0]["id"] == answered["tool_call_id"]
+        assert len(answered["tool_call_id"]) <= 40
+
+
+def test_ids_of_items_without_reasoning_go_back() -> None:
+    call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "look", "arguments": "{}"}
+    items = [
+        {"role": "user", "content": "Look."},
+        call,
+        {"type": "function_call_output", "call_id": "call_1", "output": "blue"},
+    ]
+    target = find_target("openai", "openai_responses", "gpt-5.5")
+    messages = import_messages(items, "responses")
+    assert encode_messages(messages, target)["input"] == items, "what they were bound to is not known"
+    lost = [
+        items[0],
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "E"},
+        *items[1:],
+    ]
+    messages = import_messages(lost, "responses")
+    called = tuple(part for part in messages[1].parts if isinstance(part, ToolCall))
+    sent = encode_messages((messages[0], msgspec.structs.replace(messages[1], parts=called), messages[2]), target)
+    assert "id" not in sent["input"][1], "its reasoning was dropped"
+
+
 def test_a_changed_tool_leaves_the_others_as_they_came() -> None:
     body = REQUESTS["openai_chat"] | FIELDS["openai_chat"]
     prompt = find_dialect("openai_chat").read(json.dumps(body).encode()).prompt

@@ -110,6 +110,10 @@ class DialectFacts(msgspec.Struct, frozen=True):
     """Whether it has messages that change the effort inside a conversation."""
     returns_call_ids: bool = True
     """Whether clients give the ids of tool calls back: calls have ids here, and results name them."""
+    pairs_by_turn: bool = False
+    """Whether messages of the model in a row are one turn, whose results follow the last of them."""
+    blank_texts: bool = False
+    """Whether servers accept a message whose text is empty."""
     budget_below_limit: bool = True
     """Whether servers refuse a thinking budget that leaves nothing of the limit for the answer."""
     cache_since: str = ""

@@ -36,6 +36,7 @@ _SAID = frozenset(
 """Fields that readers read: roles, calls, thinking and its seals. The encoder left them out on purpose."""
 
 _PLAIN_FIELDS = ({"role", "content"}, {"type", "text"}, {"text"})
+_SYSTEM_ROLES = ("system", "developer")
 _DELIMITERS = ("{", "[")
 _TEXT_TYPES = ("text", "input_text", "output_text")
 _TEXT_FIELDS = ("", "content", "output", "arguments")  # "": an item of a list
@@ -45,14 +46,19 @@ _TEXT_FIELDS = ("", "content", "output", "arguments")  # "": an item of a list
 
 
 def keep_source(
-    message: Message, dialect: str, objects: Iterable[Any], turn: Mapping[str, Any] | None = None
+    message: Message,
+    dialect: str,
+    objects: Iterable[Any],
+    turn: Mapping[str, Any] | None = None,
+    *,
+    always: bool = False,
 ) -> Message:
     """Return the message with the JSON that it was read from: its objects, or the blocks of its turn and the fields
-    beside them. A plain text has no source: it is written as it was.
+    beside them. A plain text has no source: it is written as it was. `always`: its place would be lost.
     """
     found = list(objects)
     beside = {name: value for name, value in (turn or {}).items() if not _is_empty(value)}
-    if not beside and all(map(_is_plain, found)):
+    if not always and not beside and all(map(_is_plain, found)):
         return message
     try:
         text = msgspec.json.encode(found).decode()
@@ -63,8 +69,8 @@ def keep_source(
 
 
 def _is_plain(found: Any) -> bool:
-    if not isinstance(found, Mapping) or set(found) not in _PLAIN_FIELDS:
-        return False
+    if not isinstance(found, Mapping) or set(found) not in _PLAIN_FIELDS or found.get("text") == "":
+        return False  # an empty text is left out, unless it was read
     return all(isinstance(value, str) or _is_empty(value) for value in found.values())
 
 
@@ -142,6 +148,8 @@ class _Comparison:
             return theirs
         if _is_empty(ours) and _is_empty(theirs):
             return theirs
+        if name == "role" and ours in _SYSTEM_ROLES and theirs in _SYSTEM_ROLES:
+            return ours  # the one that the host takes
         if isinstance(ours, dict) and isinstance(theirs, dict):
             merged = self._merge_fields(ours, theirs)
             if merged is not _DIFFERENT:
@@ -184,7 +192,15 @@ class _Comparison:
                 if merged[name] is _DIFFERENT:
                     return _DIFFERENT
             elif name == "content" and not _is_empty(value):
-                return _DIFFERENT  # the encoder has left it out
+                # The encoder has left it out. Blank text says nothing, and some hosts refuse it.
+                if (
+                    not isinstance(value, str)
+                    or value.strip()
+                    or self._accepts is None
+                    or not self._accepts(theirs, name)
+                ):
+                    return _DIFFERENT
+                merged[name] = value
             elif (value is False or not _is_empty(value)) and (
                 self._is_kept(theirs, name) or self._is_repeated_thinking(ours, theirs, name)
             ):

@@ -248,8 +248,7 @@ class _RequestCheck:
             )
             budget = legal
         if limit is None:
-            source = self.prompt.source
-            is_as_read = source is not None and source.dialect == self.target.dialect
+            is_as_read = self.prompt.is_from(self.target.dialect)
             if not is_as_read and (self.rule.budget is not None or self.target.facts.budget_in is not None):
                 limit = budget + ANSWER_ROOM
                 if self.rule.max_output is not None and budget < self.rule.max_output:

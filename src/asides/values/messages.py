@@ -283,6 +283,10 @@ class Prompt(msgspec.Struct, frozen=True):
     source: RequestSource | None = None
     """The fields that the prompt was read from. The encoder of their dialect writes those that still say the same."""
 
+    def is_from(self, dialect: str) -> bool:
+        """Whether the prompt was read from a request in this dialect."""
+        return self.source is not None and self.source.dialect == dialect
+
     def __repr__(self) -> str:
         tools = [tool.name for tool in self.tools]
         return f"Prompt(messages={len(self.messages)}, tools={tools}, stream={self.stream})"

@@ -72,7 +72,9 @@ def _import_turn(turn: object) -> list[Message]:
                     messages.append(keep_source(message, "anthropic", [block for _, block in pairs], beside))
             return messages or [Message("user")]
         case "system":
-            return [Message("system", tuple(parts), effort=_find_effort(turn))]
+            message = Message("system", tuple(parts), effort=_find_effort(turn))
+            # Without parts it only changes the effort, which is encoded by the rule of the model.
+            return [keep_source(message, "anthropic", blocks, beside, always=True) if parts else message]
         case role:
             raise ConfigError(f"the role {role!r} is not known; use user or assistant.")
 

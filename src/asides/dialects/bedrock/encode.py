@@ -25,7 +25,7 @@ from asides.dialects.http_body import (
     select_sampling,
 )
 from asides.dialects.media import find_media_type, read_text_file, refuse_sound_and_video, split_data_url
-from asides.dialects.message_encoder import Wire, add_notice, find_entry
+from asides.dialects.message_encoder import PUNCTUATED_ID, Wire, add_notice, find_entry
 from asides.dialects.turn_encoder import BlockFormat, EncodedTurns, encode_turns
 from asides.dialects.verbatim import WholeFields, write_fields
 from asides.providers.find import quote_model
@@ -338,5 +338,6 @@ _BLOCKS = BlockFormat(
     tool_call=_encode_tool_call,
     mark_cache=_mark_cache,
     finish_turn=_finish_turn,
+    own_ids=PUNCTUATED_ID,
     merges=("user", "assistant"),  # two turns of one role in a row are refused
 )

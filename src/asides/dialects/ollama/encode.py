@@ -40,8 +40,8 @@ from asides.values.tools import Tool
 
 
 def _is_same(name: str, ours: Any, theirs: Any) -> bool:
-    """Whether a field means the same: one text to stop at may stand alone."""
-    return name == "stop" and bool(ours == [theirs])
+    """Whether a field means the same: some are optional, and one text to stop at may stand alone."""
+    return (name in _OPTIONAL_FIELDS and theirs is None) or (name == "stop" and bool(ours == [theirs]))
 
 
 # Our names and theirs. The first group is in `options`, the second beside it.
@@ -148,7 +148,7 @@ def encode_messages(prompt: Prompt, notices: list[Notice]) -> list[Wire]:
     return encode_flat(
         put_system_first(prompt),
         notices,
-        restore=partial(write_source, dialect="ollama", added=_OPTIONAL_FIELDS),
+        restore=partial(write_source, dialect="ollama", same=_is_same),
         user=encoder.encode_user,
         assistant=encoder.encode_assistant,
         tool_result=encoder.encode_tool_result,

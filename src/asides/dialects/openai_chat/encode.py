@@ -54,7 +54,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
         body["stream"] = True
         if quirks.stream_usage:
             body["stream_options"] = {"include_usage": True}
-        if rule.tool_stream and prompt.tools:
+        if rule.tool_stream and prompt.tools and not prompt.is_from("openai_chat"):
             body["tool_stream"] = True
     if prompt.metadata is not None:
         body["metadata"] = prompt.metadata

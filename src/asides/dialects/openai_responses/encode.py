@@ -222,7 +222,8 @@ class _ItemEncoder:
     def restore(self, message: Message, encoded: list[Wire]) -> list[Wire]:
         """Return the items that a message was read from, if they say the same."""
         # Only a model that thinks binds the ids of its items to each other.
-        is_free = message.role != "assistant" or (self.takes_ids and self.rule.thinking == "never")
+        is_bound = self.rule.thinking != "never" and any(isinstance(part, Thought) for part in message.parts)
+        is_free = message.role != "assistant" or (self.takes_ids and not is_bound)
         accepts = _accepts_field if is_free or self.can_have_ids(encoded) else _is_not_id
         return write_source(message, encoded, "openai_responses", same=_is_same, accepts=accepts)
 
