@@ -33,6 +33,9 @@ THINKING_LIMIT = 32_000
 INTERLEAVED = "interleaved-thinking-2025-05-14"
 """The beta that lets a model with a budget think between tool calls too."""
 
+OLDER_OUTPUT = "structured-outputs-2025-11-13"
+"""The beta that `output_format` needs, the older name of `output_config.format` (platform.claude.com)."""
+
 UPDATES = "thinking-display-updates-2026-08-18"
 """The beta that the display "updates" needs (anthropic-sdk-python 2.8, 2026-11-15)."""
 
@@ -136,10 +139,25 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
         del extra["thinking"]
         notices.append(Notice("setting_dropped", "it means nothing without thinking", "thinking", ", ".join(own)))
     body = write_fields(prompt, merge_fields(body, extra), "anthropic", _WHOLE)
+    if _restore_older_output(prompt, body):
+        betas.append(OLDER_OUTPUT)
     shown = body.get("thinking")
     if isinstance(shown, dict) and shown.get("display") == "updates":
         betas.append(UPDATES)
     return body, list(dict.fromkeys([*encoded.betas, *betas, *find_betas(body, prompt.messages), *map(str, given)]))
+
+
+def _restore_older_output(prompt: Prompt, body: dict[str, Any]) -> bool:
+    """Write the format of the answer in the field that it had before `output_config`, if it was read from there."""
+    config = body.get("output_config")
+    older = prompt.source.fields.get("output_format") if prompt.source and prompt.is_from("anthropic") else None
+    if not isinstance(config, dict) or not isinstance(older, dict) or config.get("format") != older:
+        return False
+    body["output_format"] = older
+    body["output_config"] = {name: value for name, value in config.items() if name != "format"}
+    if not body["output_config"]:
+        del body["output_config"]
+    return True
 
 
 def list_thinking_betas(fields: dict[str, Any], prompt: Prompt, target: Target) -> list[str]:

@@ -264,7 +264,8 @@ def _encode_text(text: str) -> Wire:
 
 
 def _encode_tool_result(result: ToolResult, call_id: str, blocks: list[Any]) -> Wire:
-    encoded: Wire = {"toolUseId": call_id, "content": blocks}
+    value = result.read_object()
+    encoded: Wire = {"toolUseId": call_id, "content": blocks if value is None else [{"json": value}]}
     return {"toolResult": {**encoded, "status": "error"} if result.is_error else encoded}
 
 

@@ -184,7 +184,13 @@ def _encode_user_part(part: Part, notices: list[Notice]) -> list[Any]:
 def _encode_tool_result(result: ToolResult, notices: list[Notice]) -> Wire:
     if not isinstance(result.content, str) and any(not isinstance(part, Text) for part in result.content):
         add_notice(notices, "result_part_not_sent", "a tool result is text here; an image or a file was left out")
-    return {"role": "tool", "tool_call_id": result.call_id, "content": result.text}
+    value = result.read_object()
+    if value is None:
+        return {"role": "tool", "tool_call_id": result.call_id, "content": result.text}
+    is_document = isinstance(value.get("data"), dict) and value.keys() <= {"id", "data"}
+    document = value if is_document else {"data": value}
+    content = [{"type": "document", "document": document}]
+    return {"role": "tool", "tool_call_id": result.call_id, "content": content}
 
 
 def _encode_assistant(message: Message, notices: list[Notice]) -> list[Wire]:

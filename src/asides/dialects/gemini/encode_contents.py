@@ -164,7 +164,8 @@ def _encode_tool_result(
     name = result.name or names.get(result.call_id)
     if name is None:
         raise Unsupported(f"a tool result names no tool, and no call has its id {result.call_id!r}.")
-    answer = {"error" if result.is_error else "output": result.text}
+    value = None if result.is_error else result.read_object()
+    answer = {"error" if result.is_error else "output": result.text} if value is None else value
     encoded: Wire = {"functionResponse": {"id": result.call_id, "name": name, "response": answer}}
     parts = () if isinstance(result.content, str) else result.content
     media = [_encode_media(part, notices) for part in parts if not isinstance(part, Text)]

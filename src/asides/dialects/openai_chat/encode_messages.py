@@ -68,7 +68,7 @@ def encode_messages(prompt: Prompt, target: Target, notices: list[Notice]) -> li
         tool_result=encoder.encode_tool_result,
         restore=encoder.restore,
     )
-    if target.quirks.after_results != "anyone" and not prompt.is_from("openai_chat"):
+    if target.quirks.after_results != "anyone":
         messages = encoder.add_bridges(messages)
     notices.sort(key=lambda notice: _LAST_NOTICES.get(notice.code, 0))
     return messages

@@ -201,7 +201,9 @@ def _read_part(block: dict[str, Any]) -> Part:
         case {"toolResult": {"toolUseId": str() as call_id, "content": list() as content, **rest}} if (
             "type" not in rest
         ):
-            return ToolResult(call_id, _read_result(content), is_error=rest.get("status") == "error")
+            is_json = len(content) == 1 and isinstance(content[0], dict) and "json" in content[0]
+            is_error = rest.get("status") == "error"
+            return ToolResult(call_id, _read_result(content), is_error=is_error, is_json=is_json)
         case {"citationsContent": {"content": list() as pieces, "citations": list() as citations}}:
             texts = [piece.get("text") for piece in pieces if isinstance(piece, dict)]
             text = "".join(text for text in texts if isinstance(text, str))

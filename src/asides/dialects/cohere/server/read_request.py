@@ -108,7 +108,7 @@ def _read_message(message: Mapping[str, Any]) -> Message:
             call_id = message.get("tool_call_id")
             if not isinstance(call_id, str):
                 raise ConfigError("tool_call_id is missing.")
-            return Message("tool", (ToolResult(call_id, _read_result(content)),))
+            return Message("tool", (ToolResult(call_id, _read_result(content), is_json=_is_object(content)),))
         case "assistant":
             return Message("assistant", tuple(_add_calls_and_citations(message, _read_parts(content))))
         case other:
@@ -150,6 +150,15 @@ def _read_image(url: str, detail: str | None) -> Image:
     if data is None:
         raise ConfigError("the data of an image_url is not base64.")
     return Image(data=data, media_type=inline[1], detail=detail)
+
+
+def _is_object(content: object) -> bool:
+    """Whether a result is one document with fields."""
+    match content:
+        case [{"type": "document", "document": {"data": data}}]:
+            return isinstance(data, dict)
+        case _:
+            return False
 
 
 def _read_result(content: object) -> str:
