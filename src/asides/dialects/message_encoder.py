@@ -128,7 +128,11 @@ def read_system(prompt: Prompt) -> str | None:
 def put_system_first(prompt: Prompt) -> tuple[Message, ...]:
     """Return the messages, with the system prompt as the first of them."""
     system = read_system(prompt)
-    return prompt.messages if system is None else (Message("system", (Text(system),)), *prompt.messages)
+    if system is None:
+        return prompt.messages
+    read = None if prompt.source is None else prompt.source.system
+    first = read if read is not None and read.text == system else Message("system", (Text(system),))
+    return (first, *prompt.messages)
 
 
 def encode_system(message: Message, notices: list[Notice], role: str = "system") -> list[Wire]:

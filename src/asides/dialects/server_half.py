@@ -76,6 +76,12 @@ class RequestFields:
         self._source = keep_request(dialect, self.remaining)
         return self
 
+    def keep_system(self, message: Message) -> str | None:
+        """Return the text of the system prompt, and remember the message that it was read from."""
+        if self._source is not None and message.source is not None:
+            self._source = msgspec.structs.replace(self._source, system=message)
+        return message.text or None
+
     @property
     def source(self) -> RequestSource | None:
         """The source of the prompt: the fields as they came."""

@@ -193,12 +193,8 @@ class _Comparison:
                     return _DIFFERENT
             elif name == "content" and not _is_empty(value):
                 # The encoder has left it out. Blank text says nothing, and some hosts refuse it.
-                if (
-                    not isinstance(value, str)
-                    or value.strip()
-                    or self._accepts is None
-                    or not self._accepts(theirs, name)
-                ):
+                text = _read_text(value)
+                if text is None or text.strip() or (self._accepts is not None and not self._accepts(theirs, name)):
                     return _DIFFERENT
                 merged[name] = value
             elif (value is False or not _is_empty(value)) and (
@@ -264,6 +260,8 @@ class WholeFields(msgspec.Struct, frozen=True):
     schemas: frozenset[str] = frozenset()
     """Fields with a JSON schema. The encoder may leave parts of it out, so they come back whole or not at all."""
     same: Same | None = None
+    defaults: tuple[Any, ...] = ()
+    """Values that say what is usual: the encoder leaves them out, and they come back."""
 
 
 _LEFT_OUT = frozenset({"strict", "cache_control", "cachePoint", "defer_loading", "allowed_callers", "input_examples"})
@@ -301,6 +299,8 @@ def write_fields(
             continue
         own = _find_object(written, parents)
         name = leaf if leaf in theirs else whole.other_names.get(leaf, leaf)
+        if name in theirs and theirs[name] in whole.defaults and (own is None or leaf not in own):
+            _add(written, parents, name, theirs[name])
         if own is None or leaf not in own or name not in theirs:
             continue
         found = comparison.merge_field(own[leaf], theirs[name], leaf)
@@ -316,6 +316,13 @@ def _find_object(fields: Mapping[str, Any], path: list[str]) -> Mapping[str, Any
             return None
         fields = inner
     return fields
+
+
+def _add(fields: dict[str, Any], path: list[str], name: str, value: Any) -> None:
+    for parent in path:
+        fields[parent] = dict(fields.get(parent) or {})
+        fields = fields[parent]
+    fields[name] = value
 
 
 def _put(fields: dict[str, Any], path: list[str], old: str, new: str, value: Any) -> None:

@@ -242,6 +242,8 @@ class RequestSource(msgspec.Struct, frozen=True, eq=False):
     dialect: str
     fields: dict[str, Any]
     """The fields beside the history, as they came."""
+    system: Message | None = None
+    """The message that the system prompt was read from, where it was one."""
 
     def __eq__(self, other: object) -> bool:
         return other is None or isinstance(other, RequestSource) or NotImplemented

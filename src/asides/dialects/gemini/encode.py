@@ -40,7 +40,9 @@ _WHOLE = WholeFields(
     ("systemInstruction", "tools", "toolConfig", f"generationConfig.{_OUTPUT_SCHEMA}"),
     other_names={"parametersJsonSchema": "parameters", _OUTPUT_SCHEMA: "responseSchema"},
     schemas=frozenset({"parametersJsonSchema", _OUTPUT_SCHEMA}),
-    same=lambda name, ours, theirs: name in _WHOLE.schemas and read_schema(theirs) == ours,
+    same=lambda name, ours, theirs: (
+        (name in _WHOLE.schemas and read_schema(theirs) == ours) or (name == "parts" and ours == [theirs])
+    ),
 )
 MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 

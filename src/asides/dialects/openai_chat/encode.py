@@ -83,7 +83,10 @@ def _is_same(name: str, ours: Any, theirs: Any) -> bool:
 
 
 _WHOLE = WholeFields(
-    ("tools", "tool_choice", "response_format", "stop"), schemas=frozenset({"parameters", "schema"}), same=_is_same
+    ("tools", "tool_choice", "response_format", "stop"),
+    schemas=frozenset({"parameters", "schema"}),
+    same=_is_same,
+    defaults=({"type": "text"},),
 )
 
 

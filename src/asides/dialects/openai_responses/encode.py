@@ -61,6 +61,7 @@ _WHOLE = WholeFields(
     ("tools", "tool_choice", "text.format", "conversation"),
     schemas=frozenset({"parameters", "schema"}),
     same=lambda name, ours, theirs: name == "conversation" and theirs == {"id": ours},
+    defaults=({"type": "text"},),
 )
 
 

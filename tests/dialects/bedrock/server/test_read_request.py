@@ -120,7 +120,7 @@ def test_results_are_text_json_and_pictures() -> None:
     content: list[Any] = [{"text": "a"}, {"json": {"b": 1}}]
     result = {"toolResult": {"toolUseId": "t", "content": content, "status": "success"}}
     assert read(messages=[{"role": "user", "content": [result]}]).prompt.messages[0] == Message(
-        "tool", (ToolResult("t", 'a\n{"b":1}'),)
+        "tool", (ToolResult("t", (Text("a"), Text('{"b":1}'))),)
     )
     content.append({"image": {"format": "png", "source": {"bytes": "aGk="}}})
     message = read(messages=[{"role": "user", "content": [result, {"text": "?"}]}]).prompt.messages[0]

@@ -235,7 +235,8 @@ def _read_result(content: list[Any]) -> str | tuple[Text | Image | File, ...]:
                 raise ConfigError("a tool result is text, JSON, images, documents or search results.")
             case _:
                 raise ConfigError("a tool result is a list of blocks.")
-    if all(isinstance(part, Text) for part in parts):
+    is_plain = len(parts) == 1 or all("text" in block for block in content)
+    if is_plain and all(isinstance(part, Text) for part in parts):
         return "\n".join(part.text for part in parts if isinstance(part, Text))
     return tuple(parts)
 

@@ -39,7 +39,7 @@ def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of
     messages = fields.take_messages(lambda message: keep_source(_read_message(message), "cohere", [message]))
     system = None
     if messages[0].role == "system":
-        system, messages = messages[0].text or None, messages[1:]
+        system, messages = fields.keep_system(messages[0]), messages[1:]
     stream = fields.take("stream", bool) or False
     strict = fields.take("strict_tools", bool)
     prompt = Prompt(

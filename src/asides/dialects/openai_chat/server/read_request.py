@@ -62,7 +62,7 @@ class _Request(RequestFields):
         first = messages[0]
         is_plain = all(isinstance(part, Text) and not part.cache for part in first.parts)
         if first.role == "system" and first.name is None and is_plain:
-            return first.text or None, messages[1:]
+            return self.keep_system(first), messages[1:]
         return None, messages
 
     def _take_include_usage(self) -> bool:
