@@ -16,10 +16,15 @@ _TURNS = ("messages", "contents", "input")
 _JOINED = ("user", "assistant", "model", "system")
 
 
+def list_requests() -> Iterator[dict[str, Any]]:
+    """Yield the requests, with the status and the error of their servers."""
+    with lzma.open(ACCEPTED, "rt") as lines:
+        yield from map(json.loads, lines)
+
+
 def list_accepted() -> Iterator[dict[str, Any]]:
     """Yield the requests that a server answered with 200."""
-    with lzma.open(ACCEPTED, "rt") as lines:
-        yield from (row for row in map(json.loads, lines) if row["status"] == 200)
+    yield from (row for row in list_requests() if row["status"] == 200)
 
 
 def simplify(value: Any, dialect: str, name: str = "") -> Any:

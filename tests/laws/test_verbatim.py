@@ -30,7 +30,7 @@ from asides.values.messages import Message, Prompt, assistant, user
 from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Thinking
 from asides.values.tools import Tool
-from tests.laws.accepted_requests import ACCEPTED, list_accepted, simplify
+from tests.laws.accepted_requests import ACCEPTED, list_accepted, list_requests, simplify
 from tests.laws.likely_messages import ASKED, LIKELY
 
 
@@ -149,6 +149,38 @@ def test_accepted_requests_are_not_refused_before_they_are_sent() -> None:
         except AsidesError as problem:
             refused.append(str(problem))
     assert refused == []
+
+
+# What no rule of a history or of settings says: models, keys and lengths, and words of one server each.
+UNCHECKED = re.compile(
+    "does not exist|on-demand throughput|API key|API_KEY_INVALID|exceeds the available context|Input Tokens Exceeded"
+    # The reader of JSON at llama.cpp, and a range at a host whose row has no rules.
+    "|type must be number|Temperature must be between"
+    # Before 2026-11 this model read no pictures.
+    "|unknown variant `image_url`"
+    # A system tool beside a history with calls, and a schema inside the schema of a strict tool.
+    r"|extraneous key \[toolResult\]|property 'properties' is not supported"
+)
+
+
+@pytest.mark.skipif(not ACCEPTED.exists(), reason="the recordings are not here")
+def test_the_rulebook_agrees_with_the_servers() -> None:
+    wrong, missed = Counter[str](), list[str]()
+    for row in list_requests():
+        try:
+            model = find_dialect(row["dialect"]).read(json.dumps(row["body"]).encode(), urlsplit(row["url"]).path).model
+        except AsidesError:
+            model = str(row["body"].get("model"))
+        target = find_target(row["provider"] or row["dialect"], row["dialect"], model)
+        rules = find_rulebook(target.dialect)
+        assert rules is not None
+        broken = list(rules.check(WireRequest(row["body"], path=urlsplit(row["url"]).path), target))
+        if row["status"] != 200 and not broken and not UNCHECKED.search(str(row["error"])):
+            missed.append(str(row["error"]))
+        elif row["status"] == 200:
+            # In these recordings, ids have longer words in their place.
+            wrong.update(f"{target} {each.text}" for each in broken if "call_REDACTED_" not in each.text)
+    assert (wrong, missed) == ({}, [])
 
 
 # --- the same in a plain clone ----------------------------------------------------------------------------------------
