@@ -124,7 +124,8 @@ def encode(name: str, prompt: Prompt) -> tuple[HttpRequest, tuple[Notice, ...]]:
 def test_there_is_a_sample_of_everything() -> None:
     assert set(PARTS) == set(get_args(Part)), "add the new part to PARTS"
     assert set(EVENTS) == set(get_args(Event)), "add the new event to EVENTS"
-    assert set(SETTINGS) | {"messages"} == set(Prompt.__struct_fields__), "add the new setting to SETTINGS"
+    # A source is JSON of one dialect, with a law of its own (tests/laws/test_verbatim.py).
+    assert set(SETTINGS) | {"messages", "source"} == set(Prompt.__struct_fields__), "add the new setting to SETTINGS"
     assert set(SAMPLES) == set(Sampling.__struct_fields__), "add the new setting to SAMPLES"
 
 

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from asides.history.check import OnConflict, check_request
+from asides.providers.find import find_target
 from asides.providers.provider import ModelRule, Provider, Target
 from asides.values.errors import InvalidThinking
-from asides.values.messages import Message, Prompt, Sampling, assistant, user
+from asides.values.messages import Message, Prompt, RequestSource, Sampling, assistant, user
 from asides.values.notices import Notice
 from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Thinking
@@ -303,6 +304,22 @@ def test_a_budget_that_fills_the_limit_at_its_least_raises_the_limit() -> None:
     sent, notices = check(OPTIONAL, prompt(thinking=Thinking(budget=1024), max_tokens=1024))
     assert (sent.thinking, sent.max_tokens) == (Thinking(budget=1024), 1024 + 4096)
     assert [notice.code for notice in notices] == ["budget_adjusted", "max_tokens_chosen"]
+
+
+def test_a_budget_as_large_as_the_limit_is_sent_where_the_server_takes_it() -> None:
+    target = find_target("google:gemini-2.5-flash", environ={})
+    given = prompt(thinking=Thinking(budget=4096), max_tokens=4096)
+    notices: list[Notice] = []
+    assert check_request(given, target, "raise", notices) == given
+    assert [notice.code for notice in notices] == ["budget_fills_limit"]
+
+
+def test_a_request_that_was_read_without_a_limit_gets_none() -> None:
+    target = find_target("google:gemini-2.5-flash", environ={})
+    given = prompt(thinking=Thinking(budget=4096))
+    assert check_request(given, target, "raise", []).max_tokens == 4096 + 4096
+    read = msgspec.structs.replace(given, source=RequestSource("gemini", {}))
+    assert check_request(read, target, "raise", []).max_tokens is None
 
 
 def test_a_forced_tool_beside_a_budget_has_its_own_rule() -> None:

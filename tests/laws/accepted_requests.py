@@ -16,10 +16,15 @@ _TURNS = ("messages", "contents", "input")
 _JOINED = ("user", "assistant", "model", "system")
 
 
+def list_requests() -> Iterator[dict[str, Any]]:
+    """Yield the requests, with the status and the error of their servers."""
+    with lzma.open(ACCEPTED, "rt") as lines:
+        yield from map(json.loads, lines)
+
+
 def list_accepted() -> Iterator[dict[str, Any]]:
     """Yield the requests that a server answered with 200."""
-    with lzma.open(ACCEPTED, "rt") as lines:
-        yield from (row for row in map(json.loads, lines) if row["status"] == 200)
+    yield from (row for row in list_requests() if row["status"] == 200)
 
 
 def simplify(value: Any, dialect: str, name: str = "") -> Any:
@@ -31,9 +36,11 @@ def simplify(value: Any, dialect: str, name: str = "") -> Any:
                 key = re.sub(r"_([a-z])", lambda found: found[1].upper(), key)
             key = "max_tokens" if key == "max_completion_tokens" else key
             simple = simplify(inner, dialect, key)
-            if not is_empty(simple):
+            is_kind = key == "type" and simple == "message" and "role" in value
+            if not is_empty(simple) and not is_kind:
                 fields[key] = "system" if key == "role" and simple == "developer" else simple
-        return fields
+        # The type of a plain text has three names.
+        return {"text": fields["text"]} if fields.keys() == {"type", "text"} else fields
     if isinstance(value, str) and name == "input":
         return [{"role": "user", "content": value}]
     if not isinstance(value, list):
@@ -70,5 +77,5 @@ def _can_join(last: dict[str, Any], message: dict[str, Any]) -> bool:
 
 def _list_parts(content: Any) -> list[Any]:
     if isinstance(content, str):
-        return [{"type": "text", "text": content}]
+        return [{"text": content}]
     return content or []

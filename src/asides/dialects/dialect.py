@@ -121,6 +121,12 @@ class DialectFacts(msgspec.Struct, frozen=True):
     """The fields of a request that only a provider of this dialect can act on: a relay translates none that has one."""
     routing_fields: tuple[str, ...] = ()
     """The fields that concern only how the provider stores, routes or bills a request."""
+    pairs_by_turn: bool = False
+    """Whether messages of the model in a row are one turn, whose results follow the last of them."""
+    blank_texts: bool = False
+    """Whether servers accept a message whose text is empty."""
+    budget_below_limit: bool = True
+    """Whether servers refuse a thinking budget that leaves nothing of the limit for the answer."""
     cache_since: str = ""
     """The date of what is known about the prompt caches of this dialect."""
     cache_source: str = ""

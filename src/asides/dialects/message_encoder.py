@@ -143,7 +143,11 @@ def read_system(prompt: Prompt) -> str | None:
 def put_system_first(prompt: Prompt) -> tuple[Message, ...]:
     """Return the messages, with the system prompt as the first of them."""
     system = read_system(prompt)
-    return prompt.messages if system is None else (Message("system", (Text(system),)), *prompt.messages)
+    if system is None:
+        return prompt.messages
+    read = None if prompt.source is None else prompt.source.system
+    first = read if read is not None and read.text == system else Message("system", (Text(system),))
+    return (first, *prompt.messages)
 
 
 def encode_system(message: Message, notices: list[Notice], role: str = "system") -> list[Wire]:
@@ -221,7 +225,10 @@ def encode_arguments(call: ToolCall) -> str:
 ID_UP_TO_40 = re.compile(r".{0,40}", re.DOTALL)
 # "Invalid 'input[1].call_id': string too long. Expected a string with maximum length 64" (2026-11).
 ID_UP_TO_64 = re.compile(r".{0,64}", re.DOTALL)
+ANY_ID = re.compile(r".*", re.DOTALL)
 WORD_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+# docs.aws.amazon.com bedrock APIReference API_runtime_ToolUseBlock, 2026-11. Claude takes fewer.
+PUNCTUATED_ID = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")
 NINE_ALPHANUMERICS = re.compile(r"[a-zA-Z0-9]{9}")
 _ALPHABET = digits + ascii_uppercase + ascii_lowercase
 
@@ -241,6 +248,46 @@ def fit_call_id(call_id: str, accepted: re.Pattern[str]) -> str:
         number, place = divmod(number, len(_ALPHABET))
         letters.append(_ALPHABET[place])
     return "".join(letters)
+
+
+class CallIds:
+    """The ids of calls in one history, as a host accepts them.
+
+    An id that was read from requests in the host's own dialect goes back as it came if it fits `as_read`, unless a
+    message with it was changed: a call and its result have the same id.
+    """
+
+    def __init__(
+        self,
+        messages: Iterable[Message],
+        dialect: str,
+        accepted: re.Pattern[str],
+        as_read: re.Pattern[str] | None = None,
+    ) -> None:
+        self._messages = messages
+        self._dialect = dialect
+        self._accepted = accepted
+        self._as_read = as_read
+        self._kept: set[str] | None = None
+
+    def fit(self, call_id: str) -> str:
+        """Return the id, or one derived from it."""
+        if self._accepted.fullmatch(call_id):
+            return call_id
+        if self._as_read is not None and self._as_read.fullmatch(call_id) and call_id in self._find_kept():
+            return call_id
+        return fit_call_id(call_id, self._accepted)
+
+    def _find_kept(self) -> set[str]:
+        """Find the ids of messages that still have their source. Few histories have an id that is not accepted."""
+        if self._kept is None:
+            found: dict[bool, set[str]] = {True: set(), False: set()}
+            for message in self._messages:
+                ids = {part.id for part in message.parts if isinstance(part, ToolCall)}
+                ids |= {part.call_id for part in message.parts if isinstance(part, ToolResult)}
+                found[find_source(message, self._dialect) is not None] |= ids
+            self._kept = found[True] - found[False]
+        return self._kept
 
 
 def find_entry(seals: tuple[Seal, ...], kind: str) -> msgspec.Raw | None:

@@ -11,6 +11,7 @@ from typing import Any, Self, TypeAlias, TypeVar
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
+from asides.dialects.verbatim import keep_request
 from asides.values.errors import ConfigError
 from asides.values.events import (
     CommentaryDelta,
@@ -29,7 +30,7 @@ from asides.values.events import (
     Warned,
     move_reclassified,
 )
-from asides.values.messages import Message, Sampling
+from asides.values.messages import Message, RequestSource, Sampling
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, ServerTool, UnknownPart, read_arguments
 from asides.values.usage import Usage
@@ -58,6 +59,7 @@ class RequestFields:
     def __init__(self, fields: Mapping[str, Any], path: str = "") -> None:
         self.remaining: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
         self._path = path
+        self._source: RequestSource | None = None
 
     @classmethod
     def parse_body(cls, body: bytes) -> Self:
@@ -71,6 +73,22 @@ class RequestFields:
         if _is_deep(document):
             raise ConfigError(f"the body is nested deeper than {_MOST_LEVELS} levels.")
         return cls(document)
+
+    def keep(self, dialect: str) -> Self:
+        """Remember the fields as they are now, as the source of the prompt that is read from them."""
+        self._source = keep_request(dialect, self.remaining)
+        return self
+
+    def keep_system(self, message: Message) -> str | None:
+        """Return the text of the system prompt, and remember the message that it was read from."""
+        if self._source is not None and message.source is not None:
+            self._source = msgspec.structs.replace(self._source, system=message)
+        return message.text or None
+
+    @property
+    def source(self) -> RequestSource | None:
+        """The source of the prompt: the fields as they came."""
+        return self._source
 
     def take(self, name: str, kind: type[Value]) -> Value | None:
         """Take a field out; None if it is not set. Raises ConfigError if it has another type."""

@@ -5,6 +5,7 @@ A dialect provides functions that encode a part.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,19 +14,19 @@ import msgspec
 from asides.dialects.message_encoder import (
     OPENING,
     WORD_ID,
+    CallIds,
     TurnHistory,
     Turns,
     Wire,
     add_notice,
     encode_native,
-    fit_call_id,
     leave_out,
     leave_out_all_but_text,
     read_system,
     report_effort,
     say_commentary,
 )
-from asides.dialects.verbatim import Accepts
+from asides.dialects.verbatim import Accepts, find_source
 from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
@@ -56,6 +57,10 @@ class BlockFormat(msgspec.Struct, frozen=True):
     """Builds a turn. Arguments: its role, its blocks."""
     merges: tuple[str, ...] = ("user",)
     """The roles whose turns in a row become one."""
+    system_turn: str = ""
+    """The kind of a turn with words of the system inside the conversation; "" = there is none."""
+    own_ids: re.Pattern[str] | None = None
+    """More ids of calls that go back where they were read in this dialect."""
     effort_change: Callable[[str], Wire] | None = None
     """Encodes a change of the effort, the one block of a system turn; None: there is none."""
 
@@ -76,7 +81,7 @@ def encode_turns(
 
     `accepts` tells whether the host accepts an unknown field of a block or a turn (`write_source`).
     """
-    encoder = _TurnEncoder(form, notices)
+    encoder = _TurnEncoder(prompt, form, notices)
     if (system := read_system(prompt)) is not None:
         encoder.system.append(form.text(system))
     for message in prompt.messages:
@@ -91,17 +96,25 @@ def encode_turns(
 class _TurnEncoder:
     """The encoder of one message for `encode_turns`."""
 
-    def __init__(self, form: BlockFormat, notices: list[Notice]) -> None:
+    def __init__(self, prompt: Prompt, form: BlockFormat, notices: list[Notice]) -> None:
         self.form = form
+        self.is_as_read = prompt.is_from(form.dialect)
+        """Whether the caller wrote the request in this dialect: what is only usual is not added to it."""
+        self.is_own = False
+        """Whether the message has its source."""
+        self.ids = CallIds(prompt.messages, form.dialect, WORD_ID, form.own_ids)
         self.notices = notices
         self.history = TurnHistory(merges=form.merges, finish=form.finish_turn)
         self.system: list[Any] = []
 
     def encode_message(self, message: Message) -> Turns:
         form, notices = self.form, self.notices
+        self.is_own = find_source(message, form.dialect) is not None
         match message.role:
             case "system" if message.effort is not None and not message.parts:
                 return self.encode_effort(message.effort)
+            case "system" if self.is_own and form.system_turn:
+                return [(form.system_turn, [block for part in message.parts for block in self.encode_user_part(part)])]
             case "system":
                 if self.history.last:
                     detail = "system messages have one place here; this one was moved to the front"
@@ -113,7 +126,7 @@ class _TurnEncoder:
             case "assistant":
                 blocks = self.encode_assistant(message)
                 turns: Turns = [("assistant", blocks)] if blocks else []
-                if blocks and not self.history.last:
+                if blocks and not self.history.last and not self.is_as_read:
                     detail = "a conversation begins with the user here; a short user message was added"
                     add_notice(notices, "turn_added", detail)
                     return [("user", [form.text(OPENING)]), *turns]
@@ -145,6 +158,8 @@ class _TurnEncoder:
                 block = self.encode_tool_result(part)
             case UnknownPart():
                 return encode_native(part, "user", self.notices)
+            case ServerTool() if self.is_own:
+                return [msgspec.Raw(part.json.encode())]
             case _:
                 return leave_out(part, "user", self.notices)
         return self.form.mark_cache(block, part.cache) if part.cache else [block]
@@ -158,7 +173,7 @@ class _TurnEncoder:
             # Refused: "content cannot be empty if `is_error` is true" (Messages, 2025; Converse, 2026-06).
             result = msgspec.structs.replace(result, content=SILENT_FAILURE)
             content = [self.form.text(SILENT_FAILURE)]
-        return self.form.tool_result(result, fit_call_id(result.call_id, WORD_ID), content)
+        return self.form.tool_result(result, self.ids.fit(result.call_id), content)
 
     def encode_assistant(self, message: Message) -> list[Any]:
         encoded: list[Any] = []
@@ -185,7 +200,7 @@ class _TurnEncoder:
                 if part.raw_arguments is not None:
                     detail = "arguments that are no JSON object were sent back as an empty object"
                     add_notice(self.notices, "arguments_not_sent", detail)
-                return [self.form.tool_call(part, fit_call_id(part.id, WORD_ID))]
+                return [self.form.tool_call(part, self.ids.fit(part.id))]
             case ServerTool() | UnknownPart():
                 return [msgspec.Raw(part.json.encode())]
             case Refusal():

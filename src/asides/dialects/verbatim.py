@@ -1,8 +1,10 @@
-"""Verbatim unless changed: the JSON that a message was read from, and its way back into a request of the same dialect.
+"""Verbatim unless changed: the JSON that a message or a request was read from, and its way back into a request of the
+same dialect.
 
-Readers call `keep_source`. Encoders encode the message as always and call `write_source`: the JSON goes back if it says
-all that the encoder would write. Unknown fields survive, and structured results stay structured. A source may come from
-a file that others wrote, so it is never trusted: it cannot change who speaks, what is said, called or thought.
+Readers call `keep_source`, and `keep_request` for the fields beside the history. Encoders encode the message as always
+and call `write_source`: the JSON goes back if it says all that the encoder would write. `write_fields` does that for
+fields. Unknown fields survive, and structured results stay structured. A source may come from a file that others
+wrote, so it is never trusted: it cannot change who speaks, what is said, called or thought.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any
 import msgspec
 
 from asides.providers.quirks import THINKING_FIELDS
-from asides.values.messages import Message, Source
+from asides.values.messages import Message, Prompt, RequestSource, Source
 from asides.values.parts import ToolCall
 from asides.values.thinking import ENVELOPES
 
@@ -34,6 +36,7 @@ _SAID = frozenset(
 """Fields that readers read: roles, calls, thinking and its seals. The encoder left them out on purpose."""
 
 _PLAIN_FIELDS = ({"role", "content"}, {"type", "text"}, {"text"})
+_SYSTEM_ROLES = ("system", "developer")
 _DELIMITERS = ("{", "[")
 _TEXT_TYPES = ("text", "input_text", "output_text")
 _TEXT_FIELDS = ("", "content", "output", "arguments")  # "": an item of a list
@@ -43,14 +46,19 @@ _TEXT_FIELDS = ("", "content", "output", "arguments")  # "": an item of a list
 
 
 def keep_source(
-    message: Message, dialect: str, objects: Iterable[Any], turn: Mapping[str, Any] | None = None
+    message: Message,
+    dialect: str,
+    objects: Iterable[Any],
+    turn: Mapping[str, Any] | None = None,
+    *,
+    always: bool = False,
 ) -> Message:
     """Return the message with the JSON that it was read from: its objects, or the blocks of its turn and the fields
-    beside them. A plain text has no source: it is written as it was.
+    beside them. A plain text has no source: it is written as it was. `always`: its place would be lost.
     """
     found = list(objects)
     beside = {name: value for name, value in (turn or {}).items() if not _is_empty(value)}
-    if not beside and all(map(_is_plain, found)):
+    if not always and not beside and all(map(_is_plain, found)):
         return message
     try:
         text = msgspec.json.encode(found).decode()
@@ -61,8 +69,8 @@ def keep_source(
 
 
 def _is_plain(found: Any) -> bool:
-    if not isinstance(found, Mapping) or set(found) not in _PLAIN_FIELDS:
-        return False
+    if not isinstance(found, Mapping) or set(found) not in _PLAIN_FIELDS or found.get("text") == "":
+        return False  # an empty text is left out, unless it was read
     return all(isinstance(value, str) or _is_empty(value) for value in found.values())
 
 
@@ -140,6 +148,8 @@ class _Comparison:
             return theirs
         if _is_empty(ours) and _is_empty(theirs):
             return theirs
+        if name == "role" and ours in _SYSTEM_ROLES and theirs in _SYSTEM_ROLES:
+            return ours  # the one that the host takes
         if isinstance(ours, dict) and isinstance(theirs, dict):
             merged = self._merge_fields(ours, theirs)
             if merged is not _DIFFERENT:
@@ -164,6 +174,10 @@ class _Comparison:
         """Whether a field that we do not write is written as it was."""
         return name not in _SAID and (self._accepts is None or self._accepts(holder, name))
 
+    def _wants_empty(self, value: Any) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether an empty field that only we write is written: some hosts want it."""
+        return True
+
     def _is_repeated_thinking(self, ours: dict[str, Any], theirs: dict[str, Any], name: str) -> bool:
         """Whether a field is a second name for thinking that goes back: some hosts write two."""
         if name not in THINKING_FIELDS or ours.keys().isdisjoint((*THINKING_FIELDS, "reasoning_details")):
@@ -178,7 +192,11 @@ class _Comparison:
                 if merged[name] is _DIFFERENT:
                     return _DIFFERENT
             elif name == "content" and not _is_empty(value):
-                return _DIFFERENT  # the encoder has left it out
+                # The encoder has left it out. Blank text says nothing, and some hosts refuse it.
+                text = _read_text(value)
+                if text is None or text.strip() or (self._accepts is not None and not self._accepts(theirs, name)):
+                    return _DIFFERENT
+                merged[name] = value
             elif (value is False or not _is_empty(value)) and (
                 self._is_kept(theirs, name) or self._is_repeated_thinking(ours, theirs, name)
             ):
@@ -187,7 +205,8 @@ class _Comparison:
             if name in theirs or value is None:
                 continue
             if _is_empty(value) or name in self._added:
-                merged[name] = value  # some hosts want an empty field
+                if self._wants_empty(value):
+                    merged[name] = value
             elif self._same is None or not self._same(name, value, None):
                 return _DIFFERENT
         return merged
@@ -224,3 +243,146 @@ def _read_text(value: Any) -> str | None:
             return None if None in texts else "\n".join(text for text in texts if text is not None)
         case _:
             return None
+
+
+# --- the fields of a request ------------------------------------------------------------------------------------------
+
+_HISTORIES = frozenset({"messages", "contents", "input"})
+_COPIED_LEVELS = 3
+
+
+class WholeFields(msgspec.Struct, frozen=True):
+    """The fields of a dialect's requests that its reader reads as a whole, so that nothing of them is in `extra`."""
+
+    paths: tuple[str, ...]
+    other_names: Mapping[str, str] = {}
+    """By the name that the encoder writes, another name of the same field."""
+    schemas: frozenset[str] = frozenset()
+    """Fields with a JSON schema. The encoder may leave parts of it out, so they come back whole or not at all."""
+    same: Same | None = None
+    defaults: tuple[Any, ...] = ()
+    """Values that say what is usual: the encoder leaves them out, and they come back."""
+
+
+_LEFT_OUT = frozenset({"strict", "cache_control", "cachePoint", "defer_loading", "allowed_callers", "input_examples"})
+"""Fields of tools that readers read. Encoders leave them out where the host does not take them."""
+
+
+def keep_request(dialect: str, fields: Mapping[str, Any]) -> RequestSource:
+    """Return the source of a prompt: the fields of its request, without the history."""
+    return RequestSource(dialect, {name: _copy(value) for name, value in fields.items() if name not in _HISTORIES})
+
+
+def _copy(value: Any, levels: int = _COPIED_LEVELS) -> Any:
+    """Copy objects: readers take fields out of them."""
+    if not isinstance(value, dict) or not levels:
+        return value
+    return {name: _copy(inner, levels - 1) for name, inner in value.items()}
+
+
+def write_fields(
+    prompt: Prompt, body: dict[str, Any], dialect: str, whole: WholeFields, accepts: Accepts | None = None
+) -> dict[str, Any]:
+    """Return the body with the fields that the prompt was read from, where they say the same.
+
+    Fields that the encoder did not write stay away: it left them out on purpose, or they are in `extra`.
+    """
+    source = prompt.source
+    if source is None or source.dialect != dialect:
+        return body
+    comparison = _FieldComparison(whole, accepts)
+    written = dict(body)
+    for path in whole.paths:
+        *parents, leaf = path.split(".")
+        theirs = _find_object(source.fields, parents)
+        if theirs is None:
+            continue
+        own = _find_object(written, parents)
+        name = leaf if leaf in theirs else whole.other_names.get(leaf, leaf)
+        if name in theirs and theirs[name] in whole.defaults and (own is None or leaf not in own):
+            _add(written, parents, name, theirs[name])
+        if own is None or leaf not in own or name not in theirs:
+            continue
+        found = comparison.merge_field(own[leaf], theirs[name], leaf)
+        if found is not _DIFFERENT:
+            _put(written, parents, leaf, name, found)
+    return written
+
+
+def _find_object(fields: Mapping[str, Any], path: list[str]) -> Mapping[str, Any] | None:
+    for name in path:
+        inner = fields.get(name)
+        if not isinstance(inner, Mapping):
+            return None
+        fields = inner
+    return fields
+
+
+def _add(fields: dict[str, Any], path: list[str], name: str, value: Any) -> None:
+    for parent in path:
+        fields[parent] = dict(fields.get(parent) or {})
+        fields = fields[parent]
+    fields[name] = value
+
+
+def _put(fields: dict[str, Any], path: list[str], old: str, new: str, value: Any) -> None:
+    """Replace a field by another, in its place. Inner objects are copied: they may be the caller's."""
+    for name in path:
+        fields[name] = dict(fields[name])
+        fields = fields[name]
+    renamed = {new if name == old else name: value if name == old else inner for name, inner in fields.items()}
+    fields.clear()
+    fields.update(renamed)
+
+
+class _FieldComparison(_Comparison):
+    """Compares the fields of a request with those that it was read from."""
+
+    def __init__(self, whole: WholeFields, accepts: Accepts | None) -> None:
+        super().__init__(whole.same, accepts, frozenset())
+        self._whole = whole
+
+    def merge_field(self, ours: Any, theirs: Any, name: str) -> Any:
+        """Like `merge`, but of a list of tools each item counts by itself."""
+        if not (isinstance(ours, list) and isinstance(theirs, list)) or ours == theirs:
+            return self.merge(ours, theirs, name)
+        if len(ours) == len(theirs):
+            found = [self.merge(one, other) for one, other in zip(ours, theirs, strict=True)]
+        else:
+            named = {key: item for item in theirs if (key := _find_name(item)) is not None}
+            found = [self.merge(one, named[key]) if (key := _find_name(one)) in named else one for one in ours]
+        return [one if other is _DIFFERENT else other for one, other in zip(ours, found, strict=True)]
+
+    def merge(self, ours: Any, theirs: Any, name: str = "") -> Any:
+        """Return their value, without fields that we leave out; `_DIFFERENT` if it says something else than ours."""
+        if name in self._whole.schemas:
+            is_same = ours == theirs or (self._same is not None and self._same(name, ours, theirs))
+            return theirs if is_same else _DIFFERENT
+        return super().merge(ours, theirs, name)
+
+    def _wants_empty(self, value: Any) -> bool:
+        # Where tools are strict unless they say otherwise, those that say nothing were meant so.
+        return value is not False
+
+    def _is_kept(self, holder: dict[str, Any], name: str) -> bool:
+        return name not in _LEFT_OUT and (self._accepts is None or self._accepts(holder, name))
+
+    def _merge_fields(self, ours: dict[str, Any], theirs: dict[str, Any]) -> Any:
+        names = self._whole.other_names
+        renamed = {name: other for name, other in names.items() if name in ours and name not in theirs}
+        if not any(other in theirs for other in renamed.values()):
+            return super()._merge_fields(ours, theirs)
+        back = {other: name for name, other in renamed.items() if other in theirs}
+        merged = super()._merge_fields(ours, {back.get(name, name): value for name, value in theirs.items()})
+        if merged is _DIFFERENT:
+            return merged
+        return {renamed[name] if name in back.values() else name: value for name, value in merged.items()}
+
+
+def _find_name(tool: Any) -> str | None:
+    """The name of a tool, in any dialect."""
+    if not isinstance(tool, dict):
+        return None
+    inner = tool.get("function", tool.get("toolSpec", tool))
+    name = inner.get("name") if isinstance(inner, dict) else None
+    return name if isinstance(name, str) else None

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from asides.dialects import find_facts
 from asides.history.turns import ends_with_assistant, has_open_thoughts, lacks_thinking
 from asides.providers.find import find_rule
 from asides.providers.provider import ModelRule, Sampled, Target
@@ -247,13 +248,17 @@ class _RequestCheck:
             )
             budget = legal
         if limit is None:
-            if self.rule.budget is not None or self.target.facts.budget_in is not None:
+            is_as_read = self.prompt.is_from(self.target.dialect)
+            if not is_as_read and (self.rule.budget is not None or self.target.facts.budget_in is not None):
                 limit = budget + ANSWER_ROOM
                 if self.rule.max_output is not None and budget < self.rule.max_output:
                     limit = min(limit, self.rule.max_output)
                 self.notices.append(
                     Notice("max_tokens_chosen", "room for the budget and an answer", "max_tokens", None, str(limit))
                 )
+        elif budget >= limit and not find_facts(self.target.dialect).budget_below_limit:
+            detail = f"a thinking budget of {budget} tokens may leave nothing of max_tokens={limit} for the answer"
+            self.notices.append(Notice("budget_fills_limit", detail, "thinking", str(budget), str(budget)))
         elif budget >= limit and not (self.prompt.tools and self.rule.interleaves != "never"):
             room = max(least, limit - ANSWER_ROOM, limit // 2)
             fits = room if room < limit else None

@@ -145,11 +145,13 @@ def _make_ids_unique(draft: Draft) -> Draft:
 
 def _pair_calls(draft: Draft) -> Draft:
     messages = draft.prompt.messages
-    if not draft.traits & (HAS_CALLS | HAS_RESULTS) or is_paired(messages):
+    facts = find_facts(draft.target.dialect)
+    joins = facts.joins_turns or facts.pairs_by_turn
+    if not draft.traits & (HAS_CALLS | HAS_RESULTS) or is_paired(messages, joins=joins):
         return draft
-    with_calls, orphans = drop_orphan_results(messages, continues=draft.prompt.state.continues)
+    with_calls, orphans = drop_orphan_results(messages, continues=draft.prompt.state.continues, joins=joins)
     notices = [Notice("orphan_tool_result", "a tool result without its call was left out")] * orphans
-    paired = add_missing_results(with_calls)
+    paired = add_missing_results(with_calls, joins=joins)
     if dangling := len(paired) - len(with_calls):
         detail = f"{dangling} tool call(s) had no result; an error was sent instead"
         notices.append(Notice("dangling_tool_call", detail))
@@ -209,6 +211,9 @@ def _find_unstored(
 
 def _drop_blanks(draft: Draft) -> Draft:
     if not draft.traits & IS_BLANK:
+        return draft
+    dialect = draft.target.dialect
+    if draft.prompt.is_from(dialect) and find_facts(dialect).blank_texts:
         return draft
     notices: list[Notice] = []
     return draft.change_messages(drop_blank_messages(draft.prompt.messages, notices), notices)

@@ -157,18 +157,24 @@ def ends_with_assistant(messages: Sequence[Message]) -> bool:
 # --- calls and results ------------------------------------------------------------------------------------------------
 
 
-def is_paired(messages: Sequence[Message]) -> bool:
+def is_paired(messages: Sequence[Message], *, joins: bool = False) -> bool:
     """Whether the results of all calls follow them, in messages of their own and with the names of their tools, and
     there are no others. Then nothing is dropped, added or renamed.
+
+    `joins`: messages of the model in a row are one turn, whose results follow the last of them.
     """
     waiting: dict[str, str] = {}
+    is_model_turn = False
     for message in messages:
         results = find_results(message)
+        goes_on = joins and is_model_turn and message.role == "assistant"
+        is_model_turn = message.role == "assistant"
         if not results:
-            if waiting:
+            if waiting and not goes_on:
                 return False
             if message.role == "assistant":
-                waiting = {call.id: call.name for call in message.tool_calls}
+                calls = {call.id: call.name for call in message.tool_calls}
+                waiting = {**waiting, **calls} if goes_on else calls
             continue
         for result in results:
             name = waiting.pop(result.call_id, None)
@@ -184,12 +190,16 @@ def make_missing_result(call: ToolCall) -> ToolResult:
     return ToolResult(call.id, CANCELLED, call.name, is_error=True)
 
 
-def add_missing_results(messages: Sequence[Message], *, after: Sequence[Message] = ()) -> tuple[Message, ...]:
+def add_missing_results(
+    messages: Sequence[Message], *, after: Sequence[Message] = (), joins: bool = False
+) -> tuple[Message, ...]:
     """Give each call without a result an error result: one message each, after the other results of its turn.
+
+    `joins`: messages of the model in a row are one turn.
 
     `after` are the messages before these. Its last calls get their results too; it is not returned.
     """
-    complete, waiting = _pair(messages, after)
+    complete, waiting = _pair(messages, after, joins=joins)
     return (*complete, *_make_results(waiting.values()))
 
 
@@ -198,14 +208,21 @@ def add_skipped_results(messages: Sequence[Message], *, after: Sequence[Message]
     return tuple(_pair(messages, after)[0])
 
 
-def _pair(messages: Sequence[Message], after: Sequence[Message]) -> tuple[list[Message], dict[str, ToolCall]]:
+def _pair(
+    messages: Sequence[Message], after: Sequence[Message], *, joins: bool = False
+) -> tuple[list[Message], dict[str, ToolCall]]:
     """Return the messages with the results that were skipped, and the calls at the end without a result, by id."""
     complete: list[Message] = []
     waiting = _find_open_calls(after)
+    is_model_turn = False
     for message in messages:
+        goes_on = joins and is_model_turn and message.role == "assistant"
+        is_model_turn = message.role == "assistant"
         for result in find_results(message):
             waiting.pop(result.call_id, None)
-        if not has_only_results(message):
+        if goes_on:
+            waiting |= _index_calls(message)
+        elif not has_only_results(message):
             complete += _make_results(waiting.values())
             waiting = _index_calls(message)
         complete.append(message)
@@ -230,20 +247,27 @@ def _make_results(calls: Iterable[ToolCall]) -> list[Message]:
     return [Message("tool", (make_missing_result(call),)) for call in calls]
 
 
-def drop_orphan_results(messages: Sequence[Message], *, continues: bool = False) -> tuple[tuple[Message, ...], int]:
+def drop_orphan_results(
+    messages: Sequence[Message], *, continues: bool = False, joins: bool = False
+) -> tuple[tuple[Message, ...], int]:
     """Drop results without a call in their turn, and name the others as their calls do. Returns the messages and the
     number of dropped results.
 
     Where a conversation `continues` at its provider, the first results belong to calls that the provider stores.
+    `joins`: messages of the model in a row are one turn.
     """
     remaining: list[Message] = []
     waiting: dict[str, str] = {}
     has_calls = not continues
     orphans = 0
+    is_model_turn = False
     for message in messages:
         has_calls = has_calls or message.role == "assistant"
+        goes_on = joins and is_model_turn and message.role == "assistant"
+        is_model_turn = message.role == "assistant"
         if not find_results(message):
-            waiting = {call.id: call.name for call in message.tool_calls} if message.role == "assistant" else {}
+            calls = {call.id: call.name for call in message.tool_calls} if message.role == "assistant" else {}
+            waiting = {**waiting, **calls} if goes_on else calls
             remaining.append(message)
             continue
         parts: list[Part] = []

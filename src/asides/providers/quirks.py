@@ -119,7 +119,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     empty_thinking: EmptyThinking = False
     """Turns that must carry thinking carry the field even when it is empty. ".": lost thinking is a dot there, since
     the host takes an empty field for none."""
-    tool_call_ids: Literal["any", "nine_alphanumerics"] = "any"
+    tool_call_ids: Literal["any", "up_to_40", "nine_alphanumerics"] = "any"
+    """The ids of calls that it accepts. any: as far as is known; long ids of other dialects are shortened."""
     after_results: Literal["anyone", "assistant"] = "anyone"
     """The roles that may follow tool results. assistant: an assistant message is added before a user message."""
     structured_output: StructuredOutput = "json_schema"

@@ -523,6 +523,7 @@ _OPENAI_CHAT = Quirks(
     cache_key=True,
     refused_fields=_FOREIGN_SAMPLING,
     enforces=_OPENAI_RULES,
+    tool_call_ids="up_to_40",
 )
 
 _OWN_RESPONSES = ("known_fields", "reasoning_settings", "item_forms", "paired_items")
@@ -707,6 +708,7 @@ PROVIDERS: tuple[Provider, ...] = (
         query=(("api-version", "$OPENAI_API_VERSION"),),
         quirks=Quirks(
             enforces=_OPENAI_RULES,
+            tool_call_ids="up_to_40",
             refused_fields=_FOREIGN_SAMPLING,
             auth="api-key",
             output_limit="max_completion_tokens",

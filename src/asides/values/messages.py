@@ -236,6 +236,25 @@ class ProviderState(msgspec.Struct, frozen=True):
         return self.previous_response_id is not None or self.conversation is not None
 
 
+class RequestSource(msgspec.Struct, frozen=True, eq=False):
+    """The fields of the request that a prompt was read from. It never makes two prompts unequal."""
+
+    dialect: str
+    fields: dict[str, Any]
+    """The fields beside the history, as they came."""
+    system: Message | None = None
+    """The message that the system prompt was read from, where it was one."""
+
+    def __eq__(self, other: object) -> bool:
+        return other is None or isinstance(other, RequestSource) or NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(None)
+
+    def __repr__(self) -> str:
+        return f"RequestSource(dialect={self.dialect!r})"
+
+
 class Prompt(msgspec.Struct, frozen=True):
     """A request before it is encoded. It names no model and no host."""
 
@@ -263,6 +282,12 @@ class Prompt(msgspec.Struct, frozen=True):
     hosts whose row says how (`Quirks.continues`)."""
     cache: bool | str = False
     """Ask the provider to cache the beginning that requests share; a text is the lifetime."""
+    source: RequestSource | None = None
+    """The fields that the prompt was read from. The encoder of their dialect writes those that still say the same."""
+
+    def is_from(self, dialect: str) -> bool:
+        """Whether the prompt was read from a request in this dialect."""
+        return self.source is not None and self.source.dialect == dialect
 
     def __repr__(self) -> str:
         tools = [tool.name for tool in self.tools]

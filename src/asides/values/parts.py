@@ -280,6 +280,8 @@ class ToolResult(msgspec.Struct, JsonForm, frozen=True, tag="tool_result"):
     is_error: bool = False
     cache: bool | str = False
     """True: a cache breakpoint follows this part, for providers that have them; a text is its lifetime, as "1h"."""
+    is_json: bool = False
+    """True: the text is JSON. Dialects whose results can be objects send an object; others send the text."""
 
     if TYPE_CHECKING:
 
@@ -290,6 +292,7 @@ class ToolResult(msgspec.Struct, JsonForm, frozen=True, tag="tool_result"):
             name: str | None = None,
             is_error: bool = False,
             cache: bool | str = False,
+            is_json: bool = False,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -301,6 +304,8 @@ class ToolResult(msgspec.Struct, JsonForm, frozen=True, tag="tool_result"):
             from asides.values.content import check_call_id, read_result
 
             check_call_id(self.call_id)
+            if isinstance(self.content, dict):
+                msgspec.structs.force_setattr(self, "is_json", True)
             msgspec.structs.force_setattr(self, "content", read_result(self.content))
         # A breakpoint is behind the whole result.
         if not self.cache and isinstance(self.content, tuple) and any(part.cache for part in self.content):
@@ -313,6 +318,16 @@ class ToolResult(msgspec.Struct, JsonForm, frozen=True, tag="tool_result"):
         if isinstance(self.content, str):
             return self.content
         return "".join(part.text for part in self.content if isinstance(part, Text))
+
+    def read_object(self) -> dict[str, Any] | None:
+        """Return the object that the result is; None if it is text, or other JSON."""
+        if not self.is_json:
+            return None
+        try:
+            value = msgspec.json.decode(self.text)
+        except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+            return None
+        return value if isinstance(value, dict) else None
 
     def __repr__(self) -> str:
         return f"ToolResult(call_id={self.call_id!r}, <{len(self.text)} characters>, is_error={self.is_error})"

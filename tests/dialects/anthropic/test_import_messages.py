@@ -118,7 +118,12 @@ def test_a_text_is_a_string_or_text_blocks() -> None:
         ),
         ({"role": "assistant", "content": [{"type": "tool_use", "input": 3}]}, "the input of a tool_use is an object"),
         (
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": [{"type": "novel"}]}]},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "c", "content": [{"type": "thinking", "thinking": "so"}]}
+                ],
+            },
             "a tool_result is text, or blocks",
         ),
     ],

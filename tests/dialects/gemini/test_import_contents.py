@@ -71,7 +71,8 @@ def test_a_part_of_the_model(part: dict[str, Any], expected: Part) -> None:
 def test_a_result_is_its_text_or_its_json(response: Any, text: str, is_error: bool) -> None:
     answer = {"functionResponse": {"id": "c1", "name": "f", "response": response}}
     assert import_contents([{"parts": [answer]}]) == (
-        Message("tool", (ToolResult("c1", text, "f", is_error=is_error),)),
+        # JSON that is more than a text in an object is marked: it goes back as an object.
+        Message("tool", (ToolResult("c1", text, "f", is_error=is_error, is_json=text.startswith("{")),)),
     )
 
 

@@ -103,7 +103,7 @@ def test_items_of_one_turn_are_one_message_and_speakers_begin_new_ones() -> None
         user("?"),
         user("!"),
         assistant(thought, ToolCall("c1", "f"), ToolCall("c2", "f")),
-        Message("tool", (ToolResult("c1", "one"), ToolResult("c2", (Text("two"),)))),
+        Message("tool", (ToolResult("c1", "one"), ToolResult("c2", (Text("two"), Text('{"type":"new"}'))))),
         assistant("done"),
     )
 

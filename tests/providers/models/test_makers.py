@@ -115,7 +115,8 @@ def test_the_first_rule_that_matches_is_the_one_of_the_model(
 def test_makers_that_refuse_a_forced_tool_while_their_model_thinks() -> None:
     for rules in (DEEPSEEK_MODELS, KIMI_MODELS, QWEN_MODELS, GLM_MODELS, MINIMAX_MODELS):
         thinking = [rule for rule in rules if rule.thinking in ("always", "optional")]
-        assert [rule.models for rule in thinking if rule.forced_tools is True] == []
+        # One of them accepts it, as recorded requests show.
+        assert [rule.models for rule in thinking if rule.forced_tools is True] in ([], ["glm-4.7-flash*"])
     assert [rule.models for rule in KIMI_MODELS if rule.forced_tools == "required"] == ["kimi-k3*"]
 
 

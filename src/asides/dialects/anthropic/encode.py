@@ -19,6 +19,7 @@ from asides.dialects.http_body import (
     select_sampling,
 )
 from asides.dialects.input_reports import REPORTS_BETA
+from asides.dialects.verbatim import WholeFields, write_fields
 from asides.providers.find import quote_model
 from asides.providers.provider import Target
 from asides.providers.switches.write import write as write_thinking
@@ -34,10 +35,27 @@ THINKING_LIMIT = 32_000
 INTERLEAVED = "interleaved-thinking-2025-05-14"
 """The beta that lets a model with a budget think between tool calls too."""
 
+OLDER_OUTPUT = "structured-outputs-2025-11-13"
+"""The beta that `output_format` needs, the older name of `output_config.format` (platform.claude.com)."""
+
 UPDATES = "thinking-display-updates-2026-08-18"
 """The beta that the display "updates" needs (anthropic-sdk-python 2.8, 2026-11-15)."""
 
 _SAMPLING = ("temperature", "top_p", "top_k")
+
+
+def _is_same(name: str, ours: Any, theirs: Any) -> bool:
+    """Whether a field means the same: the system prompt is a text, or a list of one."""
+    if name != "system" or not isinstance(theirs, list) or len(theirs) != 1 or not isinstance(theirs[0], dict):
+        return False
+    return "cache_control" not in theirs[0] and theirs[0].get("text") == ours
+
+
+_WHOLE = WholeFields(
+    ("system", "tools", "tool_choice", "metadata", "output_config.format"),
+    schemas=frozenset({"input_schema", "schema"}),
+    same=_is_same,
+)
 _VERSION = re.compile(r"/v\d\w*$")
 
 # The version of the dialect as the clouds name it. They take it in the body.
@@ -101,7 +119,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
 
         mark_request(prompt, body, CONTROLS)
     body["max_tokens"] = _choose_limit(prompt, target)
-    thinking, told = write_thinking(prompt.thinking, target, "anthropic")
+    thinking, told = write_thinking(prompt.thinking, target, "anthropic", source=prompt.source)
     notices += told
     betas = list_thinking_betas(thinking, prompt, target)
     body |= _encode_output(prompt, target, notices)
@@ -123,7 +141,9 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
         # Fields that a request had beside a type; the object is refused without one.
         del extra["thinking"]
         notices.append(Notice("setting_dropped", "it means nothing without thinking", "thinking", ", ".join(own)))
-    body = merge_fields(body, extra)
+    body = write_fields(prompt, merge_fields(body, extra), "anthropic", _WHOLE)
+    if _restore_older_output(prompt, body):
+        betas.append(OLDER_OUTPUT)
     if target.quirks.reports_input and _has_thoughts(prompt):
         betas.append(REPORTS_BETA)
     shown = body.get("thinking")
@@ -150,6 +170,19 @@ def _encode_container(prompt: Prompt, body: dict[str, Any], extra: dict[str, Any
         return {}
     extra.pop("container", None)
     return {"container": {"id": container, **given} if given else container}
+
+
+def _restore_older_output(prompt: Prompt, body: dict[str, Any]) -> bool:
+    """Write the format of the answer in the field that it had before `output_config`, if it was read from there."""
+    config = body.get("output_config")
+    older = prompt.source.fields.get("output_format") if prompt.source and prompt.is_from("anthropic") else None
+    if not isinstance(config, dict) or not isinstance(older, dict) or config.get("format") != older:
+        return False
+    body["output_format"] = older
+    body["output_config"] = {name: value for name, value in config.items() if name != "format"}
+    if not body["output_config"]:
+        del body["output_config"]
+    return True
 
 
 def list_thinking_betas(fields: dict[str, Any], prompt: Prompt, target: Target) -> list[str]:

@@ -51,8 +51,10 @@ def _accepts_field(holder: Mapping[str, Any], name: str, *, is_strict: bool, mar
     # A request has few breakpoints. With `cache=` the rest is ours: those that were not read are dropped.
     if not is_strict or name == "cache_control":
         return marks or name != "cache_control"
+    if "role" in holder:
+        return holder["role"] == "system" and name == "output_config"
     known = BLOCK_FIELDS.get(str(holder.get("type")))
-    return "role" not in holder and (known is None or name in known)
+    return known is None or name in known
 
 
 def encode_messages(
@@ -103,10 +105,15 @@ def _strip_last_text(block: Any) -> None:
         block["text"] = block["text"].rstrip()
 
 
+_SYSTEM_TURN = "words of the system"
+
+
 def _finish_turn(role: str, blocks: list[Any]) -> Wire:
     """Build a turn. Of the user's blocks, results are first; plain text is a string. The system changes effort."""
     if role == "system":
         return {"role": role, "content": [], "output_config": blocks[0]}
+    if role == _SYSTEM_TURN:
+        return {"role": "system", "content": list(blocks)}
     if role == "user":
         blocks = sorted(blocks, key=lambda block: not (isinstance(block, dict) and block["type"] == "tool_result"))
     match blocks:
@@ -216,5 +223,6 @@ _BLOCKS = BlockFormat(
     tool_call=_encode_tool_call,
     mark_cache=_mark_cache,
     finish_turn=_finish_turn,
+    system_turn=_SYSTEM_TURN,
 )
 _EFFORT_BLOCKS = msgspec.structs.replace(_BLOCKS, effort_change=_encode_effort)

@@ -16,13 +16,12 @@ from asides.dialects.anthropic.blocks import CALLER, CITATIONS, REDACTED, SIGNAT
 from asides.dialects.verbatim import keep_source
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, Role
-from asides.values.parts import File, Image, Part, Text, ToolCall, ToolResult
+from asides.values.parts import File, Image, Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import EFFORTS, Effort, Seal, Thought
 from asides.values.tools import read_cache_control
 
 _DIRECT = {"type": "direct"}
 # Sources that only this provider knows; such a block stays as it is.
-_RAW_IN_RESULTS = ("search_result", "tool_reference")
 _RAW_SOURCES = {"image": ("file",), "document": ("content",)}
 
 
@@ -72,7 +71,9 @@ def _import_turn(turn: object) -> list[Message]:
                     messages.append(keep_source(message, "anthropic", [block for _, block in pairs], beside))
             return messages or [Message("user")]
         case "system":
-            return [Message("system", tuple(parts), effort=_find_effort(turn))]
+            message = Message("system", tuple(parts), effort=_find_effort(turn))
+            # Without parts it only changes the effort, which is encoded by the rule of the model.
+            return [keep_source(message, "anthropic", blocks, beside, always=True) if parts else message]
         case role:
             raise ConfigError(f"the role {role!r} is not known; use user or assistant.")
 
@@ -139,9 +140,9 @@ def _import_tool_result(block: Mapping[str, Any], *, cached: bool | str) -> Tool
 
 
 def _import_result_block(block: object) -> Text | Image | File:
-    """Import a block of a result. Blocks that only this provider has there become texts: their JSON."""
+    """Import a block of a result. Blocks that only this provider knows become texts: their JSON."""
     part = _import_block(block)
-    if isinstance(block, Mapping) and block["type"] in _RAW_IN_RESULTS:
+    if isinstance(part, (ServerTool, UnknownPart)):
         return Text(msgspec.json.encode(block).decode())
     if not isinstance(part, (Text, Image, File)):
         raise ConfigError("a tool_result is text, or blocks of type text, image or document.")

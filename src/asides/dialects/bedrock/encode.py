@@ -25,8 +25,9 @@ from asides.dialects.http_body import (
     select_sampling,
 )
 from asides.dialects.media import find_media_type, read_text_file, refuse_sound_and_video, split_data_url
-from asides.dialects.message_encoder import Wire, add_notice, find_entry
+from asides.dialects.message_encoder import PUNCTUATED_ID, Wire, add_notice, find_entry
 from asides.dialects.turn_encoder import BlockFormat, EncodedTurns, encode_turns
+from asides.dialects.verbatim import WholeFields, write_fields
 from asides.providers.find import quote_model
 from asides.providers.provider import Target
 from asides.providers.quirks import fits_glob
@@ -44,6 +45,22 @@ EVENT_STREAM = "application/vnd.amazon.eventstream"
 # The settings that a model refuses with its highest effort (AWS nova2-userguide, extended-thinking, 2026-08).
 _NOT_WITH_HIGH = ("maxTokens", "temperature", "topP")
 
+
+def _is_same(name: str, ours: Any, theirs: Any) -> bool:
+    """Whether a field means the same: the schema of an answer is text."""
+    if name != "schema" or not isinstance(ours, str) or not isinstance(theirs, str):
+        return False
+    try:
+        return bool(msgspec.json.decode(ours) == msgspec.json.decode(theirs))
+    except msgspec.DecodeError:
+        return False
+
+
+_WHOLE = WholeFields(
+    ("toolConfig.tools", "toolConfig.toolChoice", "system", "outputConfig.textFormat"),
+    schemas=frozenset({"inputSchema", "schema"}),
+    same=_is_same,
+)
 _INFERENCE = {"temperature": "temperature", "top_p": "topP"}
 
 
@@ -89,7 +106,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if prompt.metadata is not None:
         body["requestMetadata"] = prompt.metadata
     notices += report_unsupported(prompt, "user")
-    return merge_fields(body, prompt.extra)
+    return write_fields(prompt, merge_fields(body, prompt.extra), "bedrock", _WHOLE)
 
 
 def _encode_sampling(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -167,7 +184,7 @@ def _encode_thinking(
     """Return the fields for thinking, which Converse passes on to the model. Settings that the model refuses beside
     them are removed from `inference`.
     """
-    written, told = write_thinking(prompt.thinking, target, "bedrock")
+    written, told = write_thinking(prompt.thinking, target, "bedrock", source=prompt.source)
     notices += told
     fields: dict[str, Any] = written.get("additionalModelRequestFields", {})
     if fields.get("reasoningConfig", {}).get("maxReasoningEffort") == "high":
@@ -247,7 +264,8 @@ def _encode_text(text: str) -> Wire:
 
 
 def _encode_tool_result(result: ToolResult, call_id: str, blocks: list[Any]) -> Wire:
-    encoded: Wire = {"toolUseId": call_id, "content": blocks}
+    value = result.read_object()
+    encoded: Wire = {"toolUseId": call_id, "content": blocks if value is None else [{"json": value}]}
     return {"toolResult": {**encoded, "status": "error"} if result.is_error else encoded}
 
 
@@ -321,5 +339,6 @@ _BLOCKS = BlockFormat(
     tool_call=_encode_tool_call,
     mark_cache=_mark_cache,
     finish_turn=_finish_turn,
+    own_ids=PUNCTUATED_ID,
     merges=("user", "assistant"),  # two turns of one role in a row are refused
 )

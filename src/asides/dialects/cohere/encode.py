@@ -34,7 +34,7 @@ from asides.dialects.message_encoder import (
     put_system_first,
     simplify_content,
 )
-from asides.dialects.verbatim import write_source
+from asides.dialects.verbatim import WholeFields, write_fields, write_source
 from asides.providers.provider import Target
 from asides.providers.switches.write import write as write_thinking
 from asides.values.errors import Unsupported
@@ -53,6 +53,11 @@ _SAMPLING = {
     "logprobs": "logprobs",
     "seed": "seed",
 }
+_WHOLE = WholeFields(
+    ("tools", "response_format"),
+    other_names={"json_schema": "schema"},
+    schemas=frozenset({"parameters", "json_schema"}),
+)
 _VERSION = re.compile(r"/v\d\w*$")
 
 
@@ -86,11 +91,11 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if prompt.stop:
         body["stop_sequences"] = list(prompt.stop)
     notices += report_unsupported(prompt, "metadata", "user")
-    thinking, told = write_thinking(prompt.thinking, target, "cohere")
+    thinking, told = write_thinking(prompt.thinking, target, "cohere", source=prompt.source)
     notices += told
     body |= thinking
     body["stream"] = prompt.stream
-    return merge_fields(body, prompt.extra)
+    return write_fields(prompt, merge_fields(body, prompt.extra), "cohere", _WHOLE)
 
 
 def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
@@ -177,7 +182,13 @@ def _encode_user_part(part: Part, notices: list[Notice]) -> list[Any]:
 def _encode_tool_result(result: ToolResult, notices: list[Notice]) -> Wire:
     if not isinstance(result.content, str) and any(not isinstance(part, Text) for part in result.content):
         add_notice(notices, "result_part_not_sent", "a tool result is text here; an image or a file was left out")
-    return {"role": "tool", "tool_call_id": result.call_id, "content": result.text}
+    value = result.read_object()
+    if value is None:
+        return {"role": "tool", "tool_call_id": result.call_id, "content": result.text}
+    is_document = isinstance(value.get("data"), dict) and value.keys() <= {"id", "data"}
+    document = value if is_document else {"data": value}
+    content = [{"type": "document", "document": document}]
+    return {"role": "tool", "tool_call_id": result.call_id, "content": content}
 
 
 def _encode_assistant(message: Message, notices: list[Notice]) -> list[Wire]:

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.gemini.encode_contents import encode_contents
+from asides.dialects.gemini.schemas import read_schema
 from asides.dialects.http_body import (
     build_post,
     encode_native_tool,
@@ -15,6 +16,7 @@ from asides.dialects.http_body import (
     report_cache,
     report_tool_settings,
 )
+from asides.dialects.verbatim import WholeFields, write_fields
 from asides.providers.find import quote_model
 from asides.providers.provider import Target
 from asides.providers.switches.write import write as write_thinking
@@ -33,6 +35,15 @@ SAMPLING = {
     "top_logprobs": "logprobs",
     "seed": "seed",
 }
+_OUTPUT_SCHEMA = "responseJsonSchema"
+_WHOLE = WholeFields(
+    ("systemInstruction", "tools", "toolConfig", f"generationConfig.{_OUTPUT_SCHEMA}"),
+    other_names={"parametersJsonSchema": "parameters", _OUTPUT_SCHEMA: "responseSchema"},
+    schemas=frozenset({"parametersJsonSchema", _OUTPUT_SCHEMA}),
+    same=lambda name, ours, theirs: (
+        (name in _WHOLE.schemas and read_schema(theirs) == ours) or (name == "parts" and ours == [theirs])
+    ),
+)
 MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 
 
@@ -69,7 +80,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
         for setting in ("metadata", "user")
         if getattr(prompt, setting) is not None
     ]
-    return merge_fields(body, prompt.extra)
+    return write_fields(prompt, merge_fields(body, prompt.extra), "gemini", _WHOLE)
 
 
 def _build_config(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
@@ -85,7 +96,9 @@ def _build_config(prompt: Prompt, target: Target, notices: list[Notice]) -> dict
         config["stopSequences"] = list(prompt.stop)
     if prompt.output is not None:
         config |= _encode_output(prompt.output)
-    thinking, told = write_thinking(prompt.thinking, target, "gemini", max_tokens=prompt.max_tokens)
+    thinking, told = write_thinking(
+        prompt.thinking, target, "gemini", source=prompt.source, max_tokens=prompt.max_tokens
+    )
     notices += told
     config |= thinking.get("generationConfig", {})
     return config
@@ -95,7 +108,7 @@ def _encode_output(output: OutputSchema | Literal["json"]) -> dict[str, Any]:
     encoded: dict[str, Any] = {"responseMimeType": "application/json"}
     if isinstance(output, OutputSchema):
         # The older responseSchema supports only a part of JSON schema.
-        encoded["responseJsonSchema"] = output.schema
+        encoded[_OUTPUT_SCHEMA] = output.schema
     return encoded
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections.abc import Container
 from typing import Any
 
 import msgspec
@@ -27,6 +28,7 @@ from asides.dialects.message_encoder import (
     report_effort,
     say_commentary,
 )
+from asides.dialects.verbatim import find_source
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
 from asides.values.messages import Message, Prompt
@@ -72,6 +74,7 @@ class _ContentEncoder:
     def __init__(self, prompt: Prompt, notices: list[Notice], *, must_sign: bool) -> None:
         system = read_system(prompt)
         self.system = [] if system is None else [system]
+        self.is_as_read = prompt.is_from("gemini")
         self.must_sign = must_sign
         """Whether the first call of a message must have a signature, for models that sign. Only the current turn is
         checked, but its calls stay as they were sent when it has ended: the provider's cache compares them."""
@@ -88,16 +91,20 @@ class _ContentEncoder:
                 self.system += _encode_system(message, notices, is_first=not history.last)
                 return []
             case "assistant":
-                parts = _encode_model(message, notices, must_sign=self.must_sign)
+                keeps_blanks = find_source(message, "gemini") is not None
+                parts = _encode_model(message, notices, must_sign=self.must_sign, keeps_blanks=keeps_blanks)
                 turns: Turns = [("assistant", parts)] if parts else []
-                if parts and not history.last:
+                if parts and not history.last and not self.is_as_read:
                     detail = "a conversation begins with the user here; a short user message was added"
                     add_notice(notices, "turn_added", detail)
                     return [("user", [{"text": OPENING}]), *turns]
                 return turns
             case "user" | "tool":
                 found = find_results(message)
-                results = [wire for each in found for wire in _encode_tool_result(each, self.names, notices)]
+                inside = _list_results_with_parts(message)
+                results = [
+                    wire for each in found for wire in _encode_tool_result(each, self.names, notices, inside=inside)
+                ]
                 turns = [("results", results)] if results else []
                 others: list[Part] = [part for part in message.parts if not isinstance(part, ToolResult)]
                 if others or not message.parts:
@@ -137,14 +144,35 @@ def _encode_user_part(part: Part, notices: list[Notice]) -> list[Any]:
             return leave_out(part, "user", notices)
 
 
-def _encode_tool_result(result: ToolResult, names: dict[str, str], notices: list[Notice]) -> list[Wire]:
+def _list_results_with_parts(message: Message) -> Container[object]:
+    """List the results of a message that were read with their media inside, by the id of the call and the tool."""
+    if not any(isinstance(part, ToolResult) and not isinstance(part.content, str) for part in message.parts):
+        return ()
+    source = find_source(message, "gemini")
+    try:
+        found = [] if source is None else msgspec.json.decode(source.json, type=list[dict[str, Any]])
+    except (msgspec.DecodeError, RecursionError):
+        return ()  # from a file that was edited
+    answers = [answer for part in found if isinstance(answer := part.get("functionResponse"), dict)]
+    return [answer.get(name) for answer in answers if answer.get("parts") for name in ("id", "name")]
+
+
+def _encode_tool_result(
+    result: ToolResult, names: dict[str, str], notices: list[Notice], *, inside: Container[object]
+) -> list[Wire]:
     name = result.name or names.get(result.call_id)
     if name is None:
         raise Unsupported(f"a tool result names no tool, and no call has its id {result.call_id!r}.")
-    answer = {"error" if result.is_error else "output": result.text}
+    value = None if result.is_error else result.read_object()
+    answer = {"error" if result.is_error else "output": result.text} if value is None else value
     encoded: Wire = {"functionResponse": {"id": result.call_id, "name": name, "response": answer}}
     parts = () if isinstance(result.content, str) else result.content
-    return [encoded, *(_encode_media(part, notices) for part in parts if not isinstance(part, Text))]
+    media = [_encode_media(part, notices) for part in parts if not isinstance(part, Text)]
+    if media and (result.call_id in inside or name in inside):
+        # Older models refuse it, so it is only for results that came like this.
+        encoded["functionResponse"]["parts"] = media
+        media = []
+    return [encoded, *media]
 
 
 def _encode_media(media: Image | File, notices: list[Notice]) -> Wire:
@@ -163,11 +191,14 @@ def _encode_media(media: Image | File, notices: list[Notice]) -> Wire:
 # --- the model ------------------------------------------------------------------------------------------------------
 
 
-def _encode_model(message: Message, notices: list[Notice], *, must_sign: bool) -> list[Wire]:
+_BLANK = Text("")
+
+
+def _encode_model(message: Message, notices: list[Notice], *, must_sign: bool, keeps_blanks: bool) -> list[Wire]:
     """Encode a turn of the model. With `must_sign`, the first call gets the stand-in if it has no signature."""
     encoded: list[Wire] = []
     for part in say_commentary(message).parts:
-        parts = _encode_model_part(part, notices)
+        parts = [{"text": ""}] if keeps_blanks and part == _BLANK else _encode_model_part(part, notices)
         if parts and must_sign and isinstance(part, ToolCall):
             must_sign = False
             if "thoughtSignature" not in parts[0]:

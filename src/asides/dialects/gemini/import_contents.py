@@ -113,10 +113,12 @@ class _Importer:
             self._waiting.remove(call)
         call_id = call.id if call is not None else given_id or f"call_{name}"
         self._answered[call_id] = answer
-        text, is_error = read_response(answer.get("response"))
+        response = answer.get("response")
+        text, is_error = read_response(response)
         media = _import_result_media(answer.get("parts"))
         content: Any = text if not media else (*((Text(text),) if text else ()), *media)
-        return ToolResult(call_id, content, name, is_error=is_error)
+        is_json = isinstance(response, Mapping) and text not in response.values()
+        return ToolResult(call_id, content, name, is_error=is_error, is_json=is_json)
 
     def _find_call(self, name: str, given_id: str | None) -> ToolCall | None:
         """Find the call of a result: by its id, or by its function if one of the two has no id."""

@@ -28,7 +28,7 @@ from asides.dialects.message_encoder import (
     leave_out,
     put_system_first,
 )
-from asides.dialects.verbatim import write_source
+from asides.dialects.verbatim import WholeFields, write_fields, write_source
 from asides.providers.provider import Target
 from asides.providers.switches.write import write as write_thinking
 from asides.values.errors import Unsupported
@@ -37,6 +37,12 @@ from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought, join_thoughts
 from asides.values.tools import Tool
+
+
+def _is_same(name: str, ours: Any, theirs: Any) -> bool:
+    """Whether a field means the same: some are optional, and one text to stop at may stand alone."""
+    return (name in _OPTIONAL_FIELDS and theirs is None) or (name == "stop" and bool(ours == [theirs]))
+
 
 # Our names and theirs. The first group is in `options`, the second beside it.
 _OPTIONS = {
@@ -50,6 +56,7 @@ _OPTIONS = {
     "seed": "seed",
 }
 _BESIDE_OPTIONS = ("logprobs", "top_logprobs")
+_WHOLE = WholeFields(("tools", "options.stop"), schemas=frozenset({"parameters"}), same=_is_same)
 
 
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
@@ -83,13 +90,13 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if options:
         body["options"] = options
     body |= beside
-    thinking, told = write_thinking(prompt.thinking, target, "ollama")
+    thinking, told = write_thinking(prompt.thinking, target, "ollama", source=prompt.source)
     notices += told
     body |= thinking
     # A request without the field streams here.
     body["stream"] = prompt.stream
     notices += report_unsupported(prompt, "metadata", "user", "parallel_tool_calls")
-    return merge_fields(body, prompt.extra)
+    return write_fields(prompt, merge_fields(body, prompt.extra), "ollama", _WHOLE)
 
 
 def _encode_tools(prompt: Prompt, notices: list[Notice]) -> list[dict[str, Any]]:
@@ -141,7 +148,7 @@ def encode_messages(prompt: Prompt, notices: list[Notice]) -> list[Wire]:
     return encode_flat(
         put_system_first(prompt),
         notices,
-        restore=partial(write_source, dialect="ollama", added=_OPTIONAL_FIELDS),
+        restore=partial(write_source, dialect="ollama", same=_is_same),
         user=encoder.encode_user,
         assistant=encoder.encode_assistant,
         tool_result=encoder.encode_tool_result,

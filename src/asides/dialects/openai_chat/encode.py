@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_tool_settings
 from asides.dialects.openai_chat.encode_messages import encode_cache, encode_messages
+from asides.dialects.verbatim import WholeFields, write_fields
 from asides.providers.provider import THINKING_FIELDS, Quirks, Target
 from asides.providers.switches.write import write as write_thinking
 from asides.values.messages import OutputSchema, Prompt
@@ -59,7 +60,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
         body["stream"] = True
         if quirks.stream_usage:
             body["stream_options"] = {"include_usage": True}
-        if rule.tool_stream and prompt.tools:
+        if rule.tool_stream and prompt.tools and not prompt.is_from("openai_chat"):
             body["tool_stream"] = True
     if prompt.metadata is not None:
         body["metadata"] = prompt.metadata
@@ -68,12 +69,31 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if rule.thinking != "never":
         # They ask the host to separate thinking; some hosts refuse them for a model that does not think.
         body |= dict(target.facts.fields)
-    thinking, told = write_thinking(prompt.thinking, target, "openai_chat")
+    thinking, told = write_thinking(prompt.thinking, target, "openai_chat", source=prompt.source)
     notices += told
     body = merge_fields(body, thinking)
     if prompt.begun_thinking is not None:
         _add_begun_turn(body, prompt.begun_thinking, target)
-    return merge_fields(body, prompt.extra)
+    accepts = _accepts_no_field if quirks.message_fields else None
+    return write_fields(prompt, merge_fields(body, prompt.extra), "openai_chat", _WHOLE, accepts)
+
+
+def _accepts_no_field(_: Mapping[str, Any], name: str) -> bool:
+    """A host that refuses unknown fields in messages refuses them in tools."""
+    return name not in ("name", "type")
+
+
+def _is_same(name: str, ours: Any, theirs: Any) -> bool:
+    """Whether a field means the same: a tool is a function, and one text to stop at may stand alone."""
+    return (name == "type" and ours == "function" and theirs is None) or (name == "stop" and ours == [theirs])
+
+
+_WHOLE = WholeFields(
+    ("tools", "tool_choice", "response_format", "stop"),
+    schemas=frozenset({"parameters", "schema"}),
+    same=_is_same,
+    defaults=({"type": "text"},),
+)
 
 
 def _add_begun_turn(body: dict[str, Any], thinking: str, target: Target) -> None:

@@ -14,16 +14,17 @@ import msgspec
 from asides.dialects.http_body import report_cache
 from asides.dialects.media import find_media_type, make_data_url, make_image_url, split_data_url
 from asides.dialects.message_encoder import (
+    ANY_ID,
     ID_UP_TO_40,
     NINE_ALPHANUMERICS,
     STAND_IN,
+    CallIds,
     Wire,
     add_notice,
     encode_arguments,
     encode_flat,
     encode_native,
     encode_system,
-    fit_call_id,
     leave_out,
     leave_out_all_but_text,
     put_system_first,
@@ -31,7 +32,7 @@ from asides.dialects.message_encoder import (
 )
 from asides.dialects.openai_chat.wire import Signed
 from asides.dialects.verbatim import write_source
-from asides.providers.provider import ReplayAs, Target
+from asides.providers.provider import Quirks, ReplayAs, Target
 from asides.providers.quirks import THINKING_FIELDS
 from asides.values.errors import Unsupported
 from asides.values.messages import Message, Prompt
@@ -81,6 +82,7 @@ class _MessageEncoder:
         self.notices = notices
         self.target = target
         self.quirks = quirks
+        self.ids = _read_ids(prompt, quirks)
         self.system_role = target.facts.system_role
         self.takes_cache_control = target.quirks.cache_control
         # A request has few breakpoints. With `cache=` the rest is ours: those that were not read are dropped.
@@ -109,6 +111,8 @@ class _MessageEncoder:
 
     def accepts_field(self, holder: Mapping[str, Any], name: str) -> bool:
         """Whether the host accepts an unknown field of a message or of an object in it."""
+        if name == "content":
+            return self.quirks.blank_content
         known = self.quirks.message_fields
         if known and "role" in holder and name not in known:
             return False
@@ -144,7 +148,7 @@ class _MessageEncoder:
         content: str | list[Any] = _encode_result_text(result, self.notices)
         if result.cache and self.takes_cache_control:
             content = [{"type": "text", "text": content, "cache_control": encode_cache(result.cache)}]
-        return {"role": "tool", "tool_call_id": self.encode_call_id(result.call_id), "content": content}
+        return {"role": "tool", "tool_call_id": self.ids.fit(result.call_id), "content": content}
 
     def encode_user(self, message: Message, parts: list[Part]) -> Wire:
         encoded = [wire for part in parts for wire in self.encode_user_part(part)]
@@ -246,7 +250,7 @@ class _MessageEncoder:
         return via
 
     def encode_tool_call(self, call: ToolCall) -> Wire:
-        encoded: Wire = {"id": self.encode_call_id(call.id)}
+        encoded: Wire = {"id": self.ids.fit(call.id)}
         if call.custom:
             encoded |= {"type": "custom", "custom": {"name": call.name, "input": call.raw_arguments or ""}}
         else:
@@ -255,15 +259,23 @@ class _MessageEncoder:
             encoded |= _encode_carrier(seal)
         return encoded
 
-    def encode_call_id(self, call_id: str) -> str:
-        is_any = self.quirks.tool_call_ids == "any"
-        return fit_call_id(call_id, ID_UP_TO_40 if is_any else NINE_ALPHANUMERICS)
+
+def _read_ids(prompt: Prompt, quirks: Quirks) -> CallIds:
+    match quirks.tool_call_ids:
+        case "any":
+            return CallIds(prompt.messages, "openai_chat", ID_UP_TO_40, ANY_ID)
+        case "up_to_40":
+            return CallIds(prompt.messages, "openai_chat", ID_UP_TO_40)
+        case "nine_alphanumerics":
+            return CallIds(prompt.messages, "openai_chat", NINE_ALPHANUMERICS)
 
 
 def _is_same(name: str, ours: Any, theirs: Any) -> bool:
     """Whether a field means the same: an address may stand alone, and a cache mark beside the content."""
     if name == "content" and isinstance(theirs, str) and isinstance(ours, list) and len(ours) == 1:
         return bool(ours[0].get("text") == theirs and ours[0].keys() <= {"type", "text", "cache_control"})
+    if name == "arguments" and isinstance(theirs, str) and isinstance(ours, str):
+        return theirs == "null" and ours == "{}"
     return name == "image_url" and isinstance(theirs, str) and ours == {"url": theirs}
 
 

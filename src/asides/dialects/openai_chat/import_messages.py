@@ -150,7 +150,7 @@ def _import_image(part: Mapping[str, Any]) -> Image:
     return Image(url=url, detail=detail)
 
 
-def _import_file(part: Mapping[str, Any]) -> File:
+def _import_file(part: Mapping[str, Any]) -> File | UnknownPart:
     file = part.get("file", part)
     if not isinstance(file, Mapping):
         raise ConfigError(f"the file of a file part is an object, not {_describe_type(file)}.")
@@ -163,6 +163,8 @@ def _import_file(part: Mapping[str, Any]) -> File:
     encoded = file.get("file_data")
     if not isinstance(encoded, str):
         raise ConfigError("a file part has neither file_data nor file_id.")
+    if encoded.startswith(("https://", "http://")):
+        return UnknownPart(msgspec.json.encode(part).decode())  # few hosts take an address here
     media_type, data = _split_data_url(encoded) or ("", _decode_base64(encoded))
     return File(name=name, data=data, media_type=media_type or "application/pdf")
 

@@ -29,7 +29,7 @@ from asides.dialects.message_encoder import (
 from asides.dialects.openai_chat.encode import encode_tools
 from asides.dialects.openai_responses.input_parts import encode_input_part
 from asides.dialects.openai_responses.tool_items import CLIENT_CALLS, encode_output
-from asides.dialects.verbatim import write_source
+from asides.dialects.verbatim import WholeFields, write_fields, write_source
 from asides.providers.provider import Quirks, Target
 from asides.providers.switches.write import write as write_thinking
 from asides.values.errors import ConfigError
@@ -56,6 +56,12 @@ ID_PREFIXES = {"reasoning": "rs", "message": "msg", "function_call": "fc"}
 """How the ids of items begin, by type."""
 MAX_ID_LENGTH = 64
 _SAMPLING = ("temperature", "top_p", "top_logprobs")
+_WHOLE = WholeFields(
+    ("tools", "tool_choice", "text.format", "conversation"),
+    schemas=frozenset({"parameters", "schema"}),
+    same=lambda name, ours, theirs: name == "conversation" and theirs == {"id": ours},
+    defaults=({"type": "text"},),
+)
 
 
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
@@ -103,7 +109,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if reasoning := _encode_reasoning(prompt, target, notices):
         body["reasoning"] = reasoning
     body = merge_fields(body, dict(target.facts.fields)) if target.rule.thinking != "never" else body
-    return merge_fields(body, prompt.extra)
+    return write_fields(prompt, merge_fields(body, prompt.extra), "openai_responses", _WHOLE)
 
 
 def _encode_state(prompt: Prompt, target: Target) -> dict[str, Any]:
@@ -134,7 +140,7 @@ def _encode_state(prompt: Prompt, target: Target) -> dict[str, Any]:
 def _encode_reasoning(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     if target.rule.thinking == "never":
         return {}
-    fields, told = write_thinking(prompt.thinking, target, "openai_responses")
+    fields, told = write_thinking(prompt.thinking, target, "openai_responses", source=prompt.source)
     notices += told
     reasoning: dict[str, Any] = fields.get("reasoning", {})
     if prompt.state.context is not None:
@@ -217,7 +223,8 @@ class _ItemEncoder:
     def restore(self, message: Message, encoded: list[Wire]) -> list[Wire]:
         """Return the items that a message was read from, if they say the same."""
         # Only a model that thinks binds the ids of its items to each other.
-        is_free = message.role != "assistant" or (self.takes_ids and self.rule.thinking == "never")
+        is_bound = self.rule.thinking != "never" and any(isinstance(part, Thought) for part in message.parts)
+        is_free = message.role != "assistant" or (self.takes_ids and not is_bound)
         accepts = _accepts_field if is_free or self.can_have_ids(encoded) else _is_not_id
         return write_source(message, encoded, "openai_responses", same=_is_same, accepts=accepts)
 

@@ -222,8 +222,13 @@ def _import_tool_result(item: dict[str, Any]) -> ToolResult:
         return ToolResult(call_id, output)
     if not isinstance(output, list):
         raise ConfigError("output is a text, or a list of parts.")
-    parts = [_import_part(part) for part in output]
-    return ToolResult(call_id, tuple(part for part in parts if isinstance(part, (Text, Image, File))))
+    return ToolResult(call_id, tuple(map(_import_result_part, output)))
+
+
+def _import_result_part(part: object) -> Text | Image | File:
+    """Import a part of an output. Parts that only this provider knows become texts: their JSON."""
+    imported = _import_part(part)
+    return imported if isinstance(imported, (Text, Image, File)) else Text(msgspec.json.encode(part).decode())
 
 
 def _read_text(holder: Mapping[str, Any], field: str) -> str | None:

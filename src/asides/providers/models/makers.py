@@ -27,6 +27,9 @@ _DEEPSEEK_FORBIDS: tuple[Sampled, ...] = (
 )
 
 
+_ACCEPTED = "accepted in recorded requests of 2026"
+
+
 def _deepseek(
     models: str,
     thinking: Literal["always", "optional"],
@@ -35,6 +38,7 @@ def _deepseek(
     *,
     pictures: bool | None = None,
     context: int | None = 1_000_000,
+    forbids: tuple[Sampled, ...] = _DEEPSEEK_FORBIDS,
     source: str = DEEPSEEK_GUIDE,
 ) -> ModelRule:
     return ModelRule(
@@ -43,7 +47,7 @@ def _deepseek(
         default=default,
         efforts=_DEEPSEEK_EFFORTS,
         effort_map=_DEEPSEEK_MAP,
-        forbids=_DEEPSEEK_FORBIDS,
+        forbids=forbids,
         forced_tools=False,
         pictures=pictures,
         context=context,
@@ -155,6 +159,7 @@ GLM_MODELS = (
     # Vision models: nothing is documented.
     ModelRule(models="glm-4.[56]v*", since="2026-08", source="pydantic-ai profiles/zai.py"),
     _glm("glm-4.5*", tool_stream=False),
+    msgspec.structs.replace(_glm("glm-4.7-flash*"), forced_tools=True, source=f"{_ZAI_STREAM}; {_ACCEPTED}"),
     _glm("glm-4.[67]*"),
     never_thinks("glm-4*", "2026-08", _ZAI),
 )
@@ -243,7 +248,15 @@ _V4_1 = f"{DEEPSEEK_GUIDE}; api-docs.deepseek.com quick_start/pricing: V4.1 Flas
 
 DEEPSEEK_MODELS = (
     # The older name is served by V4.1 too.
-    _deepseek("deepseek-v4-flash*", "optional", "on", "2026-11-15", pictures=True, source=_V4_1),
+    _deepseek(
+        "deepseek-v4-flash*",
+        "optional",
+        "on",
+        "2026-11-15",
+        pictures=True,
+        forbids=("top_p", "presence_penalty", "frequency_penalty"),
+        source=f"{_V4_1}; temperature and logprobs: {_ACCEPTED}",
+    ),
     _deepseek("deepseek-v4*", "optional", "on", "2026-04-24"),
     _deepseek("deepseek-flash*", "optional", "on", "2026-11-15", pictures=True, source=_V4_1),
     # Since 2026-04 these two names are V4 Flash with thinking and without; ended on 2026-07-24.

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from asides.providers.provider import ModelRule, Target
+from asides.providers.quirks import Quirks
 from asides.providers.switches import table
+from asides.providers.switches.read import read
 from asides.providers.switches.table import Fields, Switch, Values, find_switch, put
+from asides.values.messages import RequestSource
 from asides.values.notices import Notice
 from asides.values.thinking import Effort, Thinking, nearest_effort
 
@@ -18,16 +21,59 @@ _DEFAULT_EFFORT: Effort = "medium"
 
 
 def write(
-    thinking: Thinking, target: Target, dialect: str, *, max_tokens: int | None = None
+    thinking: Thinking,
+    target: Target,
+    dialect: str,
+    *,
+    source: RequestSource | None = None,
+    max_tokens: int | None = None,
 ) -> tuple[Fields, list[Notice]]:
-    """The fields that ask this target for this thinking, and what could not be asked; {} if nothing was asked."""
+    """The fields that ask this target for this thinking, and what could not be asked; {} if nothing was asked.
+
+    Fields of a request in this dialect come back as they came if they ask for the same and the target knows them.
+    """
     writer = _Writer(thinking, target, max_tokens)
     known = _WRITERS.get(dialect)
     if known is None:
         _write_levels(writer, table.SWITCHES[dialect][0])
     else:
         known(writer)
+    if source is not None and source.dialect == dialect and not writer.notices:
+        given = _select_fields(source.fields, dialect)
+        is_taken = given and given != writer.fields and _takes_fields(target, dialect, given)
+        # Reading takes the fields out, so it gets its own.
+        if is_taken and read(dialect, _select_fields(source.fields, dialect)) == thinking:
+            return given, []
     return writer.fields, writer.notices
+
+
+def _select_fields(fields: Mapping[str, Any], dialect: str) -> Fields:
+    """The fields of a request that ask for thinking."""
+    selected: Fields = {}
+    for switch in table.SWITCHES[dialect]:
+        for path in switch.list_paths():
+            *parents, leaf = path.split(".")
+            holder: Any = fields
+            for name in parents:
+                holder = holder.get(name) if isinstance(holder, Mapping) else None
+            if isinstance(holder, Mapping) and holder.get(leaf) is not None:
+                put(selected, path, holder[leaf])
+    return selected
+
+
+def _takes_fields(target: Target, dialect: str, given: Fields) -> bool:
+    """Whether these fields are of a switch of the target, as far as is known."""
+    quirks, facts = target.quirks, target.facts
+    if target.rule.thinking == "never" or quirks.transport != "direct":
+        return False  # some models refuse them all, and some clouds refuse those that do nothing
+    if dialect != "openai_chat":
+        return True
+    row = target.provider
+    if facts.ask_by == Quirks().ask_by and not target.learned and (not row.base_url or row.tier == "yours"):
+        return True  # nothing is known of this host
+    switch = find_switch(dialect, facts.ask_by, target.rule.template_key)
+    known = () if switch is None else (*switch.list_paths(), *filter(None, [facts.budget_in]))
+    return given.keys() <= {path.partition(".")[0] for path in known}
 
 
 class _Writer:

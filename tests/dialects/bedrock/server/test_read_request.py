@@ -106,7 +106,9 @@ def test_unknown_fields_tools_and_blocks_stay_as_they_are() -> None:
     )
     prompt = served.prompt
     assert (prompt.tools[0].name, prompt.tool_choice) == ("look", "look")
-    assert prompt.extra == {"toolConfig": {"tools": [system_tool]}, "outputConfig": {"news": 1}}
+    # The whole list stays: a merged `toolSpec` beside a tool of the provider would be lost.
+    tools = [{"toolSpec": {"name": "look"}}, system_tool]
+    assert prompt.extra == {"toolConfig": {"tools": tools}, "outputConfig": {"news": 1}}
     first, second, third = prompt.messages
     assert first.parts == (Image(url="s3://b/a", media_type="image/png"),)
     assert isinstance(second.parts[0], ServerTool)
@@ -118,7 +120,7 @@ def test_results_are_text_json_and_pictures() -> None:
     content: list[Any] = [{"text": "a"}, {"json": {"b": 1}}]
     result = {"toolResult": {"toolUseId": "t", "content": content, "status": "success"}}
     assert read(messages=[{"role": "user", "content": [result]}]).prompt.messages[0] == Message(
-        "tool", (ToolResult("t", 'a\n{"b":1}'),)
+        "tool", (ToolResult("t", (Text("a"), Text('{"b":1}'))),)
     )
     content.append({"image": {"format": "png", "source": {"bytes": "aGk="}}})
     message = read(messages=[{"role": "user", "content": [result, {"text": "?"}]}]).prompt.messages[0]

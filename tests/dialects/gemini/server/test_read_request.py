@@ -190,7 +190,7 @@ def test_a_history_with_all_that_can_be_in_it() -> None:
         ),
         Message("tool", (ToolResult("c1", "one", "look"), ToolResult("call_2_look", "no", "look", is_error=True))),
         user("and now?"),
-        Message("tool", (ToolResult("call_late", '{"a":1}', "late"),)),
+        Message("tool", (ToolResult("call_late", '{"a":1}', "late", is_json=True),)),
     )
 
 

@@ -17,7 +17,7 @@ _SAMPLING = ("temperature", "top_p", "top_k")
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
     """Read a request. Raises ConfigError with a message for the client."""
-    return _Request.parse_body(body).read()
+    return _Request.parse_body(body).keep("anthropic").read()
 
 
 class _Request(RequestFields):
@@ -48,6 +48,7 @@ class _Request(RequestFields):
             stream=stream,
             user=self._take_user(),
             extra=self.remaining,
+            source=self.source,
         )
         return ServedRequest(prompt, model, stream, include_usage=True)
 

@@ -45,7 +45,7 @@ def read(body: bytes, path: str = "") -> ServedRequest:
     if found is None:
         raise ConfigError("the path names no model: use /model/{model}/converse or /model/{model}/converse-stream.")
     stream = found["operation"] == "converse-stream"
-    fields = RequestFields.parse_body(body)
+    fields = RequestFields.parse_body(body).keep("bedrock")
     messages = fields.take_messages(_read_message)
     thinking = read_switches("bedrock", fields.remaining)
     inference, native = fields.take_object("inferenceConfig"), fields.take_object("additionalModelRequestFields")
@@ -67,6 +67,7 @@ def read(body: bytes, path: str = "") -> ServedRequest:
         stop=tuple(inference.take("stopSequences", list[str]) or ()),
         stream=stream,
         metadata=fields.take("requestMetadata", dict[str, str]),
+        source=fields.source,
     )
     fields.put_back("inferenceConfig", inference)
     fields.put_back("additionalModelRequestFields", native)
@@ -112,14 +113,16 @@ def _take_system(fields: RequestFields) -> tuple[str | None, tuple[Message, ...]
 def _take_tools(fields: RequestFields) -> tuple[tuple[Tool, ...], str | None]:
     config = fields.take_object("toolConfig")
     functions: list[Tool] = []
-    others: list[Any] = []
-    for tool in config.take("tools", list[dict[str, Any]]) or ():
+    tools = config.take("tools", list[dict[str, Any]]) or []
+    has_others = False
+    for tool in tools:
         match tool:
             case {"toolSpec": {"name": str() as name} as spec}:
                 functions.append(_read_tool(name, spec))
+            case {"cachePoint": dict() as point} if functions:
+                functions[-1] = msgspec.structs.replace(functions[-1], cache=_read_lifetime(point))
             case _:
-                # A tool of the provider, or a cache breakpoint.
-                others.append(tool)
+                has_others = True
     choice: str | None = None
     match config.take("toolChoice", dict[str, Any]):
         case {"auto": _}:
@@ -130,10 +133,16 @@ def _take_tools(fields: RequestFields) -> tuple[tuple[Tool, ...], str | None]:
             choice = name
         case _:
             pass
-    if others:
-        config.remaining["tools"] = others
+    if has_others:
+        # Only this provider knows its own tools, so the whole list also stays as it is.
+        config.remaining["tools"] = tools
     fields.put_back("toolConfig", config)
     return tuple(functions), choice
+
+
+def _read_lifetime(point: dict[str, Any]) -> bool | str:
+    lifetime = point.get("ttl")
+    return lifetime if isinstance(lifetime, str) and lifetime else True
 
 
 def _take_output(fields: RequestFields) -> OutputSchema | None:
@@ -192,7 +201,9 @@ def _read_part(block: dict[str, Any]) -> Part:
         case {"toolResult": {"toolUseId": str() as call_id, "content": list() as content, **rest}} if (
             "type" not in rest
         ):
-            return ToolResult(call_id, _read_result(content), is_error=rest.get("status") == "error")
+            is_json = len(content) == 1 and isinstance(content[0], dict) and "json" in content[0]
+            is_error = rest.get("status") == "error"
+            return ToolResult(call_id, _read_result(content), is_error=is_error, is_json=is_json)
         case {"citationsContent": {"content": list() as pieces, "citations": list() as citations}}:
             texts = [piece.get("text") for piece in pieces if isinstance(piece, dict)]
             text = "".join(text for text in texts if isinstance(text, str))
@@ -224,7 +235,8 @@ def _read_result(content: list[Any]) -> str | tuple[Text | Image | File, ...]:
                 raise ConfigError("a tool result is text, JSON, images, documents or search results.")
             case _:
                 raise ConfigError("a tool result is a list of blocks.")
-    if all(isinstance(part, Text) for part in parts):
+    is_plain = len(parts) == 1 or all("text" in block for block in content)
+    if is_plain and all(isinstance(part, Text) for part in parts):
         return "\n".join(part.text for part in parts if isinstance(part, Text))
     return tuple(parts)
 

@@ -34,12 +34,12 @@ _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
     """Read a request. Raises ConfigError with a message for the client."""
-    fields = RequestFields.parse_body(body)
+    fields = RequestFields.parse_body(body).keep("cohere")
     model = fields.take_model()
     messages = fields.take_messages(lambda message: keep_source(_read_message(message), "cohere", [message]))
     system = None
     if messages[0].role == "system":
-        system, messages = messages[0].text or None, messages[1:]
+        system, messages = fields.keep_system(messages[0]), messages[1:]
     stream = fields.take("stream", bool) or False
     strict = fields.take("strict_tools", bool)
     prompt = Prompt(
@@ -54,6 +54,7 @@ def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of
         stop=tuple(fields.take("stop_sequences", list[str]) or ()),
         stream=stream,
         extra=fields.remaining,
+        source=fields.source,
     )
     return ServedRequest(prompt, model, stream, include_usage=True)
 
@@ -107,7 +108,7 @@ def _read_message(message: Mapping[str, Any]) -> Message:
             call_id = message.get("tool_call_id")
             if not isinstance(call_id, str):
                 raise ConfigError("tool_call_id is missing.")
-            return Message("tool", (ToolResult(call_id, _read_result(content)),))
+            return Message("tool", (ToolResult(call_id, _read_result(content), is_json=_is_object(content)),))
         case "assistant":
             return Message("assistant", tuple(_add_calls_and_citations(message, _read_parts(content))))
         case other:
@@ -149,6 +150,15 @@ def _read_image(url: str, detail: str | None) -> Image:
     if data is None:
         raise ConfigError("the data of an image_url is not base64.")
     return Image(data=data, media_type=inline[1], detail=detail)
+
+
+def _is_object(content: object) -> bool:
+    """Whether a result is one document with fields."""
+    match content:
+        case [{"type": "document", "document": {"data": data}}]:
+            return isinstance(data, dict)
+        case _:
+            return False
 
 
 def _read_result(content: object) -> str:

@@ -14,6 +14,7 @@ import msgspec
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.gemini.encode import MODES, SAMPLING
 from asides.dialects.gemini.import_contents import import_contents, import_texts
+from asides.dialects.gemini.schemas import read_schema
 from asides.dialects.server_half import RequestFields
 from asides.providers.switches.read import read as read_switches
 from asides.values.errors import ConfigError
@@ -26,10 +27,6 @@ _SNAKE = re.compile(r"_([a-z])")
 # The names inside these fields are the client's, not the API's: schemas, arguments and results of tools.
 _SCHEMAS = ("responseJsonSchema", "responseSchema")
 _CLIENT_NAMES = frozenset({"args", "response", "parameters", "parametersJsonSchema", *_SCHEMAS})
-# Words of the API's own schema that JSON schema does not have, and counts, which its clients write as text.
-_OWN_WORDS = frozenset({"nullable", "propertyOrdering", "property_ordering"})
-_COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
-_TYPES = frozenset({"OBJECT", "ARRAY", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "NULL"})
 
 
 def read(body: bytes, path: str = "") -> ServedRequest:
@@ -37,7 +34,7 @@ def read(body: bytes, path: str = "") -> ServedRequest:
     found = _PATH.search(unquote(path))
     if found is None:
         raise ConfigError("the path names no model; write …/models/{model}:generateContent.")
-    fields = RequestFields(to_camel_case(RequestFields.parse_body(body).remaining))
+    fields = RequestFields(to_camel_case(RequestFields.parse_body(body).remaining)).keep("gemini")
     stream = found["verb"] == "streamGenerateContent"
     prompt = _Request(fields).read(stream)
     return ServedRequest(prompt, found["model"], stream, include_usage=True)
@@ -82,6 +79,7 @@ class _Request:
             sampling=self._take_sampling(),
             stop=tuple(self.settings.take("stopSequences", list[str]) or ()),
             stream=stream,
+            source=self.fields.source,
         )
         self.fields.put_back("generationConfig", self.settings)
         return msgspec.structs.replace(prompt, extra=self.remaining)
@@ -128,7 +126,7 @@ class _Request:
         for name in _SCHEMAS:
             schema = self.config.pop(name, None)
             if isinstance(schema, dict):
-                return OutputSchema("answer", _to_json_schema(schema))
+                return OutputSchema("answer", read_schema(schema))
         return "json"
 
 
@@ -138,32 +136,4 @@ def _read_tool(declared: Any) -> Tool:
     schema = declared.get("parametersJsonSchema", declared.get("parameters"))
     description = declared.get("description")
     tool = Tool(declared["name"], description if isinstance(description, str) else "")
-    return msgspec.structs.replace(tool, parameters=_to_json_schema(schema)) if isinstance(schema, dict) else tool
-
-
-def _to_json_schema(schema: Any) -> Any:
-    """Convert the API's own schema to JSON schema: types in lower case, null as a type, whole numbers not as text."""
-    if isinstance(schema, list):
-        return [_to_json_schema(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    converted = {
-        name: _to_lower_type(inner) if name == "type" else _to_json_schema(inner) for name, inner in schema.items()
-    }
-    kind = converted.get("type")
-    if isinstance(kind, str) and converted.get("nullable") is True:
-        converted["type"] = [kind, "null"]
-        if isinstance(converted.get("enum"), list) and None not in converted["enum"]:
-            converted["enum"] = [*converted["enum"], None]
-    if isinstance(kind, str):
-        converted = {name: inner for name, inner in converted.items() if name not in _OWN_WORDS}
-    for name in _COUNTS & converted.keys():
-        if isinstance(converted[name], str) and converted[name].isdecimal():
-            converted[name] = int(converted[name])
-    return converted
-
-
-def _to_lower_type(kind: Any) -> Any:
-    if isinstance(kind, list):
-        return [_to_lower_type(one) for one in kind]
-    return kind.lower() if isinstance(kind, str) and kind in _TYPES else _to_json_schema(kind)
+    return msgspec.structs.replace(tool, parameters=read_schema(schema)) if isinstance(schema, dict) else tool

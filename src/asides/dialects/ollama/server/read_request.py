@@ -34,14 +34,14 @@ _SAMPLING = {
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
     """Read a chat. Raises ConfigError with a message for the client."""
-    fields = RequestFields.parse_body(body)
+    fields = RequestFields.parse_body(body).keep("ollama")
     model = fields.take_model()
     messages = _take_messages(fields)
     system = None
     if messages and messages[0].role == "system":
-        system, messages = messages[0].text or None, messages[1:]
+        system, messages = fields.keep_system(messages[0]), messages[1:]
     tools = tuple(read_tool(tool) for tool in fields.take("tools", list[dict[str, Any]]) or ())
-    return _read_settings(fields, model, Prompt(messages, system=system, tools=tools))
+    return _read_settings(fields, model, Prompt(messages, system=system, tools=tools, source=fields.source))
 
 
 def read_generate(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body

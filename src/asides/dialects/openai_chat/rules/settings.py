@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from asides.dialects.openai_chat.rules.chat_request import ChatRequest
-from asides.dialects.rulebook import BrokenRule, Rule
+from asides.dialects.rulebook import BrokenRule, Rule, Wire
 from asides.providers.provider import ModelRule, Sampled
 
 # openai-python 3.49, types/chat/completion_create_params.py, 2026-11.
@@ -103,6 +103,41 @@ _WEB_SEARCH = Rule(
     since="2025-05",
     source="recorded in pydantic-ai's test_openai cassettes: gpt-4o; unsure: the date",
 )
+_ABOVE = Rule(
+    kind=None,
+    text="Invalid '{name}': decimal above maximum value. Expected a value <= {limit}, but got {value} instead.",
+    param="{name}",
+    code="decimal_above_max_value",
+    since="2025-08",
+    source="recorded in rig's cassettes: gpt-4o; unsure: the date",
+)
+_BELOW = Rule(
+    kind=None,
+    text="Invalid '{name}': decimal below minimum value. Expected a value >= {limit}, but got {value} instead.",
+    param="{name}",
+    code="decimal_below_min_value",
+    since="2025-08",
+    source="recorded in pydantic-ai's cassettes: gpt-4o; unsure: the date",
+)
+_STRICT_OBJECT = Rule(
+    kind=None,
+    text="Invalid schema for function '{name}': In context=(), 'additionalProperties' is required to be supplied and "
+    "to be false.",
+    param="{param}",
+    code="invalid_function_parameters",
+    since="2025-08",
+    source="recorded in cassettes: gpt-4o-mini; unsure: the date",
+)
+_STRICT_REQUIRED = Rule(
+    kind=None,
+    text="Invalid schema for function '{name}': In context=(), 'required' is required to be supplied and to be an "
+    "array including every key in properties. Missing '{missing}'.",
+    param="{param}",
+    code="invalid_function_parameters",
+    since="2025-08",
+    source="recorded in cassettes: gpt-4o-mini; unsure: the date",
+)
+_RANGES = {"temperature": (0, 2), "top_p": (0, 1)}
 _TOO_LONG = Rule(
     kind="context_length",
     text="Input tokens exceed the configured limit of {limit} tokens. Your messages resulted in {count} tokens. Please "
@@ -130,9 +165,42 @@ def check_reasoning_settings(asked: ChatRequest) -> Iterator[BrokenRule]:
     yield from _check_effort(asked)
     yield from _check_tools(asked)
     yield from _check_sampling(asked)
+    yield from check_ranges(asked.body)
+    yield from check_strict_tools(asked.body)
     if "temperature" in asked.rule.forbids and asked.body.get("max_tokens") is not None:
         yield _MAX_TOKENS.broken("max_tokens")
     yield from _check_length(asked, asked.rule.input_limit or 0)
+
+
+def check_ranges(body: Wire) -> Iterator[BrokenRule]:
+    """Check that sampling settings are in their ranges."""
+    for name, (least, most) in _RANGES.items():
+        value = body.get(name)
+        if not isinstance(value, (int, float)):
+            continue
+        if value > most:
+            yield _ABOVE.broken(name, name=name, limit=most, value=value)
+        elif value < least:
+            yield _BELOW.broken(name, name=name, limit=least, value=value)
+
+
+def check_strict_tools(body: Wire) -> Iterator[BrokenRule]:
+    """Check that the arguments of strict tools are a closed object of which every field is required."""
+    tools = body.get("tools")
+    for place, tool in enumerate(tools if isinstance(tools, list) else []):
+        function = tool.get("function", tool) if isinstance(tool, dict) else None
+        if not isinstance(function, dict) or function.get("strict") is not True:
+            continue
+        schema, name = function.get("parameters"), function.get("name")
+        if not isinstance(schema, dict) or not isinstance(schema.get("properties"), dict):
+            continue
+        inside = "function.parameters" if function is not tool else "parameters"
+        path, required = f"tools[{place}].{inside}", schema.get("required") or []
+        missing = next((each for each in schema["properties"] if each not in required), None)
+        if schema.get("additionalProperties") is not False:
+            yield _STRICT_OBJECT.broken(path, name=name, param=path)
+        elif missing is not None:
+            yield _STRICT_REQUIRED.broken(path, name=name, param=path, missing=missing)
 
 
 def list_efforts(rule: ModelRule) -> tuple[str, ...] | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
+from urllib.parse import unquote
 
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.openai_chat.import_messages import import_messages
@@ -13,10 +15,16 @@ from asides.values.messages import Message, OutputSchema, Prompt, Sampling
 from asides.values.parts import Text
 from asides.values.tools import Tool, read_tool, read_tool_choice
 
+# The path of a deployment names the model; its body may name none.
+_DEPLOYMENT = re.compile(r"/deployments/(?P<model>[^/]+)/")
 
-def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
+
+def read(body: bytes, path: str = "") -> ServedRequest:
     """Read a request. Raises ConfigError with a message for the client."""
-    return _Request.parse_body(body).read()
+    request = _Request.parse_body(body).keep("openai_chat")
+    if "model" not in request.remaining and (found := _DEPLOYMENT.search(path)) is not None:
+        request.remaining["model"] = unquote(found["model"])
+    return request.read()
 
 
 class _Request(RequestFields):
@@ -42,6 +50,7 @@ class _Request(RequestFields):
             metadata=self.take("metadata", dict[str, str]),
             user=self.take("user", str),
             extra=self.remaining,
+            source=self.source,
         )
         return ServedRequest(prompt, model, stream, include_usage)
 
@@ -53,7 +62,7 @@ class _Request(RequestFields):
         first = messages[0]
         is_plain = all(isinstance(part, Text) and not part.cache for part in first.parts)
         if first.role == "system" and first.name is None and is_plain:
-            return first.text or None, messages[1:]
+            return self.keep_system(first), messages[1:]
         return None, messages
 
     def _take_include_usage(self) -> bool:

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from asides.dialects.openai_chat.rules.settings import UNKNOWN, check_listed_effort, thinks_at
+from asides.dialects.openai_chat.rules.settings import (
+    UNKNOWN,
+    check_listed_effort,
+    check_ranges,
+    check_strict_tools,
+    thinks_at,
+)
 from asides.dialects.openai_chat.rules.state import UNDECRYPTED
 from asides.dialects.openai_responses.rules import items, settings, state
 from asides.dialects.rulebook import BrokenRule, Rule, Wire, WireRequest
@@ -33,6 +39,8 @@ def check(request: WireRequest, target: Target) -> Iterator[BrokenRule]:
     if "reasoning_settings" in enforced:
         yield from settings.check_reasoning(body, rule)
         yield from settings.check_sampling(body, rule)
+        yield from check_ranges(body)
+        yield from check_strict_tools(body)
     if "listed_efforts" in enforced:
         yield from check_listed_effort(str(body.get("model")), rule, (body.get("reasoning") or {}).get("effort"))
     yield from settings.check_exclusive(body)

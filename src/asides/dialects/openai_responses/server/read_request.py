@@ -20,7 +20,7 @@ _SAMPLING = ("temperature", "top_p", "top_logprobs")
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
     """Read a request. Raises ConfigError with a message for the client."""
-    return _Request.parse_body(body).read()
+    return _Request.parse_body(body).keep("openai_responses").read()
 
 
 class _Request(RequestFields):
@@ -49,6 +49,7 @@ class _Request(RequestFields):
             user=self.take("user", str),
             state=state,
             extra=self.remaining,
+            source=self.source,
         )
         return ServedRequest(prompt, model, stream, include_usage=True)
 

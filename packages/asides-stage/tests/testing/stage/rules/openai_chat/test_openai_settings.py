@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from asides_stage import OpenStage
@@ -13,6 +15,13 @@ from tests.testing.stage.rules.openai_chat.host_cases import (
     try_case,
     with_tools,
 )
+
+
+def strict_tool(**fields: Any) -> dict[str, Any]:
+    """A strict tool with one argument; `fields` of its schema."""
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, **fields}
+    return {"type": "function", "function": {"name": "look", "strict": True, "parameters": schema}}
+
 
 CASES = [
     Case(
@@ -53,6 +62,22 @@ CASES = [
         asking(reasoning_effort="low"),
         asking(),
         "Unrecognized request argument supplied: reasoning_effort",
+    ),
+    Case(None, "gpt-4o", asking(temperature=99), asking(temperature=2), "Expected a value <= 2, but got 99 instead."),
+    Case(None, "gpt-4o", asking(top_p=-1), asking(top_p=0), "Expected a value >= 0, but got -1 instead."),
+    Case(
+        None,
+        "gpt-4o",
+        asking(tools=[strict_tool(required=["a"])]),
+        asking(tools=[strict_tool(required=["a"], additionalProperties=False)]),
+        "Invalid schema for function 'look': In context=(), 'additionalProperties' is required",
+    ),
+    Case(
+        None,
+        "gpt-4o",
+        asking(tools=[strict_tool(additionalProperties=False)]),
+        asking(tools=[strict_tool(required=["a"], additionalProperties=False)]),
+        "including every key in properties. Missing 'a'.",
     ),
     Case(
         "sampling_unsupported",
