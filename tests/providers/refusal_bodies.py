@@ -330,6 +330,14 @@ REFUSALS: list[tuple[RejectionKind, int, Any]] = [
     ),
     ("tool_turn_order", 400, {"object": "error", "message": "Unexpected role 'user' after role 'tool'"}),
     ("tool_turn_order", 400, {"object": "error", "message": "Unexpected role RoleEnum.tool"}),
+    (
+        "tool_turn_order",
+        400,
+        {
+            "message": "messages.4.content: Conversation blocks and tool result blocks cannot be provided in the same "
+            "turn."
+        },
+    ),
     ("tool_arguments_invalid", 400, claude("invalid params, invalid function arguments json string (2013)")),
     ("tool_arguments_invalid", 400, claude("messages.1.content.1.tool_use.input: Input should be a valid dictionary")),
     (

@@ -278,6 +278,12 @@ _ORDER = (
         code="turn_added",
         setting="messages",
     ),
+    Fix(
+        "tool results fill a message of their own here; a short message of the model was added after them",
+        (("results_alone", ("*",)),),
+        code="turn_added",
+        setting="messages",
+    ),
     Fix("the calls of a turn follow each other here", (("call_order", "grouped"),), setting="messages"),
 )
 _PUT_SYSTEM_FIRST = offer(
