@@ -10,7 +10,7 @@ from asides.history.plan import plan
 from asides.providers.find import find_target
 from asides.values.messages import Message, Prompt, assistant, system, user
 from asides.values.notices import Notice
-from asides.values.parts import Text, ToolCall, ToolResult
+from asides.values.parts import Image, Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool
 
@@ -76,6 +76,41 @@ def test_blank_messages_get_a_word_or_go() -> None:
         [BLANK],
         BLANK,
     ]
+
+
+THOUGHT = Thought("hm")
+SHOT = Image(url="https://example.com/a.png")
+
+
+@pytest.mark.parametrize(
+    ("message", "filled"),
+    [
+        (Message("tool", (ToolResult("c1", ""),)), (ToolResult("c1", BLANK),)),
+        (Message("tool", (ToolResult("c1", ()),)), (ToolResult("c1", BLANK),)),
+        (Message("tool", (ToolResult("c1", (Text(" "), Text(""))),)), (ToolResult("c1", BLANK),)),
+        (Message("tool", (ToolResult("c1", (Text(" "), SHOT)),)), (ToolResult("c1", (Text(" "), SHOT)),)),
+        (
+            Message("tool", (ToolResult("c1", ""), ToolResult("c2", "b"))),
+            (ToolResult("c1", BLANK), ToolResult("c2", "b")),
+        ),
+        (assistant(THOUGHT), None),
+        (assistant(THOUGHT, Text("\n")), None),
+        (assistant(THOUGHT, "a"), (THOUGHT, Text("a"))),
+        (assistant(THOUGHT, ToolCall("c1", "look", {})), (THOUGHT, ToolCall("c1", "look", {}))),
+        (assistant(THOUGHT, Refusal("no")), (THOUGHT, Text("no"))),
+        (assistant(Refusal(" ")), None),
+        (assistant(""), None),
+        (user(" "), (Text(BLANK),)),
+    ],
+)
+def test_whatever_is_blank_gets_a_word_or_goes(message: Message, filled: tuple[Part, ...] | None) -> None:
+    fit = apply_rules(Prompt((user("?"), message, user("!"))), ("filled",), [])
+    assert [kept.parts for kept in fit.messages[1:-1]] == ([] if filled is None else [filled])
+
+
+def test_a_thought_that_is_to_be_continued_stays() -> None:
+    prompt = Prompt((user("?"), assistant(THOUGHT)))
+    assert apply_rules(prompt, ("filled",), []) is prompt
 
 
 def test_messages_that_fit_stay_the_same() -> None:

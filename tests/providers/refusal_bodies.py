@@ -348,6 +348,8 @@ REFUSALS: list[tuple[RejectionKind, int, Any]] = [
             "object for the field and try again."
         },
     ),
+    ("empty_content", 400, openai("invalid params, chat content is empty (2013)")),
+    ("empty_content", 400, {"error": {"code": "1213", "message": "The prompt parameter was not received normally."}}),
     ("empty_content", 400, claude("messages: text content blocks must be non-empty")),
     (
         "empty_content",

@@ -17,7 +17,8 @@ from asides.values.errors import Unsupported
 from asides.values.media_types import MediaKind, find_kind
 from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
-from asides.values.parts import File, Image, Part, Text, ToolResult
+from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult
+from asides.values.thinking import Thought
 from asides.values.tools import Tool
 from asides.values.traits import IS_BLANK, find_traits, list_calls
 
@@ -67,7 +68,8 @@ def apply_rules(prompt: Prompt, rules: Sequence[MessageRule], notices: list[Noti
         messages = tuple(message for message in messages if message.role != "system")
         _report(notices, "system_moved", SYSTEM_JOINED)
     if "filled" in rules:
-        filled = tuple(new for message in messages for new in _fill(message))
+        last = len(messages) - 1
+        filled = tuple(new for place, message in enumerate(messages) for new in _fill(message, is_last=place == last))
         if filled != messages:
             messages = filled
             _report(notices, "blank_message_dropped", BLANKS_FILLED)
@@ -85,17 +87,28 @@ def _report(notices: list[Notice], code: str, detail: str) -> None:
     notices.append(Notice(code, detail, "messages"))
 
 
-def _fill(message: Message) -> list[Message]:
+def _fill(message: Message, *, is_last: bool) -> list[Message]:
     parts: list[Part] = []
     for part in message.parts:
-        if isinstance(part, ToolResult) and not part.text.strip() and isinstance(part.content, str):
+        if isinstance(part, ToolResult) and _is_blank_result(part):
             parts.append(msgspec.structs.replace(part, content=BLANK))
         elif not (isinstance(part, Text) and not part.text.strip()):
             parts.append(part)
+    if message.role == "assistant" and not any(isinstance(part, (Text, ToolCall)) for part in parts):
+        # A refusal is not content here, and a turn that only thought says nothing. The last one may be continued.
+        parts = [Text(part.text) if isinstance(part, Refusal) and part.text.strip() else part for part in parts]
+        if not is_last and all(isinstance(part, (Thought, Refusal)) for part in parts):
+            return []
     if parts:
         return [message if parts == list(message.parts) else msgspec.structs.replace(message, parts=tuple(parts))]
     # A blank turn of the model says nothing. One of the user may be the question.
     return [] if message.role == "assistant" else [msgspec.structs.replace(message, parts=(Text(BLANK),))]
+
+
+def _is_blank_result(result: ToolResult) -> bool:
+    if isinstance(result.content, str):
+        return not result.content.strip()
+    return all(isinstance(part, Text) and not part.text.strip() for part in result.content)
 
 
 def _merge_neighbours(messages: Sequence[Message]) -> tuple[Message, ...]:

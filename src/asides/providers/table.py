@@ -799,9 +799,13 @@ PROVIDERS: tuple[Provider, ...] = (
         own_hosts=("api.minimaxi.com",),
         key_env=("MINIMAX_API_KEY",),
         quirks=Quirks(
-            # "chat content has invalid message role: system" (BigPizzaV3/CodexPlusPlus#267, 2026-05-23).
-            message_rules=("system_first",),
-            enforces=(("switch_values", "*minimax-m3*"), "leading_system", "json_arguments", "numbered_pairs"),
+            # "chat content has invalid message role: system" (BigPizzaV3/CodexPlusPlus#267, 2026-05-23); "chat content
+            # is empty (2013)" for a tool that returned nothing and a turn without text (reports to 2026-09).
+            message_rules=("system_first", "filled"),
+            enforces=(
+                ("switch_values", "*minimax-m3*"),
+                *("leading_system", "json_arguments", "numbered_pairs", "filled_chat"),
+            ),
             ask_by="thinking_toggle",
             toggle_on="adaptive",
             tags=("think", "mm"),

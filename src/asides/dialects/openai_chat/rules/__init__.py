@@ -40,6 +40,7 @@ RULE_SETS: dict[str, Check] = {
     "leading_system": messages.check_system_role,
     "json_arguments": messages.check_arguments,
     "filled_messages": messages.check_blanks,
+    "filled_chat": messages.check_chat_content,
     "content_elements": messages.check_elements,
     "strict_order": messages.check_order,
     "template_alternation": messages.check_alternation,

@@ -204,6 +204,24 @@ def check_blanks(asked: ChatRequest) -> Iterator[BrokenRule]:
             yield _EMPTY.broken(f"messages[{place}]", place=place, role=role)
 
 
+_EMPTY_CHAT = Rule(
+    kind="empty_content",
+    text="invalid params, chat content is empty (2013)",
+    since="2026-08",
+    source="reports in public repositories to 2026-09: a tool that returned nothing, a turn without text; a turn with "
+    "calls is taken without the field",
+)
+
+
+def check_chat_content(asked: ChatRequest) -> Iterator[BrokenRule]:
+    """Check that no message is empty, whoever says it. A turn with calls leaves its content out instead."""
+    for place, message in enumerate(asked.messages):
+        if message.get("tool_calls") and message.get("content") is None:
+            continue
+        if _is_blank(message.get("content")):
+            yield _EMPTY_CHAT.broken(f"messages[{place}]")
+
+
 def check_elements(asked: ChatRequest) -> Iterator[BrokenRule]:
     """Check that a message has an element of content, or calls."""
     for place, message in enumerate(asked.messages):
@@ -213,7 +231,12 @@ def check_elements(asked: ChatRequest) -> Iterator[BrokenRule]:
 
 
 def _is_blank(content: object) -> bool:
-    return content is None or content == [] or (isinstance(content, str) and not content.strip())
+    if isinstance(content, list):
+        parts: list[Any] = content
+        return all(
+            isinstance(part, dict) and part.get("type") == "text" and _is_blank(part.get("text")) for part in parts
+        )
+    return content is None or (isinstance(content, str) and not content.strip())
 
 
 # --- order ------------------------------------------------------------------------------------------------------------

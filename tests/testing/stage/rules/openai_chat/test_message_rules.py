@@ -23,6 +23,23 @@ CASES = [
         messages(USER, called("a"), result("a")),
         "invalid params, invalid function arguments json string, tool_call_id: a",
     ),
+    *(
+        Case("empty_content", "MiniMax-M2", broken, legal, "chat content is empty (2013)")
+        for broken, legal in (
+            (messages(USER, called("a"), {**result("a"), "content": ""}), messages(USER, called("a"), result("a"))),
+            (
+                messages(USER, called("a"), {**result("a"), "content": [{"type": "text", "text": " "}]}),
+                messages(USER, called("a"), {**result("a"), "content": [{"type": "text", "text": "x"}]}),
+            ),
+            (messages(USER, {"role": "assistant", "content": ""}, SO), messages(USER, SAID, SO)),
+            (messages(USER, {"role": "assistant", "content": None}, SO), messages(USER, SAID, SO)),
+            (
+                messages(USER, {**called("a"), "content": ""}, result("a")),
+                messages(USER, {**called("a"), "content": None}, result("a")),
+            ),
+            (messages({"role": "user", "content": "\n"}), messages(USER)),
+        )
+    ),
     Case(
         None,
         "any",
