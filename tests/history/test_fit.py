@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from asides.dialects.dialect import DialectFacts
-from asides.history.fit import BLANK, add_called_tools, apply_rules
+from asides.history.fit import BLANK, add_called_tools, apply_rules, tell_calls
 from asides.history.plan import plan
 from asides.providers.find import find_target
 from asides.values.messages import Message, Prompt, assistant, system, user
@@ -121,3 +121,46 @@ def test_messages_that_fit_stay_the_same() -> None:
 def test_an_empty_turn_between_two_questions_does_not_keep_them_apart() -> None:
     fit = apply_rules(Prompt((user("a"), Message("assistant", ()), user("b"))), ("alternate",), [])
     assert fit.messages == (user("a\n\nb"),)
+
+
+ONE = ToolCall("c1", "look", {"at": 1})
+TWO = ToolCall("c2", "feel", {}, raw_arguments="{at")
+SIGNED = Text("Let me look.", seals=(Seal("thought_signature", "x"),))
+
+
+@pytest.mark.parametrize(
+    ("messages", "told"),
+    [
+        ([assistant("hm", ONE), Message("tool", (ToolResult("c1", "blue"),))], ["hm", "look {"]),
+        ([assistant(ONE), Message("tool", (ToolResult("c1", "blue"),))], ["look {"]),
+        ([assistant(SIGNED, ONE), Message("tool", (ToolResult("c1", "blue"),))], ["Let me look.", "look {"]),
+        ([assistant(Thought("hm"), ONE), Message("tool", (ToolResult("c1", "blue"),))], ["look {"]),
+        (
+            [assistant(ONE, TWO), Message("tool", (ToolResult("c1", "blue"), ToolResult("c2", "hot", is_error=True)))],
+            ["look {", "feel !"],
+        ),
+        ([assistant(ONE), Message("user", (ToolResult("c1", ""), Text("so?")))], ["look {", "so?"]),
+        ([assistant(ONE), Message("tool", (ToolResult("c1", (Text("blue"), SHOT)),))], ["look {", "blue", "picture"]),
+        ([Message("tool", (ToolResult("c9", "blue", "look"),))], ["look ?"]),
+    ],
+)
+def test_calls_and_results_are_told_by_the_user(messages: list[Message], told: list[str]) -> None:
+    words = {
+        "look {": '[The assistant called look with {"at":1}. It returned:]',
+        "feel !": "[The assistant called feel with {at. It failed:]\nhot",
+        "look ?": "[The assistant called look. It returned:]\nblue",
+    }
+    notices: list[Notice] = []
+    fit = tell_calls((user("?"), *messages, user("!")), notices)
+    said = [
+        "picture" if isinstance(part, Image) else part.text
+        for message in fit[1:-1]
+        for part in message.parts
+        if isinstance(part, (Text, Image))
+    ]
+    assert [text.removesuffix("\nblue") for text in said] == [
+        words.get(each, each).removesuffix("\nblue") for each in told
+    ]
+    assert not any(isinstance(part, (ToolCall, ToolResult)) for message in fit for part in message.parts)
+    assert {message.role for message in fit} <= {"user", "assistant"}
+    assert codes(notices) == ["calls_as_text"]

@@ -4,11 +4,12 @@ message, nothing blank, and tools beside the calls of a history. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from asides.dialects.dialect import DialectFacts
+from asides.dialects.http_body import encode_json
 from asides.history.check import OnConflict
 from asides.history.turns import find_question
 from asides.providers.provider import Facts, Target
@@ -20,11 +21,12 @@ from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
-from asides.values.traits import IS_BLANK, find_traits, list_calls
+from asides.values.traits import HAS_CALLS, HAS_RESULTS, IS_BLANK, find_traits, list_calls
 
 SYSTEM_JOINED = "system messages have one place here; they were joined at the front"
 BLANKS_FILLED = "blank messages were left out, or got a word"
 NEIGHBOURS_JOINED = "messages of one role in a row were joined"
+CALLS_TOLD = "this model has no tools; earlier calls and their results were sent as text"
 BLANK = "(empty)"
 """The text that replaces a blank one, where a host refuses that."""
 
@@ -57,6 +59,46 @@ def add_called_tools(prompt: Prompt, facts: DialectFacts, notices: list[Notice])
         notices.append(Notice("setting_dropped", "tool_choice means nothing without tools", "tool_choice"))
     tools = tuple(Tool(name) for name in names)
     return msgspec.structs.replace(prompt, tools=tools, tool_choice=choice, parallel_tool_calls=None)
+
+
+def tell_calls(messages: Sequence[Message], notices: list[Notice]) -> tuple[Message, ...]:
+    """Replace calls and their results by the user's words about them, for a model that has no tools.
+
+    They are not put into the mouth of the model: it would imitate them. A turn that only called is left out.
+    """
+    told: list[Message] = []
+    calls: dict[str, ToolCall] = {}
+    for message in messages:
+        calls.update((call.id, call) for call in message.tool_calls)
+        if not find_traits((message,)) & (HAS_CALLS | HAS_RESULTS):
+            told.append(message)
+            continue
+        parts = tuple(new for part in message.parts for new in _tell(part, calls))
+        if message.role != "assistant":
+            told.append(msgspec.structs.replace(message, role="user", parts=parts, source=None))
+        elif any(isinstance(part, Text) and part.text.strip() for part in parts):
+            told.append(msgspec.structs.replace(message, parts=parts, source=None))
+    _report(notices, "calls_as_text", CALLS_TOLD)
+    return tuple(told)
+
+
+def _tell(part: Part, calls: Mapping[str, ToolCall]) -> Sequence[Part]:
+    match part:
+        case ToolCall():
+            return ()
+        case ToolResult():
+            call = calls.get(part.call_id)
+            asked = "" if call is None else f" with {call.raw_arguments or encode_json(call.arguments).decode()}"
+            name = part.name or (call.name if call is not None else "a tool")
+            what = "It failed" if part.is_error else "It returned"
+            opening = f"[The assistant called {name}{asked}. {what}:]"
+            if isinstance(part.content, str):
+                return (Text(f"{opening}\n{part.content}".rstrip()),)
+            return (Text(opening), *part.content)
+        case Text() if part.seals:
+            return (msgspec.structs.replace(part, seals=()),)
+        case _:
+            return (part,)
 
 
 def apply_rules(prompt: Prompt, rules: Sequence[MessageRule], notices: list[Notice]) -> Prompt:

@@ -15,7 +15,14 @@ from asides.dialects import find_facts
 from asides.dialects.dialect import Dialect, HttpRequest
 from asides.history.check import OnConflict, check_request
 from asides.history.effort_changes import place_changes
-from asides.history.fit import add_called_tools, apply_rules, drop_blank_messages, replace_media, replace_refused
+from asides.history.fit import (
+    add_called_tools,
+    apply_rules,
+    drop_blank_messages,
+    replace_media,
+    replace_refused,
+    tell_calls,
+)
 from asides.history.redact import drop_model_source
 from asides.history.replay import (
     OTHER_PREFIX,
@@ -232,6 +239,16 @@ def _place_thoughts(draft: Draft) -> Draft:
     return draft.change(fit_thoughts(draft.prompt, notices, joins=joins, leads=leads), notices)
 
 
+def _tell_calls(draft: Draft) -> Draft:
+    target = draft.target
+    if not draft.traits & (HAS_CALLS | HAS_RESULTS):
+        return draft
+    if "calls_as_text" not in (*target.facts.message_rules, *target.restrictions.message_rules):
+        return draft
+    notices: list[Notice] = []
+    return draft.change_messages(tell_calls(draft.prompt.messages, notices), notices)
+
+
 def _add_called_tools(draft: Draft) -> Draft:
     prompt, target = draft.prompt, draft.target
     if not draft.traits & HAS_CALLS or prompt.tools:
@@ -313,6 +330,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("drop_blanks", "some hosts refuse empty user messages", _drop_blanks),
     Pass("replace_media", "the model refuses pictures or files of this kind", _replace_media),
     Pass("place_thoughts", "thinking is refused behind that of another reply, or behind text", _place_thoughts),
+    Pass("tell_calls", "the model has no tools, so calls and results are told as text", _tell_calls),
     Pass("add_called_tools", "a history with calls is refused without its tools", _add_called_tools),
     Pass("message_rules", "the host demands another order or form of messages", _apply_rules),
     Pass("check_settings", "the settings have to agree with the model's rule", _check_settings),
