@@ -29,6 +29,7 @@ from asides.providers.models.makers import (
     MISTRAL,
     MISTRAL_MODELS,
     QWEN_MODELS,
+    QWEN_PRESERVES,
 )
 from asides.providers.models.open_weights import (
     ALTERNATING_TEMPLATES,
@@ -743,7 +744,12 @@ PROVIDERS: tuple[Provider, ...] = (
             output_while_thinking=False,
         ),
         models=QWEN_MODELS,
-        replay=(_replay("never", "2026-10-29", "help.aliyun.com deep-thinking: not required"),),
+        replay=(
+            _replay("never", "2025-01", "api-docs.deepseek.com/zh-cn/guides/reasoning_model", "*deepseek-r1*"),
+            # Other models ignore preserve_thinking, and take their thinking back beside the results of their calls.
+            _replay("all", "2026-09-16", QWEN_PRESERVES, "qwen3.[6-9]*"),
+            _replay("tool_turns", "2026-09-16", "vercel/ai#20871: docs.qwencloud.com thinking, function calling"),
+        ),
         docs="https://www.alibabacloud.com/help/en/model-studio/deep-thinking",
         tier="verified",
         since="2026-11-15",
@@ -764,7 +770,9 @@ PROVIDERS: tuple[Provider, ...] = (
             structured_output="json_object",
         ),
         models=GLM_MODELS,
-        replay=(_replay("since_last_user", "2026-08", "docs.z.ai thinking-mode: required in a tool loop; recorded"),),
+        # Required in a tool loop. Of earlier turns, the host drops it unless clear_thinking is false; it stays in the
+        # request, so that the request begins as the one before it.
+        replay=(_replay("tool_turns", "2026-11", "docs.z.ai thinking-mode: explicitly preserved with the results"),),
         prices="zai",
         docs="https://docs.z.ai/guides/capabilities/thinking-mode",
         tier="verified",
@@ -893,8 +901,8 @@ PROVIDERS: tuple[Provider, ...] = (
             enforces=("reasoning_field", "efforts_by_model"),
             tags=("think",),
             replay_field="reasoning",
-            # 400: "reasoning is not supported with this model" (2026-06).
-            refuses_thinking=("*qwen*", "*deepseek*", "*llama*", "*kimi*"),
+            # 400: "reasoning is not supported with this model" (2026-06, with Qwen3 32B).
+            refuses_thinking=("*qwen[!3]*", "*qwen3[!.]*", "*deepseek*", "*llama*", "*kimi*"),
             refused_fields=(
                 "top_k",
             ),  # "property 'top_k' is unsupported" (musistudio/claude-code-router#1204, 2026-02)
@@ -938,12 +946,18 @@ PROVIDERS: tuple[Provider, ...] = (
         ),
         replay=(
             _replay("tool_turns", "2026-06-15", "agentjido/req_llm#772; tensorzero#6353", "*gpt-oss*"),
+            _replay(
+                "tool_turns",
+                "2026-11",
+                "unsure: groq/groq-changelog#8, where assistant messages of Qwen3 take reasoning; not measured",
+                "*qwen3.[6-9]*",
+            ),
             _replay("never", "2026-08", f"{_GROQ}: not required"),
         ),
         prices="groq",
         docs="https://console.groq.com/docs/reasoning",
         tier="verified",
-        since="2026-08",
+        since="2026-11",
     ),
     Provider(
         name="cerebras",
@@ -1010,7 +1024,8 @@ PROVIDERS: tuple[Provider, ...] = (
             never_thinks("llama*", "2026-08", "unsure: from memory"),
         ),
         replay=(
-            _replay("since_last_user", "2026-08", _CEREBRAS, "*glm*"),
+            # clear_thinking is false here: the model expects all of it back.
+            _replay("all", "2026-11", f"{_CEREBRAS}; docs.z.ai thinking-mode: complete, in order", "*glm*"),
             _replay("tool_turns", "2026-08", _CEREBRAS, "gpt-oss*"),
         ),
         prices="cerebras",

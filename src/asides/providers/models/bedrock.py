@@ -190,6 +190,15 @@ BEDROCK_REPLAY = (
         )
         for models in ("*amazon.nova*", "*deepseek.*", "*openai.gpt-oss*")
     ),
+    *(
+        ReplayRule(
+            models=models,
+            when="tool_turns",
+            since="2026-09-07",
+            source="maximhq/bifrost#6942: models other than Claude take unsigned blocks, without a signature" + unsure,
+        )
+        for models, unsure in (("*minimax*", ""), ("*moonshot*", "; unsure: Kimi, whose maker requires them in a loop"))
+    ),
     ReplayRule(
         when="sealed",
         since="2026-08",
