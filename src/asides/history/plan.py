@@ -34,7 +34,14 @@ from asides.history.replay import (
     is_same_host,
     replay,
 )
-from asides.history.turns import add_missing_results, drop_orphan_results, find_question, is_paired, make_ids_unique
+from asides.history.turns import (
+    add_missing_results,
+    drop_orphan_results,
+    find_question,
+    is_paired,
+    make_ids_unique,
+    move_late_results,
+)
 from asides.providers.provider import Target
 from asides.providers.quirks import fits_glob
 from asides.values.errors import Unsupported
@@ -154,6 +161,7 @@ def _pair_calls(draft: Draft) -> Draft:
     messages = draft.prompt.messages
     if not draft.traits & (HAS_CALLS | HAS_RESULTS) or is_paired(messages):
         return draft
+    messages = move_late_results(messages, across_turns=False)
     with_calls, orphans = drop_orphan_results(messages, continues=draft.prompt.state.continues)
     notices = [Notice("orphan_tool_result", "a tool result without its call was left out")] * orphans
     paired = add_missing_results(with_calls)

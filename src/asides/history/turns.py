@@ -264,8 +264,12 @@ def drop_orphan_results(messages: Sequence[Message], *, continues: bool = False)
 # --- unique ids -------------------------------------------------------------------------------------------------------
 
 
-def move_late_results(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Move results that come after another message to the other results of their calls."""
+def move_late_results(messages: Sequence[Message], *, across_turns: bool = True) -> tuple[Message, ...]:
+    """Move results that come after another message to the other results of their calls.
+
+    `across_turns`: also after a message of the user. False: only those that come after another message of the model,
+    which is one turn with the message that calls.
+    """
     waiting: dict[str, int] = {}
     moved: dict[int, list[ToolResult]] = {}
     caller, is_late = -1, False
@@ -274,6 +278,8 @@ def move_late_results(messages: Sequence[Message]) -> tuple[Message, ...]:
             waiting |= dict.fromkeys(calls, place)
             caller, is_late = place, False
             continue
+        if not across_turns and message.role != "assistant" and not find_results(message):
+            waiting.clear()
         for result in find_results(message):
             called_at = waiting.pop(result.call_id, None)
             if called_at is not None and (is_late or called_at != caller):
