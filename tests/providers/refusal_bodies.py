@@ -391,6 +391,7 @@ REFUSALS: list[tuple[RejectionKind, int, Any]] = [
         400,
         {"message": "A conversation must alternate between user and assistant roles."},
     ),
+    ("role_alternation", 400, openai("Error rendering prompt with jinja template: No user query found in messages.")),
     ("role_alternation", 400, google("Please ensure that multiturn requests alternate between user and model.")),
     ("system_position", 400, claude('messages: Unexpected role "system". The Messages API accepts a top-level one.')),
     ("system_position", 500, openai("System message must be at the beginning.")),

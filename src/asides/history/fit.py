@@ -10,8 +10,9 @@ import msgspec
 
 from asides.dialects.dialect import DialectFacts
 from asides.dialects.http_body import encode_json
+from asides.dialects.message_encoder import OPENING
 from asides.history.check import OnConflict
-from asides.history.turns import find_question
+from asides.history.turns import count_system_head, find_question
 from asides.providers.provider import Facts, Target
 from asides.providers.quirks import MessageRule
 from asides.values.errors import Unsupported
@@ -120,9 +121,17 @@ def apply_rules(prompt: Prompt, rules: Sequence[MessageRule], notices: list[Noti
         if len(merged) < len(messages):
             messages = merged
             _report(notices, "messages_merged", NEIGHBOURS_JOINED)
+    if "user_query" in rules and not any(map(_is_query, messages)):
+        head = count_system_head(messages)
+        messages = (*messages[:head], Message("user", (Text(OPENING),)), *messages[head:])
+        _report(notices, "turn_added", "a user says something here; a short user message was added")
     if messages is prompt.messages:
         return prompt
     return msgspec.structs.replace(prompt, system=system, messages=messages)
+
+
+def _is_query(message: Message) -> bool:
+    return message.role == "user" and any(not isinstance(part, ToolResult) for part in message.parts)
 
 
 def _report(notices: list[Notice], code: str, detail: str) -> None:

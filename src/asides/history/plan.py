@@ -161,9 +161,11 @@ def _pair_calls(draft: Draft) -> Draft:
     messages = draft.prompt.messages
     if not draft.traits & (HAS_CALLS | HAS_RESULTS) or is_paired(messages):
         return draft
-    messages = move_late_results(messages, across_turns=False)
-    with_calls, orphans = drop_orphan_results(messages, continues=draft.prompt.state.continues)
+    moved = move_late_results(messages, across_turns=False)
+    with_calls, orphans = drop_orphan_results(moved, continues=draft.prompt.state.continues)
     notices = [Notice("orphan_tool_result", "a tool result without its call was left out")] * orphans
+    if moved is not messages:
+        notices.append(Notice("results_moved", "tool results were put behind their calls", "messages"))
     paired = add_missing_results(with_calls)
     if dangling := len(paired) - len(with_calls):
         detail = f"{dangling} tool call(s) had no result; an error was sent instead"

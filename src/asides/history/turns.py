@@ -286,7 +286,7 @@ def move_late_results(messages: Sequence[Message], *, across_turns: bool = True)
                 moved.setdefault(called_at, []).append(result)
         is_late = is_late or message.role != "tool"
     if not moved:
-        return tuple(messages)
+        return messages if isinstance(messages, tuple) else tuple(messages)
     gone = {id(result) for results in moved.values() for result in results}
     found: list[Message] = []
     late: list[Message] = []

@@ -242,6 +242,41 @@ _GEMINI_AS_CHAT = ModelVariant(
     source=_GEMINI_OPENAI,
 )
 
+# --- the exceptions of chat templates ---------------------------------------------------------------------------------
+
+# vLLM, llama.cpp and LM Studio pass them on. Qwen3.5 and later: "System message must be at the beginning."
+# (nashsu/llm_wiki#45, 2026-04-21; joshuadavidthomas/opencode-agent-memory#11, 2026-04-07), "No user query found in
+# messages." (vllm-project/vllm#36432, 2026-03-09). Gemma and other older models: roles must alternate.
+_RAISING_QWENS = ("*qwen3.8*", "*qwen3.[5-9]*")
+_TEMPLATE_RULES: tuple[tuple[str, ...], ...] = (
+    ("system_first", "*qwen3.[5-9]*"),
+    ("user_query", "*qwen3.[5-9]*"),
+    ("template_alternation", *ALTERNATING_TEMPLATES),
+)
+
+
+def _with_templates(rules: tuple[ModelRule, ...]) -> tuple[ModelRule, ...]:
+    """The same models, with what their chat templates demand of messages."""
+    demanding = (
+        msgspec.structs.replace(rule, message_rules=("system_first", "user_query"))
+        if rule.models in _RAISING_QWENS
+        else rule
+        for rule in rules
+        if rule.models != "*"
+    )
+    alternating = (
+        ModelRule(
+            models=models,
+            message_rules=("alternate", "system_first"),
+            since="2025-12-05",
+            source="suitenumerique/conversations#197; nextai-translator/raycast-openai-translator#34 for llama.cpp; "
+            "SillyTavern/SillyTavern#4349 for LM Studio",
+        )
+        for models in ALTERNATING_TEMPLATES
+    )
+    return (*demanding, *alternating, *(rule for rule in rules if rule.models == "*"))
+
+
 # --- llama.cpp's server, on any machine -------------------------------------------------------------------------------
 
 # With --reasoning-format deepseek-legacy the thinking arrives twice, in the field and in tags. The server announces
@@ -266,13 +301,13 @@ _LLAMACPP = Provider(
     headers=(("Connection", "close"),),
     quirks=Quirks(
         ask_by="template_and_effort",
-        enforces=("no_prefill",),
+        enforces=("no_prefill", *_TEMPLATE_RULES),
         budget_in="reasoning_budget_tokens",
         output_with_tools=_SCHEMA_WITH_TOOLS,
         # With thinking turned off a last assistant message is continued (llama.cpp#15404, #22727; 2026-05).
         continues="final_message",
     ),
-    models=(TINY_REASONER, *SELF_HOSTED_AUTO),
+    models=(TINY_REASONER, *_with_templates(SELF_HOSTED_AUTO)),
     replay=(_replay("tool_turns", "2026-10", "llama.cpp tools/server/README.md; recorded"),),
     docs="https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
     tier="verified",
@@ -399,6 +434,7 @@ _FOREIGN_SAMPLING = ("top_k", "min_p", "repetition_penalty")
 _OPENAI_RULES = (
     "known_fields",
     "reasoning_settings",
+    "filled_calls",
     # The words for a temperature that is refused are older (langchain4j/langchain4j#2699, 2025-03-14).
     ("named_sampling", "o[0-9]*"),
     # 400 "does not support 'system' with this model" (recorded in pydantic-ai's test_openai cassettes, 2025).
@@ -486,24 +522,6 @@ _OPENROUTER_MODELS = (
     _routed("*", "optional"),
 )
 
-# Only vLLM passes the exceptions of chat templates on: "System message must be at the beginning." (nashsu/llm_wiki#45,
-# 2026-04-21), and that roles must alternate.
-_LEADING_SYSTEM = ("*qwen3.8*", "*qwen3.[5-9]*")
-_VLLM_MODELS = (
-    *(
-        msgspec.structs.replace(rule, message_rules=("system_first",)) if rule.models in _LEADING_SYSTEM else rule
-        for rule in SELF_HOSTED
-    ),
-    *(
-        ModelRule(
-            models=models,
-            message_rules=("alternate", "system_first"),
-            since="2025-12-05",
-            source="suitenumerique/conversations#197",
-        )
-        for models in ALTERNATING_TEMPLATES
-    ),
-)
 
 PROVIDERS: tuple[Provider, ...] = (
     # ── the plain rows ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -737,7 +755,7 @@ PROVIDERS: tuple[Provider, ...] = (
         # Models refused JSON while they think (presenton/presenton#184, 2025-08). Newer ones accept it, but their
         # answer then contradicts their thinking (QwenLM/Qwen#2329, 2026-09-02).
         quirks=Quirks(
-            enforces=("thinking_switch",),
+            enforces=("thinking_switch", "filled_calls"),
             tags=(),
             ask_by="enable_thinking",
             structured_output="json_object",
@@ -1260,9 +1278,7 @@ PROVIDERS: tuple[Provider, ...] = (
         key="optional",
         quirks=Quirks(
             enforces=(
-                # Templates that raise an exception: for a late system message, for two turns of one role, for efforts.
-                ("system_first", "*qwen3.[5-9]*"),
-                ("template_alternation", *ALTERNATING_TEMPLATES),
+                *_TEMPLATE_RULES,
                 ("template_efforts", "*qwen3.8*"),
                 "continued_message",
             ),
@@ -1272,7 +1288,7 @@ PROVIDERS: tuple[Provider, ...] = (
             output_with_tools=_SCHEMA_WITH_TOOLS,
             continues="final_message",  # vllm entrypoints/openai/chat_completion/protocol.py, 2026-08
         ),
-        models=(TINY_REASONER, *_VLLM_MODELS),
+        models=(TINY_REASONER, *_with_templates(SELF_HOSTED)),
         replay=(_replay("tool_turns", "2026-08-22", "vllm entrypoints/openai/chat_completion/protocol.py"),),
         docs="https://docs.vllm.ai/en/latest/features/reasoning_outputs.html",
         tier="verified",
@@ -1324,8 +1340,8 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("LMSTUDIO_BASE_URL", "LM_STUDIO_BASE_URL"),
         key_env=("LMSTUDIO_API_KEY", "LM_STUDIO_API_KEY"),
         key="optional",
-        quirks=Quirks(output_with_tools=_SCHEMA_WITH_TOOLS),
-        models=SELF_HOSTED,
+        quirks=Quirks(enforces=_TEMPLATE_RULES, output_with_tools=_SCHEMA_WITH_TOOLS),
+        models=_with_templates(SELF_HOSTED),
         replay=(_replay("never", "2026-08", "unsure: no document says that it is read"),),
         docs="https://lmstudio.ai/docs/developer/openai-compat",
         since="2026-11-15",

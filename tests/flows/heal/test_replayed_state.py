@@ -295,6 +295,19 @@ CASES = [
     ),
     Case("role_alternation", CHAT, _refuse_row_of_roles, {}, [user("One."), user("Two.")], "messages_merged"),
     Case(
+        "role_alternation, no user",
+        CHAT,
+        lambda body: (
+            openai_error("Jinja Exception: No user query found in messages.")
+            if not any(message["role"] == "user" for message in body["messages"])
+            else None
+        ),
+        {"tools": [LOOK]},
+        called()[1:],
+        "turn_added",
+        ends_with=None,
+    ),
+    Case(
         "system_position",
         CHAT,
         _refuse_late_system,

@@ -286,6 +286,12 @@ _ORDER = (
     ),
     Fix("the calls of a turn follow each other here", (("call_order", "grouped"),), setting="messages"),
 )
+_ADD_QUERY = Fix(
+    "a user says something here; a short user message was added",
+    (("message_rules", ("user_query",)),),
+    code="turn_added",
+    setting="messages",
+)
 _PUT_SYSTEM_FIRST = offer(
     NO_EFFORT_MESSAGES,
     Fix("the system prompt has the role system here", (("system_role", "system"),), setting="system"),
@@ -332,7 +338,7 @@ FIXES: dict[RejectionKind, ListFixes] = {
     "reasoning_field_rejected": _keep_thinking_back,
     "tool_turn_order": offer(*_ORDER, *_MERGE),
     "empty_content": _fill_blanks,
-    "role_alternation": offer(*_MERGE, *_ORDER),
+    "role_alternation": offer(*_MERGE, *_ORDER, _ADD_QUERY),
     "system_position": _PUT_SYSTEM_FIRST,
 }
 """What may repair a refusal of this kind, smallest change first."""

@@ -41,6 +41,8 @@ RULE_SETS: dict[str, Check] = {
     "json_arguments": messages.check_arguments,
     "filled_messages": messages.check_blanks,
     "filled_chat": messages.check_chat_content,
+    "filled_calls": messages.check_filled_calls,
+    "user_query": messages.check_user_query,
     "content_elements": messages.check_elements,
     "strict_order": messages.check_order,
     "template_alternation": messages.check_alternation,

@@ -121,6 +121,31 @@ def _is_object(arguments: object) -> bool:
         return False
 
 
+_NO_CALLS = Rule(
+    kind=None,
+    text="Invalid 'messages[{place}].tool_calls': empty array. Expected an array with minimum length 1, but got an "
+    "empty array instead.",
+    param="messages[{place}].tool_calls",
+    code="empty_array",
+    since="2024-05-31",
+    source="home-assistant/core#118577; openai/openai-node#1341",
+)
+_NO_CALLS_AT_QWEN = Rule(
+    kind=None,
+    text="Empty tool_calls is not supported in message",
+    since="2026-03-13",
+    source="smallmain/vscode-unify-chat-provider#65",
+)
+
+
+def check_filled_calls(asked: ChatRequest) -> Iterator[BrokenRule]:
+    """Check that a list of calls has one. A turn without calls leaves the field out."""
+    for place, message in asked.assistants():
+        if message.get("tool_calls") == []:
+            rule = _NO_CALLS_AT_QWEN if "thinking_switch" in asked.target.facts.enforces else _NO_CALLS
+            yield rule.broken(f"messages[{place}].tool_calls", place=place)
+
+
 # --- content ----------------------------------------------------------------------------------------------------------
 
 _NULL = Rule(
@@ -348,8 +373,8 @@ _SUCCESSIVE = Rule(
 
 def check_alternation(asked: ChatRequest) -> Iterator[BrokenRule]:
     """Check that user and assistant take turns, as the template demands."""
-    if next(_find_successive(asked.messages), None):
-        yield (_ALTERNATION if asked.today >= date(2025, 7, 1) else ALTERNATION_2024).broken("messages")
+    for place in _find_successive(asked.messages):
+        yield (_ALTERNATION if asked.today >= date(2025, 7, 1) else ALTERNATION_2024).broken(f"messages[{place}]")
 
 
 def check_interleaved(asked: ChatRequest) -> Iterator[BrokenRule]:
@@ -364,6 +389,21 @@ def _find_successive(messages: list[Wire]) -> Iterator[int]:
     for place, (before, role) in enumerate(pairwise(roles), 1):
         if role == before and role in ("user", "assistant"):
             yield place
+
+
+_NO_QUERY = Rule(
+    kind="role_alternation",
+    text="No user query found in messages.",
+    since="2026-03-09",
+    source="vllm-project/vllm#36432; lmstudio-ai/lmstudio-bug-tracker#1586; tinyhumansai/openhuman#5291 for llama.cpp: "
+    "raise_exception in the template of Qwen3.5",
+)
+
+
+def check_user_query(asked: ChatRequest) -> Iterator[BrokenRule]:
+    """Check that a user says something, as the template demands."""
+    if asked.messages and not any(message.get("role") == "user" for message in asked.messages):
+        yield _NO_QUERY.broken("messages[0]")
 
 
 _PREFILL = Rule(

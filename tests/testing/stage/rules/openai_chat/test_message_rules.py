@@ -56,6 +56,36 @@ CASES = [
         at="as-vllm",
         date="2024-07-27",
     ),
+    *(
+        Case("role_alternation", model, messages(USER, SO), messages(USER, SAID, SO), words, at=at)
+        for at in ("as-vllm", "as-llama-cpp")
+        for model, words in (("gemma-3-12b-it", "Conversation roles must alternate"),)
+    ),
+    *(
+        Case(
+            "role_alternation",
+            "qwen3.5-9b",
+            messages(called("a"), result("a")),
+            messages(USER, called("a"), result("a")),
+            "No user query found in messages.",
+            at=at,
+        )
+        for at in ("as-vllm", "as-llama-cpp")
+    ),
+    *(
+        Case(
+            None,
+            model,
+            messages(USER, {**SAID, "tool_calls": []}, SO),
+            messages(USER, SAID, SO),
+            words,
+            at=at,
+        )
+        for model, words, at in (
+            ("gpt-4o", "Invalid 'messages[1].tool_calls': empty array.", ""),
+            ("qwen3-max", "Empty tool_calls is not supported in message", "as-qwen"),
+        )
+    ),
     Case(
         "tool_result_missing",
         "gpt-5",
