@@ -41,6 +41,7 @@ from asides.history.turns import (
     is_paired,
     make_ids_unique,
     move_late_results,
+    name_calls,
 )
 from asides.providers.provider import Target
 from asides.providers.quirks import fits_glob
@@ -152,7 +153,10 @@ def _replay(draft: Draft) -> Draft:
 
 def _make_ids_unique(draft: Draft) -> Draft:
     # A result may belong to a call that the provider has stored, under its own id: see _resume.
-    if not draft.traits & HAS_CALLS or draft.prompt.state != _NO_STATE:
+    if not draft.traits & HAS_CALLS:
+        return draft
+    draft = draft.change_messages(name_calls(draft.prompt.messages))
+    if draft.prompt.state != _NO_STATE:
         return draft
     return draft.change_messages(make_ids_unique(draft.prompt.messages))
 
@@ -334,7 +338,7 @@ def _bind_seals(draft: Draft) -> Draft:
 
 PASSES: tuple[Pass, ...] = (
     Pass("replay", "thinking and seals go back only to their maker, and by the model's replay rule", _replay),
-    Pass("unique_ids", "providers refuse two calls with one id", _make_ids_unique),
+    Pass("unique_ids", "providers refuse two calls with one id, and one without a name", _make_ids_unique),
     Pass("pair_calls", "providers refuse a call without a result, and a result without a call", _pair_calls),
     Pass("resume", "what the provider has stored is not sent again", _resume),
     Pass("drop_blanks", "some hosts refuse empty user messages", _drop_blanks),

@@ -357,6 +357,27 @@ class CallIds:
         return unique
 
 
+UNNAMED = "unnamed_tool"
+"""The name of a call that has none: hosts refuse an empty one."""
+
+
+def name_calls(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Give each call without a name one."""
+    named = [
+        msgspec.structs.replace(message, parts=tuple(map(_name_call, message.parts)))
+        if any(not call.name.strip() for call in message.tool_calls)
+        else message
+        for message in messages
+    ]
+    return tuple(named)
+
+
+def _name_call(part: Part) -> Part:
+    if isinstance(part, ToolCall) and not part.name.strip():
+        return msgspec.structs.replace(part, name=UNNAMED)
+    return part
+
+
 def make_ids_unique(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Give each call an id that no earlier call has, and its result the same. Added messages never change the earlier
     ids.

@@ -301,7 +301,7 @@ _LLAMACPP = Provider(
     headers=(("Connection", "close"),),
     quirks=Quirks(
         ask_by="template_and_effort",
-        enforces=("no_prefill", *_TEMPLATE_RULES),
+        enforces=("no_prefill", ("one_channel", "*gpt-oss*"), *_TEMPLATE_RULES),
         budget_in="reasoning_budget_tokens",
         output_with_tools=_SCHEMA_WITH_TOOLS,
         # With thinking turned off a last assistant message is continued (llama.cpp#15404, #22727; 2026-05).
@@ -434,7 +434,7 @@ _FOREIGN_SAMPLING = ("top_k", "min_p", "repetition_penalty")
 _OPENAI_RULES = (
     "known_fields",
     "reasoning_settings",
-    "filled_calls",
+    *("filled_calls", "named_calls", "short_ids"),
     # The words for a temperature that is refused are older (langchain4j/langchain4j#2699, 2025-03-14).
     ("named_sampling", "o[0-9]*"),
     # 400 "does not support 'system' with this model" (recorded in pydantic-ai's test_openai cassettes, 2025).
@@ -673,6 +673,7 @@ PROVIDERS: tuple[Provider, ...] = (
         # Pictures: 400 "unknown variant `image_url`" (vercel/ai#9179, 2026-07; rikkahub/rikkahub#1433, 2026-07).
         quirks=Quirks(
             enforces=(
+                "no_developer",
                 ("thinking_refused", "*deepseek-r1*"),
                 ("loop_thinking", "*deepseek-v3.[2-9]*"),
                 ("turn_thinking", "*deepseek-v[4-9]*", "*deepseek-flash*"),
@@ -830,7 +831,7 @@ PROVIDERS: tuple[Provider, ...] = (
             message_rules=("system_first", "filled"),
             enforces=(
                 ("switch_values", "*minimax-m3*"),
-                *("leading_system", "json_arguments", "numbered_pairs", "filled_chat"),
+                *("leading_system", "json_arguments", "numbered_pairs", "filled_chat", "named_calls"),
             ),
             ask_by="thinking_toggle",
             toggle_on="adaptive",

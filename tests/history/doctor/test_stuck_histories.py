@@ -79,6 +79,20 @@ STUCK = [
         for model in ("openai:gpt-4o", "azure:gpt-4o", "qwen:qwen3-max")
         for history in ([ASKED, {**SAID, "tool_calls": []}, user("two")], [ASKED, {**SAID, "tool_calls": []}])
     ),
+    *(
+        Stuck(model, words, [ASKED, {**CALLED, "tool_calls": [{**CALL, "function": {"name": "", "arguments": "{}"}}]},
+                             RESULT, user("two")])
+        for model, words in (("openai:gpt-4o", "function.name': empty string"),
+                             ("minimax:MiniMax-M2", "function name or parameters is empty"))
+    ),
+    Stuck("openai:gpt-4o", "string too long", [ASKED, {**CALLED, "tool_calls": [{**CALL, "id": "x" * 41}]},
+                                               {**RESULT, "tool_call_id": "x" * 41}]),
+    Stuck("deepseek:deepseek-v4-pro", "unknown variant `developer`", [{**SYSTEM, "role": "developer"}, ASKED]),
+    Stuck("llamacpp:gpt-oss-20b", "Cannot pass both content and thinking",
+          [ASKED, {**CALLED, "content": "Let me look.", "reasoning_content": "hm"}, RESULT]),
+    Stuck("llamacpp:gpt-oss-20b", "containing <|channel|> tags",
+          [ASKED, {**SAID, "content": "<|channel|>analysis<|message|>hm<|end|><|channel|>final<|message|>A"},
+           user("so?")]),
     Stuck("minimax:MiniMax-M2", "chat content is empty", [ASKED, CALLED, {**RESULT, "content": ""}]),
     Stuck("minimax:MiniMax-M2", "chat content is empty", [ASKED, {**SAID, "content": ""}, user("two")]),
     Stuck("minimax:MiniMax-M2", "chat content is empty", [ASKED, {**CALLED, "content": ""}, RESULT]),
@@ -137,6 +151,12 @@ def test_a_stuck_history_is_reported_and_repaired(stuck: Stuck) -> None:
         ("vllm:Qwen/Qwen3-8B", [user("one"), user("two")]),
         ("openai:gpt-4o", [ASKED, {**SAID, "tool_calls": None}, user("two")]),
         ("minimax:MiniMax-M2", [ASKED, CALLED, RESULT]),
+        ("openai:gpt-4o", [ASKED, {**CALLED, "tool_calls": [{**CALL, "id": "x" * 40}]},
+                           {**RESULT, "tool_call_id": "x" * 40}]),
+        ("openai:gpt-4o", [{**SYSTEM, "role": "developer"}, ASKED]),
+        ("llamacpp:gpt-oss-20b", [ASKED, {**CALLED, "reasoning_content": "hm"}, RESULT]),
+        ("llamacpp:gpt-oss-20b", [ASKED, {**CALLED, "content": "Let me look."}, RESULT]),
+        ("llamacpp:qwen3", [ASKED, {**CALLED, "content": "Let me look.", "reasoning_content": "hm"}, RESULT]),
         ("llamacpp:qwen3", [ASKED, SAID]),
         ("google:gemini-3-pro-preview", [G_ASKED, content("model", g_call("look")), content("model", g_call("feel")),
                                          BOTH_RESULTS]),
