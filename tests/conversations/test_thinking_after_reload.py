@@ -26,21 +26,20 @@ BOUND = ("anthropic:claude-sonnet-5-5", "anthropic:claude-fable-5-2", "anthropic
 
 def play(request: ServedRequest) -> Say:
     """Look a few times, thinking each time, then tell."""
-    numbers = [part.call_id for message in request.prompt.messages for part in message.parts if _is_result(part)]
-    last = request.prompt.messages[-1]
-    open_calls = 0
-    for message in reversed(request.prompt.messages):
-        if message.role == "user" and not any(map(_is_result, message.parts)):
+    messages = request.prompt.messages
+    open_results = 0
+    for message in reversed(messages):
+        if message.role == "user" and not has_results(message):
             break
-        open_calls += any(map(_is_result, message.parts))
-    number = len(numbers) + (0 if any(map(_is_result, last.parts)) else 100 * len(request.prompt.messages))
-    if open_calls < CALLS:
+        open_results += has_results(message)
+    number = len(messages)
+    if open_results < CALLS:
         return Say(thinking=f"Thought {number}.", tool_calls=(ToolCall(f"call_{number}", "look", {"at": number}),))
     return Say(thinking=f"Thought {number}.", text="Fine.")
 
 
-def _is_result(part: Any) -> bool:
-    return isinstance(part, ToolResult)
+def has_results(message: Message) -> bool:
+    return any(isinstance(part, ToolResult) for part in message.parts)
 
 
 def take_turn(chat: asides.Conversation, question: str) -> None:

@@ -200,10 +200,10 @@ def _check_order(contents: list[Wire]) -> Iterator[BrokenRule]:
         calls, results = len(_list_fields(turn, "functionCall")), len(_list_fields(turn, "functionResponse"))
         if calls and not number:
             yield CALL_ORDER.broken(path)
-        for before, content in pairwise(turn):
+        for before, after in pairwise(turn):
             # Calls in contents of their own, each signed, are taken (recorded).
-            if _list_fields([content], "functionCall") and not _list_fields([before], "functionCall"):
-                yield CALL_ORDER.broken(f"contents[{content[0]}]")
+            if _list_fields([after], "functionCall") and not _list_fields([before], "functionCall"):
+                yield CALL_ORDER.broken(f"contents[{after[0]}]")
         if results and not (number and _list_fields(turns[number - 1], "functionCall")):
             yield RESPONSE_ORDER.broken(path)
         answers = _list_fields(turns[number + 1] if number + 1 < len(turns) else [], "functionResponse")
