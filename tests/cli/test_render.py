@@ -8,6 +8,7 @@ import pytest
 
 from asides.cli.app import main
 from asides.cli.render import describe_call, describe_notice
+from asides.cli.terminal import make_visible
 from asides.values.notices import Notice
 from asides.values.parts import ToolCall
 from asides_stage.stage import OpenStage, Say
@@ -79,6 +80,27 @@ def test_the_text_of_a_model_cannot_control_the_terminal(stage: OpenStage) -> No
     assert "\x1b" not in keyboard.text
     assert "\x9b" not in keyboard.text
     assert keyboard.text.replace("\r\n", "\n") == "a␛]0;title␇b\n\nc␛[2Jde\tf\ufffd1m\n"
+
+
+@pytest.mark.parametrize("code", [*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
+def test_the_text_of_a_model_cannot_turn_the_direction_of_a_line(code: int) -> None:
+    assert make_visible(f"pay 10{chr(code)}001 now") == "pay 10\ufffd001 now"
+
+
+@pytest.mark.parametrize("text", ["שלום\u200f!", "\u061cمرحبا", "a\u200db", "👩\u200d🚀", "e\u0301", "a\tb\n"])
+def test_marks_that_ordinary_text_needs_stay(text: str) -> None:
+    assert make_visible(text) == text
+
+
+def test_separators_of_lines_are_line_breaks() -> None:
+    assert make_visible("a\u2028b\u2029c") == "a\nb\nc"
+
+
+def test_a_terminal_gets_no_turned_text(stage: OpenStage) -> None:
+    server = stage(Say(thinking="a\u202eb", text="c\u2066d\u202ee"))
+    with at_terminal("ask", *at(server), "-t", "?", env={"NO_COLOR": "1", "TERM": "dumb"}) as keyboard:
+        assert keyboard.end() == 0
+    assert keyboard.text.replace("\r\n", "\n") == "a\ufffdb\n\nc\ufffdd\ufffde\n"
 
 
 def test_ctrl_c_while_it_thinks_leaves_a_clean_terminal(stage: OpenStage) -> None:

@@ -116,3 +116,31 @@ def test_a_turn_does_not_end_with_a_thought(model: str) -> None:
     assert b"mull" not in msgspec.json.encode(body)
     body, _ = sent(model, user("go"), assistant(thought, "hm"), user("?"))
     assert b"mull" in msgspec.json.encode(body)
+
+
+FEEL = ToolCall("call_1", "feel", {})
+FELT = Message("tool", (ToolResult("call_1", "warm", "feel"),))
+
+
+@pytest.mark.parametrize("model", ["openai:gpt-4o", "anthropic:claude-sonnet-4-5", "google:gemini-2.5-pro", "ollama:m"])
+@pytest.mark.parametrize(
+    "turn",
+    [
+        (assistant(LOOK), assistant("hm"), DONE),
+        (assistant(LOOK), assistant("hm"), assistant("so"), DONE),
+        (assistant(LOOK), assistant(FEEL), DONE, FELT),
+        (assistant(LOOK), assistant(FEEL), FELT, DONE),
+        (assistant(LOOK), assistant("hm", FEEL), Message("user", (*DONE.parts, *FELT.parts))),
+    ],
+)
+def test_a_result_after_another_message_of_the_model_belongs_to_its_call(model: str, turn: tuple[Message, ...]) -> None:
+    body, codes = sent(model, user("go"), *turn, user("so?"))
+    assert not {"orphan_tool_result", "dangling_tool_call"} & set(codes)
+    said = msgspec.json.encode(body).decode()
+    assert ("fine" in said, "cancelled" in said) == (True, False)
+
+
+def test_a_result_after_another_question_stays_lost() -> None:
+    """The request before had a made-up result there, and the provider's cache begins with it."""
+    _, codes = sent("openai:gpt-4o", user("go"), assistant(LOOK), user("so?"), DONE)
+    assert {"orphan_tool_result", "dangling_tool_call"} <= set(codes)

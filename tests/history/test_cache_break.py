@@ -10,13 +10,16 @@ import pytest
 import asides
 from asides.history.cache_break import CacheBreak, SentBefore, drop_marks, find_cache_break, find_difference
 from asides.providers.find import find_target
+from asides.providers.provider import ReplayRule
 from asides.values.messages import Message, Prompt, ProviderState, assistant, system, user
 from asides.values.parts import ToolCall, ToolResult
 from asides.values.thinking import Seal, Thinking, Thought
 from asides.values.tools import Tool
 
 CLAUDE = find_target("anthropic:claude-opus-4-6")
-GLM = find_target("zai:glm-5")
+_ZAI = find_target("zai:glm-5")
+_FOR_A_WHILE = ReplayRule(when="since_last_user", since="2026-11", source="made up")
+GLM = msgspec.structs.replace(_ZAI, provider=msgspec.structs.replace(_ZAI.provider, replay=(_FOR_A_WHILE,)))
 HISTORY = (user("2 + 2?"), assistant("4"), user("3 + 3?"), assistant("6"), user("and?"))
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from asides.dialects.dialect import DialectFacts
-from asides.history.fit import BLANK, add_called_tools, apply_rules
+from asides.history.fit import BLANK, add_called_tools, apply_rules, tell_calls
 from asides.history.plan import plan
 from asides.providers.find import find_target
 from asides.values.messages import Message, Prompt, assistant, system, user
 from asides.values.notices import Notice
-from asides.values.parts import Text, ToolCall, ToolResult
+from asides.values.parts import Image, Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool
 
@@ -78,6 +78,41 @@ def test_blank_messages_get_a_word_or_go() -> None:
     ]
 
 
+THOUGHT = Thought("hm")
+SHOT = Image(url="https://example.com/a.png")
+
+
+@pytest.mark.parametrize(
+    ("message", "filled"),
+    [
+        (Message("tool", (ToolResult("c1", ""),)), (ToolResult("c1", BLANK),)),
+        (Message("tool", (ToolResult("c1", ()),)), (ToolResult("c1", BLANK),)),
+        (Message("tool", (ToolResult("c1", (Text(" "), Text(""))),)), (ToolResult("c1", BLANK),)),
+        (Message("tool", (ToolResult("c1", (Text(" "), SHOT)),)), (ToolResult("c1", (Text(" "), SHOT)),)),
+        (
+            Message("tool", (ToolResult("c1", ""), ToolResult("c2", "b"))),
+            (ToolResult("c1", BLANK), ToolResult("c2", "b")),
+        ),
+        (assistant(THOUGHT), None),
+        (assistant(THOUGHT, Text("\n")), None),
+        (assistant(THOUGHT, "a"), (THOUGHT, Text("a"))),
+        (assistant(THOUGHT, ToolCall("c1", "look", {})), (THOUGHT, ToolCall("c1", "look", {}))),
+        (assistant(THOUGHT, Refusal("no")), (THOUGHT, Text("no"))),
+        (assistant(Refusal(" ")), None),
+        (assistant(""), None),
+        (user(" "), (Text(BLANK),)),
+    ],
+)
+def test_whatever_is_blank_gets_a_word_or_goes(message: Message, filled: tuple[Part, ...] | None) -> None:
+    fit = apply_rules(Prompt((user("?"), message, user("!"))), ("filled",), [])
+    assert [kept.parts for kept in fit.messages[1:-1]] == ([] if filled is None else [filled])
+
+
+def test_a_thought_that_is_to_be_continued_stays() -> None:
+    prompt = Prompt((user("?"), assistant(THOUGHT)))
+    assert apply_rules(prompt, ("filled",), []) is prompt
+
+
 def test_messages_that_fit_stay_the_same() -> None:
     prompt = Prompt((user("?"), assistant("ok"), user("!")))
     assert apply_rules(prompt, ("alternate", "system_first", "filled"), []) is prompt
@@ -86,3 +121,46 @@ def test_messages_that_fit_stay_the_same() -> None:
 def test_an_empty_turn_between_two_questions_does_not_keep_them_apart() -> None:
     fit = apply_rules(Prompt((user("a"), Message("assistant", ()), user("b"))), ("alternate",), [])
     assert fit.messages == (user("a\n\nb"),)
+
+
+ONE = ToolCall("c1", "look", {"at": 1})
+TWO = ToolCall("c2", "feel", {}, raw_arguments="{at")
+SIGNED = Text("Let me look.", seals=(Seal("thought_signature", "x"),))
+
+
+@pytest.mark.parametrize(
+    ("messages", "told"),
+    [
+        ([assistant("hm", ONE), Message("tool", (ToolResult("c1", "blue"),))], ["hm", "look {"]),
+        ([assistant(ONE), Message("tool", (ToolResult("c1", "blue"),))], ["look {"]),
+        ([assistant(SIGNED, ONE), Message("tool", (ToolResult("c1", "blue"),))], ["Let me look.", "look {"]),
+        ([assistant(Thought("hm"), ONE), Message("tool", (ToolResult("c1", "blue"),))], ["look {"]),
+        (
+            [assistant(ONE, TWO), Message("tool", (ToolResult("c1", "blue"), ToolResult("c2", "hot", is_error=True)))],
+            ["look {", "feel !"],
+        ),
+        ([assistant(ONE), Message("user", (ToolResult("c1", ""), Text("so?")))], ["look {", "so?"]),
+        ([assistant(ONE), Message("tool", (ToolResult("c1", (Text("blue"), SHOT)),))], ["look {", "blue", "picture"]),
+        ([Message("tool", (ToolResult("c9", "blue", "look"),))], ["look ?"]),
+    ],
+)
+def test_calls_and_results_are_told_by_the_user(messages: list[Message], told: list[str]) -> None:
+    words = {
+        "look {": '[The assistant called look with {"at":1}. It returned:]',
+        "feel !": "[The assistant called feel with {at. It failed:]\nhot",
+        "look ?": "[The assistant called look. It returned:]\nblue",
+    }
+    notices: list[Notice] = []
+    fit = tell_calls((user("?"), *messages, user("!")), notices)
+    said = [
+        "picture" if isinstance(part, Image) else part.text
+        for message in fit[1:-1]
+        for part in message.parts
+        if isinstance(part, (Text, Image))
+    ]
+    assert [text.removesuffix("\nblue") for text in said] == [
+        words.get(each, each).removesuffix("\nblue") for each in told
+    ]
+    assert not any(isinstance(part, (ToolCall, ToolResult)) for message in fit for part in message.parts)
+    assert {message.role for message in fit} <= {"user", "assistant"}
+    assert codes(notices) == ["calls_as_text"]

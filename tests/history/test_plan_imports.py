@@ -86,3 +86,25 @@ def test_an_envelope_of_a_relay_goes_to_no_provider(provider: str | None, signat
     planned = asides.explain("anthropic:claude-opus-4-5", ["?", before, "!"], thinking=2000, api_key="k")
     sent = json.dumps(planned.body)
     assert (signature in sent, '"T"' in sent, '"A"' in sent) == (False, False, True)
+
+
+@pytest.mark.parametrize(
+    ("format_name", "model", "goes_back"),
+    [
+        ("anthropic-claude-v1", "anthropic/claude-sonnet-4.5", True),
+        ("anthropic-claude-v1", "openai/gpt-5", False),
+        ("openai-responses-v1", "openai/gpt-5", True),
+        ("openai-responses-v1", "anthropic/claude-sonnet-4.5", False),
+        ("google-gemini-v1", "google/gemini-3-pro-preview", True),
+        ("google-gemini-v1", "openai/gpt-5", False),
+        ("unknown", "openai/gpt-5", True),
+    ],
+)
+def test_imported_details_go_back_to_the_models_that_read_their_format(
+    format_name: str, model: str, goes_back: bool
+) -> None:
+    entry = {"type": "reasoning.encrypted", "data": "c2VhbA==", "format": format_name, "index": 0}
+    turn = {"role": "assistant", "content": "A", "reasoning_details": [entry]}
+    history = import_messages([{"role": "user", "content": "?"}, turn], "openai_chat")
+    body = asides.explain(f"openrouter:{model}", (*history, user("!")), api_key="k").body
+    assert ("reasoning_details" in json.dumps(body)) is goes_back

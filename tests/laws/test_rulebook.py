@@ -244,9 +244,12 @@ def find_broken(prompt: Prompt, target: Target, on_conflict: OnConflict) -> list
 
 def is_documented(broken: BrokenRule, target: Target) -> bool:
     """Return whether nothing can prevent this refusal: the caller names chat for a model that takes tools only on
-    Responses, and cannot stop thinking. The refusal moves the call there (flows/heal).
+    Responses, and cannot stop thinking. The refusal moves the call there (flows/heal). Or the caller gives tools to a
+    model that has none: only a history with tools is repaired.
     """
     rule = target.rule
+    if broken.path == "toolConfig" and "no_tools" in target.facts.enforces:
+        return True
     needs_responses = rule.tools_need_off and rule.tools_while_thinking is False
     return broken.kind == "effort_tools_endpoint" and target.dialect == CHAT and needs_responses
 

@@ -330,6 +330,14 @@ REFUSALS: list[tuple[RejectionKind, int, Any]] = [
     ),
     ("tool_turn_order", 400, {"object": "error", "message": "Unexpected role 'user' after role 'tool'"}),
     ("tool_turn_order", 400, {"object": "error", "message": "Unexpected role RoleEnum.tool"}),
+    (
+        "tool_turn_order",
+        400,
+        {
+            "message": "messages.4.content: Conversation blocks and tool result blocks cannot be provided in the same "
+            "turn."
+        },
+    ),
     ("tool_arguments_invalid", 400, claude("invalid params, invalid function arguments json string (2013)")),
     ("tool_arguments_invalid", 400, claude("messages.1.content.1.tool_use.input: Input should be a valid dictionary")),
     (
@@ -340,6 +348,8 @@ REFUSALS: list[tuple[RejectionKind, int, Any]] = [
             "object for the field and try again."
         },
     ),
+    ("empty_content", 400, openai("invalid params, chat content is empty (2013)")),
+    ("empty_content", 400, {"error": {"code": "1213", "message": "The prompt parameter was not received normally."}}),
     ("empty_content", 400, claude("messages: text content blocks must be non-empty")),
     (
         "empty_content",
@@ -381,6 +391,7 @@ REFUSALS: list[tuple[RejectionKind, int, Any]] = [
         400,
         {"message": "A conversation must alternate between user and assistant roles."},
     ),
+    ("role_alternation", 400, openai("Error rendering prompt with jinja template: No user query found in messages.")),
     ("role_alternation", 400, google("Please ensure that multiturn requests alternate between user and model.")),
     ("system_position", 400, claude('messages: Unexpected role "system". The Messages API accepts a top-level one.')),
     ("system_position", 500, openai("System message must be at the beginning.")),

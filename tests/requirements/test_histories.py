@@ -14,6 +14,7 @@ from asides.history.document import from_document, to_document
 from asides.history.finish import finish_turn
 from asides.history.redact import redact
 from asides.history.turns import add_missing_results
+from asides.providers.provider import ReplayRule
 from asides.values.fold import Fold
 from asides.values.messages import Message, assistant, user
 from asides.values.parts import Text, ToolCall, ToolResult
@@ -250,7 +251,9 @@ def test_pain_G1_a_history_that_is_only_added_to_begins_every_request_alike(mode
 def test_pain_G1_a_rule_that_takes_back_what_is_over_breaks_it_by_design() -> None:
     """`since_last_user`: thinking goes back within the turn under way only, so each question breaks it once."""
     house = StrictRules(Model("zai:glm-4.6", "high", interleaves=False), at_home=True)
-    assert house.target.provider.replay_rule(house.target.model).when == "since_last_user"
+    rule = ReplayRule(when="since_last_user", since="2026-11", source="made up")
+    row = msgspec.structs.replace(house.target.provider, replay=(rule,))
+    house.target = msgspec.structs.replace(house.target, provider=row)
     history = (*house.conversation(3), question(3))
     questions = [place + 1 for place, message in enumerate(history) if message.role == "user"]
     assert breaks(house, history) == questions[1:]
@@ -263,3 +266,13 @@ def test_pain_G1_what_was_answered_here_reads_as_what_is_answered_on_the_way_out
         house = StrictRules(model)
         left, mended = (question(), calls, question(1)), add_missing_results((question(), calls, question(1)))
         assert said(house, left) == said(house, mended), model
+
+
+@pytest.mark.requirement("pain G1")
+@pytest.mark.parametrize(
+    "name",
+    ["zai:glm-4.6", "zai:glm-5", "zai-coding:glm-5", "cerebras:zai-glm-4.7", "qwen:qwen3-max", "qwen:qwen3.7-max"],
+)
+def test_pain_G1_the_rows_of_open_weights_keep_the_beginning_of_a_request(name: str) -> None:
+    house = StrictRules(Model(name, "high", interleaves=False), at_home=True)
+    assert breaks(house, (*house.conversation(3), question(3))) == []

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from asides.wire.partial_json import PartialJson, _select_certain, partial
+from asides.wire.partial_json import MAX_DEPTH, PartialJson, _select_certain, partial
 
 _SCALARS = (
     some.none()
@@ -214,10 +214,20 @@ def test_a_number_beyond_any_float_is_no_error() -> None:
     assert partial("[1, 1e400, 2]") == [1]
 
 
-def test_nesting_has_no_limit() -> None:
+@pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a":', " [ "])
+def test_what_is_nested_without_end_is_followed_to_a_bound(opening: str) -> None:
     document = PartialJson()
-    document.feed("[" * 50_000)
+    document.feed(opening * 100_000)
     depth, value = 0, document.value
     while value:
-        depth, value = depth + 1, value[0]
-    assert depth == 49_999
+        depth, value = depth + 1, value[0] if isinstance(value, list) else value["a"]
+    assert depth <= MAX_DEPTH
+    document.feed("]" * 100_000)
+    assert not document.complete
+
+
+def test_ordinary_nesting_is_followed() -> None:
+    assert partial("[" * 300 + "1" + "]" * 300) is not None
+    document = PartialJson()
+    document.feed("[" * 300 + "1" + "]" * 300)
+    assert document.complete

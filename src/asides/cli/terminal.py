@@ -35,10 +35,12 @@ _FIRST_DRAW_SECONDS = 0.3
 _CHARACTERS_PER_TOKEN = 4
 
 # A model's text must not control the terminal: control characters become visible ones. "\r" is removed, since "\r\n"
-# is common and a lone one would let later words cover earlier ones.
+# is common and a lone one would let later words cover earlier ones. Embeddings, overrides and isolates of text direction
+# show words in another order than they have; the marks that ordinary right-to-left text needs stay.
 _VISIBLE: dict[int, str | None] = {
     **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"},
-    **dict.fromkeys(range(0x80, 0xA0), "\ufffd"),
+    **dict.fromkeys((*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd"),
+    **dict.fromkeys((0x2028, 0x2029), "\n"),
     ord("\r"): None,
     0x7F: "\u2421",
 }

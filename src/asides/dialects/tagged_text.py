@@ -90,6 +90,11 @@ class TaggedText:
         """After `finish`: the text ended inside a thinking block."""
         return self._splitter is not None and self._splitter.truncated
 
+    @property
+    def in_answer(self) -> bool:
+        """Whether the text so far ends in the answer, with nothing held: more text may be a part of its own."""
+        return self._unsplit_block is not None or (self._passes is not None and not self._is_thinking)
+
     def feed(self, text: str, events: list[Event], part: int = 0) -> None:
         """Add text. `part` is its place in the message; another part is another block."""
         if self._unsplit_block is not None and part == self.part:

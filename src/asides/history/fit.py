@@ -4,26 +4,30 @@ message, nothing blank, and tools beside the calls of a history. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from asides.dialects.dialect import DialectFacts
+from asides.dialects.http_body import encode_json
+from asides.dialects.message_encoder import OPENING
 from asides.history.check import OnConflict
-from asides.history.turns import find_question
+from asides.history.turns import count_system_head, find_question
 from asides.providers.provider import Facts, Target
 from asides.providers.quirks import MessageRule
 from asides.values.errors import Unsupported
 from asides.values.media_types import MediaKind, find_kind
 from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
-from asides.values.parts import Commentary, File, Image, Part, Text, ToolResult
+from asides.values.parts import Commentary, File, Image, Part, Refusal, Text, ToolCall, ToolResult
+from asides.values.thinking import Thought
 from asides.values.tools import Tool
-from asides.values.traits import IS_BLANK, find_traits, list_calls
+from asides.values.traits import HAS_CALLS, HAS_RESULTS, IS_BLANK, find_traits, list_calls
 
 SYSTEM_JOINED = "system messages have one place here; they were joined at the front"
 BLANKS_FILLED = "blank messages were left out, or got a word"
 NEIGHBOURS_JOINED = "messages of one role in a row were joined"
+CALLS_TOLD = "this model has no tools; earlier calls and their results were sent as text"
 BLANK = "(empty)"
 """The text that replaces a blank one, where a host refuses that."""
 
@@ -58,6 +62,46 @@ def add_called_tools(prompt: Prompt, facts: DialectFacts, notices: list[Notice])
     return msgspec.structs.replace(prompt, tools=tools, tool_choice=choice, parallel_tool_calls=None)
 
 
+def tell_calls(messages: Sequence[Message], notices: list[Notice]) -> tuple[Message, ...]:
+    """Replace calls and their results by the user's words about them, for a model that has no tools.
+
+    They are not put into the mouth of the model: it would imitate them. A turn that only called is left out.
+    """
+    told: list[Message] = []
+    calls: dict[str, ToolCall] = {}
+    for message in messages:
+        calls.update((call.id, call) for call in message.tool_calls)
+        if not find_traits((message,)) & (HAS_CALLS | HAS_RESULTS):
+            told.append(message)
+            continue
+        parts = tuple(new for part in message.parts for new in _tell(part, calls))
+        if message.role != "assistant":
+            told.append(msgspec.structs.replace(message, role="user", parts=parts, source=None))
+        elif any(isinstance(part, Text) and part.text.strip() for part in parts):
+            told.append(msgspec.structs.replace(message, parts=parts, source=None))
+    _report(notices, "calls_as_text", CALLS_TOLD)
+    return tuple(told)
+
+
+def _tell(part: Part, calls: Mapping[str, ToolCall]) -> Sequence[Part]:
+    match part:
+        case ToolCall():
+            return ()
+        case ToolResult():
+            call = calls.get(part.call_id)
+            asked = "" if call is None else f" with {call.raw_arguments or encode_json(call.arguments).decode()}"
+            name = part.name or (call.name if call is not None else "a tool")
+            what = "It failed" if part.is_error else "It returned"
+            opening = f"[The assistant called {name}{asked}. {what}:]"
+            if isinstance(part.content, str):
+                return (Text(f"{opening}\n{part.content}".rstrip()),)
+            return (Text(opening), *part.content)
+        case Text() if part.seals:
+            return (msgspec.structs.replace(part, seals=()),)
+        case _:
+            return (part,)
+
+
 def apply_rules(prompt: Prompt, rules: Sequence[MessageRule], notices: list[Notice]) -> Prompt:
     """Bring the messages into the form that a host demands, with a notice for each kind of change."""
     system, messages = prompt.system, prompt.messages
@@ -67,7 +111,8 @@ def apply_rules(prompt: Prompt, rules: Sequence[MessageRule], notices: list[Noti
         messages = tuple(message for message in messages if message.role != "system")
         _report(notices, "system_moved", SYSTEM_JOINED)
     if "filled" in rules:
-        filled = tuple(new for message in messages for new in _fill(message))
+        last = len(messages) - 1
+        filled = tuple(new for place, message in enumerate(messages) for new in _fill(message, is_last=place == last))
         if filled != messages:
             messages = filled
             _report(notices, "blank_message_dropped", BLANKS_FILLED)
@@ -76,26 +121,45 @@ def apply_rules(prompt: Prompt, rules: Sequence[MessageRule], notices: list[Noti
         if len(merged) < len(messages):
             messages = merged
             _report(notices, "messages_merged", NEIGHBOURS_JOINED)
+    if "user_query" in rules and not any(map(_is_query, messages)):
+        head = count_system_head(messages)
+        messages = (*messages[:head], Message("user", (Text(OPENING),)), *messages[head:])
+        _report(notices, "turn_added", "a user says something here; a short user message was added")
     if messages is prompt.messages:
         return prompt
     return msgspec.structs.replace(prompt, system=system, messages=messages)
+
+
+def _is_query(message: Message) -> bool:
+    return message.role == "user" and any(not isinstance(part, ToolResult) for part in message.parts)
 
 
 def _report(notices: list[Notice], code: str, detail: str) -> None:
     notices.append(Notice(code, detail, "messages"))
 
 
-def _fill(message: Message) -> list[Message]:
+def _fill(message: Message, *, is_last: bool) -> list[Message]:
     parts: list[Part] = []
     for part in message.parts:
-        if isinstance(part, ToolResult) and not part.text.strip() and isinstance(part.content, str):
+        if isinstance(part, ToolResult) and _is_blank_result(part):
             parts.append(msgspec.structs.replace(part, content=BLANK))
         elif not (isinstance(part, (Text, Commentary)) and not part.text.strip()):
             parts.append(part)
+    if message.role == "assistant" and not any(isinstance(part, (Text, ToolCall)) for part in parts):
+        # A refusal is not content here, and a turn that only thought says nothing. The last one may be continued.
+        parts = [Text(part.text) if isinstance(part, Refusal) and part.text.strip() else part for part in parts]
+        if not is_last and all(isinstance(part, (Thought, Refusal)) for part in parts):
+            return []
     if parts:
         return [message if parts == list(message.parts) else msgspec.structs.replace(message, parts=tuple(parts))]
     # A blank turn of the model says nothing. One of the user may be the question.
     return [] if message.role == "assistant" else [msgspec.structs.replace(message, parts=(Text(BLANK),))]
+
+
+def _is_blank_result(result: ToolResult) -> bool:
+    if isinstance(result.content, str):
+        return not result.content.strip()
+    return all(isinstance(part, Text) and not part.text.strip() for part in result.content)
 
 
 def _merge_neighbours(messages: Sequence[Message]) -> tuple[Message, ...]:

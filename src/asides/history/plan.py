@@ -15,7 +15,14 @@ from asides.dialects import find_facts
 from asides.dialects.dialect import Dialect, HttpRequest
 from asides.history.check import OnConflict, check_request
 from asides.history.effort_changes import place_changes
-from asides.history.fit import add_called_tools, apply_rules, drop_blank_messages, replace_media, replace_refused
+from asides.history.fit import (
+    add_called_tools,
+    apply_rules,
+    drop_blank_messages,
+    replace_media,
+    replace_refused,
+    tell_calls,
+)
 from asides.history.redact import drop_model_source
 from asides.history.replay import (
     OTHER_PREFIX,
@@ -27,7 +34,15 @@ from asides.history.replay import (
     is_same_host,
     replay,
 )
-from asides.history.turns import add_missing_results, drop_orphan_results, find_question, is_paired, make_ids_unique
+from asides.history.turns import (
+    add_missing_results,
+    drop_orphan_results,
+    find_question,
+    is_paired,
+    make_ids_unique,
+    move_late_results,
+    name_calls,
+)
 from asides.providers.provider import Target
 from asides.providers.quirks import fits_glob
 from asides.values.errors import Unsupported
@@ -138,7 +153,10 @@ def _replay(draft: Draft) -> Draft:
 
 def _make_ids_unique(draft: Draft) -> Draft:
     # A result may belong to a call that the provider has stored, under its own id: see _resume.
-    if not draft.traits & HAS_CALLS or draft.prompt.state != _NO_STATE:
+    if not draft.traits & HAS_CALLS:
+        return draft
+    draft = draft.change_messages(name_calls(draft.prompt.messages))
+    if draft.prompt.state != _NO_STATE:
         return draft
     return draft.change_messages(make_ids_unique(draft.prompt.messages))
 
@@ -149,8 +167,11 @@ def _pair_calls(draft: Draft) -> Draft:
     joins = facts.joins_turns or facts.pairs_by_turn
     if not draft.traits & (HAS_CALLS | HAS_RESULTS) or is_paired(messages, joins=joins):
         return draft
-    with_calls, orphans = drop_orphan_results(messages, continues=draft.prompt.state.continues, joins=joins)
+    moved = messages if joins else move_late_results(messages, across_turns=False)
+    with_calls, orphans = drop_orphan_results(moved, continues=draft.prompt.state.continues, joins=joins)
     notices = [Notice("orphan_tool_result", "a tool result without its call was left out")] * orphans
+    if moved is not messages:
+        notices.append(Notice("results_moved", "tool results were put behind their calls", "messages"))
     paired = add_missing_results(with_calls, joins=joins)
     if dangling := len(paired) - len(with_calls):
         detail = f"{dangling} tool call(s) had no result; an error was sent instead"
@@ -237,6 +258,16 @@ def _place_thoughts(draft: Draft) -> Draft:
     return draft.change(fit_thoughts(draft.prompt, notices, joins=joins, leads=leads), notices)
 
 
+def _tell_calls(draft: Draft) -> Draft:
+    target = draft.target
+    if not draft.traits & (HAS_CALLS | HAS_RESULTS):
+        return draft
+    if "calls_as_text" not in (*target.facts.message_rules, *target.restrictions.message_rules):
+        return draft
+    notices: list[Notice] = []
+    return draft.change_messages(tell_calls(draft.prompt.messages, notices), notices)
+
+
 def _add_called_tools(draft: Draft) -> Draft:
     prompt, target = draft.prompt, draft.target
     if not draft.traits & HAS_CALLS or prompt.tools:
@@ -312,12 +343,13 @@ def _bind_seals(draft: Draft) -> Draft:
 
 PASSES: tuple[Pass, ...] = (
     Pass("replay", "thinking and seals go back only to their maker, and by the model's replay rule", _replay),
-    Pass("unique_ids", "providers refuse two calls with one id", _make_ids_unique),
+    Pass("unique_ids", "providers refuse two calls with one id, and one without a name", _make_ids_unique),
     Pass("pair_calls", "providers refuse a call without a result, and a result without a call", _pair_calls),
     Pass("resume", "what the provider has stored is not sent again", _resume),
     Pass("drop_blanks", "some hosts refuse empty user messages", _drop_blanks),
     Pass("replace_media", "the model refuses pictures or files of this kind", _replace_media),
     Pass("place_thoughts", "thinking is refused behind that of another reply, or behind text", _place_thoughts),
+    Pass("tell_calls", "the model has no tools, so calls and results are told as text", _tell_calls),
     Pass("add_called_tools", "a history with calls is refused without its tools", _add_called_tools),
     Pass("message_rules", "the host demands another order or form of messages", _apply_rules),
     Pass("check_settings", "the settings have to agree with the model's rule", _check_settings),

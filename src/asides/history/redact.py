@@ -52,7 +52,8 @@ def redact_thought(thought: Thought) -> Thought:
 
 def withhold_broken_turns(messages: Sequence[Message], *, rows: Sequence[Provider] = ()) -> tuple[Message, ...]:
     """Withhold all sealed thoughts of a turn in which one thought is withheld: a provider takes the blocks of a turn
-    whole or not at all. Seals after it become void where a model binds them to all earlier messages, and are marked.
+    whole or not at all. Seals after it become void where a model binds them to all earlier messages, and are marked;
+    those of a message that knows what it followed (`Message.prefix`) are left to `bind_prefix`.
     """
     if not find_traits(messages) & HAS_WITHHELD:
         return tuple(messages)
@@ -63,7 +64,8 @@ def withhold_broken_turns(messages: Sequence[Message], *, rows: Sequence[Provide
         }
         whole += [_withhold_sealed(message, lost) for message in turn] if lost else turn
     first = next(place for place, message in enumerate(whole) if _has_withheld(message))
-    return invalidate_seals(whole, first + 1, rows=rows)
+    void = invalidate_seals(whole, first + 1, rows=rows)
+    return tuple(message if message.prefix else marked for message, marked in zip(whole, void, strict=True))
 
 
 def _has_withheld(message: Message) -> bool:

@@ -18,6 +18,7 @@ import msgspec
 from asides.dialects import find_facts, is_made_elsewhere, plain_row
 from asides.history.redact import withhold_broken_turns
 from asides.history.turns import find_last_run, find_model_runs, find_question
+from asides.providers.detail_formats import fits_format
 from asides.providers.provider import ReplayRule, Target
 from asides.values.learned import digest_refused
 from asides.values.messages import Message, Prompt
@@ -34,6 +35,7 @@ NOT_REPLAYABLE = "the reply broke off inside it, or the messages before it were 
 OTHER_DIALECT = "it was made in another dialect, or did not come as a block"
 OTHER_ACCOUNT = "another account made it"
 OTHER_HOST = "another provider or endpoint made it"
+OTHER_FORMAT = "its reasoning_details are in the format of another maker's models"
 OTHER_PREFIX = "the messages, the tools or the system prompt before it have changed, and its seal is bound to them"
 NOT_LED = "a turn that does not begin with its thinking goes back without it"
 NOT_THINKING = "a request that does not think cannot hold the thoughts of the current turn"
@@ -152,6 +154,8 @@ class _Replayer:
                 return "another model made it"
         if any(not self._is_own_seal(seal) for seal in thought.seals):
             return "its seals were made by another model or account"
+        if thought.origin is None and any(not self._reads(seal) for seal in thought.seals):
+            return OTHER_FORMAT
         if is_made_elsewhere(thought, target.dialect):
             return OTHER_DIALECT
         if rule.when == "sealed" and not any(seal.value for seal in thought.seals):
@@ -177,6 +181,17 @@ class _Replayer:
             return True
         is_own_model = origin.model in ("", self._target.model)
         return is_own_model and self._is_own(origin) and not self._is_other_account(origin)
+
+    def _reads(self, seal: Seal) -> bool:
+        """Whether the target reads the format that an entry of `reasoning_details` names: its only known origin."""
+        if seal.entry is None or not seal.kind.startswith("reasoning_details"):
+            return True
+        try:
+            entry = msgspec.json.decode(seal.entry)
+        except msgspec.DecodeError:
+            return True
+        name = entry.get("format") if isinstance(entry, dict) else None
+        return not isinstance(name, str) or fits_format(name, self._target.family or self._target.model)
 
     def _is_other_account(self, origin: Origin) -> bool:
         """Whether it is known to come from another account, where that counts."""

@@ -290,8 +290,12 @@ def drop_orphan_results(
 # --- unique ids -------------------------------------------------------------------------------------------------------
 
 
-def move_late_results(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Move results that come after another message to the other results of their calls."""
+def move_late_results(messages: Sequence[Message], *, across_turns: bool = True) -> tuple[Message, ...]:
+    """Move results that come after another message to the other results of their calls.
+
+    `across_turns`: also after a message of the user. False: only those that come after another message of the model,
+    which is one turn with the message that calls.
+    """
     waiting: dict[str, int] = {}
     moved: dict[int, list[ToolResult]] = {}
     caller, is_late = -1, False
@@ -300,13 +304,15 @@ def move_late_results(messages: Sequence[Message]) -> tuple[Message, ...]:
             waiting |= dict.fromkeys(calls, place)
             caller, is_late = place, False
             continue
+        if not across_turns and message.role != "assistant" and not find_results(message):
+            waiting.clear()
         for result in find_results(message):
             called_at = waiting.pop(result.call_id, None)
             if called_at is not None and (is_late or called_at != caller):
                 moved.setdefault(called_at, []).append(result)
         is_late = is_late or message.role != "tool"
     if not moved:
-        return tuple(messages)
+        return messages if isinstance(messages, tuple) else tuple(messages)
     gone = {id(result) for results in moved.values() for result in results}
     found: list[Message] = []
     late: list[Message] = []
@@ -375,6 +381,27 @@ class CallIds:
             count += 1
             unique = f"{stem}_{count}"
         return unique
+
+
+UNNAMED = "unnamed_tool"
+"""The name of a call that has none: hosts refuse an empty one."""
+
+
+def name_calls(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Give each call without a name one."""
+    named = [
+        msgspec.structs.replace(message, parts=tuple(map(_name_call, message.parts)))
+        if any(not call.name.strip() for call in message.tool_calls)
+        else message
+        for message in messages
+    ]
+    return tuple(named)
+
+
+def _name_call(part: Part) -> Part:
+    if isinstance(part, ToolCall) and not part.name.strip():
+        return msgspec.structs.replace(part, name=UNNAMED)
+    return part
 
 
 def make_ids_unique(messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -506,8 +506,10 @@ def find_langchain_kind(fields: _Document) -> str | None:
     name = kind.removesuffix("MessageChunk").removesuffix("Message").lower()
     if name not in _LANGCHAIN_KINDS:
         return None
-    # Only these two words are LangChain's own; the others need one of its fields beside them.
-    is_named = name in ("human", "ai") and "content" in fields
+    # No other format has content under these types and no role; a result has the id of its call. The others need one of
+    # LangChain's fields beside them.
+    is_named = name in ("human", "ai") or (name == "tool" and "tool_call_id" in fields)
+    is_named = is_named and "content" in fields
     return name if is_named or any(field in fields for field in _LANGCHAIN_FIELDS) else None
 
 

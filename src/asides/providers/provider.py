@@ -161,7 +161,7 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     named_in: Literal["model", "agent"] = "model"
     """The field of a request that names it, in a dialect that has agents too."""
     fields: tuple[tuple[str, str | bool], ...] = ()
-    """Request fields besides the host's that make the host send thinking apart."""
+    """Request fields besides the host's that make the host send thinking apart, or read that of earlier turns."""
     tool_stream: bool = False
     """A streamed request with tools asks with `tool_stream` for calls as they are written; else each comes whole."""
     signed_calls: bool = False

@@ -35,6 +35,7 @@ from asides.providers.models.makers import (
     MISTRAL,
     MISTRAL_MODELS,
     QWEN_MODELS,
+    QWEN_PRESERVES,
 )
 from asides.providers.models.open_weights import (
     ALTERNATING_TEMPLATES,
@@ -351,6 +352,40 @@ _GEMINI_INTERACTIONS = ModelVariant(
     since="2026-11-18",
     source="google-genai 3.3 types; ai.google.dev gemini-api/docs/interactions; recorded",
 )
+# --- the exceptions of chat templates ---------------------------------------------------------------------------------
+
+# vLLM, llama.cpp and LM Studio pass them on. Qwen3.5 and later: "System message must be at the beginning."
+# (nashsu/llm_wiki#45, 2026-04-21; joshuadavidthomas/opencode-agent-memory#11, 2026-04-07), "No user query found in
+# messages." (vllm-project/vllm#36432, 2026-03-09). Gemma and other older models: roles must alternate.
+_RAISING_QWENS = ("*qwen3.8*", "*qwen3.[5-9]*")
+_TEMPLATE_RULES: tuple[tuple[str, ...], ...] = (
+    ("system_first", "*qwen3.[5-9]*"),
+    ("user_query", "*qwen3.[5-9]*"),
+    ("template_alternation", *ALTERNATING_TEMPLATES),
+)
+
+
+def _with_templates(rules: tuple[ModelRule, ...]) -> tuple[ModelRule, ...]:
+    """The same models, with what their chat templates demand of messages."""
+    demanding = (
+        msgspec.structs.replace(rule, message_rules=("system_first", "user_query"))
+        if rule.models in _RAISING_QWENS
+        else rule
+        for rule in rules
+        if rule.models != "*"
+    )
+    alternating = (
+        ModelRule(
+            models=models,
+            message_rules=("alternate", "system_first"),
+            since="2025-12-05",
+            source="suitenumerique/conversations#197; nextai-translator/raycast-openai-translator#34 for llama.cpp; "
+            "SillyTavern/SillyTavern#4349 for LM Studio",
+        )
+        for models in ALTERNATING_TEMPLATES
+    )
+    return (*demanding, *alternating, *(rule for rule in rules if rule.models == "*"))
+
 
 # --- llama.cpp's server, on any machine -------------------------------------------------------------------------------
 
@@ -376,13 +411,13 @@ _LLAMACPP = Provider(
     headers=(("Connection", "close"),),
     quirks=Quirks(
         ask_by="template_and_effort",
-        enforces=("no_prefill",),
+        enforces=("no_prefill", ("one_channel", "*gpt-oss*"), *_TEMPLATE_RULES),
         budget_in="reasoning_budget_tokens",
         output_with_tools=_SCHEMA_WITH_TOOLS,
         # With thinking turned off a last assistant message is continued (llama.cpp#15404, #22727; 2026-05).
         continues="final_message",
     ),
-    models=(TINY_REASONER, *SELF_HOSTED_AUTO),
+    models=(TINY_REASONER, *_with_templates(SELF_HOSTED_AUTO)),
     replay=(_replay("tool_turns", "2026-10", "llama.cpp tools/server/README.md; recorded"),),
     docs="https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
     tier="verified",
@@ -509,6 +544,7 @@ _FOREIGN_SAMPLING = ("top_k", "min_p", "repetition_penalty")
 _OPENAI_RULES = (
     "known_fields",
     "reasoning_settings",
+    *("filled_calls", "named_calls", "short_ids"),
     # The words for a temperature that is refused are older (langchain4j/langchain4j#2699, 2025-03-14).
     ("named_sampling", "o[0-9]*"),
     # 400 "does not support 'system' with this model" (recorded in pydantic-ai's test_openai cassettes, 2025).
@@ -597,24 +633,6 @@ _OPENROUTER_MODELS = (
     _routed("*", "optional"),
 )
 
-# Only vLLM passes the exceptions of chat templates on: "System message must be at the beginning." (nashsu/llm_wiki#45,
-# 2026-04-21), and that roles must alternate.
-_LEADING_SYSTEM = ("*qwen3.8*", "*qwen3.[5-9]*")
-_VLLM_MODELS = (
-    *(
-        msgspec.structs.replace(rule, message_rules=("system_first",)) if rule.models in _LEADING_SYSTEM else rule
-        for rule in SELF_HOSTED
-    ),
-    *(
-        ModelRule(
-            models=models,
-            message_rules=("alternate", "system_first"),
-            since="2025-12-05",
-            source="suitenumerique/conversations#197",
-        )
-        for models in ALTERNATING_TEMPLATES
-    ),
-)
 
 # `tools` takes at most 128 functions (2026-11, https://platform.openai.com/docs/api-reference/chat/create).
 _OPENAI_MAX_TOOLS = 128
@@ -770,6 +788,7 @@ PROVIDERS: tuple[Provider, ...] = (
         # Pictures: 400 "unknown variant `image_url`" (vercel/ai#9179, 2026-07; rikkahub/rikkahub#1433, 2026-07).
         quirks=Quirks(
             enforces=(
+                "no_developer",
                 ("thinking_refused", "*deepseek-r1*"),
                 ("loop_thinking", "*deepseek-v3.[2-9]*"),
                 ("turn_thinking", "*deepseek-v[4-9]*", "*deepseek-flash*"),
@@ -852,14 +871,19 @@ PROVIDERS: tuple[Provider, ...] = (
         # Models refused JSON while they think (presenton/presenton#184, 2025-08). Newer ones accept it, but their
         # answer then contradicts their thinking (QwenLM/Qwen#2329, 2026-09-02).
         quirks=Quirks(
-            enforces=("thinking_switch",),
+            enforces=("thinking_switch", "filled_calls"),
             tags=(),
             ask_by="enable_thinking",
             structured_output="json_object",
             output_while_thinking=False,
         ),
         models=QWEN_MODELS,
-        replay=(_replay("never", "2026-10-29", "help.aliyun.com deep-thinking: not required"),),
+        replay=(
+            _replay("never", "2025-01", "api-docs.deepseek.com/zh-cn/guides/reasoning_model", "*deepseek-r1*"),
+            # Other models ignore preserve_thinking, and take their thinking back beside the results of their calls.
+            _replay("all", "2026-09-16", QWEN_PRESERVES, "qwen3.[6-9]*"),
+            _replay("tool_turns", "2026-09-16", "vercel/ai#20871: docs.qwencloud.com thinking, function calling"),
+        ),
         docs="https://www.alibabacloud.com/help/en/model-studio/deep-thinking",
         tier="verified",
         since="2026-11-15",
@@ -880,7 +904,9 @@ PROVIDERS: tuple[Provider, ...] = (
             structured_output="json_object",
         ),
         models=GLM_MODELS,
-        replay=(_replay("since_last_user", "2026-08", "docs.z.ai thinking-mode: required in a tool loop; recorded"),),
+        # Required in a tool loop. Of earlier turns, the host drops it unless clear_thinking is false; it stays in the
+        # request, so that the request begins as the one before it.
+        replay=(_replay("tool_turns", "2026-11", "docs.z.ai thinking-mode: explicitly preserved with the results"),),
         prices="zai",
         docs="https://docs.z.ai/guides/capabilities/thinking-mode",
         tier="verified",
@@ -915,9 +941,13 @@ PROVIDERS: tuple[Provider, ...] = (
         own_hosts=("api.minimaxi.com",),
         key_env=("MINIMAX_API_KEY",),
         quirks=Quirks(
-            # "chat content has invalid message role: system" (BigPizzaV3/CodexPlusPlus#267, 2026-05-23).
-            message_rules=("system_first",),
-            enforces=(("switch_values", "*minimax-m3*"), "leading_system", "json_arguments", "numbered_pairs"),
+            # "chat content has invalid message role: system" (BigPizzaV3/CodexPlusPlus#267, 2026-05-23); "chat content
+            # is empty (2013)" for a tool that returned nothing and a turn without text (reports to 2026-09).
+            message_rules=("system_first", "filled"),
+            enforces=(
+                ("switch_values", "*minimax-m3*"),
+                *("leading_system", "json_arguments", "numbered_pairs", "filled_chat", "named_calls"),
+            ),
             ask_by="thinking_toggle",
             toggle_on="adaptive",
             tags=("think", "mm"),
@@ -1013,8 +1043,8 @@ PROVIDERS: tuple[Provider, ...] = (
             enforces=("reasoning_field", "efforts_by_model"),
             tags=("think",),
             replay_field="reasoning",
-            # 400: "reasoning is not supported with this model" (2026-06).
-            refuses_thinking=("*qwen*", "*deepseek*", "*llama*", "*kimi*"),
+            # 400: "reasoning is not supported with this model" (2026-06, with Qwen3 32B).
+            refuses_thinking=("*qwen[!3]*", "*qwen3[!.]*", "*deepseek*", "*llama*", "*kimi*"),
             refused_fields=(
                 "top_k",
             ),  # "property 'top_k' is unsupported" (musistudio/claude-code-router#1204, 2026-02)
@@ -1058,12 +1088,18 @@ PROVIDERS: tuple[Provider, ...] = (
         ),
         replay=(
             _replay("tool_turns", "2026-06-15", "agentjido/req_llm#772; tensorzero#6353", "*gpt-oss*"),
+            _replay(
+                "tool_turns",
+                "2026-11",
+                "unsure: groq/groq-changelog#8, where assistant messages of Qwen3 take reasoning; not measured",
+                "*qwen3.[6-9]*",
+            ),
             _replay("never", "2026-08", f"{_GROQ}: not required"),
         ),
         prices="groq",
         docs="https://console.groq.com/docs/reasoning",
         tier="verified",
-        since="2026-08",
+        since="2026-11",
     ),
     Provider(
         name="cerebras",
@@ -1130,7 +1166,8 @@ PROVIDERS: tuple[Provider, ...] = (
             never_thinks("llama*", "2026-08", "unsure: from memory"),
         ),
         replay=(
-            _replay("since_last_user", "2026-08", _CEREBRAS, "*glm*"),
+            # clear_thinking is false here: the model expects all of it back.
+            _replay("all", "2026-11", f"{_CEREBRAS}; docs.z.ai thinking-mode: complete, in order", "*glm*"),
             _replay("tool_turns", "2026-08", _CEREBRAS, "gpt-oss*"),
         ),
         prices="cerebras",
@@ -1374,9 +1411,7 @@ PROVIDERS: tuple[Provider, ...] = (
         key="optional",
         quirks=Quirks(
             enforces=(
-                # Templates that raise an exception: for a late system message, for two turns of one role, for efforts.
-                ("system_first", "*qwen3.[5-9]*"),
-                ("template_alternation", *ALTERNATING_TEMPLATES),
+                *_TEMPLATE_RULES,
                 ("template_efforts", "*qwen3.8*"),
                 "continued_message",
             ),
@@ -1386,7 +1421,7 @@ PROVIDERS: tuple[Provider, ...] = (
             output_with_tools=_SCHEMA_WITH_TOOLS,
             continues="final_message",  # vllm entrypoints/openai/chat_completion/protocol.py, 2026-08
         ),
-        models=(TINY_REASONER, *_VLLM_MODELS),
+        models=(TINY_REASONER, *_with_templates(SELF_HOSTED)),
         replay=(_replay("tool_turns", "2026-08-22", "vllm entrypoints/openai/chat_completion/protocol.py"),),
         docs="https://docs.vllm.ai/en/latest/features/reasoning_outputs.html",
         tier="verified",
@@ -1438,8 +1473,8 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("LMSTUDIO_BASE_URL", "LM_STUDIO_BASE_URL"),
         key_env=("LMSTUDIO_API_KEY", "LM_STUDIO_API_KEY"),
         key="optional",
-        quirks=Quirks(output_with_tools=_SCHEMA_WITH_TOOLS),
-        models=SELF_HOSTED,
+        quirks=Quirks(enforces=_TEMPLATE_RULES, output_with_tools=_SCHEMA_WITH_TOOLS),
+        models=_with_templates(SELF_HOSTED),
         replay=(_replay("never", "2026-08", "unsure: no document says that it is read"),),
         docs="https://lmstudio.ai/docs/developer/openai-compat",
         since="2026-11-15",

@@ -28,6 +28,8 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _WORDS: dict[str, tuple[str, bool | None]] = {"t": ("true", True), "f": ("false", False), "n": ("null", None)}
 _ABSENT = object()
 _LONG_NUMBER = 400
+MAX_DEPTH = 1_000
+"""Levels of lists and objects that are followed. Deeper text is no reply: it ends the parsing, as no JSON does."""
 
 
 def partial(text: str) -> Any:
@@ -136,6 +138,9 @@ class PartialJson:
     def _begin_value(self, mark: str, at: int) -> int:
         """Begin a value at its first mark. The mark of a number or a word is read again as part of it."""
         if mark in "{[":
+            if len(self._open) >= MAX_DEPTH:
+                self._mode = "broken"
+                return at + 1
             opened: list[Any] | dict[str, Any] = {} if mark == "{" else []
             self._put(opened)
             self._open.append(opened)

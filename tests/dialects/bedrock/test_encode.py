@@ -288,3 +288,30 @@ def test_blocks_of_unknown_form_stand_apart_from_results_too() -> None:
     body, notices = sent(Prompt((user("hi"), called, result, Message("user", (native,))), tools=(TOOL,)), RESULTS_ALONE)
     assert [next(iter(turn["content"][0])) for turn in body["messages"][-3:]] == ["toolResult", "text", "guardContent"]
     assert notices == ["turn_added"]
+
+
+@pytest.mark.parametrize(
+    ("model", "goes_back"),
+    [
+        ("bedrock:minimax.minimax-m2", True),
+        ("bedrock:us.minimax.minimax-m2", True),
+        ("bedrock:moonshot.kimi-k2-thinking", True),
+        ("bedrock:moonshotai.kimi-k2.5", True),
+        ("bedrock:openai.gpt-oss-120b-1:0", False),
+        ("bedrock:deepseek.v3-v1:0", False),
+        ("bedrock:qwen.qwen3-32b-v1:0", False),
+        ("bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0", False),
+        ("bedrock:amazon.nova-2-lite-v1:0", False),
+    ],
+)
+def test_unsigned_thinking_goes_back_in_a_tool_loop_to_the_models_that_take_it(model: str, goes_back: bool) -> None:
+    thought = Thought("hm", "raw", "block")
+    history = (
+        user("go"),
+        assistant(thought, ToolCall("c1", "look", {})),
+        Message("tool", (ToolResult("c1", "blue", "look"),)),
+    )
+    body, _ = sent(Prompt(history, tools=(Tool("look"),)), model, planned=True)
+    block = {"reasoningContent": {"reasoningText": {"text": "hm"}}}
+    assert (block in body["messages"][1]["content"]) is goes_back
+    assert ("hm" in json.dumps(body)) is goes_back

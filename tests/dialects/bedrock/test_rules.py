@@ -133,6 +133,21 @@ CASES = {
         {"messages": [HI, model_turn(CALL), user_turn(RESULT)]},
         {"messages": [HI, model_turn(CALL), user_turn(RESULT)], "toolConfig": TOOLS},
     ),
+    "a history with tools at a model without": Case(
+        None,
+        "This model doesn't support tool use.",
+        "us.deepseek.r1-v1:0",
+        {"messages": [HI, model_turn(CALL), user_turn(RESULT)], "toolConfig": TOOLS},
+        {"messages": [HI, model_turn(CALL), user_turn(RESULT)], "toolConfig": TOOLS},
+        SONNET,
+    ),
+    "tools at a model without": Case(
+        None,
+        "This model doesn't support tool use.",
+        "us.deepseek.r1-v1:0",
+        {"messages": [HI], "toolConfig": TOOLS},
+        {"messages": [HI]},
+    ),
     "thinking without text": Case(
         "thinking_text_missing",
         "Value at 'messages.2.member.content.1.member.reasoningContent.reasoningText.text' failed to satisfy",

@@ -9,6 +9,7 @@ import pytest
 
 from asides.providers.find import find_provider
 from asides.providers.provider import Target
+from asides.providers.settle import settle
 from asides.values.errors import (
     AuthError,
     ConnectionLost,
@@ -538,3 +539,42 @@ def test_many_unknown_parts_split_their_body_once() -> None:
 
 def read_once(body: bytes) -> Reply:
     return fold(events_of([body], GEMINI, "gemini")[0])
+
+
+ELSEWHERE = Target(ANYBODY, MODEL, "http://127.0.0.1:9/v1beta", ANYBODY.rule(MODEL))
+GOOGLE_ELSEWHERE = Target(ROW, MODEL, "http://127.0.0.1:9/v1beta", ROW.rule(MODEL))
+
+
+@pytest.mark.parametrize("target", [GEMINI, ELSEWHERE, settle(ELSEWHERE), settle(GOOGLE_ELSEWHERE)])
+@pytest.mark.parametrize(
+    ("sent", "parts"),
+    [
+        ([("It is ", ""), ("42.", "c2ln")], [("It is ", ""), ("42.", "c2ln")]),
+        ([("It ", ""), ("is ", ""), ("42.", "c2ln")], [("It is ", ""), ("42.", "c2ln")]),
+        ([("It is ", "b25l"), ("42.", "c2ln")], [("It is ", "b25l"), ("42.", "c2ln")]),
+        ([("It is ", "b25l"), ("42.", "")], [("It is ", "b25l"), ("42.", "")]),
+        ([("It is 42.", ""), ("", "c2ln")], [("It is 42.", ""), ("", "c2ln")]),
+        ([("It is 42.", "c2ln")], [("It is 42.", "c2ln")]),
+        ([("a < b ", ""), ("is so.", "c2ln")], [("a < b ", ""), ("is so.", "c2ln")]),
+        ([("Use `<think>`, ", ""), ("please.", "c2ln")], [("Use `<think>`, ", ""), ("please.", "c2ln")]),
+    ],
+)
+def test_a_signed_text_is_not_joined_with_the_text_before_it(
+    target: Target, sent: list[tuple[str, str]], parts: list[tuple[str, str]]
+) -> None:
+    wire = [{"text": text} | ({"thoughtSignature": signature} if signature else {}) for text, signature in sent]
+    for body in (whole(*wire), stream(*wire)):
+        reply = decoded(body, target, "gemini")
+        said = [
+            (part.text, "".join(seal.value for seal in part.seals)) for part in reply.parts if isinstance(part, Text)
+        ]
+        assert said == parts
+
+
+def test_a_tag_that_is_open_before_a_signed_text_is_not_cut() -> None:
+    target = settle(ELSEWHERE)
+    wire = [{"text": "<think>hidden "}, {"text": "too</think>42", "thoughtSignature": "c2ln"}]
+    for body in (whole(*wire), stream(*wire)):
+        reply = decoded(body, target, "gemini")
+        thoughts = [part.text for part in reply.parts if isinstance(part, Thought)]
+        assert (thoughts, reply.text) == (["hidden too"], "42")

@@ -432,6 +432,42 @@ def test_a_host_that_wants_the_tools_of_a_history_is_learned_once(said: Any) -> 
         assert served.count() == 3
 
 
+def _uses_tools(body: Body) -> bool:
+    said = json.dumps(body)
+    return any(word in said for word in ("tool_calls", '"tools"', "toolUse", "tool_use", "toolConfig"))
+
+
+@pytest.mark.parametrize(
+    ("model", "said", "requests"),
+    [
+        ("bedrock:us.deepseek.r1-v1:0", {"message": "This model doesn't support tool use."}, 1),
+        ("bedrock:maker.new-model-v1:0", {"message": "This model doesn't support tool use."}, 2),
+        ("openrouter:maker/model", openai_error("No endpoints found that support tool use. Try disabling it."), 2),
+        ("groq:model", openai_error("`tool calling` is not supported with this model"), 2),
+        (CHAT, openai_error("deepseek-reasoner does not support Function Calling"), 2),
+        (CHAT, openai_error("registry.ollama.ai/library/gemma3:4b does not support tools"), 2),
+    ],
+)
+def test_a_history_with_tools_goes_to_a_model_without_as_text(model: str, said: Any, requests: int) -> None:
+    with refusing(lambda body: said if _uses_tools(body) else None) as served:
+        url = served.base if model.startswith("bedrock") else served.url
+        reply = ask(url, model, CALLED)
+        assert ("calls_as_text" in codes(reply), served.count()) == (True, requests)
+        assert "called look with" in json.dumps(served.bodies[-1])
+        forget()
+        ask(url, model, [*CALLED, message_of(reply), user("And?")])
+        assert served.count() == requests + 1
+
+
+def test_tools_that_the_caller_gives_to_a_model_without_are_an_error() -> None:
+    said = openai_error("m does not support tools")
+    with refusing(lambda body: said if _uses_tools(body) else None) as served:
+        with pytest.raises(BadRequest):
+            ask(served.url, CHAT, CALLED, tools=[LOOK])
+        with pytest.raises(BadRequest):
+            ask(served.url, CHAT, "?", tools=[LOOK])
+
+
 def test_a_model_that_takes_no_items_of_reasoning_is_learned_once() -> None:
     said = openai_error(
         "Reasoning input items can only be provided to a reasoning or computer use model. Remove reasoning items from "

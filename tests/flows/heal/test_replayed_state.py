@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+import asides
+from asides.providers.learned_rules import forget
 from asides.values.messages import Message, assistant, user
 from asides.values.parts import Text, ToolResult
 from asides.values.thinking import Seal, Thought
@@ -30,7 +32,7 @@ from tests.flows.heal.healing import (
     show_second,
     signed,
 )
-from tests.strict_servers import Body, Refuse, anthropic_error, google_error, openai_error
+from tests.strict_servers import Body, Refuse, anthropic_error, google_error, openai_error, refusing
 
 SIGNATURE = anthropic_error("messages.1.content.0: Invalid `signature` in `thinking` block")
 
@@ -120,6 +122,15 @@ def _refuse_row_of_roles(body: Body) -> Any:
     roles = [message["role"] for message in body["messages"]]
     text = "Conversation roles must alternate user/assistant/user/assistant/..."
     return openai_error(text) if any(one == two for one, two in pairwise(roles)) else None
+
+
+def _refuse_words_beside_results(body: Body) -> Any:
+    for place, message in enumerate(body["messages"]):
+        kinds = {name for block in message["content"] for name in block} - {"cachePoint"}
+        if "toolResult" in kinds and len(kinds) > 1:
+            text = "Conversation blocks and tool result blocks cannot be provided in the same turn."
+            return {"message": f"messages.{place}.content: {text}"}
+    return None
 
 
 def _refuse_late_system(body: Body) -> Any:
@@ -274,7 +285,28 @@ CASES = [
         "thoughts_rejected",
     ),
     Case("tool_turn_order", CHAT, _refuse_user_after_tool, {"tools": [LOOK]}, called(), "turn_added"),
+    Case(
+        "tool_turn_order, results beside words",
+        "bedrock:maker.new-model-v1:0",
+        _refuse_words_beside_results,
+        {"tools": [LOOK]},
+        called(),
+        "turn_added",
+    ),
     Case("role_alternation", CHAT, _refuse_row_of_roles, {}, [user("One."), user("Two.")], "messages_merged"),
+    Case(
+        "role_alternation, no user",
+        CHAT,
+        lambda body: (
+            openai_error("Jinja Exception: No user query found in messages.")
+            if not any(message["role"] == "user" for message in body["messages"])
+            else None
+        ),
+        {"tools": [LOOK]},
+        called()[1:],
+        "turn_added",
+        ends_with=None,
+    ),
     Case(
         "system_position",
         CHAT,
@@ -294,6 +326,17 @@ CASES = [
         {"tools": [LOOK]},
         [*called()[:2], Message("tool", (ToolResult("call_1", "", "look"),))],
     ),
+    Case(
+        "empty_content, MiniMax",
+        CHAT,
+        lambda body: (
+            openai_error("invalid params, chat content is empty (2013)")
+            if any("content" in message and not message["content"] for message in body["messages"])
+            else None
+        ),
+        {"tools": [LOOK]},
+        [*called()[:2], Message("tool", (ToolResult("call_1", "", "look"),))],
+    ),
 ]
 
 
@@ -301,3 +344,35 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=[re.sub(r"\W+", "-", case.kind) for case in CASES])
 def test_a_refusal_is_healed_once_in_the_whole_conversation(case: Case, asking: Ask) -> None:
     check_healed_once(case, asking)
+
+
+@pytest.mark.parametrize(
+    ("model", "requests"),
+    [
+        ("bedrock:meta.llama4-maverick-17b-instruct-v1:0", 1),
+        ("bedrock:us.meta.llama3-3-70b-instruct-v1:0", 1),
+        ("bedrock:mistral.mistral-large-2407-v1:0", 1),
+        ("bedrock:cohere.command-r-plus-v1:0", 1),
+        ("bedrock:amazon.nova-pro-v1:0", 2),
+        ("bedrock:openai.gpt-oss-120b-1:0", 2),
+        ("bedrock:qwen.qwen3-32b-v1:0", 2),
+        ("bedrock:deepseek.v3-v1:0", 2),
+        ("bedrock:maker.new-model-v1:0", 2),
+    ],
+)
+@pytest.mark.parametrize("after", ["a question", "no result, and a question", "a result, a system message, a question"])
+def test_results_that_bedrock_refuses_beside_words_are_kept_apart(model: str, requests: int, after: str) -> None:
+    forget()
+    history = called()
+    if after == "no result, and a question":
+        history = history[:2]
+    elif after == "a result, a system message, a question":
+        history = [*history, Message("system", (Text("Be brief."),))]
+    options: dict[str, Any] = {"api_key": "k", "tools": [LOOK], "stream": False, "retries": 0}
+    with refusing(_refuse_words_beside_results) as served:
+        reply = asides.ask(model, [*history, user("And now?")], base_url=served.base, **options)
+        assert reply.text == "42"
+        assert served.count() == requests
+        asides.ask(model, [*history, user("So?")], base_url=served.base, **options)
+        assert served.count() == requests + 1
+    forget()

@@ -154,6 +154,8 @@ def _encode(fields: dict[str, Any]) -> tuple[str, bytes]:
         ({"type": "tool", "content": "x", "additional_kwargs": {}}, "tool"),
         ({"type": "chat", "role": "user", "content": "x", "additional_kwargs": {}}, "chat"),
         ({"type": "tool", "content": "x"}, None),
+        ({"type": "tool", "content": "x", "tool_call_id": "c1"}, "tool"),
+        ({"type": "tool", "role": "tool", "content": "x", "tool_call_id": "c1"}, None),
         ({"type": "system", "content": "x"}, None),
         ({"type": "message", "role": "assistant", "content": []}, None),
         ({"type": ["human"], "content": "x"}, None),
@@ -227,3 +229,30 @@ def test_what_is_no_content_is_an_error() -> None:
         write_part(5)
     with pytest.raises(ConfigError, match="the role 'king'"):
         read_other({"content": "x", "role": "king"}, "chat")
+
+
+_BARE = {"type": "tool", "content": "blue", "tool_call_id": "c1"}
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        _BARE,
+        {**_BARE, "name": "weather"},
+        {**_BARE, "status": "success", "artifact": None, "id": None},
+        {**_BARE, "additional_kwargs": {}},
+        {**_BARE, "response_metadata": {}},
+        {**_BARE, "type": "ToolMessage"},
+        {**_BARE, "content": [{"type": "text", "text": "blue"}]},
+        {"type": "tool", "data": {"content": "blue", "tool_call_id": "c1"}},
+    ],
+)
+@pytest.mark.parametrize("model", ["openai-responses:gpt-5", "openai:gpt-4o", "anthropic:claude-opus-4-8"])
+def test_the_result_of_a_tool_is_read_without_the_fields_that_a_library_adds(model: str, result: Any) -> None:
+    called = {"type": "ai", "content": "", "tool_calls": [CALL]}
+    asked = asides.explain(model, [{"type": "human", "content": "hi"}, called, result])
+    sent = msgspec.json.encode(asked.body).decode()
+    assert "blue" in sent
+    assert "cancelled" not in sent
+    assert "dangling_tool_call" not in [notice.code for notice in asked.notices]
+    assert '"type":"tool",' not in sent

@@ -81,7 +81,8 @@ def build_url(target: Target, streams: bool) -> str:
 
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
-    encoded = encode_messages(prompt, notices)
+    replay = target.provider.replay_rule(target.family or target.model).when
+    encoded = encode_messages(prompt, notices, takes_unsigned=replay not in ("never", "sealed"))
     # The provider's cache has the tools and the system prompt before the messages, so the body has them there too.
     body: dict[str, Any] = {}
     if tools := _encode_tools(prompt, notices):
@@ -221,9 +222,12 @@ _FORMATS = {
 }
 
 
-def encode_messages(prompt: Prompt, notices: list[Notice]) -> EncodedTurns:
-    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
-    return encode_turns(prompt, _BLOCKS, notices)
+def encode_messages(prompt: Prompt, notices: list[Notice], *, takes_unsigned: bool = False) -> EncodedTurns:
+    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one.
+
+    `takes_unsigned`: the model takes thinking back that has no signature; others write it into their answer.
+    """
+    return encode_turns(prompt, _UNSIGNED_BLOCKS if takes_unsigned else _BLOCKS, notices)
 
 
 _BRIDGE = "Noted."
@@ -318,6 +322,13 @@ def _encode_thought(thought: Thought) -> list[Wire]:
     return encoded
 
 
+def _encode_unsigned(thought: Thought) -> list[Wire]:
+    """Encode a thought for a model that does not sign, and takes its thinking back."""
+    if thought.seals or not thought.text:
+        return _encode_thought(thought)
+    return [{"reasoningContent": {"reasoningText": {"text": thought.text}}}]
+
+
 def _encode_answer(part: Text) -> Wire:
     text = _encode_text(part.text)
     citations = find_entry(part.seals, CITATIONS)
@@ -342,3 +353,4 @@ _BLOCKS = BlockFormat(
     own_ids=PUNCTUATED_ID,
     merges=("user", "assistant"),  # two turns of one role in a row are refused
 )
+_UNSIGNED_BLOCKS = msgspec.structs.replace(_BLOCKS, thought=_encode_unsigned)

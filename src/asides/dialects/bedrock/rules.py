@@ -82,6 +82,12 @@ TOOLS_UNDEFINED = Rule(
     since="2024-06",
     source="docs.aws.amazon.com bedrock Converse",
 )
+TOOLS_REFUSED = Rule(
+    kind=None,
+    text="This model doesn't support tool use.",
+    since="2024-09",
+    source="docs.aws.amazon.com bedrock userguide conversation-inference-supported-models-features; public reports",
+)
 TEXT_NULL = Rule(
     kind="thinking_text_missing",
     text=(
@@ -141,7 +147,10 @@ def check(request: WireRequest, target: Target) -> Iterator[BrokenRule]:
         yield START.broken("messages")
     yield from _check_turns(turns, alternates="alternation" in target.facts.enforces, keeps_apart=keeps_apart)
     kinds = {name for _, message in turns for block in message["content"] for name in block}
-    if kinds & {"toolUse", "toolResult"} and not as_object(body.get("toolConfig")).get("tools"):
+    has_tools = bool(kinds & {"toolUse", "toolResult"})
+    if "no_tools" in target.facts.enforces and (has_tools or as_object(body.get("toolConfig")).get("tools")):
+        yield TOOLS_REFUSED.broken("messages" if has_tools else "toolConfig")
+    elif has_tools and not as_object(body.get("toolConfig")).get("tools"):
         yield TOOLS_UNDEFINED.broken("toolConfig")
     yield from _check_reasoning(turns, target, is_claude=is_claude)
     if is_claude:

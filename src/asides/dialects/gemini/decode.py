@@ -271,8 +271,13 @@ class ContentDecoder(DocumentDecoder):
         self._seal(signature, events)
 
     def _split_text(self, text: str, signature: str | None, events: list[Event]) -> None:
-        """Add text that may hold thinking in tags. A signature closes it."""
+        """Add text that may hold thinking in tags. A signature closes it.
+
+        A signed text is a part of its own, unless a tag or the beginning of one is open before it.
+        """
         self._finish_call(events, whole=True)
+        if signature and self._text is not None and self._text.in_answer:
+            self._finish_text(events)
         if self._text is None:
             self._begin_block("text", events)
             self._text = TaggedText(self._block, self.target, "summary", first=self._block == 0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 from asides.dialects.rulebook import BrokenRule, Rule, Wire, WireRequest, as_object, as_objects
@@ -200,6 +200,10 @@ def _check_order(contents: list[Wire]) -> Iterator[BrokenRule]:
         calls, results = len(_list_fields(turn, "functionCall")), len(_list_fields(turn, "functionResponse"))
         if calls and not number:
             yield CALL_ORDER.broken(path)
+        for before, after in pairwise(turn):
+            # Calls in contents of their own, each signed, are taken (recorded).
+            if _list_fields([after], "functionCall") and not _list_fields([before], "functionCall"):
+                yield CALL_ORDER.broken(f"contents[{after[0]}]")
         if results and not (number and _list_fields(turns[number - 1], "functionCall")):
             yield RESPONSE_ORDER.broken(path)
         answers = _list_fields(turns[number + 1] if number + 1 < len(turns) else [], "functionResponse")
@@ -221,17 +225,19 @@ def _list_fields(turn: list[tuple[int, Wire]], name: str) -> list[Any]:
 
 
 def _check_missing(contents: list[Wire], *, is_cloud: bool) -> Iterator[BrokenRule]:
-    """Check that the first call of each step since the user's last words carries a signature."""
+    """Check that the first call of each step since the user's last words carries a signature.
+
+    Parallel calls are parts of one content. A call in a content of its own is a step.
+    """
     start = max((place for place, content in enumerate(contents) if _starts_turn(content)), default=-1)
-    for is_model, run in groupby(enumerate(contents), key=lambda numbered: numbered[1].get("role") == "model"):
+    for place, content in enumerate(contents):
         calls = [
-            (place, number, part)
-            for place, content in run
+            (number, part)
             for number, part in enumerate(list_parts(content))
             if get_field(part, "functionCall") is not None
         ]
-        if is_model and calls and calls[0][0] > start and read_signature(calls[0][2]) is None:
-            place, number, part = calls[0]
+        if content.get("role") == "model" and calls and place > start and read_signature(calls[0][1]) is None:
+            number, part = calls[0]
             name = as_object(get_field(part, "functionCall")).get("name")
             rule = MISSING_VERTEX if is_cloud else MISSING
             yield rule.broken(f"contents[{place}].parts[{number}]", name=name, position=place + 1)

@@ -177,6 +177,9 @@ class _MessageEncoder:
             add_notice(self.notices, "signature_stand_in", detail)
         fields = self.encode_thoughts(message, calls=bool(calls))
         content = self.encode_content(message)
+        if content and calls and fields and "one_channel" in self.target.facts.enforces:
+            add_notice(self.notices, "reasoning_not_sent", "a turn with calls has words or thinking here, not both")
+            fields = {}
         if not content and not calls and not refusal and not fields:
             add_notice(self.notices, "message_not_sent", "an assistant message without content was left out")
             return []

@@ -15,6 +15,7 @@ from asides.dialects.refused_fields import has_field
 from asides.flows.heal.refused_request import Fix, ListFixes, RefusedRequest, offer
 from asides.flows.heal.refused_thinking import fix_thinking
 from asides.flows.heal.replayed_state import NO_EFFORT_MESSAGES, drop_all_thoughts, send_whole_history
+from asides.history.fit import CALLS_TOLD
 from asides.providers.provider import Sampled
 from asides.providers.refusals import OtherKind
 from asides.providers.switches.table import EXCLUSIVE
@@ -240,6 +241,9 @@ OTHER_FIXES: dict[OtherKind, ListFixes] = {
             code="tools_added",
             setting="tools",
         )
+    ),
+    "tools_unsupported": offer(
+        Fix(CALLS_TOLD, (("message_rules", ("calls_as_text",)),), code="calls_as_text", setting="messages"),
     ),
     "schema_unsupported": offer(
         *(

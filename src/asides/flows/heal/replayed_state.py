@@ -295,7 +295,19 @@ _ORDER = (
         code="turn_added",
         setting="messages",
     ),
+    Fix(
+        "tool results fill a message of their own here; a short message of the model was added after them",
+        (("results_alone", ("*",)),),
+        code="turn_added",
+        setting="messages",
+    ),
     Fix("the calls of a turn follow each other here", (("call_order", "grouped"),), setting="messages"),
+)
+_ADD_QUERY = Fix(
+    "a user says something here; a short user message was added",
+    (("message_rules", ("user_query",)),),
+    code="turn_added",
+    setting="messages",
 )
 _PUT_SYSTEM_FIRST = offer(
     NO_EFFORT_MESSAGES,
@@ -344,7 +356,7 @@ FIXES: dict[RejectionKind, ListFixes] = {
     "tool_result_missing": _end_code,
     "tool_turn_order": offer(*_ORDER, *_MERGE),
     "empty_content": _fill_blanks,
-    "role_alternation": offer(*_MERGE, *_ORDER),
+    "role_alternation": offer(*_MERGE, *_ORDER, _ADD_QUERY),
     "system_position": _PUT_SYSTEM_FIRST,
 }
 """What may repair a refusal of this kind, smallest change first."""

@@ -903,7 +903,7 @@ def _keep_untold(
             continue
         chosen.append((place, item))
         # Exporting may join messages.
-        missing = [place for place in missing if not (found := list_texts(items[place])) or not found <= texts]
+        missing = [place for place in missing if not (found := list_texts(items[place])) or not _holds(texts, found)]
     waiting = deque(missing)
     kept: list[Node] = []
     for place, item in chosen:
@@ -911,6 +911,12 @@ def _keep_untold(
             kept.append(items[waiting.popleft()])
         kept.append(item)
     return [*kept, *(items[place] for place in waiting)]
+
+
+def _holds(texts: set[str], found: set[str]) -> bool:
+    """Whether the texts are among these, alone or joined with others by a blank line."""
+    joined = [f"\n\n{text}\n\n" for text in texts]
+    return all(text in texts or any(f"\n\n{text}\n\n" in other for other in joined) for text in found)
 
 
 def _is_alias(named: str, model: str) -> bool:

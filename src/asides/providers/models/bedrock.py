@@ -111,6 +111,8 @@ BEDROCK_MODELS: tuple[ModelRule, ...] = (
         efforts=(),
         tags=("think",),
         tools=False,
+        message_rules=("calls_as_text",),
+        enforces=("alternation", "no_tools"),
         structured_output="nothing",
         source=f"{_CONVERSE}; unsure: no tools, no schema (docs.aws.amazon.com bedrock userguide "
         "conversation-inference-supported-models-features)",
@@ -187,6 +189,15 @@ BEDROCK_REPLAY = (
             source="can1357/oh-my-pi#9086, strands-agents/harness-sdk#682: they refuse signatures, or any reasoning",
         )
         for models in ("*amazon.nova*", "*deepseek.*", "*openai.gpt-oss*")
+    ),
+    *(
+        ReplayRule(
+            models=models,
+            when="tool_turns",
+            since="2026-09-07",
+            source="maximhq/bifrost#6942: models other than Claude take unsigned blocks, without a signature" + unsure,
+        )
+        for models, unsure in (("*minimax*", ""), ("*moonshot*", "; unsure: Kimi, whose maker requires them in a loop"))
     ),
     ReplayRule(
         when="sealed",

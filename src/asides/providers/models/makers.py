@@ -97,6 +97,7 @@ def _qwen(
     default: Literal["on", "off"] | None,
     *,
     stream_only: StreamOnly = False,
+    fields: tuple[tuple[str, str | bool], ...] = (),
 ) -> ModelRule:
     return ModelRule(
         models=models,
@@ -104,6 +105,7 @@ def _qwen(
         default=default,
         efforts=(),
         budget=(1, None),
+        fields=fields,
         # 400 "does not support being set to required or object in thinking mode" (cloudwego/eino#994, 2026-04).
         forced_tools=False,
         stream_only=stream_only,
@@ -286,6 +288,9 @@ KIMI_MODELS = (
     never_thinks("moonshot-v1*", "2026-08", KIMI),
 )
 
+QWEN_PRESERVES = "vercel/ai#20871; QwenLM/qwen-code#5637, 2026-06-22: preserve_thinking, from Qwen 3.6 on"
+# Without it, the host drops thinking before the last question. Models that do not know the field ignore it.
+_PRESERVE = (("preserve_thinking", True),)
 _QWEN_3_8 = ModelRule(
     models="qwen3.8*",
     thinking="optional",
@@ -296,9 +301,10 @@ _QWEN_3_8 = ModelRule(
     budget_excludes_effort=True,
     forced_tools=False,
     ask_by="enable_thinking_and_effort",
+    fields=_PRESERVE,
     context=1_000_000,
     since="2026-11-15",
-    source=QWEN_3_8,
+    source=f"{QWEN_3_8}; {QWEN_PRESERVES}",
 )
 
 QWEN_MODELS = (
@@ -306,7 +312,7 @@ QWEN_MODELS = (
     # itself can be switched (help.aliyun.com deep-thinking, 2026-11).
     msgspec.structs.replace(_QWEN_3_8, models="qwen3.8-max-preview*", thinking="always"),
     _QWEN_3_8,
-    _qwen("qwen3.7-max-preview*", "always", "on"),
+    _qwen("qwen3.7-max-preview*", "always", "on", fields=_PRESERVE),
     _qwen("*-thinking*", "always", "on"),
     # "This model only support stream mode" (langgenius/dify#15484, 2025-03).
     _qwen("qwq*", "always", "on", stream_only=True),
@@ -315,6 +321,7 @@ QWEN_MODELS = (
     never_thinks("qwen3-coder*", "2026-10-29", ALIYUN),
     never_thinks("qwen2*", "2026-10-29", ALIYUN),
     _qwen("qwen3-max*", "optional", "off"),
+    _qwen("qwen3.[679]*", "optional", None, fields=_PRESERVE),
     _qwen("qwen3.[0-9]*", "optional", None),
     # Open weights: "enable_thinking must be set to false for non-streaming calls" (infiniflow/ragflow#8972, 2025-07).
     _qwen("qwen3-[0-9]*b*", "optional", "on", stream_only="thinking"),

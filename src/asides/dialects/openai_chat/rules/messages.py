@@ -14,7 +14,8 @@ import msgspec
 
 from asides.dialects.flat_messages import find_pairing_faults
 from asides.dialects.openai_chat.rules.chat_request import ChatRequest
-from asides.dialects.rulebook import BrokenRule, Rule, Wire
+from asides.dialects.rulebook import BrokenRule, Rule, Wire, as_object, as_objects
+from asides.providers.quirks import THINKING_FIELDS
 
 _INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
 
@@ -121,6 +122,81 @@ def _is_object(arguments: object) -> bool:
         return False
 
 
+_NO_CALLS = Rule(
+    kind=None,
+    text="Invalid 'messages[{place}].tool_calls': empty array. Expected an array with minimum length 1, but got an "
+    "empty array instead.",
+    param="messages[{place}].tool_calls",
+    code="empty_array",
+    since="2024-05-31",
+    source="home-assistant/core#118577; openai/openai-node#1341",
+)
+_NO_CALLS_AT_QWEN = Rule(
+    kind=None,
+    text="Empty tool_calls is not supported in message",
+    since="2026-03-13",
+    source="smallmain/vscode-unify-chat-provider#65",
+)
+
+
+_LONG_ID = Rule(
+    kind=None,
+    text="Invalid 'messages[{place}].tool_calls[{number}].id': string too long. Expected a string with maximum length "
+    "40, but got a string with length {length} instead.",
+    param="messages[{place}].tool_calls[{number}].id",
+    code="string_above_max_length",
+    since="2026-11",
+    source="errors of the live service in public reports",
+)
+_NO_NAME = Rule(
+    kind=None,
+    text="Invalid 'messages[{place}].tool_calls[{number}].function.name': empty string. Expected a string with minimum "
+    "length 1, but got an empty string instead.",
+    param="messages[{place}].tool_calls[{number}].function.name",
+    code="empty_string",
+    since="2026-03-20",
+    source="continuedev/continue#11645",
+)
+_NO_NAME_2013 = Rule(
+    kind=None,
+    text="invalid params, function name or parameters is empty (2013)",
+    since="2026-04-20",
+    source="gsd-build/gsd-2#4602",
+)
+_LONGEST_ID = 40
+
+
+def check_short_ids(asked: ChatRequest) -> Iterator[BrokenRule]:
+    """Check that no id of a call is too long."""
+    for place, number, call in _list_calls(asked):
+        length = len(str(call.get("id") or ""))
+        if length > _LONGEST_ID:
+            yield _LONG_ID.broken(f"messages[{place}].tool_calls", place=place, number=number, length=length)
+
+
+def check_named_calls(asked: ChatRequest) -> Iterator[BrokenRule]:
+    """Check that every call has a name."""
+    rule = _NO_NAME_2013 if "numbered_pairs" in asked.target.facts.enforces else _NO_NAME
+    for place, number, call in _list_calls(asked):
+        if not as_object(call.get("function")).get("name"):
+            yield rule.broken(f"messages[{place}].tool_calls", place=place, number=number)
+
+
+def _list_calls(asked: ChatRequest) -> Iterator[tuple[int, int, Wire]]:
+    for place, message in asked.assistants():
+        for number, call in enumerate(as_objects(message.get("tool_calls"))):
+            if "function" in call:
+                yield place, number, call
+
+
+def check_filled_calls(asked: ChatRequest) -> Iterator[BrokenRule]:
+    """Check that a list of calls has one. A turn without calls leaves the field out."""
+    for place, message in asked.assistants():
+        if message.get("tool_calls") == []:
+            rule = _NO_CALLS_AT_QWEN if "thinking_switch" in asked.target.facts.enforces else _NO_CALLS
+            yield rule.broken(f"messages[{place}].tool_calls", place=place)
+
+
 # --- content ----------------------------------------------------------------------------------------------------------
 
 _NULL = Rule(
@@ -204,6 +280,24 @@ def check_blanks(asked: ChatRequest) -> Iterator[BrokenRule]:
             yield _EMPTY.broken(f"messages[{place}]", place=place, role=role)
 
 
+_EMPTY_CHAT = Rule(
+    kind="empty_content",
+    text="invalid params, chat content is empty (2013)",
+    since="2026-08",
+    source="reports in public repositories to 2026-09: a tool that returned nothing, a turn without text; a turn with "
+    "calls is taken without the field",
+)
+
+
+def check_chat_content(asked: ChatRequest) -> Iterator[BrokenRule]:
+    """Check that no message is empty, whoever says it. A turn with calls leaves its content out instead."""
+    for place, message in enumerate(asked.messages):
+        if message.get("tool_calls") and message.get("content") is None:
+            continue
+        if _is_blank(message.get("content")):
+            yield _EMPTY_CHAT.broken(f"messages[{place}]")
+
+
 def check_elements(asked: ChatRequest) -> Iterator[BrokenRule]:
     """Check that a message has an element of content, or calls."""
     for place, message in enumerate(asked.messages):
@@ -213,7 +307,12 @@ def check_elements(asked: ChatRequest) -> Iterator[BrokenRule]:
 
 
 def _is_blank(content: object) -> bool:
-    return content is None or content == [] or (isinstance(content, str) and not content.strip())
+    if isinstance(content, list):
+        parts: list[Any] = content
+        return all(
+            isinstance(part, dict) and part.get("type") == "text" and _is_blank(part.get("text")) for part in parts
+        )
+    return content is None or (isinstance(content, str) and not content.strip())
 
 
 # --- order ------------------------------------------------------------------------------------------------------------
@@ -268,6 +367,50 @@ _SYSTEM_FIRST = Rule(
     since="2026-04-21",
     source="nashsu/llm_wiki#45: raise_exception in the template of Qwen3.5",
 )
+
+
+_DEVELOPER = Rule(
+    kind="system_position",
+    text="Failed to deserialize the JSON body into the target type: messages[{place}].role: unknown variant "
+    "`developer`, expected one of `system`, `user`, `assistant`, `tool`, `latest_reminder`",
+    code="invalid_request_error",
+    since="2026-05-02",
+    source="decolua/9router#773",
+)
+
+
+def check_no_developer(asked: ChatRequest) -> Iterator[BrokenRule]:
+    """Check that no message has OpenAI's newer role for the system."""
+    for place, message in enumerate(asked.messages):
+        if message.get("role") == "developer":
+            yield _DEVELOPER.broken(f"messages[{place}]", place=place)
+
+
+_BOTH_CHANNELS = Rule(
+    kind="reasoning_field_rejected",
+    text="Cannot pass both content and thinking in an assistant message with tool calls! Put the analysis message in "
+    "one or the other, but not both.",
+    since="2025-11-07",
+    source="ggml-org/llama.cpp#17040: raise_exception in the template of gpt-oss",
+)
+_CHANNEL_TAGS = Rule(
+    kind="reasoning_field_rejected",
+    text="You have passed a message containing <|channel|> tags in the content field. Instead of doing this, you "
+    "should pass analysis messages (the string between '<|message|>' and '<|end|>') in the 'thinking' field, and final "
+    "messages (the string between '<|message|>' and '<|end|>') in the 'content' field.",
+    since="2025-08-11",
+    source="ggml-org/llama.cpp#15242: raise_exception in the template of gpt-oss",
+)
+
+
+def check_channels(asked: ChatRequest) -> Iterator[BrokenRule]:
+    """Check that a turn with calls has content or thinking, and that no content holds the tags of channels."""
+    for place, message in asked.assistants():
+        content, thinks = message.get("content"), any(message.get(name) for name in THINKING_FIELDS)
+        if isinstance(content, str) and "<|channel|>" in content:
+            yield _CHANNEL_TAGS.broken(f"messages[{place}].content")
+        if message.get("tool_calls") and content and thinks:
+            yield _BOTH_CHANNELS.broken(f"messages[{place}]")
 
 
 def check_no_system_role(asked: ChatRequest) -> Iterator[BrokenRule]:
@@ -325,8 +468,8 @@ _SUCCESSIVE = Rule(
 
 def check_alternation(asked: ChatRequest) -> Iterator[BrokenRule]:
     """Check that user and assistant take turns, as the template demands."""
-    if next(_find_successive(asked.messages), None):
-        yield (_ALTERNATION if asked.today >= date(2025, 7, 1) else ALTERNATION_2024).broken("messages")
+    for place in _find_successive(asked.messages):
+        yield (_ALTERNATION if asked.today >= date(2025, 7, 1) else ALTERNATION_2024).broken(f"messages[{place}]")
 
 
 def check_interleaved(asked: ChatRequest) -> Iterator[BrokenRule]:
@@ -341,6 +484,21 @@ def _find_successive(messages: list[Wire]) -> Iterator[int]:
     for place, (before, role) in enumerate(pairwise(roles), 1):
         if role == before and role in ("user", "assistant"):
             yield place
+
+
+_NO_QUERY = Rule(
+    kind="role_alternation",
+    text="No user query found in messages.",
+    since="2026-03-09",
+    source="vllm-project/vllm#36432; lmstudio-ai/lmstudio-bug-tracker#1586; tinyhumansai/openhuman#5291 for llama.cpp: "
+    "raise_exception in the template of Qwen3.5",
+)
+
+
+def check_user_query(asked: ChatRequest) -> Iterator[BrokenRule]:
+    """Check that a user says something, as the template demands."""
+    if asked.messages and not any(message.get("role") == "user" for message in asked.messages):
+        yield _NO_QUERY.broken("messages[0]")
 
 
 _PREFILL = Rule(

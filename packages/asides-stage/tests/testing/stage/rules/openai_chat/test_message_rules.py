@@ -23,6 +23,23 @@ CASES = [
         messages(USER, called("a"), result("a")),
         "invalid params, invalid function arguments json string, tool_call_id: a",
     ),
+    *(
+        Case("empty_content", "MiniMax-M2", broken, legal, "chat content is empty (2013)")
+        for broken, legal in (
+            (messages(USER, called("a"), {**result("a"), "content": ""}), messages(USER, called("a"), result("a"))),
+            (
+                messages(USER, called("a"), {**result("a"), "content": [{"type": "text", "text": " "}]}),
+                messages(USER, called("a"), {**result("a"), "content": [{"type": "text", "text": "x"}]}),
+            ),
+            (messages(USER, {"role": "assistant", "content": ""}, SO), messages(USER, SAID, SO)),
+            (messages(USER, {"role": "assistant", "content": None}, SO), messages(USER, SAID, SO)),
+            (
+                messages(USER, {**called("a"), "content": ""}, result("a")),
+                messages(USER, {**called("a"), "content": None}, result("a")),
+            ),
+            (messages({"role": "user", "content": "\n"}), messages(USER)),
+        )
+    ),
     Case(
         None,
         "any",
@@ -38,6 +55,36 @@ CASES = [
         "After the optional system message, conversation roles must alternate",
         at="as-vllm",
         date="2024-07-27",
+    ),
+    *(
+        Case("role_alternation", model, messages(USER, SO), messages(USER, SAID, SO), words, at=at)
+        for at in ("as-vllm", "as-llama-cpp")
+        for model, words in (("gemma-3-12b-it", "Conversation roles must alternate"),)
+    ),
+    *(
+        Case(
+            "role_alternation",
+            "qwen3.5-9b",
+            messages(called("a"), result("a")),
+            messages(USER, called("a"), result("a")),
+            "No user query found in messages.",
+            at=at,
+        )
+        for at in ("as-vllm", "as-llama-cpp")
+    ),
+    *(
+        Case(
+            None,
+            model,
+            messages(USER, {**SAID, "tool_calls": []}, SO),
+            messages(USER, SAID, SO),
+            words,
+            at=at,
+        )
+        for model, words, at in (
+            ("gpt-4o", "Invalid 'messages[1].tool_calls': empty array.", ""),
+            ("qwen3-max", "Empty tool_calls is not supported in message", "as-qwen"),
+        )
     ),
     Case(
         "tool_result_missing",
