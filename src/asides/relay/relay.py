@@ -19,6 +19,7 @@ from asides.relay.relay_config import Caller, OptionLayers, RelayConfig
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
 from asides.relay.relayed_reply import RelayedReply
 from asides.relay.state.relay_keys import RelayKeys
+from asides.relay.state.thinking_origins import ThinkingOrigins
 from asides.relay.steps import UnconfirmedRecord
 from asides.values.errors import AsidesError, ProtocolError
 
@@ -50,10 +51,12 @@ class Relay:
         self._config = config
         self._layers: dict[str, OptionLayers] = {}
         self._known_calls = KnownCalls()
+        self._origins = ThinkingOrigins()
 
     def begin(self, request: RelayRequest, observer: RelayObserver | None = None) -> RelayExchange:
         """Begin a request. Nothing is sent yet."""
-        return RelayExchange(request, self._builder, self._config, self._layers, observer, self._known_calls)
+        known = self._known_calls, self._origins
+        return RelayExchange(request, self._builder, self._config, self._layers, observer, *known)
 
 
 class RelayExchange:
@@ -67,7 +70,9 @@ class RelayExchange:
         layers: dict[str, OptionLayers],
         observer: RelayObserver | None = None,
         known_calls: KnownCalls | None = None,
+        origins: ThinkingOrigins | None = None,
     ) -> None:
+        self._origins = origins
         self._layers = layers
         self._known_calls = known_calls
         self._observer = observer
@@ -88,7 +93,8 @@ class RelayExchange:
         except NoEndpoint as problem:
             caller = Caller(request, Endpoint(problem.dialect, "reply", request.path, {}), self._builder, self._config)
             return (yield from _fail(caller, _refuse_path(request, problem)))
-        caller = Caller(request, endpoint, self._builder, self._config, self._layers, self._observer, self._known_calls)
+        known = self._known_calls, self._origins
+        caller = Caller(request, endpoint, self._builder, self._config, self._layers, self._observer, *known)
         self.unconfirmed = caller.unconfirmed
         return caller.add_counts((yield from self._answer(caller)))
 

@@ -12,6 +12,7 @@ import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.flows.call import Call
+from asides.flows.exchange import RefusedBody
 from asides.flows.fallback import ExchangeInOrder
 from asides.flows.steps import Allow, Emit, Flow, Now, UseCall
 from asides.providers.endpoint import RESPONSES
@@ -39,7 +40,7 @@ from asides.relay.error_response import (
     write_stream_error,
 )
 from asides.relay.find_calls import find_calls
-from asides.relay.forward import Claim, ForwardExchange, build_forward_request
+from asides.relay.forward import Claim, ForwardExchange, Repair, build_forward_request
 from asides.relay.pings import Pings
 from asides.relay.read_request_body import read_request, read_shallow
 from asides.relay.relay_config import Caller
@@ -94,7 +95,13 @@ class RelayedReply:
     @property
     def status(self) -> int:
         """The status that the caller got; 0 before that."""
-        return getattr(self._exchange, "status", 0)
+        return getattr(self._current, "status", 0)
+
+    @property
+    def _current(self) -> AnyExchange | None:
+        """The exchange under way: the one that repairs a forwarded request, where there is one."""
+        exchange = self._exchange
+        return exchange if exchange is None else getattr(exchange, "repaired", None) or exchange
 
     def open_early(self) -> ResponseStart | None:
         """The head of a stream before its provider has answered; None where nothing could follow it."""
@@ -102,13 +109,13 @@ class RelayedReply:
 
     def write_ping(self, now: float) -> bytes:
         """A ping, to be sent after everything that was emitted; b"" if none can be sent now."""
-        return b"" if self._pings is None else self._pings.write(now, self._exchange)
+        return b"" if self._pings is None else self._pings.write(now, self._current)
 
     def write_last_error(self, response: ErrorResponse, *, is_cut: bool = False) -> bytes:
         """The end of a stream that has begun and failed, in the caller's dialect; b"" where its end is said already.
         `is_cut`: nobody has said it.
         """
-        exchange, caller = self._exchange, self._caller
+        exchange, caller = self._current, self._caller
         if isinstance(exchange, WrittenExchange):
             return exchange.write_last_error(response)
         # After an early head, nothing else has told of the error.
@@ -225,6 +232,7 @@ class RelayedReply:
             may_forward=caller.config.forwards and options.may_forward,
             has_options=options.changes_prompt,
             has_state=self._state.is_changed,
+            is_labelled=self._state.is_labelled,
             asked=asked,
             compacts=self._compacts,
             has_compaction=self._has_compaction,
@@ -260,6 +268,7 @@ class RelayedReply:
                         stream=served.stream,
                         is_last=is_last,
                         claim=self._claim_forwarded(call),
+                        repair=self._prepare_repair(call, served, options, make_writer, notices),
                     )
                 )
             mode = Mode("translate", "the members of the body are not unique")
@@ -272,6 +281,44 @@ class RelayedReply:
         return self._begin(
             TranslatedExchange(call, caller, served, self._state, make_writer, notices, visibility=visibility)
         )
+
+    def _prepare_repair(
+        self,
+        call: Call,
+        served: ServedRequest,
+        options: RequestOptions,
+        make_writer: MakeWriter,
+        notices: tuple[Notice, ...],
+    ) -> Repair | None:
+        """How the ordinary exchange begins for a forwarded request that was refused; None if it could not be read, or
+        goes on from what its provider has stored.
+        """
+        if (
+            not served.prompt.messages
+            or self._state.has_unknown_previous
+            or served.prompt.state.conversation is not None
+        ):
+            return None
+
+        def repair(refused: RefusedBody) -> TranslatedExchange | None:
+            visibility = self._state.find_visibility(options.visibility)
+            try:
+                exchange = TranslatedExchange(
+                    call,
+                    self._caller,
+                    served,
+                    self._state,
+                    make_writer,
+                    notices,
+                    visibility=visibility,
+                    refused=refused,
+                )
+            except ConfigError:
+                return None
+            self._choose_target(call, Mode("translate", "its provider refused it as it was"))
+            return exchange
+
+        return repair
 
     def _choose_target(self, call: Call, mode: Mode) -> None:
         self.mode, self.reason = mode.name, mode.reason
@@ -303,9 +350,11 @@ class RelayedReply:
         )
 
     def _record_forwarded(self, served: ServedRequest) -> Callable[[Reply], Flow[None]] | None:
-        """How the turn of a forwarded request is recorded: some callers return less than they got."""
+        """How the turn of a forwarded request is kept: some callers return less than they got, and one that returns
+        everything may ask another provider next.
+        """
         state = self._state
-        if not state.has_store or not served.prompt.messages:
+        if not served.prompt.messages:
             return None
         return lambda reply: state.record(state.make_carrier(), reply)
 

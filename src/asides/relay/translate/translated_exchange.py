@@ -11,7 +11,7 @@ from asides.dialects import find_dialect
 from asides.dialects.dialect import ServedRequest, Writer
 from asides.dialects.server_half import ReplyWriter
 from asides.flows.call import Call
-from asides.flows.exchange import Exchange
+from asides.flows.exchange import Exchange, RefusedBody
 from asides.flows.steps import Emit, Flow, Open
 from asides.providers.provider import Target
 from asides.relay.answers.stored_responses import can_store, store_response
@@ -35,10 +35,10 @@ _INSTRUCTED = ("schema_instructed", "output_instructed")
 class WrittenExchange:
     """An exchange whose reply is written in the caller's dialect: what a translated and a compacted one share."""
 
-    def __init__(self, caller: Caller, call: Call, writer: Any) -> None:
+    def __init__(self, caller: Caller, call: Call, writer: Any, refused: RefusedBody | None = None) -> None:
         self._caller = caller
         self._call = call
-        self._exchange = Exchange(call)
+        self._exchange = Exchange(call, refused=refused)
         self._writer = writer
         self.status = 0
         """The status that the caller got."""
@@ -77,8 +77,11 @@ class TranslatedExchange(WrittenExchange):
         notices: tuple[Notice, ...] = (),
         *,
         visibility: Visibility,
+        refused: RefusedBody | None = None,
     ) -> None:
-        """`served`: the request, with the state of earlier turns. `notices`: those of targets that failed before."""
+        """`served`: the request, with the state of earlier turns. `notices`: those of targets that failed before.
+        `refused`: the caller's own body, where the provider refused that.
+        """
         self._served = served
         self._state = state
         asked = msgspec.structs.replace(served, prompt=call.prompt)
@@ -89,7 +92,7 @@ class TranslatedExchange(WrittenExchange):
         repeated = msgspec.structs.replace(asked, prompt=with_state)
         writer = open_writer(repeated, caller.dialect, call.target, make_writer)
         fitted = msgspec.structs.replace(call, prompt=prompt, notices=all_notices, expected=None)
-        super().__init__(caller, fitted, writer)
+        super().__init__(caller, fitted, writer, refused)
         if hasattr(self._writer, "use_thinking_field"):
             field = caller.config.thinking_field
             # Hosts with details write the text beside them under this name.
@@ -198,9 +201,11 @@ class TranslatedExchange(WrittenExchange):
     def _finish(self) -> Flow[None]:
         """Store what has to be kept, and settle what was used, before the caller gets the end of the reply."""
         yield from self._caller.settle(self._look())
-        if not self._state.has_store or (reply := self._look()) is None:
+        if (reply := self._look()) is None:
             return
         yield from self._state.record(self._carrier, reply, self._ids.originals)
+        if not self._state.has_store:
+            return
         yield from store_response(
             self._caller,
             self._state,
