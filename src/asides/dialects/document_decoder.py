@@ -44,6 +44,11 @@ def explain_problem(problem: Exception, payload: bytes) -> ProtocolError:
     return error
 
 
+def _says_nothing(event: Event) -> bool:
+    """Whether an event is no part of a reply, not even its name."""
+    return isinstance(event, Warned) or (isinstance(event, ReplyStarted) and not event.id)
+
+
 class RawItems:
     """The objects of a list as a document has them, for items of unknown types. Read once, when the first is needed.
 
@@ -86,6 +91,8 @@ class DocumentDecoder:
     late_start: ReplyStarted | None = None
     """The start of the reply as the server named it after the first event."""
     _replaced_text = False
+    _says_nothing = False
+    """Whether the body is one document in which nothing of this dialect was found."""
     _flushed = False
     _late: tuple[Event, ...] = ()
     """The counts that came after the failure."""
@@ -188,7 +195,10 @@ class DocumentDecoder:
             payloads = payloads[: self.max_documents - documents]
         rest = iter(payloads)
         if self.failure is None:
+            before = len(events)
             self._decode_until_failure(rest, events)
+            if not self.streamed:
+                self._says_nothing = documents == 1 and all(map(_says_nothing, events[before:]))
         if self.failure is not None:
             self._decode_late(rest, events)
         if documents > self.max_documents:
@@ -243,6 +253,12 @@ class DocumentDecoder:
             self.fail_without_documents()
         elif not self.is_complete():
             self.fail_cut_off()
+        elif self._says_nothing and self.stop is None and not self.ended:
+            # With a good status: an error page of something between, or a server of another dialect.
+            message = (
+                f"the body is JSON, and no reply of the dialect {self.dialect}; check the base URL and the dialect."
+            )
+            self.fail(ProtocolError(message, payload=self.payloads[-1]))
 
     # --- hooks: a dialect may override these ------------------------------------------------------------------------
 

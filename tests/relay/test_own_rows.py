@@ -1,0 +1,61 @@
+"""Rows of the user's own: they are asked where their dialect says, and a good status alone is no reply."""
+
+from __future__ import annotations
+
+import pytest
+
+from asides.options import Options
+from asides.providers.find import find_provider
+from asides.providers.provider import Provider
+from asides.providers.user_rows import read_row
+from asides.testing import Stage
+from asides.testing.stage import Raw, Say
+from tests.relay.relaying import Door, Response, load
+
+_PATHS = {
+    "anthropic": "/v1/messages",
+    "bedrock": "/v1/model/m/converse",
+    "cohere": "/v1/chat",
+    "gemini": "/v1/models/m:generateContent",
+    "ollama": "/api/chat",
+    "openai_chat": "/v1/chat/completions",
+    "openai_responses": "/v1/responses",
+}
+
+
+def _ask(row: Provider) -> Response:
+    door = Door(None, settings=load(providers=[row]), options=Options(api_key="sk-test"))
+    body = {"model": "mine:m", "messages": [{"role": "user", "content": "?"}]}
+    return door.post("/v1/chat/completions", body)
+
+
+def _find_address(stage: Stage) -> str:
+    return f"{stage.url.removesuffix('/v1')}/v1"
+
+
+@pytest.mark.parametrize("dialect", _PATHS)
+def test_a_row_with_a_dialect_and_an_address_is_enough(dialect: str) -> None:
+    with Stage(Say(text="Hi"), rules="lenient") as stage:
+        table = {"dialect": dialect, "base_url": _find_address(stage)}
+        response = _ask(read_row("mine", table, "asides.toml", find_provider))
+        paths = [received.path for received in stage.requests]
+    assert response.status == 200, response.body
+    assert paths == [_PATHS[dialect]]
+    assert response.json["choices"][0]["message"]["content"] == "Hi"
+
+
+@pytest.mark.parametrize("dialect", _PATHS)
+def test_a_row_in_code_is_asked_where_its_dialect_says(dialect: str) -> None:
+    with Stage(Say(text="Hi"), rules="lenient") as stage:
+        _ask(Provider(name="mine", dialect=dialect, base_url=_find_address(stage)))
+        paths = [received.path for received in stage.requests]
+    assert paths == [_PATHS[dialect]]
+
+
+@pytest.mark.parametrize("body", ['{"detail":"x"}', "{}", "[]", "<html>hi</html>", ""])
+@pytest.mark.parametrize("dialect", _PATHS)
+def test_a_good_status_without_a_reply_is_an_error(dialect: str, body: str) -> None:
+    with Stage(Raw(text=body), rules="lenient", dialect=None) as stage:
+        table = {"dialect": dialect, "base_url": _find_address(stage)}
+        response = _ask(read_row("mine", table, "asides.toml", find_provider))
+    assert response.status == 502, response.body
