@@ -18,6 +18,7 @@ from asides.wire.sse import DONE
 
 Read = TypeVar("Read")
 
+NO_REPLY = "the body is JSON, but no reply of the dialect {dialect}; check the base URL and the dialect."
 MAX_DOCUMENTS = 1_000_000
 """The documents of a reply, unless the caller sets another limit: a document per token of the longest replies, eight
 times over."""
@@ -197,8 +198,9 @@ class DocumentDecoder:
         if self.failure is None:
             before = len(events)
             self._decode_until_failure(rest, events)
-            if not self.streamed:
-                self._says_nothing = documents == 1 and all(map(_says_nothing, events[before:]))
+            if payloads:
+                is_alone = documents == 1 and not self.ended
+                self._says_nothing = is_alone and all(map(_says_nothing, events[before:]))
         if self.failure is not None:
             self._decode_late(rest, events)
         if documents > self.max_documents:
@@ -253,12 +255,9 @@ class DocumentDecoder:
             self.fail_without_documents()
         elif not self.is_complete():
             self.fail_cut_off()
-        elif self._says_nothing and self.stop is None and not self.ended:
+        elif self._says_nothing and self.stop is None:
             # With a good status: an error page of something between, or a server of another dialect.
-            message = (
-                f"the body is JSON, and no reply of the dialect {self.dialect}; check the base URL and the dialect."
-            )
-            self.fail(ProtocolError(message, payload=self.payloads[-1]))
+            self.fail(ProtocolError(NO_REPLY.format(dialect=self.dialect), payload=self.payloads[-1]))
 
     # --- hooks: a dialect may override these ------------------------------------------------------------------------
 
