@@ -228,7 +228,7 @@ def test_an_error_of_the_provider_shows_no_key(stream: bytes) -> None:
     error = b'{"type":"error","error":{"type":"authentication_error","message":"no: sk-of-the-operator"}}'
     told = whole_response(
         error,
-        status="401 No",
+        status="400 No",
         **{
             "x-api-key": "sk-of-the-operator",
             "x-goog-api-key": "sk-of-the-operator",

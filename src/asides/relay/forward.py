@@ -33,7 +33,7 @@ from asides.relay.relay_config import STREAM_HEADERS, Caller
 from asides.relay.relay_request import RelayOutcome
 from asides.relay.splice_body import splice_body
 from asides.relay.whole_events import EventSplitter, find_splitter
-from asides.values.errors import AsidesError, ProtocolError, ProviderError, ReplayRejected, TransportError
+from asides.values.errors import AsidesError, AuthError, ProtocolError, ProviderError, ReplayRejected, TransportError
 from asides.values.events import Event, ReplyStarted, Warned
 from asides.values.messages import Prompt, user
 from asides.values.notices import Notice
@@ -305,7 +305,7 @@ class ForwardExchange:
                         raise
                     # Nothing helped: its own refusal says what the provider had against the request.
                     self.repaired = None
-            yield from self._return_error(head, body)
+            yield from self._return_error(head, body, refusal)
             raise refusal
         except AsidesError as error:
             self._caller.note_problem(error)
@@ -345,11 +345,14 @@ class ForwardExchange:
         target = self._call.target
         return body, decode_error(find_dialect(target.dialect), head, body[:ERROR_BODY_LIMIT], target)
 
-    def _return_error(self, head: Head, body: bytes) -> Flow[None]:
-        """Hand the provider's error to the caller, unless another target follows."""
+    def _return_error(self, head: Head, body: bytes, refusal: ProviderError) -> Flow[None]:
+        """Hand the provider's error to the caller, unless another target follows, or it is about a key that is not the
+        caller's.
+        """
         target = self._call.target
         yield from self._caller.settle(None, has_failed=True)
-        if self._is_last and 400 <= head.status < 600 and not self._caller.opened_early:
+        is_own = isinstance(refusal, AuthError) and not self._caller.config.trusts_callers
+        if self._is_last and 400 <= head.status < 600 and not self._caller.opened_early and not is_own:
             self.status = head.status
             redact = build_redactor(collect_secrets(target, self._call.key))
             headers = select_response_headers(head.headers, redact)

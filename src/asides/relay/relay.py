@@ -12,6 +12,7 @@ from asides.dialects import plain_row
 from asides.flows.call import BareCall, CallLike
 from asides.flows.steps import Emit, Flow
 from asides.providers.provider import Target
+from asides.relay.client_errors import explain_to_client
 from asides.relay.endpoints import Endpoint, NoEndpoint, find_endpoint
 from asides.relay.error_response import MALFORMED, RelayRefusal, refuse_malformed, write_error_response
 from asides.relay.known_calls import KnownCalls
@@ -182,7 +183,8 @@ def _refuse_path(request: RelayRequest, problem: NoEndpoint) -> RelayRefusal:
 def _fail(caller: Caller, error: AsidesError, reply: RelayedReply | None = None) -> Flow[RelayOutcome]:
     """Tell the caller of an error: as a response, or inside the stream that has begun."""
     yield from caller.settle(error.partial, has_failed=True)
-    response = write_error_response(error, caller.dialect)
+    told = error if caller.config.trusts_callers else explain_to_client(error)
+    response = write_error_response(told, caller.dialect)
     mode = "own" if reply is None else reply.mode
     model = "" if reply is None else reply.model
     reason = "" if reply is None else reply.reason
