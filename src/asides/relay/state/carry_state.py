@@ -81,7 +81,9 @@ _DETAILS_RULES = CarryRules(DETAILS, DETAILS, keeps_text=True)
 class _OpenThought:
     """A thought while it arrives."""
 
-    def __init__(self, kind: ThoughtKind, source: ThoughtSource, via: str | None) -> None:
+    def __init__(self, kind: ThoughtKind, source: ThoughtSource, via: str | None, before: int) -> None:
+        self.before = before
+        """How many characters of the answer were before it."""
         self.facts = kind, source, via
         self.pieces: list[str] = []
         self.seals: list[Seal] = []
@@ -128,6 +130,8 @@ class StateCarrier:
         self._call_seals: dict[int, list[Seal]] = {}
         self._led: set[int] = set()
         """Calls whose seals are in a thought before them."""
+        self._texts = 0
+        """The characters of the answer so far."""
         self._text_block: int | None = None
         self._text_seals: list[Seal] = []
         """The seals of that text."""
@@ -164,6 +168,8 @@ class StateCarrier:
             self._thoughts[block].pieces += [event.text for event in events]  # type: ignore[union-attr]
         elif block in self._calls:
             self._calls[block] += events  # type: ignore[arg-type]
+        else:
+            self._texts += sum([len(event.text) for event in events])  # type: ignore[union-attr]
         return events
 
     def _carry_each(self, events: list[Event]) -> list[Event]:
@@ -179,7 +185,7 @@ class StateCarrier:
                     carried += self._enter(event.block, "thought")
                     thought = self._thoughts.get(event.block)
                     if thought is None:
-                        thought = _OpenThought(event.kind, event.source, event.via)
+                        thought = _OpenThought(event.kind, event.source, event.via, self._texts)
                         self._thoughts[event.block] = thought
                     thought.pieces.append(event.text)
                 case ToolCallDelta():
@@ -192,6 +198,8 @@ class StateCarrier:
                     carried += self._enter(event.block, "other")
                     if isinstance(event, TextDelta) and event.block != self._text_block:
                         self._text_block, self._text_seals = event.block, []
+                    if isinstance(event, TextDelta):
+                        self._texts += len(event.text)
                 case ReplyStarted():
                     self._started = event
                 case ReplyEnded():
@@ -229,7 +237,7 @@ class StateCarrier:
             is_new = kind is None
             if is_new:
                 entered = self._enter(block, "thought")
-                self._thoughts[block] = _OpenThought(event.kind, event.source, None)
+                self._thoughts[block] = _OpenThought(event.kind, event.source, None, self._texts)
             self._thoughts[block].seals.append(seal)
             is_over = seal.kind in _CLOSING and block == self._block
             return [*entered, *self._sign(block)] if is_over else entered
@@ -260,7 +268,9 @@ class StateCarrier:
         kind = kind if text.strip() else "hidden"
         whole = Thought(text, kind, source, self._started.origin, tuple(thought.seals), via)
         needs_text = bool(find_thoughts_with_text((whole,), self._rows))
-        return make_thought_state(whole, block, needs_text=needs_text, keeps_text=self._rules.keeps_text)
+        return make_thought_state(
+            whole, block, needs_text=needs_text, keeps_text=self._rules.keeps_text, before=thought.before
+        )
 
     # --- calls --------------------------------------------------------------------------------------------------------
 
