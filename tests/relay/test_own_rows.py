@@ -9,7 +9,7 @@ from asides.providers.find import find_provider
 from asides.providers.provider import Provider
 from asides.providers.user_rows import read_row
 from asides.testing import Stage
-from asides.testing.stage import Raw, Say
+from asides.testing.stage import Fail, Raw, Say
 from tests.relay.relaying import Door, Response, load
 
 _PATHS = {
@@ -59,3 +59,36 @@ def test_a_good_status_without_a_reply_is_an_error(dialect: str, body: str) -> N
         table = {"dialect": dialect, "base_url": _find_address(stage)}
         response = _ask(read_row("mine", table, "asides.toml", find_provider))
     assert response.status == 502, response.body
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_responses_client_is_asked_for_at_another_address_as_it_asks(stream: bool) -> None:
+    with Stage(Say(text="Hi"), rules="lenient") as stage:
+        body = {"model": "openai:a-model", "input": "?", "stream": stream}
+        response = Door(stage).post("/v1/responses", body)
+        paths = [received.path for received in stage.requests]
+    assert response.status == 200, response.body
+    assert paths == ["/v1/responses"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_server_without_responses_is_asked_for_chat_completions(stream: bool) -> None:
+    scenes = [Fail(status=404, body='{"detail":"Not Found"}'), Say(text="Hi"), Say(text="Again")]
+    with Stage(scenes, rules="lenient") as stage:
+        door = Door(stage)
+        body = {"model": "openai:a-model", "input": "?", "stream": stream}
+        first, second = door.post("/v1/responses", body), door.post("/v1/responses", body)
+        paths = [received.path for received in stage.requests]
+    assert (first.status, second.status) == (200, 200), first.body
+    assert paths == ["/v1/responses", "/v1/chat/completions", "/v1/chat/completions"]
+    assert b"Again" in second.body
+
+
+def test_a_model_that_neither_endpoint_has_is_not_found() -> None:
+    missing = '{"error":{"message":"The model does not exist","type":"invalid_request_error","code":"model_not_found"}}'
+    with Stage([Fail(status=404, body=missing)] * 4, rules="lenient") as stage:
+        door = Door(stage)
+        statuses = [door.post("/v1/responses", {"model": "openai:a-model", "input": "?"}).status for _ in range(2)]
+        paths = [received.path for received in stage.requests]
+    assert statuses == [404, 404]
+    assert paths == ["/v1/responses", "/v1/chat/completions"] * 2

@@ -33,7 +33,15 @@ from asides.relay.relay_config import STREAM_HEADERS, Caller
 from asides.relay.relay_request import RelayOutcome
 from asides.relay.splice_body import splice_body
 from asides.relay.whole_events import EventSplitter, find_splitter
-from asides.values.errors import AsidesError, AuthError, ProtocolError, ProviderError, ReplayRejected, TransportError
+from asides.values.errors import (
+    AsidesError,
+    AuthError,
+    NotFound,
+    ProtocolError,
+    ProviderError,
+    ReplayRejected,
+    TransportError,
+)
 from asides.values.events import Event, ReplyStarted, Warned
 from asides.values.messages import Prompt, user
 from asides.values.notices import Notice
@@ -237,12 +245,14 @@ class ForwardExchange:
         *,
         stream: bool = False,
         is_last: bool = True,
+        has_other: bool = False,
         claim: Claim | None = None,
         repair: Repair | None = None,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        """`served`: the request as it was read; None if it could not be. `is_last`: no other target follows. `claim`:
-        called with the id of a reply before the caller knows it. `repair`: begins the exchange after a refusal.
+        """`served`: the request as it was read; None if it could not be. `is_last`: no other target follows.
+        `has_other`: the same server may have it at another endpoint. `claim`: called with the id of a reply before the
+        caller knows it. `repair`: begins the exchange after a refusal.
         """
         self._call = call
         self._request = request
@@ -252,6 +262,7 @@ class ForwardExchange:
         self._notices = (*notices, *call.notices)
         self._stream = stream
         self._is_last = is_last
+        self._has_other = has_other
         self._claim = claim
         self._repair = repair
         self.repaired: TranslatedExchange | None = None
@@ -352,6 +363,7 @@ class ForwardExchange:
         target = self._call.target
         yield from self._caller.settle(None, has_failed=True)
         is_own = isinstance(refusal, AuthError) and not self._caller.config.trusts_callers
+        is_own = is_own or (self._has_other and isinstance(refusal, NotFound))
         if self._is_last and 400 <= head.status < 600 and not self._caller.opened_early and not is_own:
             self.status = head.status
             redact = build_redactor(collect_secrets(target, self._call.key))

@@ -127,6 +127,8 @@ class Caller:
         """What the request uses of the caller's limits; None: it has none."""
         if request.limits is not None:
             self._limit(request.limits)
+        self.other_call: Call | None = None
+        """The call to the other endpoint of the same server, where nobody knows whether it has the client's own."""
         self.notices: list[Notice] = []
         """What there is to tell beside the notices of the reply."""
         self.unconfirmed: list[UnconfirmedRecord] = []

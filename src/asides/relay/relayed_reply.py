@@ -51,7 +51,7 @@ from asides.relay.state.clean_history import holds_envelopes
 from asides.relay.state.response_owners import make_owner_record, read_owner
 from asides.relay.state.sealed_summary import has_foreign_compaction, split_trigger, takes_compactions
 from asides.relay.translate.translated_exchange import TranslatedExchange, WrittenExchange, open_writer
-from asides.values.errors import ConfigError
+from asides.values.errors import ConfigError, NotFound
 from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
 from asides.values.reply import Reply
@@ -183,10 +183,33 @@ class RelayedReply:
             reply = yield from in_order.steps()
         else:
             yield UseCall(first)
-            reply = yield from start(first, ()).steps()
+            other = caller.other_call
+            try:
+                reply = yield from start(first, ()).steps()
+            except NotFound:
+                if other is None or caller.started:
+                    raise
+                reply = yield from self._ask_other(_replace_messages(other, asked.prompt), first, options, start)
         notices = (*caller.notices, *reply.warnings)
         ended = (self.status, self.mode, self.reason, self.model, reply, notices)
         return RelayOutcome(*ended, asked=self.asked)
+
+    def _ask_other(
+        self,
+        other: Call,
+        first: Call,
+        options: RequestOptions,
+        start: Callable[[Call, tuple[Notice, ...]], AnyExchange],
+    ) -> Flow[Reply]:
+        """Ask at the other endpoint of a server that does not know the path of the first."""
+        caller = self._caller
+        caller.other_call = None
+        self._modes[id(other.target)] = self._choose(other, options, "")
+        yield UseCall(other)
+        reply: Reply = yield from start(other, ()).steps()
+        if caller.known_calls is not None:
+            caller.known_calls.note_no_responses(first.target.base_url)
+        return reply
 
     def _keep_forwarded(self, calls: Sequence[Call], problem: ConfigError) -> tuple[Call, ...]:
         """The calls that are forwarded: the request cannot be translated. Raises the problem if the first is not."""
@@ -267,6 +290,7 @@ class RelayedReply:
                         notices,
                         stream=served.stream,
                         is_last=is_last,
+                        has_other=caller.other_call is not None,
                         claim=self._claim_forwarded(call),
                         repair=self._prepare_repair(call, served, options, make_writer, notices),
                     )
