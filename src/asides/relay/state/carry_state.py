@@ -285,8 +285,8 @@ class StateCarrier:
         late: set[int] = set()
         for number in range(place + 1, len(events)):
             found = events[number]
-            if not isinstance(found, ThoughtSealed) or not is_opaque(found.seal):
-                continue
+            if number in self._done or not isinstance(found, ThoughtSealed) or not is_opaque(found.seal):
+                continue  # a call before this one has taken it
             if found.block == event.block:
                 own.append(found.seal)
             elif found.block in self._thoughts and found.block != self._block:

@@ -23,6 +23,8 @@ from asides.values.parts import Part, Text, ToolCall
 from asides.values.thinking import Origin, Seal, Thought
 
 _NO_TEXT = digest_text(())
+_MOST_PIECES = 24
+"""In how many pieces a thought may come back with other parts between them."""
 
 
 def merge_states(states: Sequence[TurnState]) -> TurnState:
@@ -129,6 +131,11 @@ class _Thoughts:
             elif run:
                 texts.append("".join(run))
                 run = []
+        if len(whole := [part.text for part in parts if isinstance(part, Thought)]) <= _MOST_PIECES:
+            # One that went on after a call came back in pieces with the call between them.
+            texts += [
+                "".join(whole[start:end]) for start in range(len(whole)) for end in range(start + 2, len(whole) + 1)
+            ]
         self._by_digest = {digest_thought(text): text for text in texts if text}
 
     def add_joined(self, thoughts: Sequence[Thought]) -> None:
