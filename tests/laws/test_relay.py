@@ -222,6 +222,9 @@ class Conversation:
         reply = act.outcome.reply
         assert reply is not None
         shown = reply.thinking.text if reply.thinking else ""
+        if act.outcome.mode == "translate" and not _asks_for_thinking(self.branches[0].client, act.sent):
+            assert not _find_marks(act.body.decode(errors="replace"))
+            shown = ""
         assert _find_marks(heard.thinking) == _find_marks(shown)
         if shown.strip() and act.outcome.mode == "translate" and isinstance(self.branches[0].client, ChatClient):
             assert b'"reasoning_content"' in act.body  # the usual field, whatever the provider calls it
@@ -353,6 +356,20 @@ class Conversation:
         if not calls and not any(isinstance(part, Text) for part in parts):
             parts.append(Text(f"so {number}"))
         return tuple(parts)
+
+
+def _asks_for_thinking(client: WireClient, body: bytes) -> bool:
+    """Whether thinking may stand in the body of the reply: where its first block is the answer, only if it was asked
+    for.
+    """
+    asked = msgspec.json.decode(body)
+    match client.dialect:
+        case "anthropic":
+            return asked.get("thinking", {}).get("type") in ("enabled", "adaptive")
+        case "gemini":
+            return asked.get("generationConfig", {}).get("thinkingConfig", {}).get("includeThoughts") is True
+        case _:
+            return True
 
 
 def _find_marks(text: str) -> list[str]:

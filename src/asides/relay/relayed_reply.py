@@ -51,6 +51,7 @@ from asides.relay.state.clean_history import holds_envelopes
 from asides.relay.state.response_owners import make_owner_record, read_owner
 from asides.relay.state.sealed_summary import has_foreign_compaction, split_trigger, takes_compactions
 from asides.relay.translate.translated_exchange import TranslatedExchange, WrittenExchange, open_writer
+from asides.relay.translate.visible_events import asks_for_thinking
 from asides.values.errors import ConfigError, NotFound
 from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
@@ -74,6 +75,8 @@ class RelayedReply:
         """Whether the request asks for a compaction."""
         self._has_compaction = False
         """Whether it holds one that only the provider which made it can read."""
+        self._shows_thinking = True
+        """Whether the reply has thinking where it is written here."""
         self._hides_usage = False
         """Whether what it uses is counted, and its provider would not report it."""
         self.mode: RelayMode = "own"
@@ -141,6 +144,7 @@ class RelayedReply:
         asked = served or read_shallow(caller)
         self.asked = asked.model
         caller.show_asked(asked)
+        self._shows_thinking = asks_for_thinking(caller.dialect, asked.prompt, own)
         state = asked.prompt.state
         if asked.stream:
             self._pings = Pings(caller, make_writer, asked.model)
@@ -303,7 +307,16 @@ class RelayedReply:
             store = self._store_compacted(served, visibility)
             return self._begin(CompactedExchange(call, caller, served, self._state, writer, notices, store=store))
         return self._begin(
-            TranslatedExchange(call, caller, served, self._state, make_writer, notices, visibility=visibility)
+            TranslatedExchange(
+                call,
+                caller,
+                served,
+                self._state,
+                make_writer,
+                notices,
+                visibility=visibility,
+                shows_thinking=self._shows_thinking,
+            )
         )
 
     def _prepare_repair(
@@ -335,6 +348,7 @@ class RelayedReply:
                     make_writer,
                     notices,
                     visibility=visibility,
+                    shows_thinking=self._shows_thinking,
                     refused=refused,
                 )
             except ConfigError:

@@ -95,9 +95,10 @@ def _build_call(
     # The home is the address that the client itself would have asked, in its own dialect.
     is_known = is_home or is_canonical(call.target)
     speaks_it = row is not None and row.with_dialect(caller.dialect) is not None
-    if speaks_it and not is_known and caller.dialect == RESPONSES and call.target.foreign:
-        # Another server behind a row that has both: it is asked as the client asks, until it says that it does not know
-        # that path.
+    is_open = row is not None and row.chooses and call.target.foreign
+    if speaks_it and not is_known and caller.dialect == RESPONSES and is_open:
+        # Another server behind a row that chooses between both: it is asked as the client asks, until it says that it
+        # does not know that path.
         known_calls = caller.known_calls
         if known_calls is None or known_calls.lacks_responses(call.target.base_url):
             return call

@@ -87,12 +87,12 @@ class CallerState:
         self.is_changed = self.is_changed or restored.is_changed
         return msgspec.structs.replace(served, prompt=restored.prompt)
 
-    def make_carrier(self) -> StateCarrier:
-        """Make the carrier of one reply."""
+    def make_carrier(self, *, hides: bool = False) -> StateCarrier:
+        """Make the carrier of one reply. `hides`: the caller gets no thoughts."""
         config = self._caller.config
         details = config.thinking_field == "reasoning_details"
         rows = self._caller.builder.rows
-        return StateCarrier(self._caller.dialect, self.keys, config.state_mode, rows=rows, details=details)
+        return StateCarrier(self._caller.dialect, self.keys, config.state_mode, rows=rows, details=details, hides=hides)
 
     def record(self, carrier: StateCarrier, reply: Reply, originals: Mapping[str, str] | None = None) -> Flow[None]:
         """Keep a complete turn: who made its thinking, and its record, where there is a store. `originals`: by the id

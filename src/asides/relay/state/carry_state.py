@@ -113,14 +113,21 @@ class StateCarrier:
         *,
         rows: Sequence[Provider] = (),
         details: bool = False,
+        hides: bool = False,
     ) -> None:
-        """`rows` are providers of the user. `details`: callers of chat completions get `reasoning_details`."""
+        """`rows` are providers of the user. `details`: callers of chat completions get `reasoning_details`. `hides`:
+        the caller gets no thoughts, so that their state rides on other parts, or before a call where nothing stores it.
+        """
         self._keys = keys
         self._mode: StateMode = mode
         self._rows = rows
         self._returns_ids = find_facts(caller_dialect).returns_call_ids
         rules = _RULES.get(caller_dialect, _NO_RULES)
         self._rules = _DETAILS_RULES if caller_dialect == "openai_chat" and details else rules
+        self._hides = hides
+        if hides:
+            # The caller cannot give a text back that it never had.
+            self._rules = msgspec.structs.replace(self._rules, keeps_text=True)
         self._started = ReplyStarted()
         self._facts = TurnState()
         self._block: int | None = None
@@ -251,7 +258,7 @@ class StateCarrier:
     def _sign(self, block: int) -> list[Event]:
         """Give a thought its envelope. One that went on after its envelope gets another, which replaces it."""
         thought = self._thoughts[block]
-        if thought.signed_size == thought.size or not self._rules.signed:
+        if thought.signed_size == thought.size or not self._rules.signed or self._hides:
             return []
         text = "".join(thought.pieces)
         is_hidden = not text or text.isspace()
@@ -295,8 +302,11 @@ class StateCarrier:
             else:
                 continue
             self._done.add(number)
+        if self._hides and self._mode in HAS_STORE:
+            return []
         for block, thought in self._thoughts.items():
-            if block in late or (thought.size != thought.signed_size and thought.seals):
+            is_new = thought.size != thought.signed_size
+            if block in late or (is_new and (thought.seals or (self._hides and "".join(thought.pieces).strip()))):
                 thought.signed_size = thought.size
                 states.append(self._make_thought_state(block))
         if own:
@@ -333,7 +343,7 @@ class StateCarrier:
             if self._text_seals:
                 states.append(PartState(self._text_block, "text", tuple(self._text_seals)))
             return [self._make_seal(self._text_block, tuple(states), is_hidden=True)] if states else []
-        if self._mode != "carry-only" or not self._rules.hidden:
+        if self._mode != "carry-only" or not self._rules.hidden or self._hides:
             return []
         late = [block for block, thought in self._thoughts.items() if thought.size != thought.signed_size]
         states = [self._make_thought_state(block) for block in late if self._thoughts[block].seals]

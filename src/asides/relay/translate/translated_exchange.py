@@ -22,7 +22,7 @@ from asides.relay.relay_request import ResponseStart
 from asides.relay.state.caller_state import CallerState
 from asides.relay.translate.call_ids import CallerIds
 from asides.relay.translate.translate_fields import find_tool_map, fit_prompt
-from asides.relay.translate.visible_events import JsonOnly, hide_thinking
+from asides.relay.translate.visible_events import JsonOnly, NoThinking, hide_thinking
 from asides.values.errors import TransportError
 from asides.values.events import Event, ReplyEnded, ReplyStarted, TextDelta, Warned
 from asides.values.notices import Notice
@@ -77,10 +77,12 @@ class TranslatedExchange(WrittenExchange):
         notices: tuple[Notice, ...] = (),
         *,
         visibility: Visibility,
+        shows_thinking: bool = True,
         refused: RefusedBody | None = None,
     ) -> None:
         """`served`: the request, with the state of earlier turns. `notices`: those of targets that failed before.
-        `refused`: the caller's own body, where the provider refused that.
+        `shows_thinking`: whether the caller asked for thinking. `refused`: the caller's own body, where the provider
+        refused that.
         """
         self._served = served
         self._state = state
@@ -98,7 +100,8 @@ class TranslatedExchange(WrittenExchange):
             # Hosts with details write the text beside them under this name.
             self._writer.use_thinking_field("reasoning" if field == "reasoning_details" else field)
         self._ids = CallerIds()
-        self._carrier = state.make_carrier()
+        self._carrier = state.make_carrier(hides=not shows_thinking)
+        self._no_thinking = None if shows_thinking else NoThinking()
         self._visibility = visibility
         sees_all = all(visibility.allows(caller.config.sink, kind) for kind in ("raw", "summary"))
         self._hides = not sees_all
@@ -179,7 +182,9 @@ class TranslatedExchange(WrittenExchange):
             # Most batches are one piece of the answer, and have no id.
             events = self._ids.fit(events)
         events = self._carrier.carry(events)
-        if self._hides:
+        if self._no_thinking is not None:
+            events = self._no_thinking.hide(events)
+        elif self._hides:
             events = hide_thinking(events, self._visibility, self._caller.config.sink)
         return events if self._json_only is None else self._json_only.fit(events)
 
