@@ -22,6 +22,7 @@ from asides.relay.vault.memory_vault import MemoryVault
 from asides.testing import Say, Stage
 from asides.testing.stage import Fail, Hang, Raw, Scene
 from asides.values.messages import Prompt, user
+from asides.values.thinking import Thinking
 from tests.gateway.http_client import MODEL, Client, Held, ask, chat, gateway_before, message, wait_for
 from tests.loopback import serving, whole_response
 from tests.relay.relaying import CALLERS, Response, read_response, write_request
@@ -67,7 +68,9 @@ class Seen(RequestWatcher):
 
 def send(client: Client, dialect: str, model: str = MODEL, *, stream: bool) -> None:
     """Send a request as a client of this dialect does."""
-    request = write_request(dialect, model, Prompt((user("?"),), stream=stream))
+    # Where the first block of a reply is its answer, thinking comes only if it was asked for.
+    thinking = Thinking(effort="low") if dialect in ("anthropic", "gemini") else Thinking()
+    request = write_request(dialect, model, Prompt((user("?"),), stream=stream, thinking=thinking))
     path = f"{request.path}?{request.query}" if request.query else request.path
     headers = [(name, value) for name, value in request.headers.items() if name != "host"]
     client.send(request.method, path, request.body, headers)
