@@ -68,6 +68,8 @@ def _collect(body: bytes) -> list[dict[str, Any]]:
                 block["pieces"] += delta.get("partial_json", "")
                 block |= {"signature": delta["signature"]} if "signature" in delta else {}
                 block |= {"thinking": block["thinking"] + delta["thinking"]} if "thinking" in delta else {}
+            case _:
+                pass
     for block in content:
         pieces = block.pop("pieces")
         block |= {"input": json.loads(pieces)} if block["type"] == "tool_use" else {}

@@ -176,7 +176,7 @@ class StateCarrier:
         elif block in self._calls:
             self._calls[block] += events  # type: ignore[arg-type]
         else:
-            self._texts += sum([len(event.text) for event in events])  # type: ignore[union-attr]
+            self._texts += sum(len(event.text) for event in events if isinstance(event, TextDelta))
         return events
 
     def _carry_each(self, events: list[Event]) -> list[Event]:
