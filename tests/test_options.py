@@ -163,7 +163,9 @@ def test_a_limit_on_tools_is_read(name: str) -> None:
         layered(Settings(), {}, tools=tools, **{name: 1})
 
 
-@pytest.mark.parametrize(("name", "bad"), [("timeout", -1), ("retries", -1), ("continuations", -1), ("max_wait", -1.0), ("timeout", True)])
+@pytest.mark.parametrize(
+    ("name", "bad"), [("timeout", -1), ("retries", -1), ("continuations", -1), ("max_wait", -1.0), ("timeout", True)]
+)
 def test_a_bad_value_of_any_layer_is_an_error_of_each_call(name: str, bad: Any) -> None:
     options: Any = {name: bad, "base_url": HERE}
     builder = CallBuilder(options, settings=Settings())

@@ -13,11 +13,11 @@ import pytest
 import asides
 from asides.conversations.store.sqlite import SqliteStore
 from asides.dialects.dialect import ServedRequest
-from asides.testing import Say, Stage
-from asides.testing.stage import OpenStage
 from asides.values.messages import Message
 from asides.values.parts import ToolCall, ToolResult
 from asides.values.tools import Tool
+from asides_stage import Say, Stage
+from asides_stage.stage import OpenStage
 
 LOOK = Tool("look", "looks", {"type": "object", "properties": {"at": {"type": "integer"}}})
 CALLS = 4

@@ -12,10 +12,10 @@ from asides.providers.find import find_target
 from asides.providers.provider import ModelRule, Provider, Target
 from asides.providers.quirks import Quirks
 from asides.providers.settle import settle
-from asides.testing.conformance.response_bodies import decode_pieces
 from asides.values.events import TextDelta, TextReclassified, ThinkingDelta, Warned
 from asides.values.fold import Fold
 from asides.values.reply import Reply
+from asides_stage.conformance.response_bodies import decode_pieces
 from tests import decoding
 from tests.dialects.test_tagged_text import WRITERS
 from tests.wire.inline_tags.test_every_grammar import FORMS, NAMES, SECRET

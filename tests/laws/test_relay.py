@@ -67,6 +67,7 @@ _LEARNED = (
     "The `reasoning_content` in the thinking mode must be passed back to the API.",
 )
 """What a gateway tells of a model behind it with its first refusal, and nobody knows before."""
+_REPAIRED = "its provider refused it as it was"
 _ONLY_TOLD = re.compile(r"reasoning came back without its reasoning_details|reasoning_details must come back whole")
 """What no real server refuses: it goes on with less, where state is lost."""
 _STATE = re.compile(r"signature|Expected `thinking`|reasoning_content|encrypted|following item|thought")
@@ -199,7 +200,7 @@ class Conversation:
         history = branch.messages
         act = self.act = self.theatre.ask(branch.client, target, ask, scene, awaited=awaited)
         if act.outcome.mode == "forward" and act.refusals:
-            self._check_forwarded_refusal(act, branch, ask)
+            self._check_forwarded_refusal(act, branch, target, ask)
             return
         if act.start.status == 400 and not self._keeps_all(branch) and _ONLY_TOLD.search(act.refusals[-1]):
             self.tally["told by the stage alone"] += 1
@@ -222,13 +223,25 @@ class Conversation:
         reply = act.outcome.reply
         assert reply is not None
         shown = reply.thinking.text if reply.thinking else ""
+        if act.outcome.mode == "translate" and not _asks_for_thinking(self.branches[0].client, act.sent):
+            assert not _find_marks(act.body.decode(errors="replace"))
+            shown = ""
         assert _find_marks(heard.thinking) == _find_marks(shown)
         if shown.strip() and act.outcome.mode == "translate" and isinstance(self.branches[0].client, ChatClient):
             assert b'"reasoning_content"' in act.body  # the usual field, whatever the provider calls it
 
-    def _check_forwarded_refusal(self, act: RelayAct, branch: Branch, ask: Ask) -> None:
-        """What a client asks of its own provider is between the two, unless state is missing that the relay has."""
-        (received,) = act.received
+    def _check_foreign(self, act: RelayAct, target: Target) -> None:
+        """No provider gets what another has sealed, whether the relay changed the request or not."""
+        foreign = [token for token, maker in self.origins.items() if maker.origin != target.origin]
+        assert [token for token in foreign for received in act.received if token in received.body] == []
+
+    def _check_forwarded_refusal(self, act: RelayAct, branch: Branch, target: Target, ask: Ask) -> None:
+        """What a client asks of its own provider is between the two, unless state is missing that the relay has, or the
+        refusal is one that can be repaired.
+        """
+        if self._keeps_all(branch) or not self.choices.restarts:
+            self._check_foreign(act, target)
+        received = act.received[0]
         assert received.refusal is not None
         assert act.start.status == 200 or act.body == received.refusal.body
         assert received.body == replace_model(act.sent, ask.model, ask.model.partition(":")[2])
@@ -251,11 +264,18 @@ class Conversation:
         self.tally[act.outcome.mode] += 1
         self.tally.update(f"repaired: {refusal[:90]}" for refusal in act.refusals)
         body = act.received[-1].body
+        if self._keeps_all(branch) or not self.choices.restarts:
+            self._check_foreign(act, target)
         if act.outcome.mode == "forward":
             assert body == replace_model(act.sent, ask.model, ask.model.partition(":")[2])
             return
-        foreign = [token for token, maker in self.origins.items() if maker.origin != target.origin]
-        assert [token for token in foreign for received in act.received if token in received.body] == []
+        if act.outcome.reason == _REPAIRED:
+            first = replace_model(act.sent, ask.model, ask.model.partition(":")[2])
+            assert act.received[0].body == first
+            assert act.refusals
+            self.tally[_REPAIRED] += 1
+            return
+        self._check_foreign(act, target)
         mine = {token for message in history for token in find_tokens(message) if self.origins[token] == target}
         direct = self.theatre.encode_directly(branch.client, target, act.sent, ask, history)
         due = {token for token in mine if token in direct}
@@ -337,6 +357,20 @@ class Conversation:
         if not calls and not any(isinstance(part, Text) for part in parts):
             parts.append(Text(f"so {number}"))
         return tuple(parts)
+
+
+def _asks_for_thinking(client: WireClient, body: bytes) -> bool:
+    """Whether thinking may stand in the body of the reply: where its first block is the answer, only if it was asked
+    for.
+    """
+    asked = msgspec.json.decode(body)
+    match client.dialect:
+        case "anthropic":
+            return asked.get("thinking", {}).get("type") in ("enabled", "adaptive")
+        case "gemini":
+            return asked.get("generationConfig", {}).get("thinkingConfig", {}).get("includeThoughts") is True
+        case _:
+            return True
 
 
 def _find_marks(text: str) -> list[str]:

@@ -26,7 +26,6 @@ from asides.history.trim import strip_thinking
 from asides.intake.documents import import_messages
 from asides.providers.provider import ModelRule, Quirks, Target
 from asides.providers.table import plain_row
-from asides.testing.stage import OpenStage, Say
 from asides.values.events import (
     CommentaryDelta,
     Event,
@@ -42,6 +41,7 @@ from asides.values.parts import Commentary, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
 from asides.values.visibility import Visibility
+from asides_stage.stage import OpenStage, Say
 from tests.decoding import reply_of, stream, target, whole
 from tests.responses import message, reasoning
 from tests.responses import stream as responses_stream

@@ -7,7 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from asides.flows.build_call import CallBuilder
 from asides.options import Options
+from asides.relay.choose_mode import choose_mode
+from asides.settings import Settings
+from asides.values.messages import Message, Prompt, user
+from asides.values.parts import Text
+from asides.values.thinking import Thought
 from asides.values.visibility import Visibility
 from asides_stage import Stage
 from asides_stage.stage import Say
@@ -74,3 +80,15 @@ def test_a_request_for_another_model_is_forwarded_only_if_it_suits_this_one(
     assert response.status == 200, response.body
     assert response.outcome is not None
     assert response.outcome.mode == mode
+
+
+def test_thinking_that_a_model_takes_no_more_is_not_forwarded() -> None:
+    """Chat clients echo `reasoning_content` that was written for another model; OpenAI's chat takes none."""
+    thought = Message("assistant", (Thought("so"), Text("Hi")))
+    builder = CallBuilder(Options(api_key="sk-test"), settings=Settings())
+    reasons: list[str] = []
+    for said in (Message("assistant", (Text("Hi"),)), thought):
+        call = builder.build("openai-chat:gpt-4.1", Prompt((user("?"), said, user("?"))), Options(), stream=False)
+        mode = choose_mode(call, "openai_chat", visibility=Visibility(), sink="app")
+        reasons.append(f"{mode.name}: {mode.reason}")
+    assert reasons == ["forward: the maker of this dialect", "translate: this model takes no thinking back"]

@@ -35,7 +35,7 @@ def stand(**tables: Any) -> Door:
 
 def test_the_error_says_which_route_to_add() -> None:
     response = ask(stand(), "claude-haiku-4-5-20251001")
-    assert response.status == 401
+    assert response.status == 502
     message = response.json["error"]["message"]
     assert "ANTHROPIC_API_KEY" in message
     assert '[routes."claude-*"] and, below it, targets = ["openai:gpt-5"]' in message
@@ -77,13 +77,13 @@ def test_the_fallback_model_answers_for_models_without_a_key(monkeypatch: pytest
         assert counted.status == 200
         assert "model_replaced" in counted.headers["x-asides-notice"]
         # Whoever names the provider means it.
-        assert ask(door, "anthropic:claude-haiku-4-5").status == 401
+        assert ask(door, "anthropic:claude-haiku-4-5").status == 502
         assert len(stage.requests) == 1
 
 
 def test_a_fallback_without_a_key_changes_nothing() -> None:
     response = ask(stand(config={"fallback_model": "mistral:mistral-small-latest"}), "claude-haiku-4-5")
-    assert response.status == 401
+    assert response.status == 502
     assert "ANTHROPIC_API_KEY" in response.json["error"]["message"]
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from asides.options import Options
 from asides.relay.relay_request import RelayRequest
+from asides.relay.state.relay_keys import RelayKeys
 from asides.relay.steps import StoredRecord
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.values.messages import Message, Prompt, user
@@ -227,7 +228,7 @@ def test_an_error_of_the_provider_shows_no_key(stream: bytes) -> None:
     error = b'{"type":"error","error":{"type":"authentication_error","message":"no: sk-of-the-operator"}}'
     told = whole_response(
         error,
-        status="401 No",
+        status="400 No",
         **{
             "x-api-key": "sk-of-the-operator",
             "x-goog-api-key": "sk-of-the-operator",
@@ -241,3 +242,141 @@ def test_an_error_of_the_provider_shows_no_key(stream: bytes) -> None:
     assert response.outcome.mode == "forward"
     assert response.body == error.replace(b"sk-of-the-operator", b"***")
     assert "sk-of-the-operator" not in repr(response.headers)
+
+
+_ALTERED = {
+    "model": "anthropic:claude-opus-4-5",
+    "max_tokens": 4096,
+    "thinking": {"type": "enabled", "budget_tokens": 2000},
+    "messages": [
+        {"role": "user", "content": "?"},
+        {
+            "role": "assistant",
+            "content": [{"type": "thinking", "thinking": "so", "signature": "altered"}, {"type": "text", "text": "Hi"}],
+        },
+        {"role": "user", "content": "And?"},
+    ],
+}
+_INVALID = (
+    '{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.0: Invalid `signature` in '
+    '`thinking` block"}}'
+)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_known_refusal_of_a_forwarded_request_is_repaired(stream: bool) -> None:
+    body = {**_ALTERED, "stream": stream}
+    with Stage([Fail(status=400, body=_INVALID), Say(text="Yes")], rules="lenient") as stage:
+        door = Door(stage)
+        response = door.post("/v1/messages", body)
+        first, second = stage.requests
+        assert b"altered" in first.body
+        assert b"altered" not in second.body
+        # What was learned about this history holds for its next request.
+        again = door.post("/v1/messages", body)
+        assert b"altered" not in stage.requests[2].body
+    assert (response.status, again.status) == (200, 200)
+    assert b"Yes" in response.body
+    assert response.outcome is not None
+    assert (response.outcome.mode, response.outcome.reason) == ("translate", "its provider refused it as it was")
+    assert response.outcome.attempts == 2
+
+
+def test_a_refusal_that_nothing_repairs_comes_back_as_it_was() -> None:
+    second = _INVALID.replace("messages.1", "messages.7")
+    with Stage([Fail(status=400, body=_INVALID), *[Fail(status=400, body=second)] * 4], rules="lenient") as stage:
+        response = Door(stage).post("/v1/messages", {**_ALTERED, "stream": True})
+        assert len(stage.requests) > 1
+    assert (response.status, response.body.decode()) == (400, _INVALID)
+    assert response.outcome is not None
+    assert response.outcome.error is not None
+
+
+def test_a_result_without_its_call_goes_through_the_plan() -> None:
+    body = {
+        "model": "anthropic:claude-opus-4-5",
+        "max_tokens": 99,
+        "messages": [
+            {"role": "user", "content": "?"},
+            {"role": "assistant", "content": "Hm."},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "42"}]},
+            {"role": "user", "content": "And?"},
+        ],
+    }
+    refused = (
+        '{"type":"error","error":{"type":"invalid_request_error","message":"messages.2.content.0: unexpected '
+        "`tool_use_id` found in `tool_result` blocks: toolu_1. Each `tool_result` block must have a corresponding "
+        '`tool_use` block in the previous message."}}'
+    )
+    with Stage([Fail(status=400, body=refused), Say(text="Yes")], rules="lenient") as stage:
+        response = Door(stage).post("/v1/messages", body)
+        assert b"tool_use_id" in stage.requests[0].body
+        assert b"tool_use_id" not in stage.requests[1].body
+    assert response.status == 200, response.body
+
+
+_SEALED = {
+    "type": "message",
+    "id": "msg_1",
+    "role": "assistant",
+    "model": "x",
+    "content": [
+        {"type": "thinking", "thinking": "CANARY of one host", "signature": "c2VhbCBvZiBvbmU="},
+        {"type": "text", "text": "Hi"},
+    ],
+    "stop_reason": "end_turn",
+    "usage": {"input_tokens": 3, "output_tokens": 9},
+}
+
+
+@pytest.mark.parametrize("mode", ["carry-only", "memory"])
+def test_thinking_of_another_host_is_not_forwarded(mode: str) -> None:
+    """What was passed on byte for byte has an origin too, whatever the client sends next, and wherever."""
+    question = {"role": "user", "content": "?"}
+    body = {
+        "model": "anthropic:claude-opus-4-5",
+        "max_tokens": 4096,
+        "thinking": {"type": "enabled", "budget_tokens": 2000},
+    }
+    answer = msgspec.json.encode(_SEALED).decode()
+    with (
+        Stage(Raw(text=answer), dialect=None, rules="lenient") as one,
+        Stage(Raw(text=answer), dialect=None, rules="lenient") as other,
+    ):
+        door = Door(one, store=mode == "memory", trusts_callers=True)
+        first = door.post("/v1/messages", {**body, "messages": [question]})
+        assert first.outcome is not None
+        assert first.outcome.mode == "forward"
+        history = [question, {"role": "assistant", "content": first.json["content"]}, question]
+        back = door.post("/v1/messages", {**body, "messages": history})
+        assert back.outcome is not None
+        assert back.outcome.mode == "forward", back.outcome.reason
+        assert b"CANARY" in one.requests[-1].body
+        elsewhere = {"base_url": other.url, "api_key": "sk-other"}
+        moved = door.post("/v1/messages", {**body, "messages": history, "asides": elsewhere})
+        (received,) = other.requests
+    assert moved.status == 200, moved.body
+    assert b"CANARY" not in received.body
+    assert b"c2VhbCBvZiBvbmU=" not in received.body
+
+
+def test_the_store_knows_after_a_restart_who_made_what_was_passed_on() -> None:
+    question = {"role": "user", "content": "?"}
+    body = {
+        "model": "anthropic:claude-opus-4-5",
+        "max_tokens": 4096,
+        "thinking": {"type": "enabled", "budget_tokens": 2000},
+    }
+    answer = msgspec.json.encode(_SEALED).decode()
+    keys = RelayKeys.generate()
+    with (
+        Stage(Raw(text=answer), dialect=None, rules="lenient") as one,
+        Stage(Raw(text=answer), dialect=None, rules="lenient") as other,
+    ):
+        before = Door(one, keys=keys)
+        first = before.post("/v1/messages", {**body, "messages": [question]})
+        history = [question, {"role": "assistant", "content": first.json["content"]}, question]
+        after = Door(other, records=before.records, keys=keys)
+        after.post("/v1/messages", {**body, "messages": history})
+        (received,) = other.requests
+    assert b"CANARY" not in received.body

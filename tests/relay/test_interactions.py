@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asides.testing import OpenStage, Say
+from asides_stage import OpenStage, Say
 from tests.dialects.gemini_interactions.interactions import GO
 from tests.relay.relaying import Door, Response
 

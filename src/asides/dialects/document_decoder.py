@@ -18,6 +18,7 @@ from asides.wire.sse import DONE
 
 Read = TypeVar("Read")
 
+NO_REPLY = "the body is JSON, but no reply of the dialect {dialect}; check the base URL and the dialect."
 MAX_DOCUMENTS = 1_000_000
 """The documents of a reply, unless the caller sets another limit: a document per token of the longest replies, eight
 times over."""
@@ -42,6 +43,11 @@ def explain_problem(problem: Exception, payload: bytes) -> ProtocolError:
     error = ProtocolError(message, payload=payload)
     error.__cause__ = problem
     return error
+
+
+def _says_nothing(event: Event) -> bool:
+    """Whether an event is no part of a reply, not even its name."""
+    return isinstance(event, Warned) or (isinstance(event, ReplyStarted) and not event.id)
 
 
 class RawItems:
@@ -86,6 +92,8 @@ class DocumentDecoder:
     late_start: ReplyStarted | None = None
     """The start of the reply as the server named it after the first event."""
     _replaced_text = False
+    _says_nothing = False
+    """Whether the body is one document in which nothing of this dialect was found."""
     _flushed = False
     _late: tuple[Event, ...] = ()
     """The counts that came after the failure."""
@@ -188,7 +196,11 @@ class DocumentDecoder:
             payloads = payloads[: self.max_documents - documents]
         rest = iter(payloads)
         if self.failure is None:
+            before = len(events)
             self._decode_until_failure(rest, events)
+            if payloads:
+                is_alone = documents == 1 and not self.ended
+                self._says_nothing = is_alone and all(map(_says_nothing, events[before:]))
         if self.failure is not None:
             self._decode_late(rest, events)
         if documents > self.max_documents:
@@ -243,6 +255,9 @@ class DocumentDecoder:
             self.fail_without_documents()
         elif not self.is_complete():
             self.fail_cut_off()
+        elif self._says_nothing and self.stop is None:
+            # With a good status: an error page of something between, or a server of another dialect.
+            self.fail(ProtocolError(NO_REPLY.format(dialect=self.dialect), payload=self.payloads[-1]))
 
     # --- hooks: a dialect may override these ------------------------------------------------------------------------
 

@@ -389,6 +389,13 @@ class _FreeText:
         self.pieces = pieces
 
 
+NO_ARGUMENTS = "{}"
+"""The arguments of a call without any, where they are a string of JSON: clients parse it (seen 2026-11-18: an agent of
+the maker's own SDK crashes on an empty one)."""
+BROKEN_OFF = frozenset({"length", "error"})
+"""The ends of replies whose last call may be incomplete."""
+
+
 def has_all_arguments(pieces: list[str]) -> bool:
     """Whether the arguments of a call are complete: a JSON object ends with its bracket."""
     arguments = "".join(pieces)

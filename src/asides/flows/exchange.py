@@ -245,15 +245,29 @@ def make_nonce() -> str:
     return f"{random.getrandbits(64):016x}|"
 
 
+class RefusedBody(msgspec.Struct, frozen=True):
+    """A body that a provider refused, and how."""
+
+    body: bytes
+    error: ProviderError
+
+
 class Exchange:
     """A call in progress. `steps()` is its flow; `partial` works at any time, also when the flow was abandoned."""
 
-    __slots__ = ("_call", "_healer", "_jitter", "_nonce", "_reader", "decisions", "emitted")
+    __slots__ = ("_call", "_healer", "_jitter", "_nonce", "_reader", "_refused", "decisions", "emitted")
 
     def __init__(
-        self, call: Call, *, jitter: Callable[[], float] = random.random, nonce: Callable[[], str] = make_nonce
+        self,
+        call: Call,
+        *,
+        refused: RefusedBody | None = None,
+        jitter: Callable[[], float] = random.random,
+        nonce: Callable[[], str] = make_nonce,
     ) -> None:
+        """`refused`: a body for this call that was sent as it is, and refused: the exchange begins with its repair."""
         self._call = call
+        self._refused = refused
         self._jitter = jitter
         self._nonce = nonce
         self._reader: ResponseReader | None = None
@@ -276,6 +290,8 @@ class Exchange:
             target = settle(call.target, learned=recall(call.target, call.prompt.messages))
             dialect = find_dialect(target.dialect)
             sent = encode_request(call.prompt, target, on_conflict=call.policy.on_conflict)
+            if self._refused is not None:
+                sent, target, dialect = self._repair_refused(self._refused, sent)
             if began is None:
                 began = yield Now()
             attempt = 0
@@ -306,6 +322,17 @@ class Exchange:
                 error.partial = self.partial
             clean_error(error, call.target, call.key, call.prompt)
             raise
+
+    def _repair_refused(self, refused: RefusedBody, sent: SentRequest) -> tuple[SentRequest, Target, Dialect]:
+        """The request to send instead of a refused body: the planned one, unless that says the same. Raises the refusal
+        if there is no other.
+        """
+        if _says_same(refused.body, sent.request.body):
+            repaired = self._repair(refused.error, sent, may_retry=False)
+            if repaired is None:
+                raise refused.error
+            sent = repaired
+        return sent, sent.target, find_dialect(sent.target.dialect)
 
     def _repair(self, error: AsidesError, sent: SentRequest, *, may_retry: bool) -> SentRequest | None:
         """The repaired request after a refusal; None if there is no repair, or the caller has an event."""
@@ -431,6 +458,21 @@ class Exchange:
             ("visibility", call.policy.visibility),
         )
         return {name: value for name, value in fields if value}
+
+
+def _says_same(one: bytes, other: bytes) -> bool:
+    """Whether two bodies ask for the same: they are the same JSON, but for fields that say nothing."""
+    try:
+        return bool(_drop_silent(msgspec.json.decode(one)) == _drop_silent(msgspec.json.decode(other)))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return one == other
+
+
+def _drop_silent(body: Any) -> Any:
+    """The body without members that are false, null or empty."""
+    if not isinstance(body, dict):
+        return body
+    return {name: value for name, value in body.items() if value not in (None, False, [], {}, "")}
 
 
 def _choose_decode_target(sent: SentRequest) -> Target:

@@ -86,6 +86,10 @@ class _RequestCheck:
         if on and thinking.budget is not None and self.rule.begins_with_thinking:
             thinking = self._pause_thinking(thinking)
             on = thinking.mode != "off"
+        if on and not thinking.asked and self._must_stop_for_choice(thinking):
+            # Nobody asked for thinking, and somebody asked for the tool.
+            thinking = self._stop_for_choice(thinking)
+            on = False
         if prompt.stop or prompt.sampling != _NO_SAMPLING:
             changes |= self._check_sampling(thinking, on)
         if prompt.tool_choice not in _FREE_CHOICES and (on or self.rule.forced_tools == "never"):
@@ -377,11 +381,30 @@ class _RequestCheck:
             return thinking
         return sent
 
+    def _must_stop_for_choice(self, thinking: Thinking) -> bool:
+        """Whether a tool can be demanded only of a model that does not think, and this one can stop."""
+        forced = self.rule.forced_tools
+        if self.prompt.tool_choice in _FREE_CHOICES or not self.prompt.tools or forced == "never":
+            return False
+        if self._takes_choice(thinking) or self.rule.thinking != "optional":
+            return False
+        return not has_open_thoughts(self.prompt.messages)
+
+    def _stop_for_choice(self, thinking: Thinking) -> Thinking:
+        detail = "a tool is demanded, which this model takes only while it does not think; nobody asked it to think"
+        self.notices.append(Notice("thinking_dropped", detail, "thinking", None, "off"))
+        return self._fit_form(turn_off(thinking))
+
+    def _takes_choice(self, thinking: Thinking) -> bool:
+        """Whether the tool can be demanded while the model thinks."""
+        forced = self.rule.forced_tools
+        allowed = forced is True or forced == self.prompt.tool_choice
+        return allowed and (thinking.budget is None or self.rule.forced_tools_with_budget)
+
     def _check_forced_tool(self, thinking: Thinking) -> dict[str, Any]:
         choice = self.prompt.tool_choice
         forced = self.rule.forced_tools
-        allowed = forced is True or forced == choice
-        if allowed and (thinking.budget is None or self.rule.forced_tools_with_budget):
+        if self._takes_choice(thinking):
             return {}
         sent = "auto" if forced != "required" else "required"
         when = "" if forced == "never" else " while it thinks"

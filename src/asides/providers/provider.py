@@ -230,6 +230,18 @@ class ModelVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     source: str = ""
 
 
+_CHAT_PATH = "/chat/completions"
+# The path of requests in each dialect, for rows that name none. Models are in the paths of two.
+_OWN_PATHS = {
+    "anthropic": "/messages",
+    "bedrock": "",
+    "cohere": "/chat",
+    "gemini": "",
+    "ollama": "/api/chat",
+    "openai_responses": "/responses",
+}
+
+
 class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One row: a host of models, its address, and how it differs from its dialect. A new provider is a new row."""
 
@@ -277,6 +289,12 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """verified: tested with recordings of the real host; documented: from its documents; yours: the user's row."""
     since: str = ""
     """The date of the row's facts."""
+
+    def __post_init__(self) -> None:
+        path = _OWN_PATHS.get(self.dialect)
+        if path is not None and self.quirks.path == _CHAT_PATH:
+            # The row says nothing about it, so that the dialect does.
+            msgspec.structs.force_setattr(self, "quirks", msgspec.structs.replace(self.quirks, path=path))
 
     def __repr__(self) -> str:  # Its query and its headers may hold keys.
         address = self.base_url.partition("?")[0].rpartition("@")[2]

@@ -12,6 +12,7 @@ import msgspec
 
 from asides.providers.find import adapt_to_foreign_address, find_provider, is_own_address
 from asides.providers.provider import Provider
+from asides.providers.table import find_maker, plain_row
 from asides.values.errors import ConfigError, UnknownProvider
 
 # Tables whose keys are not changed: X-Header, api-version.
@@ -57,6 +58,10 @@ def read_row(name: str, table: Any, where: str, find: Callable[[str], Provider])
     if template is not None and isinstance(address, str) and not is_own_address(template, address):
         template = adapt_to_foreign_address(template)
     row: dict[str, Any] = {} if template is None else msgspec.to_builtins(template)
+    dialect = fields.get("dialect", "openai_chat" if template is None else template.dialect)
+    if template is None or template.dialect != dialect:
+        # How servers of this dialect are asked: where, with the key in which header, and how thinking is turned on.
+        row |= _describe_dialect(dialect)
     for field, value in fields.items():
         if field == "quirks" and isinstance(value, dict):
             row["quirks"] = {**row.get("quirks", {}), **value}
@@ -83,6 +88,14 @@ def _find_template(name: str, like: Any, where: str, find: Callable[[str], Provi
         return find(str(like))
     except UnknownProvider as problem:
         raise ConfigError(f"{where}: like: {problem}") from None
+
+
+def _describe_dialect(dialect: Any) -> dict[str, Any]:
+    """The facts of a server that speaks one of our dialects and of which nothing else is known."""
+    if not isinstance(dialect, str) or dialect == "openai_chat" or find_maker(dialect) is None:
+        return {}
+    plain = adapt_to_foreign_address(plain_row(dialect))
+    return {name: msgspec.to_builtins(getattr(plain, name)) for name in ("quirks", "headers", "replay")}
 
 
 def _normalise(table: dict[str, Any]) -> dict[str, Any]:

@@ -12,13 +12,17 @@ import msgspec
 
 from asides.dialects import find_facts, plain_row
 from asides.flows.call import Call
+from asides.flows.heal.refused_request import list_placed
 from asides.history.check import check_request
+from asides.history.replay import digest_token
+from asides.providers.learned_rules import recall
 from asides.providers.provider import Target
 from asides.providers.quirks import NO_RESTRICTIONS, Quirks
 from asides.providers.table import is_maker
 from asides.relay.known_calls import KnownCalls
 from asides.relay.relay_request import RelayMode
 from asides.relay.state.sealed_summary import takes_compactions
+from asides.relay.state.thinking_origins import holds_foreign
 from asides.values.errors import ConfigError
 from asides.values.traits import HAS_THOUGHTS, find_traits
 from asides.values.visibility import Sink, Visibility
@@ -55,6 +59,7 @@ def choose_mode(
     may_forward: bool = True,
     has_options: bool = False,
     has_state: bool = False,
+    is_labelled: bool = False,
     asked: str = "",
     compacts: bool = False,
     has_compaction: bool = False,
@@ -62,7 +67,8 @@ def choose_mode(
     known: KnownCalls | None = None,
 ) -> Mode:
     """Decide for one target. `caller`: the caller's dialect. `has_options`: options of ours change the request.
-    `has_state`: it holds envelopes of ours, or the vault has state that it lacks. `asked`: the model that the request
+    `has_state`: it holds envelopes of ours, or the vault has state that it lacks. `is_labelled`: it may
+    hold thinking of another provider. `asked`: the model that the request
     names, where that is another one. `compacts`: it asks for a compaction. `has_compaction`: it holds one that only the
     provider which made it can read. `hides_usage`: what it uses is counted, and it does not ask for the counts.
     `known`: remembers what follows from the target alone.
@@ -78,12 +84,18 @@ def choose_mode(
         return _translate("options change the request")
     if has_state:
         return _translate("reasoning state is put back")
+    if is_labelled and holds_foreign(call.prompt.messages, target):
+        return _translate("thinking of another provider is left out")
+    if _takes_no_thinking(target) and bool(find_traits(call.prompt.messages) & HAS_THOUGHTS):
+        return _translate("this model takes no thinking back")
     if hides_usage:
         return _translate("what it uses has to be reported")
     if has_compaction and not takes_compactions(target):
         return _translate("another provider compacted the conversation")
     if asked and _differs(call, asked):
         return _translate("the model takes other settings than the one that was named")
+    if _has_learned(call):
+        return _translate("earlier refusals taught what this model takes")
     if not visibility.allows(sink, target.rule.kind):
         return _translate("the caller may not see this thinking")
     if target.quirks.transport != "direct":
@@ -112,6 +124,24 @@ def _differs(call: Call, asked: str) -> bool:
     except ConfigError:
         return True
     return False
+
+
+def _takes_no_thinking(target: Target) -> bool:
+    rule = target.provider.replay_rule(target.family or target.model)
+    return rule.when == "never" and not target.rule.prefix_bound
+
+
+def _has_learned(call: Call) -> bool:
+    """Whether refusals taught something about the target, or about a token of this history."""
+    target = call.target
+    # No client's messages carry facts: the process alone has them.
+    facts = [fact for fact in recall(target) if fact.dialect == target.dialect and fact.model in ("", target.model)]
+    if not facts:
+        return False
+    if any(fact.changes for fact in facts):
+        return True
+    refused = {digest for fact in facts for digest in fact.refused}
+    return any(digest_token(placed.token) in refused for placed in list_placed(call.prompt.messages))
 
 
 def _thinks_apart(dialect: str) -> bool:

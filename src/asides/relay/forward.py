@@ -1,8 +1,9 @@
 """Forward a request: its bytes go out as they came, and the provider's response comes back as it is.
 
 Only the model's name changes, and the credential. A decoder reads along, for usage, thinking and the record of the
-turn. A status that tells of a failure goes to the caller, who tries again itself; only a connection that fails before
-the head of a response is tried again here, as the policy says.
+turn. A refusal that an ordinary exchange may repair begins one, with plan and repairs; if that is refused too, the
+caller gets the first refusal as it came. Any other status that tells of a failure goes to the caller, who tries again
+itself; only a connection that fails before the head of a response is tried again here, as the policy says.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import random
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import msgspec
@@ -20,23 +21,35 @@ from asides.dialects import find_dialect
 from asides.dialects.dialect import HttpRequest, ServedRequest
 from asides.dialects.http_body import build_headers, choose_credential_header, join_url
 from asides.flows.call import BareCall, Call, CallLike, read_policy
-from asides.flows.exchange import ResponseReader
+from asides.flows.exchange import RefusedBody, ResponseReader
 from asides.flows.retry import ERROR_BODY_LIMIT, NO_HEAD, clean_error, decode_error, fetch_key, wait_before_next
 from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep, UseCall, traced
 from asides.options import CallOptions
 from asides.providers.credentials import KeySource, collect_secrets, find_key
 from asides.providers.find import find_host, find_row
 from asides.providers.provider import Target
+from asides.providers.refusals import find_other_kind, read_rejection
 from asides.relay.relay_config import STREAM_HEADERS, Caller
 from asides.relay.relay_request import RelayOutcome
 from asides.relay.splice_body import splice_body
 from asides.relay.whole_events import EventSplitter, find_splitter
-from asides.values.errors import AsidesError, ProtocolError, ProviderError, TransportError
+from asides.values.errors import (
+    AsidesError,
+    AuthError,
+    NotFound,
+    ProtocolError,
+    ProviderError,
+    ReplayRejected,
+    TransportError,
+)
 from asides.values.events import Event, ReplyStarted, Warned
 from asides.values.messages import Prompt, user
 from asides.values.notices import Notice
 from asides.values.redaction import Redact, build_redactor, redact_bytes
 from asides.values.reply import Reply
+
+if TYPE_CHECKING:
+    from asides.relay.translate.translated_exchange import TranslatedExchange
 
 # Headers of the caller that stay behind: of the connection, of its credentials, and of its browser or proxies.
 _DROPPED_HEADERS = frozenset(
@@ -75,6 +88,8 @@ _NAMES_MODEL_IN_PATH = ("gemini", "bedrock")
 
 Record = Callable[[Reply], Flow[None]]
 """Stores what has to be kept of a complete reply."""
+Repair = Callable[[RefusedBody], "TranslatedExchange | None"]
+"""Begins the exchange that repairs a refused request; None if the request cannot be read or written."""
 Claim = Callable[[str], Flow[None]]
 """Records whose the reply of this id is, which its provider stores."""
 
@@ -203,6 +218,19 @@ def forward_to_host(caller: Caller, host: str = "") -> Flow[RelayOutcome] | None
     return return_response(caller, BareCall(target, read_policy(CallOptions()), key), sent)
 
 
+# Refusals that go to the caller all the same: clients act on a conversation that is too long, and one without a known
+# reason says nothing about what to change.
+_NOT_REPAIRED = frozenset({"context_length", "opaque_provider_error"})
+
+
+def can_repair(error: ProviderError) -> bool:
+    """Whether an ordinary exchange may get through what this refusal refused."""
+    rejection = read_rejection(error)
+    if rejection is not None:
+        return rejection.kind not in _NOT_REPAIRED
+    return isinstance(error, ReplayRejected) or find_other_kind(str(error)) is not None
+
+
 class ForwardExchange:
     """A forwarded request to one target in progress."""
 
@@ -217,11 +245,14 @@ class ForwardExchange:
         *,
         stream: bool = False,
         is_last: bool = True,
+        has_other: bool = False,
         claim: Claim | None = None,
+        repair: Repair | None = None,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        """`served`: the request as it was read; None if it could not be. `is_last`: no other target follows. `claim`:
-        called with the id of a reply before the caller knows it.
+        """`served`: the request as it was read; None if it could not be. `is_last`: no other target follows.
+        `has_other`: the same server may have it at another endpoint. `claim`: called with the id of a reply before the
+        caller knows it. `repair`: begins the exchange after a refusal.
         """
         self._call = call
         self._request = request
@@ -231,7 +262,11 @@ class ForwardExchange:
         self._notices = (*notices, *call.notices)
         self._stream = stream
         self._is_last = is_last
+        self._has_other = has_other
         self._claim = claim
+        self._repair = repair
+        self.repaired: TranslatedExchange | None = None
+        """The ordinary exchange that goes on after a refusal; None if there is none."""
         self._jitter = jitter
         self._reader: ResponseReader | None = None
         self.status = 0
@@ -244,6 +279,8 @@ class ForwardExchange:
     @property
     def partial(self) -> Reply | None:
         """The reply so far."""
+        if self.repaired is not None:
+            return self.repaired.partial
         return None if self._reader is None else self._reader.partial
 
     @property
@@ -270,7 +307,17 @@ class ForwardExchange:
             head = yield from self._open()
             if 200 <= head.status < 300:
                 return (yield from self._receive(head, began))
-            raise (yield from self._return_error(head))
+            body, refusal = yield from self._read_error(head)
+            if (repaired := self._begin_repair(refusal)) is not None:
+                try:
+                    return (yield from repaired.steps(began))
+                except AsidesError:
+                    if self._caller.started:
+                        raise
+                    # Nothing helped: its own refusal says what the provider had against the request.
+                    self.repaired = None
+            yield from self._return_error(head, body, refusal)
+            raise refusal
         except AsidesError as error:
             self._caller.note_problem(error)
             error.partial = self.partial if error.partial is None else error.partial
@@ -291,8 +338,15 @@ class ForwardExchange:
                 seconds = wait_before_next(error, NO_HEAD, attempt, call.policy, self._jitter(), call.key)
             yield Sleep(seconds)
 
-    def _return_error(self, head: Head) -> Flow[ProviderError]:
-        """Hand the provider's error to the caller, unless another target follows. Returns it."""
+    def _begin_repair(self, refusal: ProviderError) -> TranslatedExchange | None:
+        """The ordinary exchange for a request that was refused in a way that is known; None for other errors."""
+        if self._repair is None or not can_repair(refusal):
+            return None
+        self.repaired = self._repair(RefusedBody(self._request.body, refusal))
+        return self.repaired
+
+    def _read_error(self, head: Head) -> Flow[tuple[bytes, ProviderError]]:
+        """Read the provider's error."""
         body = b""
         try:
             while len(body) < _MOST_ERROR_BYTES and (data := (yield Read(patience=5.0))):
@@ -300,16 +354,23 @@ class ForwardExchange:
         except TransportError:
             pass  # The status says enough.
         target = self._call.target
-        error = decode_error(find_dialect(target.dialect), head, body[:ERROR_BODY_LIMIT], target)
+        return body, decode_error(find_dialect(target.dialect), head, body[:ERROR_BODY_LIMIT], target)
+
+    def _return_error(self, head: Head, body: bytes, refusal: ProviderError) -> Flow[None]:
+        """Hand the provider's error to the caller, unless another target follows, or it is about a key that is not the
+        caller's.
+        """
+        target = self._call.target
         yield from self._caller.settle(None, has_failed=True)
-        if self._is_last and 400 <= head.status < 600 and not self._caller.opened_early:
+        is_own = isinstance(refusal, AuthError) and not self._caller.config.trusts_callers
+        is_own = is_own or (self._has_other and isinstance(refusal, NotFound))
+        if self._is_last and 400 <= head.status < 600 and not self._caller.opened_early and not is_own:
             self.status = head.status
             redact = build_redactor(collect_secrets(target, self._call.key))
             headers = select_response_headers(head.headers, redact)
             start = self._caller.start(head.status, headers, self._notices)
             body = redact_bytes(body, redact)
             yield Emit([*start, body] if body else [*start])
-        return error
 
     def _receive(self, head: Head, began: float | None) -> Flow[Reply]:
         call, caller = self._call, self._caller

@@ -33,6 +33,15 @@ class KnownCalls:
         self._calls: dict[Hashable, tuple[Call, float]] = {}
         self._routes: dict[Hashable, tuple[Route, float]] = {}
         self._facts: dict[Hashable, tuple[Target, Any]] = {}
+        self._without_responses: dict[str, bool] = {}
+
+    def lacks_responses(self, base_url: str) -> bool:
+        """Whether a server said that it has no Responses."""
+        return base_url in self._without_responses
+
+    def note_no_responses(self, base_url: str) -> None:
+        """A server has no Responses."""
+        _store(self._without_responses, base_url, True)
 
     def build(
         self, model: str, place: Hashable, prompt: Prompt, stream: bool, now: float, build: Callable[[], Call]

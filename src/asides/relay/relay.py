@@ -12,6 +12,7 @@ from asides.dialects import plain_row
 from asides.flows.call import BareCall, CallLike
 from asides.flows.steps import Emit, Flow
 from asides.providers.provider import Target
+from asides.relay.client_errors import explain_to_client
 from asides.relay.endpoints import Endpoint, NoEndpoint, find_endpoint
 from asides.relay.error_response import MALFORMED, RelayRefusal, refuse_malformed, write_error_response
 from asides.relay.known_calls import KnownCalls
@@ -19,6 +20,7 @@ from asides.relay.relay_config import Caller, OptionLayers, RelayConfig
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
 from asides.relay.relayed_reply import RelayedReply
 from asides.relay.state.relay_keys import RelayKeys
+from asides.relay.state.thinking_origins import ThinkingOrigins
 from asides.relay.steps import UnconfirmedRecord
 from asides.values.errors import AsidesError, ProtocolError
 
@@ -50,10 +52,12 @@ class Relay:
         self._config = config
         self._layers: dict[str, OptionLayers] = {}
         self._known_calls = KnownCalls()
+        self._origins = ThinkingOrigins()
 
     def begin(self, request: RelayRequest, observer: RelayObserver | None = None) -> RelayExchange:
         """Begin a request. Nothing is sent yet."""
-        return RelayExchange(request, self._builder, self._config, self._layers, observer, self._known_calls)
+        known = self._known_calls, self._origins
+        return RelayExchange(request, self._builder, self._config, self._layers, observer, *known)
 
 
 class RelayExchange:
@@ -67,7 +71,9 @@ class RelayExchange:
         layers: dict[str, OptionLayers],
         observer: RelayObserver | None = None,
         known_calls: KnownCalls | None = None,
+        origins: ThinkingOrigins | None = None,
     ) -> None:
+        self._origins = origins
         self._layers = layers
         self._known_calls = known_calls
         self._observer = observer
@@ -88,7 +94,8 @@ class RelayExchange:
         except NoEndpoint as problem:
             caller = Caller(request, Endpoint(problem.dialect, "reply", request.path, {}), self._builder, self._config)
             return (yield from _fail(caller, _refuse_path(request, problem)))
-        caller = Caller(request, endpoint, self._builder, self._config, self._layers, self._observer, self._known_calls)
+        known = self._known_calls, self._origins
+        caller = Caller(request, endpoint, self._builder, self._config, self._layers, self._observer, *known)
         self.unconfirmed = caller.unconfirmed
         return caller.add_counts((yield from self._answer(caller)))
 
@@ -176,7 +183,8 @@ def _refuse_path(request: RelayRequest, problem: NoEndpoint) -> RelayRefusal:
 def _fail(caller: Caller, error: AsidesError, reply: RelayedReply | None = None) -> Flow[RelayOutcome]:
     """Tell the caller of an error: as a response, or inside the stream that has begun."""
     yield from caller.settle(error.partial, has_failed=True)
-    response = write_error_response(error, caller.dialect)
+    told = error if caller.config.trusts_callers else explain_to_client(error)
+    response = write_error_response(told, caller.dialect)
     mode = "own" if reply is None else reply.mode
     model = "" if reply is None else reply.model
     reason = "" if reply is None else reply.reason

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from asides.relay.known_calls import KnownCalls
     from asides.relay.metered_use import MeteredUse
     from asides.relay.observer import RelayObserver
+    from asides.relay.state.thinking_origins import ThinkingOrigins
     from asides.relay.state.turn_state import RestoredTurn
     from asides.values.events import Event
     from asides.values.reply import Reply
@@ -100,13 +101,17 @@ class Caller:
         layers: dict[str, OptionLayers] | None = None,
         observer: RelayObserver | None = None,
         known_calls: KnownCalls | None = None,
+        origins: ThinkingOrigins | None = None,
     ) -> None:
-        """`layers`: by the names of routes, what earlier requests have merged. `known_calls`: those they built."""
+        """`layers`: by the names of routes, what earlier requests have merged. `known_calls`: those they built.
+        `origins`: who made the thinking of earlier replies.
+        """
         self.observer = observer
         """Who watches this request; None: nobody, or one that failed."""
         self.request = request
         self.layers: dict[str, OptionLayers] = {} if layers is None else layers
         self.known_calls = known_calls
+        self.origins = origins
         self.now: float | None = None
         """The time, once it was asked for; calls that were built before count only then."""
         self.endpoint = endpoint
@@ -122,6 +127,8 @@ class Caller:
         """What the request uses of the caller's limits; None: it has none."""
         if request.limits is not None:
             self._limit(request.limits)
+        self.other_call: Call | None = None
+        """The call to the other endpoint of the same server, where nobody knows whether it has the client's own."""
         self.notices: list[Notice] = []
         """What there is to tell beside the notices of the reply."""
         self.unconfirmed: list[UnconfirmedRecord] = []

@@ -12,6 +12,7 @@ import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.flows.call import Call
+from asides.flows.exchange import RefusedBody
 from asides.flows.fallback import ExchangeInOrder
 from asides.flows.steps import Allow, Emit, Flow, Now, UseCall
 from asides.providers.endpoint import RESPONSES
@@ -39,7 +40,7 @@ from asides.relay.error_response import (
     write_stream_error,
 )
 from asides.relay.find_calls import find_calls
-from asides.relay.forward import Claim, ForwardExchange, build_forward_request
+from asides.relay.forward import Claim, ForwardExchange, Repair, build_forward_request
 from asides.relay.pings import Pings
 from asides.relay.read_request_body import read_request, read_shallow
 from asides.relay.relay_config import Caller
@@ -50,7 +51,8 @@ from asides.relay.state.clean_history import holds_envelopes
 from asides.relay.state.response_owners import make_owner_record, read_owner
 from asides.relay.state.sealed_summary import has_foreign_compaction, split_trigger, takes_compactions
 from asides.relay.translate.translated_exchange import TranslatedExchange, WrittenExchange, open_writer
-from asides.values.errors import ConfigError
+from asides.relay.translate.visible_events import asks_for_thinking
+from asides.values.errors import ConfigError, NotFound
 from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
 from asides.values.reply import Reply
@@ -73,6 +75,8 @@ class RelayedReply:
         """Whether the request asks for a compaction."""
         self._has_compaction = False
         """Whether it holds one that only the provider which made it can read."""
+        self._shows_thinking = True
+        """Whether the reply has thinking where it is written here."""
         self._hides_usage = False
         """Whether what it uses is counted, and its provider would not report it."""
         self.mode: RelayMode = "own"
@@ -94,7 +98,13 @@ class RelayedReply:
     @property
     def status(self) -> int:
         """The status that the caller got; 0 before that."""
-        return getattr(self._exchange, "status", 0)
+        return getattr(self._current, "status", 0)
+
+    @property
+    def _current(self) -> AnyExchange | None:
+        """The exchange under way: the one that repairs a forwarded request, where there is one."""
+        exchange = self._exchange
+        return exchange if exchange is None else getattr(exchange, "repaired", None) or exchange
 
     def open_early(self) -> ResponseStart | None:
         """The head of a stream before its provider has answered; None where nothing could follow it."""
@@ -102,13 +112,13 @@ class RelayedReply:
 
     def write_ping(self, now: float) -> bytes:
         """A ping, to be sent after everything that was emitted; b"" if none can be sent now."""
-        return b"" if self._pings is None else self._pings.write(now, self._exchange)
+        return b"" if self._pings is None else self._pings.write(now, self._current)
 
     def write_last_error(self, response: ErrorResponse, *, is_cut: bool = False) -> bytes:
         """The end of a stream that has begun and failed, in the caller's dialect; b"" where its end is said already.
         `is_cut`: nobody has said it.
         """
-        exchange, caller = self._exchange, self._caller
+        exchange, caller = self._current, self._caller
         if isinstance(exchange, WrittenExchange):
             return exchange.write_last_error(response)
         # After an early head, nothing else has told of the error.
@@ -134,6 +144,7 @@ class RelayedReply:
         asked = served or read_shallow(caller)
         self.asked = asked.model
         caller.show_asked(asked)
+        self._shows_thinking = asks_for_thinking(caller.dialect, asked.prompt, own)
         state = asked.prompt.state
         if asked.stream:
             self._pings = Pings(caller, make_writer, asked.model)
@@ -176,10 +187,33 @@ class RelayedReply:
             reply = yield from in_order.steps()
         else:
             yield UseCall(first)
-            reply = yield from start(first, ()).steps()
+            other = caller.other_call
+            try:
+                reply = yield from start(first, ()).steps()
+            except NotFound:
+                if other is None or caller.started:
+                    raise
+                reply = yield from self._ask_other(_replace_messages(other, asked.prompt), first, options, start)
         notices = (*caller.notices, *reply.warnings)
         ended = (self.status, self.mode, self.reason, self.model, reply, notices)
         return RelayOutcome(*ended, asked=self.asked)
+
+    def _ask_other(
+        self,
+        other: Call,
+        first: Call,
+        options: RequestOptions,
+        start: Callable[[Call, tuple[Notice, ...]], AnyExchange],
+    ) -> Flow[Reply]:
+        """Ask at the other endpoint of a server that does not know the path of the first."""
+        caller = self._caller
+        caller.other_call = None
+        self._modes[id(other.target)] = self._choose(other, options, "")
+        yield UseCall(other)
+        reply: Reply = yield from start(other, ()).steps()
+        if caller.known_calls is not None:
+            caller.known_calls.note_no_responses(first.target.base_url)
+        return reply
 
     def _keep_forwarded(self, calls: Sequence[Call], problem: ConfigError) -> tuple[Call, ...]:
         """The calls that are forwarded: the request cannot be translated. Raises the problem if the first is not."""
@@ -225,6 +259,7 @@ class RelayedReply:
             may_forward=caller.config.forwards and options.may_forward,
             has_options=options.changes_prompt,
             has_state=self._state.is_changed,
+            is_labelled=self._state.is_labelled,
             asked=asked,
             compacts=self._compacts,
             has_compaction=self._has_compaction,
@@ -259,7 +294,9 @@ class RelayedReply:
                         notices,
                         stream=served.stream,
                         is_last=is_last,
+                        has_other=caller.other_call is not None,
                         claim=self._claim_forwarded(call),
+                        repair=self._prepare_repair(call, served, options, make_writer, notices),
                     )
                 )
             mode = Mode("translate", "the members of the body are not unique")
@@ -270,8 +307,56 @@ class RelayedReply:
             store = self._store_compacted(served, visibility)
             return self._begin(CompactedExchange(call, caller, served, self._state, writer, notices, store=store))
         return self._begin(
-            TranslatedExchange(call, caller, served, self._state, make_writer, notices, visibility=visibility)
+            TranslatedExchange(
+                call,
+                caller,
+                served,
+                self._state,
+                make_writer,
+                notices,
+                visibility=visibility,
+                shows_thinking=self._shows_thinking,
+            )
         )
+
+    def _prepare_repair(
+        self,
+        call: Call,
+        served: ServedRequest,
+        options: RequestOptions,
+        make_writer: MakeWriter,
+        notices: tuple[Notice, ...],
+    ) -> Repair | None:
+        """How the ordinary exchange begins for a forwarded request that was refused; None if it could not be read, or
+        goes on from what its provider has stored.
+        """
+        if (
+            not served.prompt.messages
+            or self._state.has_unknown_previous
+            or served.prompt.state.conversation is not None
+        ):
+            return None
+
+        def repair(refused: RefusedBody) -> TranslatedExchange | None:
+            visibility = self._state.find_visibility(options.visibility)
+            try:
+                exchange = TranslatedExchange(
+                    call,
+                    self._caller,
+                    served,
+                    self._state,
+                    make_writer,
+                    notices,
+                    visibility=visibility,
+                    shows_thinking=self._shows_thinking,
+                    refused=refused,
+                )
+            except ConfigError:
+                return None
+            self._choose_target(call, Mode("translate", "its provider refused it as it was"))
+            return exchange
+
+        return repair
 
     def _choose_target(self, call: Call, mode: Mode) -> None:
         self.mode, self.reason = mode.name, mode.reason
@@ -303,9 +388,11 @@ class RelayedReply:
         )
 
     def _record_forwarded(self, served: ServedRequest) -> Callable[[Reply], Flow[None]] | None:
-        """How the turn of a forwarded request is recorded: some callers return less than they got."""
+        """How the turn of a forwarded request is kept: some callers return less than they got, and one that returns
+        everything may ask another provider next.
+        """
         state = self._state
-        if not state.has_store or not served.prompt.messages:
+        if not served.prompt.messages:
             return None
         return lambda reply: state.record(state.make_carrier(), reply)
 

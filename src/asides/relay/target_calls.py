@@ -94,7 +94,17 @@ def _build_call(
         return call
     # The home is the address that the client itself would have asked, in its own dialect.
     is_known = is_home or is_canonical(call.target)
-    speaks_it = is_known and row is not None and row.with_dialect(caller.dialect) is not None
+    speaks_it = row is not None and row.with_dialect(caller.dialect) is not None
+    is_open = row is not None and row.chooses and call.target.foreign
+    if speaks_it and not is_known and caller.dialect == RESPONSES and is_open:
+        # Another server behind a row that chooses between both: it is asked as the client asks, until it says that it
+        # does not know that path.
+        known_calls = caller.known_calls
+        if known_calls is None or known_calls.lacks_responses(call.target.base_url):
+            return call
+        caller.other_call = call
+        is_known = True
+    speaks_it = speaks_it and is_known
     # Thinking that was asked for comes back only from Responses.
     if not speaks_it or (caller.dialect != RESPONSES and prompt.thinking.wanted):
         return call

@@ -9,7 +9,7 @@ import pytest
 from asides.dialects.gemini.rules import LEVEL_VALUE
 from asides.dialects.gemini_interactions import rules
 from asides.dialects.rulebook import Rule, WireRequest
-from asides.testing.stage.rules.hosts import find_target
+from asides_stage.stage.rules.hosts import find_target
 from tests.dialects.gemini_interactions.interactions import ANSWER, CALL, GO, RESULT, THOUGHT, Wire
 
 PRO = "gemini-3-pro-preview"

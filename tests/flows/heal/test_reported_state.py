@@ -61,7 +61,13 @@ REMOVED = {"type": "reasoning", "action": "removed", "id": "rs_a", "reason": "mo
 
 def responses_body(streams: bool) -> bytes:
     item = {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": "42"}]}
-    response: dict[str, Any] = {"id": "r", "object": "response", "status": "completed", "output": [item], "model": "gpt-5"}
+    response: dict[str, Any] = {
+        "id": "r",
+        "object": "response",
+        "status": "completed",
+        "output": [item],
+        "model": "gpt-5",
+    }
     response["input_transformations"] = [REMOVED]
     return sse({"type": "response.completed", "response": response}) if streams else json.dumps(response).encode()
 

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import msgspec
 from aiohttp import web
 
+from asides.relay.endpoints import NoEndpoint, find_endpoint
+from asides.relay.error_response import RelayRefusal, write_error_response
 from asides_gateway.authenticate import SAFE_HEADERS
 from asides_gateway.gateway_settings import GatewaySettings
 
@@ -30,12 +34,14 @@ _MOST_FIELDS = 200
 class _Connection(web.RequestHandler):
     """One connection of a client."""
 
-    __slots__ = ("_head_seconds", "_head_timer")
+    __slots__ = ("_first_line", "_head_seconds", "_head_timer")
 
     def __init__(self, manager: web.Server, *, head_seconds: float, **options: Any) -> None:
         super().__init__(manager, **options)
         self._head_seconds = head_seconds
         self._head_timer: asyncio.TimerHandle | None = None
+        self._first_line = b""
+        """How the last head begins: a head that cannot be read is answered in the dialect of its path."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -47,6 +53,10 @@ class _Connection(web.RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         count = self._request_count
+        if self._head_timer is not None or self._is_waiting():
+            if (begins := _FIRST_LINE.match(data)) is not None:
+                self._first_line = begins[0]
+            data = join_agents(data)
         super().data_received(data)
         if self._request_count != count:
             self._stop_watching()
@@ -71,9 +81,13 @@ class _Connection(web.RequestHandler):
             raise ConnectionError("the response has begun")
         words = _FAULT if status >= 500 else _UNREADABLE
         kind = "api_error" if status >= 500 else "invalid_request_error"
-        body = {"type": "error", "error": {"type": kind, "message": words, "code": None, "param": None}}
+        body = msgspec.json.encode(
+            {"type": "error", "error": {"type": kind, "message": words, "code": None, "param": None}}
+        )
+        if (dialect := _find_dialect(self._first_line)) is not None:
+            body = write_error_response(RelayRefusal(words, status=status), dialect).body
         headers = {**SAFE_HEADERS, "server": "asides", "content-type": "application/json"}
-        response = web.Response(status=status, body=msgspec.json.encode(body), headers=headers)
+        response = web.Response(status=status, body=body, headers=headers)
         response.force_close()
         return response
 
@@ -98,6 +112,37 @@ class _Connection(web.RequestHandler):
         self._head_timer = None
         if self._is_waiting():
             self.force_close()
+
+
+_FIRST_LINE = re.compile(rb"([A-Z]{3,10}) (/[^ ?\r\n]{0,4096})(?:\?[^ \r\n]*)? HTTP/1")
+_AGENT = re.compile(rb"\r\nuser-agent:[ \t]*([^\r\n]*)", re.IGNORECASE)
+
+
+def join_agents(data: bytes) -> bytes:
+    """The bytes that begin with a head, its User-Agent in one header: some clients send two, one of their own and one
+    of a library below, and servers accept that (pydantic-ai with google-genai, 2026-11).
+    """
+    end = data.find(b"\r\n\r\n")
+    head = data if end < 0 else data[:end]
+    found = list(_AGENT.finditer(head))
+    if len(found) < 2:
+        return data
+    joined = b"\r\nuser-agent: " + b" ".join([agent[1] for agent in found])
+    pieces = [head[: found[0].start()], joined]
+    pieces += [head[one.end() : other.start()] for one, other in pairwise(found)]
+    return b"".join([*pieces, head[found[-1].end() :], data[len(head) :]])
+
+
+def _find_dialect(first_line: bytes) -> str | None:
+    """The dialect of a path for replies or their like; None for others, and for what is no HTTP."""
+    parsed = _FIRST_LINE.match(first_line)
+    if parsed is None or parsed[2] == b"/":
+        return None
+    method, path = parsed[1].decode(), parsed[2].decode("latin-1")
+    try:
+        return find_endpoint(method, path, "", {}).dialect
+    except NoEndpoint as problem:
+        return problem.dialect
 
 
 _UNREADABLE = (

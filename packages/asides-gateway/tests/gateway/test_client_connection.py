@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 
@@ -38,6 +39,39 @@ def test_what_is_no_http_is_refused_without_its_words(
     assert CANARY not in answer.body
     told = capfd.readouterr()
     assert CANARY.decode() not in caplog.text + told.out + told.err
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        (b"/v1/chat/completions", ("error", "message")),
+        (b"/v1/messages", ("error", "message")),
+        (b"/v1beta/models/gemini-3-pro-preview:generateContent", ("error", "status")),
+        (b"/v2/chat", ("message",)),
+    ],
+)
+def test_a_head_that_cannot_be_read_is_answered_in_the_dialect_of_its_path(path: bytes, place: tuple[str, ...]) -> None:
+    with Stage([Say(text="42")]) as stage, gateway_before(stage) as gateway, Client(gateway) as client:
+        client.write(b"POST " + path + b" HTTP/1.1\r\nhost: a\r\ncontent-length: twelve\r\n\r\n")
+        answer = client.read()
+    assert answer.status == 400
+    found = answer.json
+    for name in place:
+        found = found[name]
+    assert isinstance(found, str)
+    if b"messages" in path:
+        assert answer.json["type"] == "error"
+
+
+def test_a_client_may_name_itself_twice() -> None:
+    body = json.dumps(chat()).encode()
+    with Stage([Say(text="42"), Say(text="43")]) as stage, gateway_before(stage) as gateway, Client(gateway) as client:
+        for _ in range(2):
+            client.write(
+                b"POST /v1/chat/completions HTTP/1.1\r\nuser-agent: one/1\r\nhost: 127.0.0.1\r\nUser-Agent: two/2\r\n"
+                b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+            )
+            assert client.read().status == 200
 
 
 def test_a_request_line_of_its_own_kind() -> None:

@@ -18,6 +18,7 @@ from asides.relay.relay import RelayExchange
 from asides.relay.steps import UnconfirmedRecord
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.values.messages import Prompt, user
+from asides.values.thinking import Thinking
 from asides_gateway.relay_handler import read_client
 from asides_gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
 from asides_stage import Say, Stage
@@ -69,7 +70,9 @@ class Seen(RequestWatcher):
 
 def send(client: Client, dialect: str, model: str = MODEL, *, stream: bool) -> None:
     """Send a request as a client of this dialect does."""
-    request = write_request(dialect, model, Prompt((user("?"),), stream=stream))
+    # Where the first block of a reply is its answer, thinking comes only if it was asked for.
+    thinking = Thinking(effort="low") if dialect in ("anthropic", "gemini") else Thinking()
+    request = write_request(dialect, model, Prompt((user("?"),), stream=stream, thinking=thinking))
     path = f"{request.path}?{request.query}" if request.query else request.path
     headers = [(name, value) for name, value in request.headers.items() if name != "host"]
     client.send(request.method, path, request.body, headers)

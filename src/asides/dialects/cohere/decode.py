@@ -25,9 +25,10 @@ from asides.dialects.cohere.wire import (
     map_stop_reason,
     read_usage,
 )
-from asides.dialects.document_decoder import DocumentDecoder, RawItems
+from asides.dialects.document_decoder import NO_REPLY, DocumentDecoder, RawItems
 from asides.dialects.tagged_text import SEGMENTS, TaggedText
 from asides.providers.provider import Target
+from asides.values.errors import ProtocolError
 from asides.values.events import (
     Event,
     PartArrived,
@@ -173,6 +174,8 @@ class ChatDecoder(DocumentDecoder):
         elif document.message is not None or document.error:
             self.failure = build_error(200, {}, self.read_fields(payload), payload, self.target)
             return
+        elif document.finish_reason is None and document.usage is None and document.id is None:
+            raise ProtocolError(NO_REPLY.format(dialect=self.dialect), payload=payload)
         else:
             self.start(events, None, document.id)
             self.warn("no_choices", "the server sent no message", events)

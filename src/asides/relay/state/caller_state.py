@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
@@ -31,6 +32,8 @@ class CallerState:
         self._caller = caller
         self.is_changed = False
         """Whether the request as it came lacks state, or holds envelopes: it cannot be forwarded."""
+        self.is_labelled = False
+        """Whether it holds thinking that one of the targets did not make."""
         self.history: tuple[Message, ...] = ()
         """What the caller sent, as its records are found by it."""
         self.stored_count = 0
@@ -67,22 +70,36 @@ class CallerState:
         self.history = separate_inlined(self.history, self._caller.notices)
         served = msgspec.structs.replace(served, prompt=msgspec.structs.replace(served.prompt, messages=self.history))
         mode = self._caller.config.state_mode
-        restored = yield from restore(served.prompt, self.keys, mode, targets=targets)
+        origins, tenant = self._caller.origins, self._caller.request.tenant
+        knows = None if origins is None else partial(origins.knows, tenant)
+        restored = yield from restore(served.prompt, self.keys, mode, targets=targets, knows=knows)
+        if origins is not None:
+            if restored.origins:
+                origins.learn(tenant, restored.origins)
+            labelled = origins.label(tenant, restored.prompt.messages, targets)
+            if labelled is not restored.prompt.messages:
+                self.is_labelled = True
+                prompt = msgspec.structs.replace(restored.prompt, messages=labelled)
+                restored = msgspec.structs.replace(restored, prompt=prompt)
         self._caller.notices += restored.notices
         self._caller.count_turns(restored.turns)
         self._caller.unconfirmed += restored.unconfirmed
         self.is_changed = self.is_changed or restored.is_changed
         return msgspec.structs.replace(served, prompt=restored.prompt)
 
-    def make_carrier(self) -> StateCarrier:
-        """Make the carrier of one reply."""
+    def make_carrier(self, *, hides: bool = False) -> StateCarrier:
+        """Make the carrier of one reply. `hides`: the caller gets no thoughts."""
         config = self._caller.config
         details = config.thinking_field == "reasoning_details"
         rows = self._caller.builder.rows
-        return StateCarrier(self._caller.dialect, self.keys, config.state_mode, rows=rows, details=details)
+        return StateCarrier(self._caller.dialect, self.keys, config.state_mode, rows=rows, details=details, hides=hides)
 
     def record(self, carrier: StateCarrier, reply: Reply, originals: Mapping[str, str] | None = None) -> Flow[None]:
-        """Store the record of a complete turn. `originals`: by the id of a call that the caller got, the provider's."""
+        """Keep a complete turn: who made its thinking, and its record, where there is a store. `originals`: by the id
+        of a call that the caller got, the provider's.
+        """
+        if self._caller.origins is not None:
+            self._caller.origins.remember(self._caller.request.tenant, reply)
         if not self.has_store:
             return
         ids = {own: given for given, own in (originals or {}).items() if own}

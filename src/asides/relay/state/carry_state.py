@@ -99,7 +99,9 @@ _DETAILS_RULES = CarryRules(DETAILS, DETAILS, keeps_text=True)
 class _OpenThought:
     """A thought while it arrives."""
 
-    def __init__(self, kind: ThoughtKind, source: ThoughtSource, via: str | None) -> None:
+    def __init__(self, kind: ThoughtKind, source: ThoughtSource, via: str | None, before: int) -> None:
+        self.before = before
+        """How many characters of the answer were before it."""
         self.facts = kind, source, via
         self.pieces: list[str] = []
         self.seals: list[Seal] = []
@@ -129,14 +131,21 @@ class StateCarrier:
         *,
         rows: Sequence[Provider] = (),
         details: bool = False,
+        hides: bool = False,
     ) -> None:
-        """`rows` are providers of the user. `details`: callers of chat completions get `reasoning_details`."""
+        """`rows` are providers of the user. `details`: callers of chat completions get `reasoning_details`. `hides`:
+        the caller gets no thoughts, so that their state rides on other parts, or before a call where nothing stores it.
+        """
         self._keys = keys
         self._mode: StateMode = mode
         self._rows = rows
         self._returns_ids = find_facts(caller_dialect).returns_call_ids
         rules = _find_rules(caller_dialect)
         self._rules = _DETAILS_RULES if caller_dialect == "openai_chat" and details else rules
+        self._hides = hides
+        if hides:
+            # The caller cannot give a text back that it never had.
+            self._rules = msgspec.structs.replace(self._rules, keeps_text=True)
         self._started = ReplyStarted()
         self._facts = TurnState()
         self._block: int | None = None
@@ -148,6 +157,8 @@ class StateCarrier:
         """The commentary that no envelope holds yet."""
         self._led: set[int] = set()
         """Calls whose seals are in a thought before them."""
+        self._texts = 0
+        """The characters of the answer so far."""
         self._text_block: int | None = None
         self._text_seals: list[Seal] = []
         """The seals of that text."""
@@ -184,6 +195,8 @@ class StateCarrier:
             self._thoughts[block].pieces += [event.text for event in events]  # type: ignore[union-attr]
         elif block in self._calls:
             self._calls[block] += events  # type: ignore[arg-type]
+        else:
+            self._texts += sum(len(event.text) for event in events if isinstance(event, TextDelta))
         return events
 
     def _carry_each(self, events: list[Event]) -> list[Event]:
@@ -199,7 +212,7 @@ class StateCarrier:
                     carried += self._enter(event.block, "thought")
                     thought = self._thoughts.get(event.block)
                     if thought is None:
-                        thought = _OpenThought(event.kind, event.source, event.via)
+                        thought = _OpenThought(event.kind, event.source, event.via, self._texts)
                         self._thoughts[event.block] = thought
                     thought.pieces.append(event.text)
                 case ToolCallDelta():
@@ -215,6 +228,8 @@ class StateCarrier:
                         self._said[event.block] = msgspec.structs.replace(before, text=before.text + event.text)
                     if isinstance(event, TextDelta) and event.block != self._text_block:
                         self._text_block, self._text_seals = event.block, []
+                    if isinstance(event, TextDelta):
+                        self._texts += len(event.text)
                 case ReplyStarted():
                     self._started = event
                 case ReplyEnded():
@@ -254,7 +269,7 @@ class StateCarrier:
             is_new = kind is None
             if is_new:
                 entered = self._enter(block, "thought")
-                self._thoughts[block] = _OpenThought(event.kind, event.source, None)
+                self._thoughts[block] = _OpenThought(event.kind, event.source, None, self._texts)
             self._thoughts[block].seals.append(seal)
             is_over = seal.kind in _CLOSING and block == self._block
             return [*entered, *self._sign(block)] if is_over else entered
@@ -272,7 +287,7 @@ class StateCarrier:
     def _sign(self, block: int) -> list[Event]:
         """Give a thought its envelope. One that went on after its envelope gets another, which replaces it."""
         thought = self._thoughts[block]
-        if thought.signed_size == thought.size or not self._rules.signed:
+        if thought.signed_size == thought.size or not self._rules.signed or self._hides:
             return []
         text = "".join(thought.pieces)
         is_hidden = not text or text.isspace()
@@ -289,7 +304,9 @@ class StateCarrier:
         kind = kind if text.strip() else "hidden"
         whole = Thought(text, kind, source, self._started.origin, tuple(thought.seals), via)
         needs_text = bool(find_thoughts_with_text((whole,), self._rows))
-        return make_thought_state(whole, block, needs_text=needs_text, keeps_text=self._rules.keeps_text)
+        return make_thought_state(
+            whole, block, needs_text=needs_text, keeps_text=self._rules.keeps_text, before=thought.before
+        )
 
     # --- calls --------------------------------------------------------------------------------------------------------
 
@@ -304,8 +321,8 @@ class StateCarrier:
         late: set[int] = set()
         for number in range(place + 1, len(events)):
             found = events[number]
-            if not isinstance(found, ThoughtSealed) or not is_opaque(found.seal):
-                continue
+            if number in self._done or not isinstance(found, ThoughtSealed) or not is_opaque(found.seal):
+                continue  # a call before this one has taken it
             if found.block == event.block:
                 own.append(found.seal)
             elif found.block in self._thoughts and found.block != self._block:
@@ -314,8 +331,11 @@ class StateCarrier:
             else:
                 continue
             self._done.add(number)
+        if self._hides and self._mode in HAS_STORE:
+            return []
         for block, thought in self._thoughts.items():
-            if block in late or (thought.size != thought.signed_size and thought.seals):
+            is_new = thought.size != thought.signed_size
+            if block in late or (is_new and (thought.seals or (self._hides and "".join(thought.pieces).strip()))):
                 thought.signed_size = thought.size
                 states.append(self._make_thought_state(block))
         if own:
@@ -352,7 +372,7 @@ class StateCarrier:
             if self._text_seals:
                 states.append(PartState(self._text_block, "text", tuple(self._text_seals)))
             return [self._make_seal(self._text_block, tuple(states), is_hidden=True)] if states else []
-        if self._mode != "carry-only" or not self._rules.hidden:
+        if self._mode != "carry-only" or not self._rules.hidden or self._hides:
             return []
         late = [block for block, thought in self._thoughts.items() if thought.size != thought.signed_size]
         states = [self._make_thought_state(block) for block in late if self._thoughts[block].seals]

@@ -23,6 +23,8 @@ from asides.values.parts import Commentary, Part, Text, ToolCall
 from asides.values.thinking import Origin, Seal, Thought
 
 _NO_TEXT = digest_text(())
+_MOST_PIECES = 24
+"""In how many pieces a thought may come back with other parts between them."""
 
 
 def merge_states(states: Sequence[TurnState]) -> TurnState:
@@ -135,6 +137,11 @@ class _Thoughts:
             elif run:
                 texts.append("".join(run))
                 run = []
+        if len(whole := [part.text for part in parts if isinstance(part, Thought)]) <= _MOST_PIECES:
+            # One that went on after a call came back in pieces with the call between them.
+            texts += [
+                "".join(whole[start:end]) for start in range(len(whole)) for end in range(start + 2, len(whole) + 1)
+            ]
         self._by_digest = {digest_thought(text): text for text in texts if text}
 
     def add_joined(self, thoughts: Sequence[Thought]) -> None:
@@ -183,7 +190,12 @@ def rebuild_from_envelopes(parts: Sequence[Part], states: Mapping[int, TurnState
             new = sorted({each.block for each in state.parts if each.what == "thought"} - seen)
             restored = [thoughts.restore(complete[block], state.origin) for block in new]
             is_whole = is_whole and None not in restored
-            rebuilt += [thought for thought in restored if thought is not None]
+            if isinstance(part, (Text, ToolCall)):
+                for block, thought in zip(new, restored, strict=True):
+                    if thought is not None:
+                        rebuilt.insert(_find_place(rebuilt, complete[block].size), thought)
+            else:
+                rebuilt += [thought for thought in restored if thought is not None]
             seen.update(new)
             arrived = [each.block for each in state.parts if each.block in whole and each.block not in seen]
             rebuilt += [whole[block] for block in arrived]
@@ -203,6 +215,22 @@ def rebuild_from_envelopes(parts: Sequence[Part], states: Mapping[int, TurnState
             part = msgspec.structs.replace(part, seals=(*part.seals, *found)) if found else part
         rebuilt.append(part)
     return drop_lost(rebuilt), is_whole
+
+
+def _find_place(parts: Sequence[Part], before: int) -> int:
+    """The place of a thought that a later part carried: behind the last call, since that would have carried it, and
+    behind as much of the answer as was said before it; thoughts before it stay there.
+    """
+    place = next((number for number in range(len(parts), 0, -1) if isinstance(parts[number - 1], ToolCall)), 0)
+    said = sum(len(part.text) for part in parts[:place] if isinstance(part, Text))
+    while place < len(parts):
+        part = parts[place]
+        if isinstance(part, Text):
+            if said >= before:
+                break
+            said += len(part.text)
+        place += 1
+    return place
 
 
 class _SealedTexts:

@@ -6,7 +6,7 @@ and reported. Envelopes never stay in the prompt. Seals that are not envelopes a
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from operator import is_
 from typing import Any
 
@@ -26,6 +26,7 @@ from asides.relay.state.rebuild_turn import (
     withhold_bare,
 )
 from asides.relay.state.relay_keys import TenantKeys
+from asides.relay.state.thinking_origins import name_seal_tokens, name_tokens
 from asides.relay.state.turn_state import (
     HAS_STORE,
     RestoredTurn,
@@ -40,7 +41,7 @@ from asides.relay.steps import ReadRecords, StoredRecord, UnconfirmedRecord
 from asides.values.messages import Message, Prompt, StoredResponse
 from asides.values.notices import Notice
 from asides.values.parts import Part, Refusal, ServerTool, ToolResult, UnknownPart
-from asides.values.thinking import Seal, Thought
+from asides.values.thinking import Origin, Seal, Thought
 
 STORE_FAILED = "relay_store_failed"
 
@@ -61,6 +62,8 @@ class RestoredPrompt(msgspec.Struct, frozen=True):
     """Whether the prompt holds state that the caller did not send."""
     turns: tuple[RestoredTurn, ...] = ()
     """The turns whose state was looked for, in their order."""
+    origins: dict[str, Origin] = {}
+    """Who made the seals that the caller itself gave back, where the store knows it (`name_tokens`)."""
     unconfirmed: tuple[UnconfirmedRecord, ...] = ()
     """The records of these turns whose delivery nobody has confirmed: a caller that gives a turn back has it."""
 
@@ -83,6 +86,8 @@ class _TurnAtWork:
         self.has_own_seals = False
         """Whether the caller itself gives seals of a provider back."""
         self.levels: tuple[frozenset[str], ...] = ()
+        self.origin_keys: frozenset[str] = frozenset()
+        """The keys of its record, where that only has to say who made the seals which the caller gave back."""
 
     @property
     def reference(self) -> str:
@@ -108,11 +113,13 @@ def restore(
     mode: StateMode,
     *,
     targets: Sequence[Target] = (),
+    knows: Callable[[Part], bool] | None = None,
 ) -> Generator[ReadRecords, Any, RestoredPrompt]:
     """Put state back. Asks for at most one read.
 
     `targets` are the models that the prompt may go to. Nothing is read if none of them takes thinking back, and the ids
-    of calls become those of the provider only if it is asked again.
+    of calls become those of the provider only if it is asked again. `knows`: whether it is known who made a part that
+    the caller itself gave back; None: it does not matter.
     """
     prompt, had_odd = _clean_odd_places(prompt)
     work = [_TurnAtWork(turn) for turn in find_turns(prompt.messages)]
@@ -123,18 +130,40 @@ def restore(
     notices: list[Notice] = []
     records: tuple[StoredRecord, ...] = ()
     if mode in HAS_STORE:
-        wanted = _list_wanted(work, keys, targets)
+        wanted = _list_wanted(work, keys, targets, knows)
         if wanted:
             found = yield ReadRecords(keys.tenant, wanted)
             if found is None:
                 detail = "the store of the relay failed; reasoning state that only it has is missing"
                 notices.append(Notice(STORE_FAILED, detail))
             records = tuple(found or ())
-    restored = _put_back(prompt, work, FoundStates(records, keys), targets, notices)
+    states = FoundStates(records, keys)
+    restored = _put_back(prompt, work, states, targets, notices)
+    if origins := _find_origins(work, states):
+        restored = msgspec.structs.replace(restored, origins=origins)
     return msgspec.structs.replace(restored, had_envelopes=True) if had_odd else restored
 
 
-def _list_wanted(work: Sequence[_TurnAtWork], keys: TenantKeys, targets: Sequence[Target]) -> tuple[str, ...]:
+def _find_origins(work: Sequence[_TurnAtWork], states: FoundStates) -> dict[str, Origin]:
+    """Who made the seals of turns that the caller gave back with them. A record with other seals is of another turn."""
+    origins: dict[str, Origin] = {}
+    for each in work:
+        if not each.origin_keys:
+            continue
+        given = {token for part in each.parts for token in name_tokens(part)}
+        for state in (state for key in each.origin_keys for state in states.by_key.get(key, ())):
+            if state.origin is not None:
+                made = {token for part in state.parts for token in name_seal_tokens(part.seals)}
+                origins |= dict.fromkeys(given & made, state.origin)
+    return origins
+
+
+def _list_wanted(
+    work: Sequence[_TurnAtWork],
+    keys: TenantKeys,
+    targets: Sequence[Target],
+    knows: Callable[[Part], bool] | None = None,
+) -> tuple[str, ...]:
     wanted: dict[str, None] = {}
     if targets and all(_takes_nothing_back(target) for target in targets):
         return ()
@@ -142,6 +171,9 @@ def _list_wanted(work: Sequence[_TurnAtWork], keys: TenantKeys, targets: Sequenc
         if each.needs_vault:
             each.levels = list_levels(each.turn, keys, each.reference)
             wanted |= dict.fromkeys(sorted(key for level in each.levels for key in level))
+        elif knows is not None and not each.states and not all(map(knows, each.parts)):
+            each.origin_keys = frozenset().union(*list_levels(each.turn, keys))
+            wanted |= dict.fromkeys(sorted(each.origin_keys))
     return tuple(wanted)
 
 

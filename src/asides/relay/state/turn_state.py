@@ -39,7 +39,7 @@ class PartState(msgspec.Struct, frozen=True, omit_defaults=True):
     seals: tuple[Seal, ...] = ()
     digest: bytes = b""
     size: int = 0
-    """The number of characters of a text."""
+    """The number of characters of a text. For a thought: how many characters of the answer were before it."""
     id: str = ""
     """For a call: its id as the caller knows it."""
     own_id: str = ""
@@ -144,10 +144,10 @@ DETAILS = "reasoning_details"
 
 
 def make_thought_state(
-    thought: Thought, block: int, *, needs_text: bool, keeps_text: bool, is_stored: bool = False
+    thought: Thought, block: int, *, needs_text: bool, keeps_text: bool, is_stored: bool = False, before: int = 0
 ) -> PartState:
-    """The state of a thought. Its text is in it only if it is needed and `keeps_text`. If `is_stored`, text inside of
-    its seals is not in it either, where the thought works without.
+    """The state of a thought, `before` characters of the answer ahead of it. Its text is in it only if it is needed and
+    `keeps_text`. If `is_stored`, text inside of its seals is not in it either, where the thought works without.
     """
     seals = thought.seals
     if is_stored and not needs_text:
@@ -157,6 +157,7 @@ def make_thought_state(
         "thought",
         _drop_origins(seals, thought.origin),
         digest_thought(thought.text),
+        before,
         text=thought.text if needs_text and keeps_text else None,
         needs_text=needs_text,
         kind=thought.kind,

@@ -11,7 +11,7 @@ from asides.dialects import find_dialect
 from asides.dialects.dialect import ServedRequest, Writer
 from asides.dialects.server_half import ReplyWriter
 from asides.flows.call import Call
-from asides.flows.exchange import Exchange
+from asides.flows.exchange import Exchange, RefusedBody
 from asides.flows.steps import Emit, Flow, Open
 from asides.providers.provider import Target
 from asides.relay.answers.stored_responses import can_store, store_response
@@ -22,7 +22,7 @@ from asides.relay.relay_request import ResponseStart
 from asides.relay.state.caller_state import CallerState
 from asides.relay.translate.call_ids import CallerIds
 from asides.relay.translate.translate_fields import find_tool_map, fit_prompt
-from asides.relay.translate.visible_events import JsonOnly, hide_thinking
+from asides.relay.translate.visible_events import JsonOnly, NoThinking, hide_thinking
 from asides.values.errors import TransportError
 from asides.values.events import Event, ReplyEnded, ReplyStarted, TextDelta, Warned
 from asides.values.notices import Notice
@@ -35,10 +35,10 @@ _INSTRUCTED = ("schema_instructed", "output_instructed")
 class WrittenExchange:
     """An exchange whose reply is written in the caller's dialect: what a translated and a compacted one share."""
 
-    def __init__(self, caller: Caller, call: Call, writer: Any) -> None:
+    def __init__(self, caller: Caller, call: Call, writer: Any, refused: RefusedBody | None = None) -> None:
         self._caller = caller
         self._call = call
-        self._exchange = Exchange(call)
+        self._exchange = Exchange(call, refused=refused)
         self._writer = writer
         self.status = 0
         """The status that the caller got."""
@@ -77,8 +77,13 @@ class TranslatedExchange(WrittenExchange):
         notices: tuple[Notice, ...] = (),
         *,
         visibility: Visibility,
+        shows_thinking: bool = True,
+        refused: RefusedBody | None = None,
     ) -> None:
-        """`served`: the request, with the state of earlier turns. `notices`: those of targets that failed before."""
+        """`served`: the request, with the state of earlier turns. `notices`: those of targets that failed before.
+        `shows_thinking`: whether the caller asked for thinking. `refused`: the caller's own body, where the provider
+        refused that.
+        """
         self._served = served
         self._state = state
         asked = msgspec.structs.replace(served, prompt=call.prompt)
@@ -89,13 +94,14 @@ class TranslatedExchange(WrittenExchange):
         repeated = msgspec.structs.replace(asked, prompt=with_state)
         writer = open_writer(repeated, caller.dialect, call.target, make_writer)
         fitted = msgspec.structs.replace(call, prompt=prompt, notices=all_notices, expected=None)
-        super().__init__(caller, fitted, writer)
+        super().__init__(caller, fitted, writer, refused)
         if hasattr(self._writer, "use_thinking_field"):
             field = caller.config.thinking_field
             # Hosts with details write the text beside them under this name.
             self._writer.use_thinking_field("reasoning" if field == "reasoning_details" else field)
         self._ids = CallerIds()
-        self._carrier = state.make_carrier()
+        self._carrier = state.make_carrier(hides=not shows_thinking)
+        self._no_thinking = None if shows_thinking else NoThinking()
         self._visibility = visibility
         sees_all = all(visibility.allows(caller.config.sink, kind) for kind in ("raw", "summary"))
         self._hides = not sees_all
@@ -176,7 +182,9 @@ class TranslatedExchange(WrittenExchange):
             # Most batches are one piece of the answer, and have no id.
             events = self._ids.fit(events)
         events = self._carrier.carry(events)
-        if self._hides:
+        if self._no_thinking is not None:
+            events = self._no_thinking.hide(events)
+        elif self._hides:
             events = hide_thinking(events, self._visibility, self._caller.config.sink)
         return events if self._json_only is None else self._json_only.fit(events)
 
@@ -198,9 +206,11 @@ class TranslatedExchange(WrittenExchange):
     def _finish(self) -> Flow[None]:
         """Store what has to be kept, and settle what was used, before the caller gets the end of the reply."""
         yield from self._caller.settle(self._look())
-        if not self._state.has_store or (reply := self._look()) is None:
+        if (reply := self._look()) is None:
             return
         yield from self._state.record(self._carrier, reply, self._ids.originals)
+        if not self._state.has_store:
+            return
         yield from store_response(
             self._caller,
             self._state,

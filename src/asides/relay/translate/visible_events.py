@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
-from asides.values.events import Event, ReplyEnded, TextDelta, TextReclassified, ThinkingDelta
+from asides.values.events import (
+    CommentaryDelta,
+    Event,
+    PartArrived,
+    RefusalDelta,
+    ReplyEnded,
+    TextDelta,
+    TextReclassified,
+    ThinkingDelta,
+    ThoughtSealed,
+    ToolCallDelta,
+)
+from asides.values.messages import Prompt
 from asides.values.visibility import Sink, Visibility
 
 _OPENING = re.compile(r"[{\[]")
@@ -26,6 +38,49 @@ def hide_thinking(events: Sequence[Event], visibility: Visibility, sink: Sink) -
             event = msgspec.structs.replace(event, text="")
         shown.append(event)
     return shown
+
+
+# Clients of these dialects read the first block of a reply as its answer, unless they have asked for thinking.
+_READS_FIRST_BLOCK = frozenset({"anthropic", "gemini"})
+
+
+def asks_for_thinking(dialect: str, prompt: Prompt, own: Collection[str] = ()) -> bool:
+    """Whether the client of a request gets thinking in the body of its reply. `own`: the names of the options of ours
+    that it sent. In chat completions, Responses and the others thinking has a field of its own, and is always there.
+    """
+    if dialect not in _READS_FIRST_BLOCK or not _ASKS.isdisjoint(own):
+        return True
+    thinking = prompt.thinking
+    if dialect == "gemini":
+        return thinking.show != "none"  # includeThoughts
+    return thinking.wanted
+
+
+_ASKS = frozenset({"thinking", "reasoning", "reasoning_effort", "visibility"})
+
+
+class NoThinking:
+    """Leaves thoughts out altogether, for clients that did not ask for any: not even an empty block is left."""
+
+    def __init__(self) -> None:
+        self._others: set[int] = set()
+        """The blocks that are no thoughts."""
+
+    def hide(self, events: Sequence[Event]) -> list[Event]:
+        """The events without thoughts. What a later request needs rides on calls and texts, or before a call."""
+        kept: list[Event] = []
+        for event in events:
+            if isinstance(event, ThinkingDelta):
+                continue
+            if isinstance(event, ThoughtSealed):
+                if event.block >= 0 and event.block not in self._others:
+                    continue
+            elif isinstance(event, TextReclassified):
+                event = msgspec.structs.replace(event, text="")
+            elif isinstance(event, (TextDelta, CommentaryDelta, ToolCallDelta, PartArrived, RefusalDelta)):
+                self._others.add(event.block)
+            kept.append(event)
+        return kept
 
 
 class JsonOnly:

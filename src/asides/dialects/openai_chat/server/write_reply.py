@@ -8,7 +8,7 @@ import msgspec
 
 from asides.dialects.openai_chat.encode_messages import DETAILS
 from asides.dialects.openai_chat.wire import COMMENTARY
-from asides.dialects.server_half import CallerTool, ContentEvent, ReplyWriter
+from asides.dialects.server_half import BROKEN_OFF, NO_ARGUMENTS, CallerTool, ContentEvent, ReplyWriter
 from asides.providers.provider import THINKING_FIELDS
 from asides.values.events import (
     CommentaryDelta,
@@ -97,6 +97,8 @@ class ChatWriter(ReplyWriter):
     def _write_end(self, stop: StopReason) -> bytes:
         started = msgspec.structs.replace(self._started, id=self._find_id(_ID_PREFIX))
         written = [*self._begin(), *map(self._output.add, self._deltas.write_waiting(started))]
+        if self.request is not None and stop.reason not in BROKEN_OFF:
+            written += map(self._output.add, self._deltas.write_no_arguments())
         usage = None if self._shown_usage is None else _encode_usage(self._shown_usage)
         if usage is not None and self.request is not None:
             # Clients count on all three.
@@ -128,6 +130,8 @@ class _Deltas:
         """Whether the client knows tools that take free text. Others read every call as that of a function."""
         self._custom: set[int] = set()
         """The calls that take free text."""
+        self._bare: dict[int, None] = {}
+        """The calls of functions without a word of arguments so far, by their blocks."""
         self._waiting: dict[int, _WaitingCall] = {}
         self._refused = False
 
@@ -177,6 +181,8 @@ class _Deltas:
         if index is not None and event.block in self._custom:
             return [{"tool_calls": [{"index": index, "custom": {"input": event.arguments}}]}]
         if index is not None:
+            if event.arguments:
+                self._bare.pop(event.block, None)
             return [_encode_call(index, None, event.name, event.arguments)]
         waiting = self._waiting.setdefault(event.block, _WaitingCall())
         waiting.pieces.append(event)
@@ -194,6 +200,8 @@ class _Deltas:
             self._custom.add(block)
             custom = {"name": name, "input": arguments}
             return [{"tool_calls": [{"index": index, "id": call_id, "type": "custom", "custom": custom}]}]
+        if not arguments:
+            self._bare[block] = None
         begun = _encode_call(index, call_id, name, arguments)
         return [begun, *(_encode_call_seal(index, entry) for entry in waiting.seals)]
 
@@ -206,6 +214,11 @@ class _Deltas:
             for waiting, call in zip(all_waiting, folded, strict=True)
             for delta in self._begin_call(waiting.pieces[0].block, call.id, waiting)
         ]
+
+    def write_no_arguments(self) -> list[Delta]:
+        """Write an empty object for each call without arguments: clients parse them as JSON."""
+        bare, self._bare = self._bare, {}
+        return [_encode_call(self._calls[block], None, None, NO_ARGUMENTS) for block in bare]
 
     def _write_seal(self, event: ThoughtSealed) -> list[Delta]:
         seal = event.seal

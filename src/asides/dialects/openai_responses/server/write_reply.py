@@ -15,7 +15,14 @@ import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.openai_chat.server.write_reply import write_error
-from asides.dialects.server_half import CallerTool, ContentEvent, ReplyWriter, has_all_arguments
+from asides.dialects.server_half import (
+    BROKEN_OFF,
+    NO_ARGUMENTS,
+    CallerTool,
+    ContentEvent,
+    ReplyWriter,
+    has_all_arguments,
+)
 from asides.values.events import (
     CommentaryDelta,
     PartArrived,
@@ -176,6 +183,9 @@ class ResponsesWriter(ReplyWriter):
         reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(stop.reason)
         if reason is not None and self._open is not None:
             self._open.status = "incomplete"
+        if self.request is not None and stop.reason not in BROKEN_OFF:
+            for _, item in self._output:
+                item.is_whole = True
         written = [*self._begin(), *self._close_all()]
         response = self._finish_response("completed" if reason is None else "incomplete")
         if reason is not None:
@@ -363,6 +373,8 @@ class OutputItem:
         self.status = "completed"
         """The status that it ends with."""
         self.pieces: list[str] = []
+        self.is_whole = False
+        """Whether the reply has ended, so that what has not come is not there."""
         self.entry: Wire = {}
 
     @property
@@ -523,7 +535,15 @@ class _Call(OutputItem):
         return self._field == "arguments" and not has_all_arguments(self.pieces)
 
     def finish(self) -> Iterator[WireEvent]:
+        if self._lacks_arguments:
+            kind, fields = self.delta
+            yield kind, {**fields, "delta": NO_ARGUMENTS}
+            self.pieces.append(NO_ARGUMENTS)
         yield f"response.{self._kind}_{self._field}.done", {self._field: self.text}
+
+    @property
+    def _lacks_arguments(self) -> bool:
+        return self.is_whole and self._field == "arguments" and not self.text
 
     def encode(self) -> Wire:
         return {
@@ -532,7 +552,7 @@ class _Call(OutputItem):
             "call_id": self._call_id or self.id,
             "name": self._name or "",
             **self._beside,
-            self._field: self.text,
+            self._field: NO_ARGUMENTS if self._lacks_arguments else self.text,
             "status": self.status,
             **self._select_entry("id", "namespace"),
         }

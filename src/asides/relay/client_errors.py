@@ -1,0 +1,76 @@
+"""Errors as clients of a server read them: `explain_to_client(error)`. Whose key was refused, and nothing of Python.
+
+A client in this process gets the errors as they are: it holds the keys, and its arguments are those of our functions.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TypeVar
+
+from asides.relay.error_response import RelayRefusal
+from asides.values.errors import AsidesError, AuthError, MissingKey, ProviderError
+
+_Error = TypeVar("_Error", bound=AsidesError)
+
+KEY_REFUSED = "provider_key_refused"
+KEY_MISSING = "provider_key_missing"
+_TO_DO = " To do: "
+_ASK = "ask whoever runs this gateway."
+_SENTENCE = re.compile(r"(?<=[.?!]) (?=[A-Z])")
+_OR = re.compile(r"; |, or ")
+_PARTIAL = re.compile(r" \((?:try again )?\(?\.(?:partial|result)\b[^)]*\)")
+# An argument as our functions take it, a call, an attribute, or a name of the package.
+_PYTHON = re.compile(
+    r"\b[a-z_]+=|\b[A-Za-z_]+\([^)]*(?:=|…)[^)]*\)|(?<!\w)\.(?:partial|result)\b"
+    r"|\basides\.[A-Z]\w+|\bon_conflict\b|\bextra_body\b"
+)
+
+
+def explain_to_client(error: AsidesError) -> AsidesError:
+    """The error for a client of a server. What concerns a key of the server's is no matter of the client's login: it
+    has a status of the 500s, and no client shall try again or ask its user for a key.
+    """
+    if isinstance(error, RelayRefusal):
+        return error  # written for clients
+    if isinstance(error, MissingKey):
+        return _blame_server(str(error), KEY_MISSING)
+    if isinstance(error, AuthError):
+        said = str(error).partition(_TO_DO)[0].rstrip(".")
+        return _blame_server(f"the provider refused the key of this gateway: {said}.{_TO_DO}{_ASK}", KEY_REFUSED)
+    words = str(error)
+    plain = _drop_python(words, of_provider=isinstance(error, ProviderError))
+    return error if plain == words else _rephrase(error, plain)
+
+
+def _blame_server(message: str, code: str) -> RelayRefusal:
+    return RelayRefusal(message, status=502, code=code, headers={"x-should-retry": "false"})
+
+
+def _drop_python(words: str, *, of_provider: bool) -> str:
+    """The words without what only a Python program can do. Those of a provider stay: ours come after them."""
+    problem, mark, advice = words.rpartition(_TO_DO)
+    if not mark:
+        problem, advice = words, ""
+    if not of_provider:
+        problem = _PARTIAL.sub("", problem)
+        if _PYTHON.search(problem):
+            sentences = [kept for sentence in _SENTENCE.split(problem) if (kept := _drop_clauses(sentence, "; "))]
+            problem = " ".join(sentences) or "the request cannot be sent as it is."
+    if _PYTHON.search(advice):
+        advice = _drop_clauses(_OR.sub(", or ", advice), ", or ") or _ASK
+    return f"{problem}{mark}{advice}"
+
+
+def _drop_clauses(sentence: str, mark: str) -> str:
+    """The sentence without the clauses that name something of Python."""
+    clauses = [clause for clause in sentence.rstrip(".").split(mark) if not _PYTHON.search(clause)]
+    return f"{mark.join(clauses)}." if clauses else ""
+
+
+def _rephrase(error: _Error, words: str) -> _Error:
+    """The same error with other words."""
+    other = type(error).__new__(type(error))
+    other.args = (words, *error.args[1:])
+    other.__dict__.update(error.__dict__)
+    return other

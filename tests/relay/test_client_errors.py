@@ -1,0 +1,69 @@
+"""Errors for clients of a server: whose key was refused, and no words of Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from asides.relay.client_errors import explain_to_client
+from asides.values.errors import AsidesError, BadRequest, ConfigError, ConnectionLost, ProtocolError, Unsupported
+from asides_stage import Stage
+from asides_stage.stage import Fail
+from tests.relay.relaying import Door
+
+_QUESTION = [{"role": "user", "content": "?"}]
+_PATHS: dict[str, dict[str, Any]] = {
+    "/v1/messages": {"messages": _QUESTION, "max_tokens": 9},
+    "/v1/chat/completions": {"messages": _QUESTION},
+    "/v1/responses": {"input": "?"},
+    "/v2/chat": {"messages": _QUESTION},
+    "/api/chat": {"messages": _QUESTION},
+}
+
+
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize("path", _PATHS)
+def test_a_key_that_the_provider_refuses_is_not_the_login_of_the_client(path: str, status: int) -> None:
+    """Forwarded (Messages) and translated alike."""
+    with Stage(Fail(status=status, message="invalid x-api-key"), rules="lenient") as stage:
+        response = Door(stage).post(path, {"model": "anthropic:claude-opus-4-5", **_PATHS[path]})
+    assert response.status == 502
+    assert b"refused the key of this gateway" in response.body
+    assert b"anthropic" in response.body
+    assert b"authentication_error" not in response.body.replace(b"(authentication_error)", b"")
+    assert response.headers["x-should-retry"] == "false"
+    assert response.outcome is not None
+    assert response.outcome.error is not None
+
+
+def test_a_client_in_this_process_holds_the_key_itself() -> None:
+    with Stage(Fail(status=401, message="invalid x-api-key"), rules="lenient") as stage:
+        door = Door(stage, trusts_callers=True)
+        statuses = [door.post(path, {"model": "anthropic:claude-opus-4-5", **_PATHS[path]}).status for path in _PATHS]
+    assert set(statuses) == {401}
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (Unsupported("an image has no data; give Image(data=…)."), "an image has no data."),
+        (ConnectionLost("it ended; try again (.partial has the reply so far)."), "it ended; try again."),
+        (
+            ProtocolError("too much, the limit for one. To do: set reply_limits= if you expect more."),
+            "too much, the limit for one. To do: ask whoever runs this gateway.",
+        ),
+        (
+            BadRequest(
+                "x answered 400: temperature='hot' is wrong. To do: check it, or write thinking=None.", status=400
+            ),
+            "x answered 400: temperature='hot' is wrong. To do: check it.",
+        ),
+        (ConfigError("give Image(data=…)."), "the request cannot be sent as it is."),
+        (ConfigError("a plain problem. To do: leave it out."), "a plain problem. To do: leave it out."),
+    ],
+)
+def test_errors_do_not_mention_names_of_python(error: AsidesError, words: str) -> None:
+    explained = explain_to_client(error)
+    assert str(explained) == words
+    assert type(explained) is type(error)
