@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from asides.dialects import find_dialect
 from asides.providers.find import find_target
-from asides.testing.conformance.response_bodies import decode_pieces
+from asides_stage.conformance.response_bodies import decode_pieces
 
 HERE = Path(__file__).resolve().parent
 JUDGED = HERE / "drift_judged.toml"

@@ -16,8 +16,6 @@ import pytest
 
 import asides
 from asides.dialects import DIALECTS, find_dialect
-from asides.gateway.page_events import EventWriter
-from asides.gateway.page_messages import Note, show_message
 from asides.history.document import from_document, to_document
 from asides.history.export import export_messages
 from asides.history.finish import finish_turn
@@ -41,6 +39,8 @@ from asides.values.parts import Commentary, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
 from asides.values.visibility import Visibility
+from asides_gateway.page_events import EventWriter
+from asides_gateway.page_messages import Note, show_message
 from asides_stage.stage import OpenStage, Say
 from tests.decoding import reply_of, stream, target, whole
 from tests.responses import message, reasoning
