@@ -51,6 +51,7 @@ EVENTS: list[Any] = [
     asides.PartArrived(asides.UnknownPart('{"signature": "seal-canary"}'), 4),
     asides.UsageReported(USAGE),
     asides.Warned(asides.Notice("effort_mapped", "", "thinking", "max", "high")),
+    asides.TextReclassified("thought-canary", 0),
     asides.ReplyEnded(asides.StopReason("stop")),
     asides.StepStarted(1),
     asides.ToolStarted(CALL, 1),

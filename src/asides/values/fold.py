@@ -128,8 +128,8 @@ class Fold:
         self._open_block(event.block, "text").pieces.append(event.text)
 
     def _reclassify(self, event: TextReclassified) -> None:
-        block = self._blocks.get(event.block)
-        if block is None or block.kind != "text":
+        block = self._blocks.get(event.block) or self._open_block(event.block, "text")
+        if block.kind != "text":
             return
         block.kind, block.thought_kind, block.source = "thought", event.kind, event.source
         block.pieces, block.joined = [event.text], 0
