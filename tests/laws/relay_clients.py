@@ -599,6 +599,8 @@ class InteractionsClient(WireClient):
                     self._add(steps[event["index"]], event["index"], event["delta"], arguments)
                 case "interaction.completed":
                     finished = True
+                case _:
+                    pass
         if not finished:
             raise Unreadable("the stream ended too early")
         for index, text in arguments.items():
@@ -620,6 +622,8 @@ class InteractionsClient(WireClient):
                 step["signature"] = delta["signature"]
             case "arguments_delta":
                 arguments[index] = arguments.get(index, "") + delta["arguments"]
+            case _:
+                pass
 
     def _hear(self, steps: list[Wire]) -> Heard:
         contents = [content for step in steps for content in step.get("content", ())]
