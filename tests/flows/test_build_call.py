@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from itertools import combinations
@@ -12,6 +13,7 @@ import msgspec
 import pytest
 
 import asides
+from asides.dialects import find_dialect
 from asides.flows.build_call import CallBuilder
 from asides.flows.call import Call
 from asides.intake.read import read
@@ -496,6 +498,11 @@ def test_fields_of_a_tool_are_sent_where_the_dialect_has_them_and_told_elsewhere
     told = call(tools=[tool])
     assert [notice.code for notice in told.notices] == ["tool_field_not_sent"]
     assert "'defer_loading', 'input_examples'" in told.notices[0].detail
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "?"}], "tools": [{**tool, "x": 1}]}
+    read = find_dialect("anthropic").read(json.dumps(body).encode()).prompt
+    relayed = asides.explain("anthropic:claude-sonnet-5", read)
+    assert relayed.body["tools"] == body["tools"], "what was written for this dialect goes out as it came"
+    assert not relayed.notices
 
 
 @pytest.mark.parametrize(

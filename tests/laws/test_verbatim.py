@@ -535,7 +535,7 @@ def find_results(body: Any, dialect: str) -> list[Any]:
         case "gemini":
             return [body["contents"][2]["parts"][0]]
         case "bedrock":
-            return body["messages"][2]["content"]
+            return list(body["messages"][2]["content"])
         case _:
             return [message["content"] for message in body["messages"] if message["role"] == "tool"]
 

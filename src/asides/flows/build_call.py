@@ -124,7 +124,7 @@ class CallBuilder:
             read, notices = fit_compaction(read, target, given.on_conflict or "raise", notices)
         notices += self._check_tools(read, target, given)
         notices = (*self.settings.notices, *notices, *choice.notices)
-        if read.tools:
+        if read.tools and not read.is_from(target.dialect):
             notices += report_fields(read.tools, target.dialect)
         if target.foreign or target.launches or read.state != NO_STATE:
             notices += report_target(read, target)

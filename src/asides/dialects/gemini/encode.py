@@ -36,13 +36,19 @@ SAMPLING = {
     "seed": "seed",
 }
 _OUTPUT_SCHEMA = "responseJsonSchema"
+_SCHEMAS = frozenset({"parametersJsonSchema", _OUTPUT_SCHEMA})
+
+
+def _is_same(name: str, ours: Any, theirs: Any) -> bool:
+    """Whether a field means the same: schemas have an older form, and one part may stand without its list."""
+    return (name in _SCHEMAS and bool(read_schema(theirs) == ours)) or (name == "parts" and bool(ours == [theirs]))
+
+
 _WHOLE = WholeFields(
     ("systemInstruction", "tools", "toolConfig", f"generationConfig.{_OUTPUT_SCHEMA}"),
     other_names={"parametersJsonSchema": "parameters", _OUTPUT_SCHEMA: "responseSchema"},
-    schemas=frozenset({"parametersJsonSchema", _OUTPUT_SCHEMA}),
-    same=lambda name, ours, theirs: (
-        (name in _WHOLE.schemas and read_schema(theirs) == ours) or (name == "parts" and ours == [theirs])
-    ),
+    schemas=_SCHEMAS,
+    same=_is_same,
 )
 MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 
