@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import asides
 from asides.agents.react.translator import Translator
 from asides.dialects import DIALECTS, find_dialect
+from asides.dialects.server_half import ReplyWriter
 from asides.providers.provider import Target
 from asides.providers.table import plain_row
 from asides.relay.translate.visible_events import JsonOnly, hide_thinking
@@ -82,11 +83,11 @@ def test_a_whole_response_has_it_as_thinking_and_a_stream_has_a_notice(name: str
     body = b"".join(writer.write([event]) for event in EVENTS)
     reply = decode_pieces([body], target, dialect).reply
     assert (reply.text, reply.thinking.text if reply.thinking else None) == ("answer", SECRET)
-    assert not writer.notices
+    assert not cast(ReplyWriter, writer).notices
     streaming = dialect.writer(model="m", stream=True)
     sent = b"".join(streaming.write([event]) for event in EVENTS)
     assert decode_pieces([sent], target, dialect).reply.text.replace("\n", "") == f"{SECRET}answer"
-    assert [notice.code for notice in streaming.notices] == ["text_not_moved"]
+    assert [notice.code for notice in cast(ReplyWriter, streaming).notices] == ["text_not_moved"]
 
 
 @pytest.mark.parametrize("name", sorted(DIALECTS))

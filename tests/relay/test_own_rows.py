@@ -9,7 +9,7 @@ from asides.providers.find import find_provider
 from asides.providers.provider import Provider
 from asides.providers.user_rows import read_row
 from asides_stage import Stage
-from asides_stage.stage import Fail, Raw, Say
+from asides_stage.stage import Fail, Raw, Say, Scene
 from tests.relay.relaying import Door, Response, load
 
 _PATHS = {
@@ -73,7 +73,7 @@ def test_a_responses_client_is_asked_for_at_another_address_as_it_asks(stream: b
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_server_without_responses_is_asked_for_chat_completions(stream: bool) -> None:
-    scenes = [Fail(status=404, body='{"detail":"Not Found"}'), Say(text="Hi"), Say(text="Again")]
+    scenes: list[Scene] = [Fail(status=404, body='{"detail":"Not Found"}'), Say(text="Hi"), Say(text="Again")]
     with Stage(scenes, rules="lenient") as stage:
         door = Door(stage)
         body = {"model": "openai:a-model", "input": "?", "stream": stream}

@@ -93,7 +93,7 @@ class TaggedText:
     @property
     def in_answer(self) -> bool:
         """Whether the text so far ends in the answer, with nothing held: more text may be a part of its own."""
-        return self._unsplit_block is not None or (self._passes is not None and not self._is_thinking)
+        return self._unsplit_block is not None or (self._passes is not None and self._channel is not Channel.THINKING)
 
     def feed(self, text: str, events: list[Event], part: int = 0) -> None:
         """Add text. `part` is its place in the message; another part is another block."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from asides_stage import Stage
-from asides_stage.stage import Raw, Say
+from asides_stage.stage import Raw, Say, Scene
 from tests.relay.relaying import Door
 
 _DETAILS = [
@@ -86,7 +86,7 @@ def test_each_detail_goes_back_once(stream: bool, store: bool) -> None:
         "tools": [{"name": "look", "input_schema": {"type": "object"}}],
         "thinking": {"type": "enabled", "budget_tokens": 2000},
     }
-    scenes = [_stream() if stream else _whole(), Say(text="Done.")]
+    scenes: list[Scene] = [_stream() if stream else _whole(), Say(text="Done.")]
     with Stage(scenes, rules="lenient", dialect="openai_chat") as stage:
         door = Door(stage, store=store)
         first = door.post("/v1/messages", {**body, "stream": stream, "messages": [question]})

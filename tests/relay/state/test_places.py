@@ -29,7 +29,7 @@ def _call(number: int) -> dict[str, Any]:
 
 
 def _answer(content: list[dict[str, Any]]) -> Raw:
-    document = {"type": "message", "id": "msg_1", "role": "assistant", "model": "x", "content": content}
+    document: dict[str, Any] = {"type": "message", "id": "msg_1", "role": "assistant", "model": "x", "content": content}
     document |= {"stop_reason": "tool_use", "usage": {"input_tokens": 3, "output_tokens": 9}}
     return Raw(text=msgspec.json.encode(document).decode())
 

@@ -6,7 +6,7 @@ In order: the request, the steps of the history, contents.
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import Any, Literal, assert_never
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -34,6 +34,7 @@ from asides.dialects.message_encoder import (
     leave_out_all_but_text,
     read_system,
     report_effort,
+    say_commentary,
 )
 from asides.dialects.verbatim import find_source, write_source
 from asides.providers.provider import Target
@@ -234,7 +235,7 @@ class _StepEncoder:
         self.begun = True
         steps: list[Wire] = []
         is_signed = not self.must_sign
-        for part in message.parts:
+        for part in say_commentary(message).parts:
             added = self.encode_part(part)
             is_signed = is_signed or any(step.get("type") == "thought" for step in added)
             if isinstance(part, ToolCall) and not is_signed:
@@ -275,10 +276,8 @@ class _StepEncoder:
                 if not isinstance(step, dict) or not isinstance(step.get("type"), str):
                     return leave_out(part, "assistant", self.notices)
                 return [step]
-            case ToolResult():
-                return leave_out(part, "assistant", self.notices)
             case _:
-                assert_never(part)
+                return leave_out(part, "assistant", self.notices)
 
     def encode_thought(self, thought: Thought) -> list[Wire]:
         seal = next((seal for seal in thought.seals if seal.kind == SIGNATURE and seal.value), None)
@@ -359,10 +358,8 @@ def _encode_content(part: Part, role: str, notices: list[Notice]) -> list[Wire]:
             return [_encode_media(part, notices)]
         case UnknownPart():
             return encode_native(part, role, notices)
-        case Thought() | ToolCall() | ToolResult() | Refusal() | ServerTool():
-            return leave_out(part, role, notices)
         case _:
-            assert_never(part)
+            return leave_out(part, role, notices)
 
 
 def _encode_media(media: Image | File, notices: list[Notice]) -> Wire:
