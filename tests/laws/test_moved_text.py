@@ -10,6 +10,7 @@ import pytest
 import asides
 from asides.agents.react.translator import Translator
 from asides.dialects import DIALECTS, find_dialect
+from asides.dialects.server_half import ReplyWriter
 from asides.gateway.page_events import EventWriter
 from asides.providers.provider import Target
 from asides.providers.table import plain_row
@@ -79,11 +80,13 @@ def test_the_first_word_of_the_answer_is_the_one_after_the_move() -> None:
 def test_a_whole_response_has_it_as_thinking_and_a_stream_has_a_notice(name: str) -> None:
     dialect, target = find_dialect(name), Target(plain_row(name), "m", "http://127.0.0.1:1/v1")
     writer = dialect.writer(model="m", stream=False)
+    assert isinstance(writer, ReplyWriter)
     body = b"".join(writer.write([event]) for event in EVENTS)
     reply = decode_pieces([body], target, dialect).reply
     assert (reply.text, reply.thinking.text if reply.thinking else None) == ("answer", SECRET)
     assert not writer.notices
     streaming = dialect.writer(model="m", stream=True)
+    assert isinstance(streaming, ReplyWriter)
     sent = b"".join(streaming.write([event]) for event in EVENTS)
     assert decode_pieces([sent], target, dialect).reply.text.replace("\n", "") == f"{SECRET}answer"
     assert [notice.code for notice in streaming.notices] == ["text_not_moved"]

@@ -227,3 +227,12 @@ def test_citations_of_another_dialect_are_told_and_not_written(caller: str, stre
     assert b"60 years" in written
     assert b"foreign-source" not in written
     assert [notice.code for notice in writer.notices] == ["part_not_written"]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("caller", CALLERS)
+def test_text_before_a_lone_close_is_no_answer_unless_it_was_sent(caller: str, stream: bool) -> None:
+    with Stage(Say(text="hidden</think>answer", piece=4, pause=0.05 if stream else 0)) as stage:
+        prompt = Prompt((user("?"),), stream=stream)
+        reply = Door(stage).ask(caller, "vllm:some-model", prompt)
+    assert reply.text == ("hiddenanswer" if stream else "answer")
