@@ -31,6 +31,23 @@ def test_thinking_is_shown_on_stderr_without_colours_in_a_pipe(stage: OpenStage)
     assert done == (0, "42\n", "plan A\n")
 
 
+def test_commentary_is_on_stderr_alone_and_in_a_field_of_its_own(
+    stage: OpenStage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = Say(thinking="canary", commentary="I look it up.", text="42")
+    assert asides("ask", *at(stage(scene)), "?") == (0, "42\n", "I look it up.\n")
+    assert ask(capsys, stage(scene), "-q", "?") == (0, "42\n", "")
+    code, out, err = ask(capsys, stage(scene), "--json", "?")
+    fields = json.loads(out)
+    assert (code, fields["text"], fields["commentary"], err) == (0, "42", "I look it up.", "")
+
+
+def test_commentary_alone_is_no_answer(stage: OpenStage, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = ask(capsys, stage(Say(commentary="I look it up.")), "?")
+    assert (code, out) == (7, "")
+    assert "no answer: the model said what it was doing and stopped" in err
+
+
 def test_json_has_separate_fields(stage: OpenStage, capsys: pytest.CaptureFixture[str]) -> None:
     call = ToolCall("c1", "look", {"at": 1})
     scene = Say(
@@ -43,6 +60,7 @@ def test_json_has_separate_fields(stage: OpenStage, capsys: pytest.CaptureFixtur
     assert fields.pop("id")
     assert fields == {
         "text": "42",
+        "commentary": "",
         "thinking": "plan",
         "thinking_type": "raw",
         "thinking_source": "field",

@@ -45,7 +45,7 @@ def test_separate_prints_json_and_refuses_blank_tags(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, out, _ = piped(capsys, monkeypatch, "<think>é", "separate", "--json")
-    assert json.loads(out) == {"text": "", "thinking": "é", "truncated": True}
+    assert json.loads(out) == {"text": "", "thinking": "é", "commentary": "", "truncated": True}
     code, _, err = piped(capsys, monkeypatch, "", "separate", "--tags", " ", "x")
     assert code == 2
     assert "both not blank" in err

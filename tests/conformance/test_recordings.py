@@ -110,6 +110,8 @@ def differences(entry: dict[str, Any], reply: Reply, failure: AsidesError | None
             reply.text.strip() if tagged else reply.text,
             expected["answer"].strip() if tagged else expected["answer"],
         )
+    if any(phase in body for body in reply.payloads for phase in (b'"phase":"commentary"', b'"phase": "commentary"')):
+        compare("commentary", reply.commentary, expected["answer"])
     compare("thinking", squeezed(reply.thinking.text if reply.thinking else ""), squeezed(expected["thinking"] or ""))
     # What does not parse, or is no JSON at all, has no arguments in the golden values.
     calls = [(call.name, call.arguments if call.raw_arguments is None else None) for call in reply.tool_calls]

@@ -61,6 +61,7 @@ _CHAT_MESSAGES: dict[str, dict[str, Any]] = {
     "a field and tags": {"reasoning_content": CANARY, "content": f"<think>{CANARY}</think>{ANSWER}"},
     "details": {"reasoning_details": [_DETAIL], "content": ANSWER},
     "details and a field": {"reasoning_details": [_DETAIL], "reasoning": CANARY, "content": ANSWER},
+    "commentary": {"reasoning_content": CANARY, "commentary": "I look.", "content": ANSWER},
     "nothing but a thought": {"reasoning_content": CANARY, "content": ""},
 }
 _MISTRAL_LIST: dict[str, Any] = {"content": [_MISTRAL_THOUGHT, {"type": "text", "text": ANSWER}]}
@@ -70,6 +71,11 @@ _INLINE = {
     "brackets": f"[THINK]{CANARY}[/THINK]{ANSWER}",
     "channels": f"<|channel|>analysis<|message|>{CANARY}<|end|><|start|>assistant<|channel|>final<|message|>{ANSWER}",
     "never closed": f"<think>{CANARY}",
+    "channels, with commentary": (
+        f"<|channel|>analysis<|message|>{CANARY}<|end|><|start|>assistant<|channel|>commentary<|message|>I look.<|end|>"
+        f"<|start|>assistant<|channel|>analysis<|message|>again {CANARY}<|end|>"
+        f"<|start|>assistant<|channel|>final<|message|>{ANSWER}"
+    ),
     "two blocks": f"<think>{CANARY}</think><think>again {CANARY}</think>{ANSWER}",
 }
 

@@ -6,6 +6,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from asides.values.events import (
+    CommentaryDelta,
     Event,
     RefusalDelta,
     ReplyEnded,
@@ -47,7 +48,7 @@ ARGUMENTS = st.dictionaries(
 
 @st.composite
 def chat_events(draw: st.DrawFn, *, thought: st.SearchStrategy[str] | None = None) -> list[Event]:
-    """Events that a chat completion can carry: one thought, one text, a refusal or calls, usage, an end."""
+    """Events that a chat completion can carry: one thought, commentary, one text, a refusal or calls, usage, an end."""
     sizes = draw(SIZES)
     events: list[Event] = [ReplyStarted("made-up", "chatcmpl-1")]
     thinking = draw(
@@ -56,14 +57,16 @@ def chat_events(draw: st.DrawFn, *, thought: st.SearchStrategy[str] | None = Non
     field = draw(st.sampled_from(["reasoning_content", "reasoning"]))
     events += [ThinkingDelta(piece, 0, "raw", "field", field) for piece in deltas(thinking, sizes)]
     # Thinking first: how a chat stream orders the two is the server's, and a whole body has no order.
+    # Commentary has one field, which comes before the answer.
+    events += [CommentaryDelta(piece, 1) for piece in deltas(draw(st.just("") | WORDS), sizes)]
     events += [
-        TextDelta(piece, 1)
+        TextDelta(piece, 2)
         for piece in deltas(draw(st.just("") | st.builds("".join, st.lists(LETTERS, max_size=6))), sizes)
     ]
     if draw(st.booleans()):
-        events.append(RefusalDelta("I would rather not.", 2))
+        events.append(RefusalDelta("I would rather not.", 3))
     reason = "stop"
-    for number in range(3, 3 + draw(st.integers(0, 2))):
+    for number in range(4, 4 + draw(st.integers(0, 2))):
         reason = "tool_calls"
         raw = msgspec.json.encode(draw(ARGUMENTS)).decode()
         events.append(ToolCallDelta(number, f"call_{number}", "look_up"))

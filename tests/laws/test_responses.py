@@ -19,6 +19,7 @@ from asides.providers.provider import Target
 from asides.testing.conformance.response_bodies import decode_pieces, list_visible_texts, split_body
 from asides.testing.stage import OpenStage, Say
 from asides.values.events import (
+    CommentaryDelta,
     Event,
     PartArrived,
     RefusalDelta,
@@ -33,7 +34,7 @@ from asides.values.events import (
 )
 from asides.values.fold import fold
 from asides.values.messages import Message, user
-from asides.values.parts import Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.parts import Commentary, Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
 from tests.decoding import reply_of, sse
@@ -63,7 +64,7 @@ def responses_events(draw: st.DrawFn, thought: st.SearchStrategy[str] | None = N
     told: list[Event] = [ReplyStarted("made-up", "resp_1", None, draw(st.booleans()))]
     calls = False
     for block, kind in enumerate(
-        draw(st.lists(st.sampled_from("thought text call refusal tool custom strange".split()), max_size=6))
+        draw(st.lists(st.sampled_from("thought text commentary call refusal tool custom strange".split()), max_size=6))
     ):
         match kind:
             case "thought":
@@ -81,6 +82,8 @@ def responses_events(draw: st.DrawFn, thought: st.SearchStrategy[str] | None = N
                     )
             case "text":
                 told += [TextDelta(piece, block) for piece in deltas(draw(LETTERS), sizes)]
+            case "commentary":
+                told += [CommentaryDelta(piece, block) for piece in deltas(draw(LETTERS), sizes)]
             case "refusal":
                 told.append(RefusalDelta("I would rather not.", block))
             case "tool":
@@ -121,7 +124,7 @@ def _said(part: Part) -> Part:
         changes["complete"] = True
         changes["via"] = part.via if part.text else None
         changes["source"] = part.source if part.text else "responses_summary"
-    if isinstance(part, (Thought, Text, ToolCall)):
+    if isinstance(part, (Thought, Text, Commentary, ToolCall)):
         changes["seals"] = tuple(Seal(seal.kind, seal.value) for seal in part.seals if seal.value)
     if isinstance(part, (ServerTool, UnknownPart)):
         item = json.loads(part.json)
@@ -167,7 +170,7 @@ def test_law_what_was_read_is_written_and_read_again_as_the_same(events: list[Ev
 
 def _entries(part: Part) -> list[Any]:
     """What goes back of a part besides its words: the ids and phases, and reasoning whole."""
-    seals = part.seals if isinstance(part, (Thought, Text, ToolCall)) else ()
+    seals = part.seals if isinstance(part, (Thought, Text, Commentary, ToolCall)) else ()
     items = [json.loads(seal.entry) for seal in seals if seal.entry]
     return [item if item["type"] == "reasoning" else (item.get("id"), item.get("phase")) for item in items]
 

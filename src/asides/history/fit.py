@@ -17,7 +17,7 @@ from asides.values.errors import Unsupported
 from asides.values.media_types import MediaKind, find_kind
 from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
-from asides.values.parts import File, Image, Part, Text, ToolResult
+from asides.values.parts import Commentary, File, Image, Part, Text, ToolResult
 from asides.values.tools import Tool
 from asides.values.traits import IS_BLANK, find_traits, list_calls
 
@@ -90,7 +90,7 @@ def _fill(message: Message) -> list[Message]:
     for part in message.parts:
         if isinstance(part, ToolResult) and not part.text.strip() and isinstance(part.content, str):
             parts.append(msgspec.structs.replace(part, content=BLANK))
-        elif not (isinstance(part, Text) and not part.text.strip()):
+        elif not (isinstance(part, (Text, Commentary)) and not part.text.strip()):
             parts.append(part)
     if parts:
         return [message if parts == list(message.parts) else msgspec.structs.replace(message, parts=tuple(parts))]
@@ -102,7 +102,7 @@ def _merge_neighbours(messages: Sequence[Message]) -> tuple[Message, ...]:
     merged: list[Message] = []
     for message in messages:
         before = merged[-1] if merged else None
-        is_blank = all(isinstance(part, Text) and not part.text.strip() for part in message.parts)
+        is_blank = all(isinstance(part, (Text, Commentary)) and not part.text.strip() for part in message.parts)
         if is_blank and message.role == "assistant":
             continue  # it is not sent, so its neighbours would meet
         if before is None or before.role != message.role or message.role not in ("user", "assistant"):

@@ -13,7 +13,7 @@ from operator import is_
 import msgspec
 
 from asides.values.messages import Message, Role
-from asides.values.parts import Part, ServerTool, Text, ToolCall, ToolResult
+from asides.values.parts import Commentary, Part, ServerTool, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.traits import find_results, has_thoughts, list_calls
@@ -149,7 +149,9 @@ def ends_with_assistant(messages: Sequence[Message]) -> bool:
     if not messages or messages[-1].role != "assistant":
         return False
     parts = messages[-1].parts
-    return any(isinstance(part, Text) for part in parts) and not any(isinstance(part, ServerTool) for part in parts)
+    return any(isinstance(part, (Text, Commentary)) for part in parts) and not any(
+        isinstance(part, ServerTool) for part in parts
+    )
 
 
 # --- calls and results ------------------------------------------------------------------------------------------------

@@ -54,8 +54,10 @@ def _empty(part: Part) -> Part | None:
     match part:
         case Thought():
             return msgspec.structs.replace(part, text="")
-        case Text() | Commentary():
+        case Text():
             return msgspec.structs.replace(part, text="") if part.seals else None
+        case Commentary():
+            return part if part.seals else None
         case ToolCall():
             is_plain = not part.seals and not part.custom
             return None if is_plain else msgspec.structs.replace(part, arguments={}, raw_arguments=None)

@@ -236,3 +236,32 @@ def test_text_before_a_lone_close_is_no_answer_unless_it_was_sent(caller: str, s
         prompt = Prompt((user("?"),), stream=stream)
         reply = Door(stage).ask(caller, "vllm:some-model", prompt)
     assert reply.text == ("hiddenanswer" if stream else "answer")
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("caller", CALLERS)
+def test_commentary_is_not_in_the_answer_of_any_client_and_goes_back_with_its_phase(caller: str, stream: bool) -> None:
+    """Clients of most dialects never see it: the vault has it."""
+    call = ToolCall("call_0aB3dE5fG7", "get_weather", {"city": "Oslo"})
+
+    def play(request: ServedRequest) -> Say:
+        if any(find_results(message) for message in request.prompt.messages):
+            return Say(thinking="So.", commentary="I read it.", text="It is sunny.")
+        return Say(thinking="Look.", commentary="I look it up.", tool_calls=(call,))
+
+    with Stage(play) as stage:
+        stage.expect_no_refusals()
+        door = Door(stage)
+        prompt = Prompt((user("Weather?"),), tools=(_WEATHER,), thinking=_HIGH, stream=stream)
+        first = door.ask(caller, "openai-responses:gpt-5.2", prompt)
+        assert (first.text, len(first.tool_calls)) == ("", 1)
+        # Clients of chat completions send back what they know.
+        sent = first.parts if caller != "openai_chat" else (*first.parts[:1], *first.tool_calls)
+        prompt = _continue(prompt, sent, first.tool_calls[0])
+        reply = door.ask(caller, "openai-responses:gpt-5.2", prompt)
+        shows = caller in ("openai_chat", "openai_responses")
+        assert (reply.text, reply.commentary) == ("It is sunny.", "I read it." if shows else "")
+        assert reply.thinking.text == "So."
+        items = stage.requests[-1].json["input"]
+        said = [item for item in items if item.get("phase") == "commentary"]
+        assert [item["content"][0]["text"] for item in said] == ["I look it up."]

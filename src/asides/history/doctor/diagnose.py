@@ -46,7 +46,7 @@ from asides.providers.settle import settle
 from asides.values.errors import ConfigError, UnknownModel, UnknownProvider
 from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice, escape_controls
-from asides.values.parts import Part, Text, ToolCall, ToolResult
+from asides.values.parts import Commentary, Part, Text, ToolCall, ToolResult
 from asides.values.thinking import Origin, Thinking, ThinkingSetting, Thought, read_thinking
 from asides.values.tools import Tool
 from asides.values.traits import list_calls
@@ -832,7 +832,7 @@ def _hide(messages: list[Message], ignored: set[tuple[int, int]]) -> _Hidden:
         for place, part in enumerate(messages[number].parts):
             if (number, place) not in ignored:
                 parts.append(part)
-            elif isinstance(part, (Text, ToolCall)):
+            elif isinstance(part, (Text, Commentary, ToolCall)):
                 bare = msgspec.structs.replace(part, seals=())
                 hidden.sealed[id(bare)] = part
                 parts.append(bare)

@@ -26,6 +26,7 @@ from asides.relay.state.turn_state import (
     is_opaque,
     make_call_state,
     make_thought_state,
+    make_whole_state,
 )
 from asides.relay.state.vault_records import make_turn_record
 from asides.relay.steps import StoredRecord
@@ -44,7 +45,7 @@ from asides.values.events import (
 from asides.values.learned import Learned
 from asides.values.messages import Message
 from asides.values.notices import Notice
-from asides.values.parts import ToolCall, read_arguments
+from asides.values.parts import Commentary, ToolCall, read_arguments
 from asides.values.reply import Reply
 from asides.values.thinking import Effort, Seal, Thought, ThoughtKind, ThoughtSource
 
@@ -66,14 +67,18 @@ class CarryRules(msgspec.Struct, frozen=True):
     """Seals sit on calls and texts too, and clients give those back sooner than thoughts."""
     keeps_text: bool = False
     """The envelope holds the text of a thought, where its provider wants it back: clients leave it out."""
+    keeps_commentary: bool = False
+    """An envelope holds the commentary: clients of the dialect never see it."""
 
 
 _RULES = {
-    "anthropic": CarryRules("signature", "redacted"),
-    "bedrock": CarryRules("signature", "redacted", hidden_is_bytes=True),
+    "anthropic": CarryRules("signature", "redacted", keeps_commentary=True),
+    "bedrock": CarryRules("signature", "redacted", hidden_is_bytes=True, keeps_commentary=True),
     # Its own agent gives a reasoning item back without the raw text (seen 2026-11-15, version 0.166).
     "openai_responses": CarryRules("encrypted", "encrypted", keeps_text=True),
-    "gemini": CarryRules("thought_signature", "thought_signature", on_parts=True, keeps_text=True),
+    "gemini": CarryRules(
+        "thought_signature", "thought_signature", on_parts=True, keeps_text=True, keeps_commentary=True
+    ),
 }
 _NO_RULES = CarryRules()
 _DETAILS_RULES = CarryRules(DETAILS, DETAILS, keeps_text=True)
@@ -127,6 +132,8 @@ class StateCarrier:
         self._thoughts: dict[int, _OpenThought] = {}
         self._calls: dict[int, list[ToolCallDelta]] = {}
         self._call_seals: dict[int, list[Seal]] = {}
+        self._said: dict[int, Commentary] = {}
+        """The commentary that no envelope holds yet."""
         self._led: set[int] = set()
         """Calls whose seals are in a thought before them."""
         self._text_block: int | None = None
@@ -191,6 +198,9 @@ class StateCarrier:
                         carried += self._lead_call(event, events, place)
                 case TextDelta() | CommentaryDelta() | RefusalDelta() | PartArrived():
                     carried += self._enter(event.block, "other")
+                    if isinstance(event, CommentaryDelta) and self._rules.keeps_commentary:
+                        before = self._said.get(event.block, Commentary(""))
+                        self._said[event.block] = msgspec.structs.replace(before, text=before.text + event.text)
                     if isinstance(event, TextDelta) and event.block != self._text_block:
                         self._text_block, self._text_seals = event.block, []
                 case ReplyStarted():
@@ -218,6 +228,8 @@ class StateCarrier:
             return self._sign(block)
         if block in self._calls and self._rules.on_parts:
             return self._sign_call(block)
+        if block in self._said and not self._rules.on_parts:
+            return [self._make_seal(block, (make_whole_state(self._said.pop(block), block),), is_hidden=True)]
         return []
 
     # --- thoughts -----------------------------------------------------------------------------------------------------
@@ -234,6 +246,10 @@ class StateCarrier:
             self._thoughts[block].seals.append(seal)
             is_over = seal.kind in _CLOSING and block == self._block
             return [*entered, *self._sign(block)] if is_over else entered
+        if block in self._said:
+            said = self._said[block]
+            self._said[block] = msgspec.structs.replace(said, seals=(*said.seals, seal))
+            return []
         if kind == "call":
             self._call_seals.setdefault(block, []).append(seal)
         elif block == self._text_block and seal.value:
@@ -344,6 +360,8 @@ class StateCarrier:
             if thought.carried_size != thought.size and not is_empty:
                 thought.carried_size = thought.size
                 states.append(self._make_thought_state(block))
+        states += [make_whole_state(said, block) for block, said in self._said.items()]
+        self._said.clear()
         return states
 
     # --- envelopes ----------------------------------------------------------------------------------------------------

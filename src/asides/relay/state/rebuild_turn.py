@@ -75,6 +75,7 @@ def rebuild_from_record(
     }
     texts = _split_text(parts, [part for part in state.parts if part.what == "text"])
     thoughts = _Thoughts(parts)
+    said = [part for part in parts if isinstance(part, Commentary)]
     rebuilt: list[Part] = []
     own_ids: dict[str, str] = {}
     for each in state.parts:
@@ -83,6 +84,8 @@ def rebuild_from_record(
             rebuilt += [] if thought is None else [thought]
         elif each.what == "text" and each.block in texts:
             rebuilt.append(msgspec.structs.replace(texts[each.block], seals=restore_seals(each.seals, state.origin)))
+        elif isinstance(each.whole, Commentary) and not said:
+            rebuilt.append(each.whole)
         elif each.what == "call" and each.block in calls:
             call = msgspec.structs.replace(calls[each.block][1], seals=restore_seals(each.seals, state.origin))
             if each.own_id and not keeps_ids and call.id == each.id:
@@ -93,8 +96,7 @@ def rebuild_from_record(
     others = [part for part in parts if not isinstance(part, (Text, Commentary, Thought, ToolCall))]
     first = next((place for place, part in enumerate(rebuilt) if isinstance(part, ToolCall)), len(rebuilt))
     rebuilt[first:first] = others
-    # What the model said on the way comes before its answer and its calls.
-    said = [part for part in parts if isinstance(part, Commentary)]
+    # What the model said on the way, where the caller sent it, comes before its answer and its calls.
     first = next((place for place, part in enumerate(rebuilt) if isinstance(part, (Text, ToolCall))), len(rebuilt))
     rebuilt[first:first] = said
     return tuple(rebuilt), own_ids

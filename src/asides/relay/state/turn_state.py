@@ -18,7 +18,7 @@ from asides.providers.find import find_row
 from asides.providers.provider import Provider
 from asides.values.learned import Learned
 from asides.values.messages import Message
-from asides.values.parts import Part, ServerTool, Text, ToolCall, UnknownPart
+from asides.values.parts import Commentary, Part, ServerTool, Text, ToolCall, UnknownPart
 from asides.values.thinking import Effort, Origin, Seal, Thought, ThoughtKind, ThoughtSource
 
 StateMode = Literal["off", "carry-only", "memory", "store"]
@@ -54,8 +54,8 @@ class PartState(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: ThoughtKind = "raw"
     source: ThoughtSource = "field"
     via: str | None = None
-    whole: ServerTool | UnknownPart | None = None
-    """A part that callers cannot show, where they carry it whole: front ends do."""
+    whole: ServerTool | UnknownPart | Commentary | None = None
+    """A part that callers cannot show, where they carry it whole, as front ends do; or where a record has it whole."""
 
     def __repr__(self) -> str:
         return f"PartState({self.what}, block={self.block}, seals={len(self.seals)})"
@@ -178,7 +178,7 @@ def make_text_state(text: Text, block: int, origin: Origin | None) -> PartState:
     return PartState(block, "text", _drop_origins(text.seals, origin), digest_text((text.text,)), len(text.text))
 
 
-def make_whole_state(part: ServerTool | UnknownPart, block: int) -> PartState:
+def make_whole_state(part: ServerTool | UnknownPart | Commentary, block: int) -> PartState:
     """The state of a part that is carried whole."""
     return PartState(block, "whole", whole=part)
 

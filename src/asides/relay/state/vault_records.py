@@ -27,11 +27,12 @@ from asides.relay.state.turn_state import (
     make_call_state,
     make_text_state,
     make_thought_state,
+    make_whole_state,
 )
 from asides.relay.steps import PENDING, StoredRecord, UnconfirmedRecord
 from asides.relay.translate.call_ids import can_pass
 from asides.values.messages import Message
-from asides.values.parts import Part, Text, ToolCall
+from asides.values.parts import Commentary, Part, Text, ToolCall
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 
@@ -201,6 +202,9 @@ def collect_state(reply: Reply, rows: Sequence[Provider], caller_ids: Mapping[st
         match part:
             case Text():
                 parts.append(make_text_state(part, place, reply.origin))
+            case Commentary():
+                # Clients of most dialects never see it, so none of them can send it back.
+                parts.append(make_whole_state(part, place))
             case ToolCall():
                 parts.append(make_call_state(part, place, reply.origin, caller_ids.get(part.id, "")))
             case Thought() if part.can_replay:
@@ -224,7 +228,7 @@ def _is_worth_keeping(reply: Reply, rows: Sequence[Provider], caller_ids: Mappin
                 has_thought = True
             case ToolCall() if caller_ids.get(part.id, part.id) != part.id:
                 return True
-            case Text() | ToolCall():
+            case Text() | Commentary() | ToolCall():
                 pass
             case _:
                 continue

@@ -15,7 +15,7 @@ from asides.dialects.media import read_text_file
 from asides.relay.state.envelope import is_envelope
 from asides.values.messages import Message
 from asides.values.notices import Notice
-from asides.values.parts import File, Image, Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.parts import Commentary, File, Image, Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
 from asides.values.traits import HAS_MEDIA, HAS_RESULTS, IS_BOUND, find_results, find_traits
 
@@ -199,7 +199,7 @@ def _drop_foreign_seals(part: Part, *, needs_seals: bool) -> Part:
     """Return a part without the seals of another dialect whose maker nobody knows. A thought without any stays: where
     a model takes thinking as text, the text is enough. `needs_seals`: here it is not, and the thought is not sent.
     """
-    if not isinstance(part, (Thought, Text, ToolCall, Image, File)) or not part.seals:
+    if not isinstance(part, (Thought, Text, Commentary, ToolCall, Image, File)) or not part.seals:
         return part
     kept = tuple(
         seal for seal in part.seals if seal.origin is not None or is_envelope(seal.value) or _names_call(part, seal)

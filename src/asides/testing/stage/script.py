@@ -49,8 +49,6 @@ class Say(Delivery, frozen=True, tag="say"):
     thinking: str | None = None
     thinking_field: str | None = None
     """The field for thinking, in a dialect with several. None: the most common one."""
-    commentary: str = ""
-    """What the model says before its answer and its calls, in the dialects that have a place for it."""
     tool_calls: tuple[ToolCall, ...] = ()
     refusal: str | None = None
     usage: Usage | None = None
@@ -63,7 +61,9 @@ class Say(Delivery, frozen=True, tag="say"):
     piece: int = 20
     """Characters per delta of a stream."""
     events: tuple[Event, ...] | None = None
-    """Exactly these events, instead of all of the above."""
+    """Exactly these events, instead of all other fields of the reply."""
+    commentary: str = ""
+    """What the model says before its answer and its calls, in the dialects that have a place for it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -30,6 +30,7 @@ from asides.testing.stage.rules.openai_responses.sealed_reasoning import (
     shorten,
 )
 from asides.values.events import (
+    CommentaryDelta,
     Event,
     PartArrived,
     ReplyStarted,
@@ -301,7 +302,7 @@ def _find_item_kind(event: Event) -> str | None:
             return "reasoning"
         case ToolCallDelta():
             return "function_call"
-        case TextDelta():
+        case TextDelta() | CommentaryDelta():
             return "message"
         case PartArrived(part=ServerTool()):
             return "item"
