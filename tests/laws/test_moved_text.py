@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -11,9 +11,11 @@ import asides
 from asides.agents.react.translator import Translator
 from asides.dialects import DIALECTS, find_dialect
 from asides.dialects.server_half import ReplyWriter
+from asides.gateway.page_events import EventWriter
 from asides.providers.provider import Target
 from asides.providers.table import plain_row
 from asides.relay.translate.visible_events import JsonOnly, hide_thinking
+from asides.testing.conformance.response_bodies import decode_pieces
 from asides.values.events import (
     Event,
     ReplyEnded,
@@ -28,8 +30,6 @@ from asides.values.fold import Fold, fold
 from asides.values.reply import Reply
 from asides.values.usage import ReplyTimer
 from asides.values.visibility import Visibility
-from asides_gateway.page_events import EventWriter
-from asides_stage.conformance.response_bodies import decode_pieces
 from tests.cli.test_terminal import play
 
 SECRET = "hidden-plan"
@@ -80,14 +80,16 @@ def test_the_first_word_of_the_answer_is_the_one_after_the_move() -> None:
 def test_a_whole_response_has_it_as_thinking_and_a_stream_has_a_notice(name: str) -> None:
     dialect, target = find_dialect(name), Target(plain_row(name), "m", "http://127.0.0.1:1/v1")
     writer = dialect.writer(model="m", stream=False)
+    assert isinstance(writer, ReplyWriter)
     body = b"".join(writer.write([event]) for event in EVENTS)
     reply = decode_pieces([body], target, dialect).reply
     assert (reply.text, reply.thinking.text if reply.thinking else None) == ("answer", SECRET)
-    assert not cast(ReplyWriter, writer).notices
+    assert not writer.notices
     streaming = dialect.writer(model="m", stream=True)
+    assert isinstance(streaming, ReplyWriter)
     sent = b"".join(streaming.write([event]) for event in EVENTS)
     assert decode_pieces([sent], target, dialect).reply.text.replace("\n", "") == f"{SECRET}answer"
-    assert [notice.code for notice in cast(ReplyWriter, streaming).notices] == ["text_not_moved"]
+    assert [notice.code for notice in streaming.notices] == ["text_not_moved"]
 
 
 @pytest.mark.parametrize("name", sorted(DIALECTS))

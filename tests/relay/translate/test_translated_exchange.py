@@ -231,6 +231,15 @@ def test_citations_of_another_dialect_are_told_and_not_written(caller: str, stre
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("caller", CALLERS)
+def test_text_before_a_lone_close_is_no_answer_unless_it_was_sent(caller: str, stream: bool) -> None:
+    with Stage(Say(text="hidden</think>answer", piece=4, pause=0.05 if stream else 0)) as stage:
+        prompt = Prompt((user("?"),), stream=stream)
+        reply = Door(stage).ask(caller, "vllm:some-model", prompt)
+    assert reply.text == ("hiddenanswer" if stream else "answer")
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("caller", CALLERS)
 def test_commentary_is_not_in_the_answer_of_any_client_and_goes_back_with_its_phase(caller: str, stream: bool) -> None:
     """Clients of most dialects never see it: the vault has it."""
     call = ToolCall("call_0aB3dE5fG7", "get_weather", {"city": "Oslo"})

@@ -120,7 +120,7 @@ class _BlackOut:
         if is_envelope(text):
             return hide(text)
         if of_model and "raw" not in self._shows and may_hold_tags(text, ANY_TAGS):
-            found = separate(text, ANY_TAGS, "anywhere", starts_inside=False)
+            found = separate(text, ANY_TAGS, "anywhere", starts_inside="auto")
             if found.thinking:
                 text = "\n".join(filter(None, (hide(found.thinking), found.commentary, found.text)))
         return redact_keys(self._redact(text))

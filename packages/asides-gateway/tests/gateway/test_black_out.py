@@ -98,6 +98,7 @@ TURNS: dict[str, Any] = {
             }
         ]
     },
+    "chat, a lone close": {"messages": [{"role": "assistant", "content": f"{THOUGHT}</think>Fine."}]},
     "chat, tags": {"messages": [{"role": "assistant", "content": f"<think>{THOUGHT}</think>Fine."}]},
     "mistral": {
         "messages": [

@@ -434,7 +434,7 @@ class Splitter:
                     self._open_block(grammar, leading=False)
                 case Channel.COMMENTARY | Channel.ANSWER as channel:
                     self._begin_message(channel)
-                case Channel.TOOL:
+                case Channel.TOOL | Channel.MOVED:
                     self._spoken = Channel.ANSWER
                     self._continue_answer()
                     self._route(text)
