@@ -81,7 +81,9 @@ def build_url(target: Target, streams: bool) -> str:
 
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
-    encoded = encode_messages(prompt, notices)
+    # Claude's newer models take a conversation that begins with the model's words (recorded).
+    model_first = "claude_rules" in target.facts.enforces and target.rule.thinking != "never"
+    encoded = encode_messages(prompt, notices, model_first=model_first)
     # The provider's cache has the tools and the system prompt before the messages, so the body has them there too.
     body: dict[str, Any] = {}
     if tools := _encode_tools(prompt, notices):
@@ -221,9 +223,9 @@ _FORMATS = {
 }
 
 
-def encode_messages(prompt: Prompt, notices: list[Notice]) -> EncodedTurns:
+def encode_messages(prompt: Prompt, notices: list[Notice], *, model_first: bool = False) -> EncodedTurns:
     """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
-    return encode_turns(prompt, _BLOCKS, notices)
+    return encode_turns(prompt, _BLOCKS, notices, model_first=model_first)
 
 
 _BRIDGE = "Noted."
