@@ -11,11 +11,9 @@ import asides
 from asides.agents.react.translator import Translator
 from asides.dialects import DIALECTS, find_dialect
 from asides.dialects.server_half import ReplyWriter
-from asides.gateway.page_events import EventWriter
 from asides.providers.provider import Target
 from asides.providers.table import plain_row
 from asides.relay.translate.visible_events import JsonOnly, hide_thinking
-from asides.testing.conformance.response_bodies import decode_pieces
 from asides.values.events import (
     Event,
     ReplyEnded,
@@ -30,6 +28,8 @@ from asides.values.fold import Fold, fold
 from asides.values.reply import Reply
 from asides.values.usage import ReplyTimer
 from asides.values.visibility import Visibility
+from asides_gateway.page_events import EventWriter
+from asides_stage.conformance.response_bodies import decode_pieces
 from tests.cli.test_terminal import play
 
 SECRET = "hidden-plan"

@@ -718,10 +718,10 @@ def add_fields(node: Any, random: Random) -> Any:
     return {**added, **{name: add_fields(value, random) for name, value in node.items()}}
 
 
-def find_broken(messages: tuple[Message, ...], target: Target, thinking: Thinking) -> set[str]:
+def find_broken(messages: tuple[Message, ...], target: Target, thinking: Thinking, **fields: Any) -> set[str]:
     rules = find_rulebook(target.dialect)
     assert rules is not None
-    body = encode_messages(messages, target, thinking=thinking)
+    body = encode_messages(messages, target, thinking=thinking, **fields)
     return {broken.text for broken in rules.check(WireRequest(body), target)}
 
 
@@ -738,8 +738,9 @@ def test_a_source_breaks_no_rule(dialect: str, history: list[Message], thinking:
             (*history, Message("user", "go")), Target(plain_row(dialect), "made-up", "http://127.0.0.1:9")
         )
         body[name] = add_fields(body[name], random)
-        messages = find_dialect(dialect).read(json.dumps(body).encode(), PATHS.get(dialect, "/")).prompt.messages
+        prompt = find_dialect(dialect).read(json.dumps(body).encode(), PATHS.get(dialect, "/")).prompt
+        messages = prompt.messages
         without = find_broken(tuple(msgspec.structs.replace(each, source=None) for each in messages), target, thinking)
     except AsidesError:
         return
-    assert find_broken(messages, target, thinking) - without == set()
+    assert find_broken(messages, target, thinking, source=prompt.source) - without == set()

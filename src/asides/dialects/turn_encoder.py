@@ -75,13 +75,19 @@ class EncodedTurns(msgspec.Struct):
 
 
 def encode_turns(
-    prompt: Prompt, form: BlockFormat, notices: list[Notice], accepts: Accepts | None = None
+    prompt: Prompt,
+    form: BlockFormat,
+    notices: list[Notice],
+    accepts: Accepts | None = None,
+    *,
+    model_first: bool = False,
 ) -> EncodedTurns:
     """Encode every message of a prompt, in order. Assistant turns go back as they came, block for block.
 
-    `accepts` tells whether the host accepts an unknown field of a block or a turn (`write_source`).
+    `accepts` tells whether the host accepts an unknown field of a block or a turn (`write_source`). `model_first`: it
+    accepts a history that begins with the model.
     """
-    encoder = _TurnEncoder(prompt, form, notices)
+    encoder = _TurnEncoder(prompt, form, notices, model_first=model_first)
     if (system := read_system(prompt)) is not None:
         encoder.system.append(form.text(system))
     for message in prompt.messages:
@@ -96,10 +102,10 @@ def encode_turns(
 class _TurnEncoder:
     """The encoder of one message for `encode_turns`."""
 
-    def __init__(self, prompt: Prompt, form: BlockFormat, notices: list[Notice]) -> None:
+    def __init__(self, prompt: Prompt, form: BlockFormat, notices: list[Notice], *, model_first: bool) -> None:
         self.form = form
-        self.is_as_read = prompt.is_from(form.dialect)
-        """Whether the caller wrote the request in this dialect: what is only usual is not added to it."""
+        self.opens = not (model_first and prompt.is_from(form.dialect))
+        """Whether a user message is added before a history that begins with the model."""
         self.is_own = False
         """Whether the message has its source."""
         self.ids = CallIds(prompt.messages, form.dialect, WORD_ID, form.own_ids)
@@ -126,7 +132,7 @@ class _TurnEncoder:
             case "assistant":
                 blocks = self.encode_assistant(message)
                 turns: Turns = [("assistant", blocks)] if blocks else []
-                if blocks and not self.history.last and not self.is_as_read:
+                if blocks and not self.history.last and self.opens:
                     detail = "a conversation begins with the user here; a short user message was added"
                     add_notice(notices, "turn_added", detail)
                     return [("user", [form.text(OPENING)]), *turns]

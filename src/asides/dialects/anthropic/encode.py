@@ -106,7 +106,11 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
     # An unknown model may take them.
     changes_effort = target.rule.effort_updates is not None or target.rule.thinking == "unknown"
     is_strict = "claude_rules" in target.facts.enforces
-    encoded = encode_messages(prompt, notices, changes_effort=changes_effort, is_strict=is_strict)
+    # Newer models take a conversation that begins with the model's words (recorded: Sonnet 4.5).
+    model_first = target.rule.thinking != "never"
+    encoded = encode_messages(
+        prompt, notices, changes_effort=changes_effort, is_strict=is_strict, model_first=model_first
+    )
     # The provider's cache has the system prompt and the tools before the messages, so the body has them there too. What
     # may change from request to request follows the messages.
     body: dict[str, Any] = {"model": target.model}

@@ -58,14 +58,21 @@ def _accepts_field(holder: Mapping[str, Any], name: str, *, is_strict: bool, mar
 
 
 def encode_messages(
-    prompt: Prompt, notices: list[Notice], *, changes_effort: bool = False, is_strict: bool = False
+    prompt: Prompt,
+    notices: list[Notice],
+    *,
+    changes_effort: bool = False,
+    is_strict: bool = False,
+    model_first: bool = False,
 ) -> EncodedMessages:
     """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one.
 
     `changes_effort`: the model takes messages that change the effort. `is_strict`: the host refuses unknown fields.
+    `model_first`: it accepts a history that begins with the model.
     """
     accepts = partial(_accepts_field, is_strict=is_strict, marks=not prompt.cache)
-    encoded = encode_turns(prompt, _EFFORT_BLOCKS if changes_effort else _BLOCKS, notices, accepts)
+    form = _EFFORT_BLOCKS if changes_effort else _BLOCKS
+    encoded = encode_turns(prompt, form, notices, accepts, model_first=model_first)
     if encoded.last == "assistant":
         _strip_last_text(encoded.turns[-1]["content"][-1])
     system = encoded.system

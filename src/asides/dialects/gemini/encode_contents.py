@@ -74,7 +74,6 @@ class _ContentEncoder:
     def __init__(self, prompt: Prompt, notices: list[Notice], *, must_sign: bool) -> None:
         system = read_system(prompt)
         self.system = [] if system is None else [system]
-        self.is_as_read = prompt.is_from("gemini")
         self.must_sign = must_sign
         """Whether the first call of a message must have a signature, for models that sign. Only the current turn is
         checked, but its calls stay as they were sent when it has ended: the provider's cache compares them."""
@@ -94,7 +93,7 @@ class _ContentEncoder:
                 keeps_blanks = find_source(message, "gemini") is not None
                 parts = _encode_model(message, notices, must_sign=self.must_sign, keeps_blanks=keeps_blanks)
                 turns: Turns = [("assistant", parts)] if parts else []
-                if parts and not history.last and not self.is_as_read:
+                if parts and not history.last:
                     detail = "a conversation begins with the user here; a short user message was added"
                     add_notice(notices, "turn_added", detail)
                     return [("user", [{"text": OPENING}]), *turns]
