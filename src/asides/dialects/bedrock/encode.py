@@ -81,14 +81,12 @@ def build_url(target: Target, streams: bool) -> str:
 
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
-<<<<<<< HEAD
     replay = target.provider.replay_rule(target.family or target.model).when
-    encoded = encode_messages(prompt, notices, takes_unsigned=replay not in ("never", "sealed"))
-=======
     # Claude's newer models take a conversation that begins with the model's words (recorded).
     model_first = "claude_rules" in target.facts.enforces and target.rule.thinking != "never"
-    encoded = encode_messages(prompt, notices, model_first=model_first)
->>>>>>> requests
+    encoded = encode_messages(
+        prompt, notices, takes_unsigned=replay not in ("never", "sealed"), model_first=model_first
+    )
     # The provider's cache has the tools and the system prompt before the messages, so the body has them there too.
     body: dict[str, Any] = {}
     if tools := _encode_tools(prompt, notices):
@@ -228,18 +226,14 @@ _FORMATS = {
 }
 
 
-<<<<<<< HEAD
-def encode_messages(prompt: Prompt, notices: list[Notice], *, takes_unsigned: bool = False) -> EncodedTurns:
+def encode_messages(
+    prompt: Prompt, notices: list[Notice], *, takes_unsigned: bool = False, model_first: bool = False
+) -> EncodedTurns:
     """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one.
 
     `takes_unsigned`: the model takes thinking back that has no signature; others write it into their answer.
     """
-    return encode_turns(prompt, _UNSIGNED_BLOCKS if takes_unsigned else _BLOCKS, notices)
-=======
-def encode_messages(prompt: Prompt, notices: list[Notice], *, model_first: bool = False) -> EncodedTurns:
-    """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one."""
-    return encode_turns(prompt, _BLOCKS, notices, model_first=model_first)
->>>>>>> requests
+    return encode_turns(prompt, _UNSIGNED_BLOCKS if takes_unsigned else _BLOCKS, notices, model_first=model_first)
 
 
 _BRIDGE = "Noted."
