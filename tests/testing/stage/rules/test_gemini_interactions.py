@@ -80,7 +80,7 @@ def ask_again(stage: Stage, **options: Any) -> asides.Reply:
     with asides.Client() as client:
         given: dict[str, Any] = {"base_url": stage.url, "api_key": "one"}
         first = client.ask(MODEL, "One?", store=True, **given)
-        history = [asides.user("One?"), first, asides.user("Two?")]
+        history: list[asides.Message | asides.Reply] = [asides.user("One?"), first, asides.user("Two?")]
         return client.ask(MODEL, history, store=True, **given, **options)
 
 
