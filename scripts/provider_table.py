@@ -38,6 +38,7 @@ _ASKED = {
 _ASKED_IN_DIALECT = {
     ("openai_responses", "reasoning_effort"): "`reasoning: {effort, summary}`",
     ("ollama", "reasoning_effort"): _ASKED["think"],
+    ("gemini_interactions", "thinking_level"): "`thinking_level`",
     ("anthropic", "thinking_toggle"): "`thinking: {type}` and `output_config: {effort}`",
 }
 

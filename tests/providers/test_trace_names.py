@@ -25,6 +25,7 @@ _PROVIDERS = {each.value for each in _conventions.GenAiProviderNameValues}
         ("google-openai:gemini-3-pro", "gcp.gemini"),
         ("bedrock:anthropic.claude-sonnet-4-5-20250929-v1:0", "aws.bedrock"),
         ("bedrock-anthropic:anthropic.claude-sonnet-4-5-20250929-v1:0", "aws.bedrock"),
+        ("google-interactions:gemini-3-flash-preview", "gcp.gemini"),
         ("xai:grok-4", "x_ai"),
         ("mistral:magistral-medium-latest", "mistral_ai"),
         ("deepseek:deepseek-reasoner", "deepseek"),

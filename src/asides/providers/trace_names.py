@@ -23,7 +23,7 @@ _NAMES = {
 
 def name_for_traces(provider: Provider) -> str:
     """The provider as traces name it. A host with several endpoints is one provider."""
-    return _find_name(provider.name)
+    return _find_name(provider.host or provider.name)
 
 
 @lru_cache(maxsize=256)
