@@ -59,8 +59,9 @@ def read_row(name: str, table: Any, where: str, find: Callable[[str], Provider])
         template = adapt_to_foreign_address(template)
     row: dict[str, Any] = {} if template is None else msgspec.to_builtins(template)
     dialect = fields.get("dialect", "openai_chat" if template is None else template.dialect)
-    if template is None or template.dialect != dialect:
-        # How servers of this dialect are asked: where, with the key in which header, and how thinking is turned on.
+    if "quirks" not in fields and (template is None or template.dialect != dialect):
+        # How servers of this dialect are asked: with the key in which header, and how thinking is turned on. A table
+        # with quirks says that itself.
         row |= _describe_dialect(dialect)
     for field, value in fields.items():
         if field == "quirks" and isinstance(value, dict):

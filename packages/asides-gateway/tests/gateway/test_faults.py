@@ -358,7 +358,8 @@ def test_many_idle_streams(count: int) -> None:
 
 def _open_streams(gateway: GatewayProcess, count: int) -> int:
     """Open streams, and listen until each has begun and got a sign of life. Returns the memory of the gateway then."""
-    body = msgspec.json.encode(message(True))
+    asked = {"max_tokens": 4096, "thinking": {"type": "enabled", "budget_tokens": 1024}}
+    body = msgspec.json.encode(message(True) | asked)
     host, _, port = gateway.url.removeprefix("http://").rpartition(":")
     head = f"POST /v1/messages HTTP/1.1\r\nhost: {host}:{port}\r\ncontent-length: {len(body)}\r\n\r\n".encode()
     with selectors.DefaultSelector() as selector:

@@ -190,7 +190,6 @@ def test_an_errand(
     ("status", "name"),
     [
         (400, "ValidationException"),
-        (403, "AccessDeniedException"),
         (404, "ResourceNotFoundException"),
         (429, "ThrottlingException"),
         (500, "InternalServerException"),

@@ -159,7 +159,6 @@ def test_an_errand(accepted: GatewayBeforeStage, notebook: Notebook, model: str,
     ("status", "error"),
     [
         (400, cohere.BadRequestError),
-        (401, cohere.UnauthorizedError),
         (404, cohere.NotFoundError),
         (429, cohere.TooManyRequestsError),
         (500, cohere.InternalServerError),

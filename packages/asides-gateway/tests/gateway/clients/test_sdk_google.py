@@ -141,7 +141,6 @@ def test_a_chat_runs_the_errand_with_its_functions(
     ("status", "kind", "error"),
     [
         (400, "INVALID_ARGUMENT", errors.ClientError),
-        (401, "UNAUTHENTICATED", errors.ClientError),
         (404, "NOT_FOUND", errors.ClientError),
         (429, "RESOURCE_EXHAUSTED", errors.ClientError),
         (500, "INTERNAL", errors.ServerError),

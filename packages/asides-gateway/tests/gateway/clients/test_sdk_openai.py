@@ -217,7 +217,6 @@ def test_an_errand_by_the_ids_of_responses(
     ("status", "name"),
     [
         (400, "BadRequestError"),
-        (401, "AuthenticationError"),
         (404, "NotFoundError"),
         (429, "RateLimitError"),
         (500, "InternalServerError"),

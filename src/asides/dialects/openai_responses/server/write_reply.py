@@ -607,8 +607,10 @@ def _encode_part(event: PartArrived) -> Wire:
 
 
 def echo_settings(prompt: Prompt) -> Wire:
-    """Return the settings of a prompt by the names of this dialect."""
-    extra = prompt.extra
+    """Return the settings of a prompt by the names of this dialect: every field that a response must have, with the
+    server's default where the request says nothing (Open Responses, schema of 2026-11).
+    """
+    extra, sampling = prompt.extra, prompt.sampling
     tools = extra.get("tools") or [_encode_tool(tool) for tool in prompt.tools]
     text: Wire = {"format": _encode_output(prompt), **(extra.get("text") or {})}
     return {
@@ -618,8 +620,18 @@ def echo_settings(prompt: Prompt) -> Wire:
         "tool_choice": extra.get("tool_choice") or _encode_choice(prompt.tool_choice),
         # It is the longest setting, and three events repeat it.
         "tools": msgspec.Raw(msgspec.json.encode(tools)),
-        "temperature": prompt.sampling.temperature,
-        "top_p": prompt.sampling.top_p,
+        "temperature": 1.0 if sampling.temperature is None else sampling.temperature,
+        "top_p": 1.0 if sampling.top_p is None else sampling.top_p,
+        "presence_penalty": sampling.presence_penalty or 0.0,
+        "frequency_penalty": sampling.frequency_penalty or 0.0,
+        "top_logprobs": sampling.top_logprobs or 0,
+        "max_tool_calls": extra.get("max_tool_calls"),
+        "background": False,
+        "service_tier": extra.get("service_tier") or "default",
+        "safety_identifier": extra.get("safety_identifier"),
+        "prompt_cache_key": extra.get("prompt_cache_key"),
+        # The time of the end is not known here: who writes has no clock.
+        "completed_at": None,
         "max_output_tokens": prompt.max_tokens,
         "previous_response_id": prompt.state.previous_response_id,
         "reasoning": {"effort": _encode_effort(prompt), "summary": prompt.thinking.summary},
