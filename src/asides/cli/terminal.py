@@ -35,7 +35,7 @@ _FIRST_DRAW_SECONDS = 0.3
 _CHARACTERS_PER_TOKEN = 4
 
 # A model's text must not control the terminal: control characters become visible ones. "\r" is removed, since "\r\n"
-# is common and a lone one would let later words cover earlier ones. Embeddings, overrides and isolates of text direction
+# is common and a lone one would let later words cover earlier ones. Embeddings, overrides and isolates of direction
 # show words in another order than they have; the marks that ordinary right-to-left text needs stay.
 _VISIBLE: dict[int, str | None] = {
     **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"},
