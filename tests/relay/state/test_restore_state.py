@@ -183,12 +183,12 @@ def test_a_stream_that_comes_back_in_its_pieces_is_one_thought() -> None:
     said = (signed("a plan of several pieces"), Text("and an answer of several"))
     caller.hear(reply_of(*said), size=4)
     sent = read_request("gemini", caller.history).messages
-    *thoughts, text = sent[1].parts
+    *thoughts, text, end = sent[1].parts
     assert len(thoughts) == 2
     assert isinstance(text, Text)
-    pieces = [
-        Message("assistant", (part,)) for part in (*thoughts, Text(text.text[:5]), Text(text.text[5:], text.seals))
-    ]
+    assert isinstance(end, Text)
+    # The signed end of a text is a part of its own.
+    pieces = [Message("assistant", (part,)) for part in (*thoughts, Text(text.text[:5]), Text(text.text[5:]), end)]
     restored, _ = run_with_store(restore(Prompt((sent[0], *pieces)), KEYS, "carry-only"), None)
     parts = turns_of(restored)[0]
     assert parts[0] == said[0]
