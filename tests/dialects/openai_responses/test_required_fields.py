@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from asides.testing import Stage
-from asides.testing.stage import Say
 from asides.values.parts import ToolCall
+from asides_stage import Stage
+from asides_stage.stage import Say
 from tests.relay.relaying import Door
 
 _TEXT, _NUMBER, _FLAG, _LIST, _OBJECT = (str,), (int, float), (bool,), (list,), (dict,)

@@ -80,11 +80,7 @@ def ask_again(stage: Stage, **options: Any) -> asides.Reply:
     with asides.Client() as client:
         given: dict[str, Any] = {"base_url": stage.url, "api_key": "one"}
         first = client.ask(MODEL, "One?", store=True, **given)
-<<<<<<< HEAD:packages/asides-stage/tests/testing/stage/rules/test_gemini_interactions.py
         history: list[Any] = [asides.user("One?"), first, asides.user("Two?")]
-=======
-        history: list[asides.Message | asides.Reply] = [asides.user("One?"), first, asides.user("Two?")]
->>>>>>> interactions:packages/asides-stage/tests/testing/stage/rules/test_gemini_interactions.py
         return client.ask(MODEL, history, store=True, **given, **options)
 
 
