@@ -61,15 +61,16 @@ class Routes:
         today: date | None = None,
         reports_cache: bool = False,
         batches: BatchStore | None = None,
+        secret: bytes | None = None,
     ) -> None:
         """`dialect`: the dialect of every reply, whatever the path. `lenient`: answer what the rules refuse, too.
-        `reports_cache`: put what the prompt cache did into the counts of replies."""
+        `reports_cache`: put what the prompt cache did into the counts of replies. `secret`: signs the seals."""
         self._script = script
         self._log = log
         self._key = key
         self._models = tuple(ModelInfo(model) if isinstance(model, str) else model for model in models)
         self._numbers = count(1)
-        self._rules = RulesByDialect(today)
+        self._rules = RulesByDialect(today, secret)
         self._cache = PromptCache()
         self._reports_cache = reports_cache
         self._lenient = lenient

@@ -61,12 +61,14 @@ class Stage:
         date: str | None = None,
         cache: bool = False,
         batches: BatchScript | None = None,
+        secret: bytes | None = None,
     ) -> None:
         """`key`: what clients must send. `models`: the list of models, as names or as `ModelInfo`s. `anywhere`: allow a
         host that other machines can reach. `dialect`: the dialect of every request, if its path does not show it.
         `rules`: "strict" refuses what the real servers refuse; "lenient" answers it and only lists it in `refusals`.
         `date`: the day whose rules hold, such as "2026-11-15"; None: today. `cache`: report the tokens that a prompt
-        cache would have read and written; `requests` have them in any case. `batches`: the times of vendor batches."""
+        cache would have read and written; `requests` have them in any case. `batches`: the times of vendor batches.
+        `secret`: at most 64 bytes that sign thoughts; stages with the same secret accept each other's. None: random."""
         _check_host(host, anywhere=anywhere)
         self._host = _resolve_localhost(host)
         self._port = port
@@ -83,6 +85,7 @@ class Stage:
             today=_read_date(date),
             reports_cache=cache,
             batches=self._batches,
+            secret=secret,
         )
         self._thread: threading.Thread | None = None
         self._stop: Callable[[], object] | None = None

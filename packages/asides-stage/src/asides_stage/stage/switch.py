@@ -16,6 +16,8 @@ _WARNING = (
     "ASIDES_STAGE is set: the stage answers, an offline server that is no model, and no request leaves this machine. "
     "Unset it to ask the providers."
 )
+# The same in every process: a conversation that one saves is accepted by the next. It protects nothing.
+_SECRET = b"the stage behind ASIDES_STAGE"
 
 
 class _OwnStage:
@@ -45,7 +47,7 @@ def launch(model: str, *, wait: bool = True) -> RunningServer | None:  # noqa: A
             return None
         with own.lock:
             if own.stage is None:
-                own.stage = Stage().start()
+                own.stage = Stage(secret=_SECRET).start()
                 # Without a configuration of logging, Python prints this on standard error.
                 _log.warning(_WARNING)
     return describe_stage(own.stage.url)

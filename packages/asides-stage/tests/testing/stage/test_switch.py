@@ -115,3 +115,16 @@ def test_a_stage_that_runs_gets_the_requests_and_no_key(tmp_path: Path) -> None:
         (received,) = stage.requests
     assert received.path == "/v1/responses"
     assert "sk-" not in str(received.headers)
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["anthropic:claude-sonnet-5-5", "openai:gpt-5", "google:gemini-3.6-pro"],
+)
+def test_a_conversation_of_one_process_is_accepted_in_the_next(tmp_path: Path, model: str) -> None:
+    variables = {"ASIDES_STAGE": "1", "ASIDES_STATE": str(tmp_path / "state")}
+    first = _run(tmp_path, "-m", "asides", "-m", model, "--thinking", "high", "What is 6 * 7?", **variables)
+    assert (first.returncode, first.stdout) == (0, "6 × 7 = 42\n"), first.stderr
+    second = _run(tmp_path, "-m", "asides", "-c", "What is 7 * 7?", **variables)
+    assert (second.returncode, second.stdout) == (0, "7 × 7 = 49\n"), second.stderr
+    assert "thoughts_rejected" not in second.stderr

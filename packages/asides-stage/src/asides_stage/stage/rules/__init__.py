@@ -93,11 +93,12 @@ class RulebookRules:
 
 
 class RulesByDialect:
-    """The rules of every dialect, for one stage. Each stage has its own secret and refuses the seals of another."""
+    """The rules of every dialect, for one stage. Each stage refuses the seals of a stage with another secret."""
 
-    def __init__(self, today: date | None = None) -> None:
-        """`today`: the date of the rules, for those that hold from or until a day; None: the real one."""
-        self._secret = secrets.token_bytes(32)
+    def __init__(self, today: date | None = None, secret: bytes | None = None) -> None:
+        """`today`: the date of the rules, for those that hold from or until a day; None: the real one. `secret`: signs
+        the seals; None: a random one."""
+        self._secret = secrets.token_bytes(32) if secret is None else secret
         self._today = today or datetime.now(UTC).date()
         self._loaded: dict[str, RequestRules | None] = {}
 

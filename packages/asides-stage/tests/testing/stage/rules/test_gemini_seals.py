@@ -88,3 +88,11 @@ def test_each_step_of_the_turn_needs_its_signature_and_a_parallel_call_does_not(
     assert_refused(
         opened, post(opened, PRO, {"contents": both}), "thought_signature_missing", "Function call is missing"
     )
+
+
+@pytest.mark.parametrize(("secret", "status"), [(None, 400), (b"shared", 200)])
+def test_another_stage_accepts_a_signature_only_with_the_same_secret(secret: bytes | None, status: int) -> None:
+    with Stage(LOOKS, secret=secret) as first:
+        content = post(first, PRO, {}).json["candidates"][0]["content"]
+    with Stage(LOOKS, secret=secret) as second:
+        assert post(second, PRO, {"contents": [GO, content, RESULT]}).status == status
