@@ -196,8 +196,8 @@ class RelayTheatre:
         """
         served = find_dialect(client.dialect).read(sent, client.address(ask)[0])
         prompt = msgspec.structs.replace(served.prompt, messages=messages, state=ProviderState(), extra={})
-        endpoint = Options(endpoint="responses") if path.endswith("/responses") else Options()
-        options = merge_options(self._options(target), Options(on_conflict="adjust", **endpoint))
+        endpoint = "responses" if path.endswith("/responses") else None
+        options = merge_options(self._options(target), Options(on_conflict="adjust", endpoint=endpoint))
         call: Call = self._builder.build(ask.model, prompt, options, stream=ask.stream)
         return encode_request(call.prompt, call.target, on_conflict="adjust").request.body
 
