@@ -45,6 +45,7 @@ _MODELS = {
     "openai_chat mistral_chunk": "mistral:magistral-medium-latest",
     "openai_responses": "openai-responses:gpt-5",
     "gemini": "gemini:gemini-3-pro-preview",
+    "gemini_interactions": "gemini-interactions:gemini-3-pro-preview",
     "cohere": "cohere:command-a-reasoning-08-2025",
     "bedrock": "bedrock:anthropic.claude-opus-4-6-v1",
     "ollama": "ollama:qwen3",
@@ -91,9 +92,10 @@ class Judgement(NamedTuple):
 class Types:
     """The schema of a root type, and the minimal bodies that it allows."""
 
-    def __init__(self, root: Schema) -> None:
+    def __init__(self, root: Schema, said: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         self._defs: Mapping[str, Schema] = root.get("$defs", {})
         self._root = root
+        self._said = said or {}
 
     def resolve(self, schema: Schema) -> tuple[str, Schema]:
         """Follow references; return the name of the type, "" if it has none, and its schema."""
@@ -203,6 +205,7 @@ class Types:
         while waiting:
             name, schema, wrap = waiting.popleft()
             base = {} if schema.get("one") else self.build(schema)
+            base |= self._said.get(str(base.get("type", "")), {})
             for field, inner in schema.get("properties", {}).items():
                 without = {key: value for key, value in base.items() if key != field}
                 if self._is_fixed(inner):
@@ -245,11 +248,16 @@ def _list(wrap: Wrap) -> Wrap:
 _TOOL = {"type": "server_tool_use", "id": "t", "name": "code_execution", "input": {}}
 _MESSAGE = {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": "42"}]}
 _RESPONSE = {"id": "r", "object": "response", "model": "m", "status": "completed", "output": [_MESSAGE]}
+_OUTPUT = {"type": "model_output", "content": [{"type": "text", "text": "42"}]}
+_INTERACTION = {"id": "i", "object": "interaction", "model": "m", "status": "completed"}
 _START: Mapping[str, list[Any]] = {
     "anthropic event": [
         {"type": "message_start", "message": {"id": "a", "model": "m", "content": []}},
         {"type": "content_block_start", "index": 0, "content_block": _TOOL},
         {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": "42"}},
+    ],
+    "gemini_interactions event": [
+        {"event_type": "interaction.created", "interaction": {**_INTERACTION, "status": "in_progress"}},
     ],
     "cohere event": [{"type": "message-start", "id": "a", "delta": {"message": {"role": "assistant"}}}],
 }
@@ -263,6 +271,7 @@ _END: Mapping[str, list[Any]] = {
     "openai_responses event": [{"type": "response.completed", "response": _RESPONSE}],
     "cohere event": [{"type": "message-end", "delta": {"finish_reason": "COMPLETE"}}],
     "bedrock event": [{"messageStop": {"stopReason": "end_turn"}}],
+    "gemini_interactions event": [{"event_type": "interaction.completed", "interaction": _INTERACTION}],
 }
 
 
@@ -286,7 +295,11 @@ def _find_kind(document: Any) -> str:
     """The name of an event: its type, or at one host its only field."""
     if not isinstance(document, dict):
         return ""
-    return str(document.get("type") or (next(iter(document), "") if "choices" not in document else ""))
+    return str(
+        document.get("type")
+        or document.get("event_type")
+        or (next(iter(document), "") if "choices" not in document else "")
+    )
 
 
 _FILLED: Mapping[str, Mapping[str, Any]] = {
@@ -296,10 +309,22 @@ _FILLED: Mapping[str, Mapping[str, Any]] = {
     "openai_chat mistral_chunk": {"choices": [{"index": 0, "delta": {"content": "42"}}]},
     "openai_responses response": {"output": [_MESSAGE], "status": "completed"},
     "openai_responses stable": {"output": [_MESSAGE], "status": "completed"},
+    "gemini_interactions interaction": {"steps": [_OUTPUT], "status": "completed"},
 }
 """What a document needs to be a reply, where its type does not require it."""
 _BEGUN, _DONE = "response.output_item.added", "response.output_item.done"
-_TERMINAL = ("response.completed", "response.incomplete", "response.failed", "message_stop")
+_SAID: Mapping[str, Mapping[str, Any]] = {
+    "openai_responses": {
+        "message": {"content": [{"type": "output_text", "text": "42"}]},
+        "reasoning": {"summary": [{"type": "summary_text", "text": "Add them."}]},
+    },
+    "gemini_interactions": {
+        "model_output": {"content": [{"type": "text", "text": "42"}]},
+        "thought": {"summary": [{"type": "text", "text": "Add them."}]},
+    },
+}
+"""By the dialect and the type of an item, what it says: an empty one is left out with all its fields."""
+_TERMINAL = ("response.completed", "response.incomplete", "response.failed", "message_stop", "interaction.completed")
 
 
 def read_reply(root: str, document: Any) -> tuple[Any, list[str]]:
@@ -326,7 +351,7 @@ def judge_case(root: str, case: Case) -> Finding | None:
 def find_all(roots: Mapping[str, Schema]) -> Iterator[Finding]:
     """Every finding, in order."""
     for root, schema in roots.items():
-        yield from Types(schema).walk(root, partial(judge_case, root))
+        yield from Types(schema, _SAID.get(root.partition(" ")[0])).walk(root, partial(judge_case, root))
 
 
 # --- judgements -------------------------------------------------------------------------------------------------------

@@ -26,6 +26,8 @@ ROOTS: dict[str, str] = {
     "openai_responses stable": "openai.types.responses:Response",
     "openai_responses event": "openai.types.responses:ResponseStreamEvent",
     "gemini chunk": "google.genai.types:GenerateContentResponse",
+    "gemini_interactions interaction": "google.genai.interactions:Interaction",
+    "gemini_interactions event": "google.genai.interactions:InteractionSSEEvent",
     "openai_chat mistral": "mistralai.client.models:ChatCompletionResponse",
     "openai_chat mistral_chunk": "mistralai.client.models:CompletionChunk",
     "cohere reply": "cohere:V2ChatResponse",

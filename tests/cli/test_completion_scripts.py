@@ -94,7 +94,7 @@ def complete_in_bash(home: Path, line: str) -> list[str]:
         ("asides explain --mcp s", ["sums"]),
         ("asides providers groq", ["groq"]),
         ("asides models deepseek:deepseek-r", ["deepseek-reasoner"]),
-        ("asides decode --dialect ge", ["gemini"]),
+        ("asides decode --dialect ge", ["gemini", "gemini_interactions"]),
         ("asides config t", ["trust"]),
         ("asides completion z", ["zsh"]),
         ("asides help comp", ["completion"]),

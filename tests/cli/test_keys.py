@@ -159,6 +159,7 @@ def test_the_list_says_where_keys_come_from_and_shows_none(capsys: Captured, mon
         "deepseek-anthropic": f"key file, as deepseek set, {len(KEY)} characters",
         "google": f"key file set, {len(KEY)} characters",
         "google-openai": f"key file, as google set, {len(KEY)} characters",
+        "google-interactions": f"key file, as google set, {len(KEY)} characters",
     }
     fields = json.loads(here(capsys, "keys", "list", "--json").out)
     assert {entry["provider"] for entry in fields["keys"]} == set(rows)

@@ -107,7 +107,7 @@ def test_the_arrow_key_recalls_what_was_typed_in_earlier_chats(stage: OpenStage,
 
 def test_the_input_history_can_be_switched_off(stage: OpenStage, state: Path) -> None:
     server = stage(Say(text="One."))
-    with at_terminal("chat", *at(server), env={"ASIDES_KEEP_INPUT_HISTORY": "off"}) as keyboard:
+    with at_terminal("chat", "--no-keep", *at(server), env={"ASIDES_KEEP_INPUT_HISTORY": "off"}) as keyboard:
         keyboard.wait_for(PROMPT)
         keyboard.type("a?\r")
         keyboard.wait_for("One.")

@@ -62,10 +62,10 @@ def test_the_folder_is_its_owners_alone(stage: OpenStage, state: Path) -> None:
     assert {stat.S_IMODE(path.stat().st_mode) for path in state.iterdir()} == {0o600}
 
 
-def test_nothing_is_saved_without_a_request(
+def test_nothing_is_saved_where_nothing_is_to_be_kept(
     stage: OpenStage, state: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert piped(capsys, monkeypatch, "a?\n", "chat", *at(stage(Say(text="A.")))) == (0, "A.\n", "")
+    assert piped(capsys, monkeypatch, "a?\n", "chat", "--no-keep", *at(stage(Say(text="A.")))) == (0, "A.\n", "")
     assert not state.exists()
 
 
@@ -119,15 +119,15 @@ def test_a_conversation_can_be_saved_later_listed_and_deleted(
     code, out, err = piped(capsys, monkeypatch, lines, "chat", *at(server))
     assert (code, out) == (0, "A.\nB.\n")
     lines_shown = [line.removeprefix("asides: ") for line in err.splitlines()]
-    assert lines_shown[0] == "no conversation is saved; /keep NAME saves this one."
-    assert "write /keep and a name for it." in lines_shown
+    assert lines_shown[0] == "no conversation is saved; /save NAME saves this one."
+    assert "write /save and a name." in lines_shown
     assert "this conversation is already saved as 'my talk'." in lines_shown
     assert any(line.startswith("my talk  ") and line.endswith(f"4 messages  {MODEL}") for line in lines_shown)
     assert any("not of the one that is open" in line for line in lines_shown)
     assert "no conversation is called 'nobody'; /list shows them." in lines_shown
     assert load_saved(state, "my talk") == [("user", "a?"), ("assistant", "A."), ("user", "b?"), ("assistant", "B.")]
     _, _, err = piped(capsys, monkeypatch, "/keep my talk\n/delete my talk\n/list\n", "chat", *at(server))
-    assert "there is a conversation 'my talk' already" in err
+    assert "there is a conversation 'my talk' in the store already" in err
     assert load_saved(state, "my talk") == []
 
 

@@ -59,6 +59,9 @@ def test_a_response_of_another_interface_is_recognised_as_none() -> None:
     lines = (FOLDER / "manifest.jsonl").read_text().splitlines()
     others = [entry for entry in map(json.loads, lines) if entry["dialect"] == "other" and entry["status"] < 400]
     for entry in others:
+        if entry["sub"] == "gemini_interactions":
+            assert detect_dialect(read(entry)) == entry["sub"]
+            continue
         with pytest.raises(ProtocolError, match="in no dialect that asides knows"):
             detect_dialect(read(entry))
     assert others

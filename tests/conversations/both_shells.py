@@ -28,6 +28,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "openai-responses:gpt-5": {"thinking": "low"},
     "anthropic:claude-sonnet-4-5": {"thinking": 2000},
     "google:gemini-3-pro-preview": {"thinking": "low"},
+    "google-interactions:gemini-3-pro-preview": {"thinking": "low"},
     "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0": {"thinking": 2000},
     "ollama:qwen3:4b": {},
     "cohere:command-a-reasoning-08-2025": {},

@@ -184,7 +184,7 @@ _UNWRITTEN: dict[type[Any], tuple[str, ...]] = {
     ThoughtSealed: ("cohere", "gemini", "gemini_interactions", "ollama", "openai_chat", "openai_responses"),
     PartArrived: ("ollama", "openai_chat"),
     # Their clients take every text for the answer: it is left out, with a notice.
-    CommentaryDelta: ("anthropic", "bedrock", "cohere", "gemini", "ollama"),
+    CommentaryDelta: ("anthropic", "bedrock", "cohere", "gemini", "gemini_interactions", "ollama"),
 }
 
 

@@ -76,7 +76,7 @@ NOT_ON_THIS_WIRE: dict[tuple[str, type], str] = {
     **{(name, Warned): "a warning is for our user, not for a client on the wire" for name in DIALECTS},
     **{
         (name, CommentaryDelta): "it has no place for commentary, and its clients take every text for the answer"
-        for name in ("anthropic", "bedrock", "cohere", "gemini", "ollama")
+        for name in ("anthropic", "bedrock", "cohere", "gemini", "gemini_interactions", "ollama")
     },
     ("bedrock", ReplyStarted): "a response does not name its model",
     ("cohere", ReplyStarted): "a response does not name its model",

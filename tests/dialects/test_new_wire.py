@@ -50,7 +50,7 @@ def test_a_custom_call_of_chat_is_free_text_and_goes_back_as_one(body: bytes) ->
     reply = decoded(body)
     (call,) = reply.tool_calls
     assert (call.name, call.custom, call.raw_arguments) == ("grep", True, "<think>.*\nword")
-    assert reply.thinking is None
+    assert not reply.thinking
     assert reply.warnings == ()
     history = (user("?"), message_of(reply), Message("tool", (ToolResult("call_1", "found"),)))
     sent = encode("openai:gpt-4o", Prompt(history, tools=(read_tool(GREP),), tool_choice="grep"))

@@ -280,7 +280,7 @@ def test_clean_leaves_no_token_in_the_history_of_a_page(protocol: str, tokens: i
     file = tmp_path / "history.json"
     file.write_text(json.dumps({"messages": held}), "utf-8")
     ran = subprocess.run(
-        [sys.executable, "-m", "asides", "clean", str(file)], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "asides", "doctor", str(file), "--clean"], capture_output=True, text=True, check=True
     )
     assert "asd1." not in ran.stdout
     assert f"{tokens} envelope(s) removed" in ran.stderr

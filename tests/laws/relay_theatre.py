@@ -189,14 +189,15 @@ class RelayTheatre:
         return self._stages[target.stage].requests
 
     def encode_directly(
-        self, client: WireClient, target: Target, sent: bytes, ask: Ask, messages: tuple[Message, ...]
+        self, client: WireClient, target: Target, sent: bytes, ask: Ask, messages: tuple[Message, ...], path: str
     ) -> bytes:
         """Encode what a `Conversation` with these messages would send for the same request: nothing in between loses
-        any state there.
+        any state there. `path`: where the relay sent it, since a host with two endpoints is asked at the client's.
         """
         served = find_dialect(client.dialect).read(sent, client.address(ask)[0])
         prompt = msgspec.structs.replace(served.prompt, messages=messages, state=ProviderState(), extra={})
-        options = merge_options(self._options(target), Options(on_conflict="adjust"))
+        endpoint = "responses" if path.endswith("/responses") else None
+        options = merge_options(self._options(target), Options(on_conflict="adjust", endpoint=endpoint))
         call: Call = self._builder.build(ask.model, prompt, options, stream=ask.stream)
         return encode_request(call.prompt, call.target, on_conflict="adjust").request.body
 

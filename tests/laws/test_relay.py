@@ -277,7 +277,7 @@ class Conversation:
             return
         self._check_foreign(act, target)
         mine = {token for message in history for token in find_tokens(message) if self.origins[token] == target}
-        direct = self.theatre.encode_directly(branch.client, target, act.sent, ask, history)
+        direct = self.theatre.encode_directly(branch.client, target, act.sent, ask, history, act.received[-1].path)
         due = {token for token in mine if token in direct}
         sent = {token for token in mine if token in body}
         if self._keeps_all(branch):

@@ -65,12 +65,6 @@ JUDGED = (
         "doubleword",
     ),
     Judged(
-        "openai_chat",
-        r"/tool_choice",
-        'the host\'s word "any" is read as the name of a tool: wrong, to be corrected with its other words',
-        "mistral",
-    ),
-    Judged(
         "bedrock",
         r"/messages/\[\]/content/\[\]/document/name",
         "the host refuses other signs in names of documents; in this recording, the name was replaced",
@@ -474,6 +468,16 @@ HISTORIES: dict[str, tuple[str, list[dict[str, Any]]]] = {
         ],
     ),
 }
+
+
+@pytest.mark.parametrize(("provider", "word"), [("mistral", "any"), ("groq", "required"), ("openai", "required")])
+def test_the_word_any_goes_back_to_a_host_that_has_it(provider: str, word: str) -> None:
+    tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
+    body = {"model": "made-up", "messages": [{"role": "user", "content": "?"}], "tools": [tool], "tool_choice": "any"}
+    sent, _ = send("openai_chat", json.dumps(body).encode(), "/", provider)
+    assert sent["tool_choice"] == word
+    sent, _ = send("openai_chat", json.dumps({**body, "tool_choice": "required"}).encode(), "/", provider)
+    assert sent["tool_choice"] == "required"
 
 
 @pytest.mark.parametrize("name", HISTORIES)

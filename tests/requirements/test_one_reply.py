@@ -109,8 +109,8 @@ def test_FT_02_every_dialect_fills_the_same_reply(model: str, streaming: bool, s
     always = {"model", "usage", "raw", "thinking_source"}
     assert set(thinks.metadata) == always | {"thinking", "thinking_type"}
     assert (set(does_not.metadata), does_not.text) == (always, "43")
-    # Responses has state of a thought also where no word of it is shown.
-    hidden = "responses_summary" if does_not.thinking and does_not.thinking.kind == "hidden" else "none"
+    # Responses and Interactions have state of a thought also where no word of it is shown.
+    hidden = does_not.thinking.source if does_not.thinking and does_not.thinking.kind == "hidden" else "none"
     assert does_not.metadata["thinking_source"] == hidden
     assert (thinks.metadata["usage"], thinks.metadata["model"], thinks.metadata["raw"]) == (
         thinks.usage,

@@ -328,7 +328,11 @@ def is_piece(fields: Mapping[str, Any]) -> bool:
 
 
 def has_deltas(fields: Mapping[str, Any]) -> bool:
-    """Whether the choices of a chat completion have a delta. Some hosts write one into whole responses too."""
+    """Whether this is a piece of a stream: an event, or a chat completion whose choices have a delta. Some hosts write
+    one into whole responses too.
+    """
+    if "event_type" in fields:
+        return True
     choices = fields.get("choices")
     choices = choices if isinstance(choices, list) else []
     return bool(choices) and all(isinstance(choice, Mapping) and "delta" in choice for choice in choices)

@@ -1010,6 +1010,7 @@ PROVIDERS: tuple[Provider, ...] = (
             # 422 extra_forbidden (reports through litellm, 2026).
             message_fields=("role", "content", "tool_calls", "prefix"),
             tool_call_ids="nine_alphanumerics",
+            any_tool=True,  # mistralai 3.7 client/models/toolchoiceenum.py, 2026-11-18
             # 400, code 3051: "Cannot use json response type with tools" (draive#39, workflowai, 2026).
             output_with_tools=False,
             after_results="assistant",

@@ -54,7 +54,7 @@ def next_body(reply: Reply, *, tools: tuple[Tool, ...] = (NATIVE, LOOK), model: 
 @pytest.mark.parametrize("body", [WHOLE, STREAMED])
 def test_the_container_goes_back_with_the_next_turn(body: bytes) -> None:
     reply = read(body)
-    assert reply.thinking is None
+    assert not reply.thinking
     assert reply.warnings == ()
     sent = next_body(reply)
     assert sent["container"] == "container_011"

@@ -326,3 +326,11 @@ def test_thinking_in_tags_is_split_off_where_a_host_may_write_it() -> None:
     assert reply.text == "42"
     assert reply.thinking is not None
     assert reply.thinking.text == "hm"
+
+
+def test_searches_and_an_unusual_tier_are_in_usage() -> None:
+    counts = [{"type": "google_search", "count": 2}, {"type": "google_maps", "count": 1}, {"count": None}]
+    usage = {"total_input_tokens": 3, "total_output_tokens": 2, "grounding_tool_count": counts}
+    counted = read(whole(ANSWER, usage=usage, service_tier="flex")).usage
+    assert (counted.tool_requests, counted.tier) == (3, "flex")
+    assert read(whole(ANSWER, usage=usage, service_tier="standard")).usage.tier is None

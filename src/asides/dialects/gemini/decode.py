@@ -121,7 +121,9 @@ class ContentDecoder(DocumentDecoder):
         if self.failure is None:
             self._form = self.streamed
             self._decode_rest(events)
-            self._framing = Framing(max_event_bytes=_MAX_EVENT_BYTES)
+            if self.payloads or self.failure is not None:
+                # Of a body without a document, the first bytes say what it was.
+                self._framing = Framing(max_event_bytes=_MAX_EVENT_BYTES)
         return events
 
     def resume(self) -> None:

@@ -111,7 +111,7 @@ class InteractionsDecoder(DocumentDecoder):
         self._has_calls = False
         self._has_text = False
         self._has_tags = bool(target.facts.tags)
-        self._usage: WireUsage | None = None
+        self._usage: tuple[WireUsage, Any] | None = None
         self._is_named = False
 
     def is_complete(self) -> bool:
@@ -191,7 +191,7 @@ class InteractionsDecoder(DocumentDecoder):
                 self._end_step(self._index, events)
         self._end_steps(events)
         if body.usage is not None:
-            self._report(body.usage, events)
+            self._report(body.usage, events, body.service_tier)
         self.failure = self.failure or find_failure(body, payload, self.target)
         status = body.status or "completed"
         reason = map_status(status, has_calls=self._has_calls)
@@ -214,11 +214,11 @@ class InteractionsDecoder(DocumentDecoder):
         if not self._started:
             self.start(events)
 
-    def _report(self, usage: WireUsage, events: list[Event]) -> None:
-        if usage == self._usage:
+    def _report(self, usage: WireUsage, events: list[Event], tier: Any = None) -> None:
+        if (usage, tier) == self._usage:
             return
-        self._usage = usage
-        counted = read_usage(usage)
+        self._usage = (usage, tier)
+        counted = read_usage(usage, tier)
         if counted != _NO_COUNTS:
             events.append(UsageReported(counted))
 

@@ -85,6 +85,7 @@ class WireUsage(msgspec.Struct, gc=False):
     total_cached_tokens: int | None = None
     total_tool_use_tokens: int | None = None
     total_tokens: int | None = None
+    grounding_tool_count: Any = None
 
 
 class Metadata(msgspec.Struct, gc=False):
@@ -103,6 +104,7 @@ class Interaction(msgspec.Struct):
     status: str | None = None
     steps: list[msgspec.Raw] | None = None
     usage: WireUsage | None = None
+    service_tier: Any = None
     error: Any = None
     errors: Any = None
 
@@ -128,7 +130,7 @@ STEPS = msgspec.json.Decoder(Step)
 CONTENTS = msgspec.json.Decoder(Content)
 
 
-def read_usage(usage: WireUsage) -> Usage:
+def read_usage(usage: WireUsage, tier: Any = None) -> Usage:
     """Normalise the counts: the output excludes thinking, and what tools put into the prompt is counted beside it."""
     used = usage.total_input_tokens
     if used is not None and usage.total_tool_use_tokens:
@@ -140,7 +142,15 @@ def read_usage(usage: WireUsage) -> Usage:
         cached=usage.total_cached_tokens,
         total=usage.total_tokens,
         excludes_thinking=True,
+        tool_requests=_count_requests(usage.grounding_tool_count),
+        tiers=(tier,),
     )
+
+
+def _count_requests(counts: Any) -> int:
+    """How often tools of the provider were asked, of all kinds: each search has a price."""
+    found = [count.get("count") for count in counts if isinstance(count, dict)] if isinstance(counts, list) else []
+    return sum(count for count in found if type(count) is int)
 
 
 # --- states and errors ------------------------------------------------------------------------------------------------

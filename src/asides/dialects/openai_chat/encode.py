@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+import msgspec
+
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_tool_settings
 from asides.dialects.openai_chat.encode_messages import encode_cache, encode_messages
@@ -75,7 +77,8 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if prompt.begun_thinking is not None:
         _add_begun_turn(body, prompt.begun_thinking, target)
     accepts = _accepts_no_field if quirks.message_fields else None
-    return write_fields(prompt, merge_fields(body, prompt.extra), "openai_chat", _WHOLE, accepts)
+    whole = _WHOLE_WITH_ANY if quirks.any_tool else _WHOLE
+    return write_fields(prompt, merge_fields(body, prompt.extra), "openai_chat", whole, accepts)
 
 
 def _accepts_no_field(_: Mapping[str, Any], name: str) -> bool:
@@ -88,12 +91,17 @@ def _is_same(name: str, ours: Any, theirs: Any) -> bool:
     return (name == "type" and ours == "function" and theirs is None) or (name == "stop" and ours == [theirs])
 
 
+def _is_same_with_any(name: str, ours: Any, theirs: Any) -> bool:
+    return _is_same(name, ours, theirs) or (name == "tool_choice" and (ours, theirs) == ("required", "any"))
+
+
 _WHOLE = WholeFields(
     ("tools", "tool_choice", "response_format", "stop"),
     schemas=frozenset({"parameters", "schema"}),
     same=_is_same,
     defaults=({"type": "text"},),
 )
+_WHOLE_WITH_ANY = msgspec.structs.replace(_WHOLE, same=_is_same_with_any)
 
 
 def _add_begun_turn(body: dict[str, Any], thinking: str, target: Target) -> None:

@@ -90,7 +90,8 @@ def _find_rules(dialect: str) -> CarryRules:
     facts = find_facts(dialect)
     if dialect in _RULES or not facts.thinks_in_blocks or not facts.seal_kinds:
         return _RULES.get(dialect, _NO_RULES)
-    return CarryRules(facts.seal_kinds[0], facts.seal_kinds[0], is_bytes=facts.seals_are_bytes, keeps_text=True)
+    kind = facts.seal_kinds[0]
+    return CarryRules(kind, kind, is_bytes=facts.seals_are_bytes, keeps_text=True, keeps_commentary=True)
 
 
 _DETAILS_RULES = CarryRules(DETAILS, DETAILS, keeps_text=True)

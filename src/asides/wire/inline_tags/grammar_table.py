@@ -60,7 +60,7 @@ _DEFAULT = (
             "MiniMax M2",
             "Nemotron",
             "Step 3, 3.5",
-            "MiMo",
+            "MiMo V2",
             "OLMo 3",
             "Hy3",
             "Holo2",

@@ -194,12 +194,12 @@ def test_whole_and_stream_that_differ_are_reported() -> None:
 
 
 def test_an_example_of_another_model_is_read_by_its_rule() -> None:
-    tagged = b'{"model":"t","choices":[{"index":0,"message":{"content":"plan</think>42"},"finish_reason":"stop"}]}'
+    tagged = b'{"model":"t","choices":[{"index":0,"message":{"content":"plan"},"finish_reason":"length"}]}'
     row = msgspec.structs.replace(
         ROW_ONLY,
         models=(asides.ModelRule(models="t", tags=("think",), starts_inside=True, thinking="always"), *ROW_ONLY.models),
     )
-    for model, text in (("t", "42"), (None, "plan</think>42")):
+    for model, text in (("t", ""), (None, "plan")):
         report = examine(
             row, model="ponder-1", examples=[Example(whole=tagged, model=model, text=text)], network=False, quick=True
         )

@@ -24,6 +24,7 @@ SCHEMA = {
     "type": "object",
     "properties": {"a": {"type": "array", "items": {"$ref": "#/$defs/b"}, "minItems": 2}},
     "required": ["a"],
+    "additionalProperties": False,
     "$defs": {"b": {"enum": ["x"]}},
 }
 PICTURE = "data:image/png;base64,aGk="
