@@ -102,7 +102,8 @@ def test_a_result_that_is_no_reply_is_an_error_of_its_row(body: bytes) -> None:
 
 
 def test_an_empty_reply_is_no_answer() -> None:
-    reply = decode_row(build("anthropic:claude-opus-5-5"), RowOutcome("a", "answered", 200, b"{}"), HALF)
+    body = b'{"type":"message","id":"m","role":"assistant","content":[]}'
+    reply = decode_row(build("anthropic:claude-opus-5-5"), RowOutcome("a", "answered", 200, body), HALF)
     assert reply.outcome == "unterminated"
 
 
