@@ -25,6 +25,7 @@ RIGHTLY_REFUSED = re.compile(
     r"|threads are not supported here"
     r"|thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"
     r"|/v1/responses takes POST, not GET"
+    r"|unknown variant `developer`"  # captured before another server; DeepSeek takes no such role
 )
 NOT_SENT = ("content-length", "host", "connection", "accept-encoding", "transfer-encoding")
 

@@ -201,8 +201,9 @@ def _check_order(contents: list[Wire]) -> Iterator[BrokenRule]:
         if calls and not number:
             yield CALL_ORDER.broken(path)
         for before, after in pairwise(turn):
-            # Calls in contents of their own, each signed, are taken (recorded).
-            if _list_fields([after], "functionCall") and not _list_fields([before], "functionCall"):
+            # Contents of their own are taken where the call is signed: recorded of calls in a row, and the vendor's own
+            # client keeps the chunks of a stream so, words before a call included.
+            if _has_unsigned_call(after[1]) and not _list_fields([before], "functionCall"):
                 yield CALL_ORDER.broken(f"contents[{after[0]}]")
         if results and not (number and _list_fields(turns[number - 1], "functionCall")):
             yield RESPONSE_ORDER.broken(path)
@@ -216,6 +217,12 @@ def _name_turn(numbered: tuple[int, Wire]) -> str:
     """Return the same name for contents of one turn."""
     place, content = numbered
     return "model" if content.get("role") == "model" else f"user {place}"
+
+
+def _has_unsigned_call(content: Wire) -> bool:
+    """Whether the first call of a content has no signature."""
+    calls = [part for part in list_parts(content) if get_field(part, "functionCall") is not None]
+    return bool(calls) and not get_field(calls[0], "thoughtSignature")
 
 
 def _list_fields(turn: list[tuple[int, Wire]], name: str) -> list[Any]:
