@@ -120,7 +120,10 @@ STUCK = [
                 "missing a thought_signature",
                 [G_ASKED, content("model", g_call("look")), content("model", g_call("feel", None)), BOTH_RESULTS],
             ),
-            (CALL_TURN, [G_ASKED, content("model", {"text": "hm"}), content("model", g_call("look", None)), LOOK_RESULT]),
+            (
+                CALL_TURN,
+                [G_ASKED, content("model", {"text": "hm"}), content("model", g_call("look", None)), LOOK_RESULT],
+            ),
             (CALL_TURN, [content("model", g_call("look")), LOOK_RESULT]),
             (
                 "number of function response parts",
