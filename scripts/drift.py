@@ -205,7 +205,7 @@ class Types:
         while waiting:
             name, schema, wrap = waiting.popleft()
             base = {} if schema.get("one") else self.build(schema)
-            base |= self._said.get(str(base.get("type", "")), {})
+            base = {**base, **self._said.get(str(base.get("type", "")), {})}
             for field, inner in schema.get("properties", {}).items():
                 without = {key: value for key, value in base.items() if key != field}
                 if self._is_fixed(inner):

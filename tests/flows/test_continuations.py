@@ -155,3 +155,14 @@ def test_over_sockets_sync_and_async(streams: bool) -> None:
             return await asides.aio.ask(f"gemini:{MODEL}", "Count.", base_url=url, api_key="k", stream=streams)
 
         assert asyncio.run(ask()).text == reply.text == "one two three four"
+
+
+@pytest.mark.parametrize("empty", [{}, {"candidates": []}, {"usageMetadata": {"promptTokenCount": 1}}])
+@pytest.mark.parametrize("write", [streamed, whole])
+def test_half_an_answer_whose_rest_is_empty_is_an_error_with_the_half(write: Any, empty: dict[str, Any]) -> None:
+    rest = sse(empty, done=False) if write is streamed else json.dumps(empty).encode()
+    played = play(answers_of([write(HOPS[0]), rest]), retries=0)
+    assert played.reply is None
+    assert isinstance(played.error, ConnectionLost)
+    assert played.error.partial is not None
+    assert played.error.partial.text == "one "

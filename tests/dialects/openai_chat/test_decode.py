@@ -179,3 +179,13 @@ def test_calls_in_one_list_with_one_id_are_two_calls() -> None:
     body = {"id": "c1", "model": "m", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
     reply = asides.decode("openai_chat", json.dumps(body).encode())
     assert [call.arguments for call in reply.tool_calls] == [{"at": 1}, {"at": 2}]
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_content_in_the_channel_of_analysis_is_thinking(streaming: bool) -> None:
+    message = {"role": "assistant", "content": "the plan", "channel": "analysis"}
+    name = "delta" if streaming else "message"
+    document = json.dumps({"choices": [{"index": 0, name: message, "finish_reason": "stop"}]})
+    body = f"data: {document}\n\ndata: [DONE]\n\n" if streaming else document
+    reply = asides.decode("openai_chat", body.encode(), streaming=streaming, provider="vllm")
+    assert (reply.text, reply.thinking.text, reply.outcome) == ("", "the plan", "unterminated")

@@ -104,6 +104,11 @@ class ContentDecoder(DocumentDecoder):
         self.continuation: dict[str, Any] | None = None
         """The fields of the request that continues the reply, where the server has ended it before its end."""
         self._raw_parts = RawParts(self.clean)
+        self._is_resumed = False
+
+    def is_complete(self) -> bool:
+        """At the end: whether the whole reply has come. A body that continues one has to say how it ended."""
+        return super().is_complete() and not (self._is_resumed and self.stop is None)
 
     @property
     def streamed(self) -> bool:
@@ -129,6 +134,7 @@ class ContentDecoder(DocumentDecoder):
     def resume(self) -> None:
         """Decode the body of the next request for the same reply: its parts follow those that have come."""
         self.continuation, self.stop, self.ended = None, None, False
+        self._is_resumed = True
         if self._usage is not None:
             self._counted, self._usage = self._counted + read_usage(self._usage), None
 

@@ -15,6 +15,7 @@ import msgspec
 
 from asides.dialects.document_decoder import DocumentDecoder
 from asides.dialects.openai_chat.wire import (
+    ANALYSIS,
     COMMENTARY,
     NOTHING,
     ChunkReader,
@@ -61,6 +62,7 @@ from asides.wire.lenient import (
 )
 from asides.wire.sse import DONE
 
+ANALYSIS_BLOCK = 998
 COMMENTARY_BLOCK = 999
 CONTENT_BLOCK = 1_000
 REFUSAL_BLOCK = 500_000
@@ -191,6 +193,9 @@ class ChatDecoder(DocumentDecoder):
             if content:
                 if type(content) is str and COMMENTARY in (delta.phase, delta.channel):
                     events.append(CommentaryDelta(content, COMMENTARY_BLOCK))
+                elif type(content) is str and delta.channel == ANALYSIS:
+                    kind = "raw" if self._kind == "hidden" else self._kind
+                    events.append(ThinkingDelta(content, ANALYSIS_BLOCK, kind, "field"))
                 elif type(content) is str:
                     self._decode_text(content, events)
                 else:

@@ -25,6 +25,8 @@ from asides.wire.lenient import parse_or_none
 
 NOTHING = msgspec.Raw(b"null")
 
+ANALYSIS = "analysis"
+"""The `channel` (gpt-oss) of a message whose content is thinking."""
 COMMENTARY = "commentary"
 """The `channel` (gpt-oss) or `phase` of a message whose content is commentary; and the field in which our server half
 writes it."""

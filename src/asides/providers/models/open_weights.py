@@ -166,6 +166,8 @@ def open_weights(opened: StartsInside, hybrid: StartsInside) -> tuple[ModelRule,
         _reads("*muse*glimmer*", "muse-glimmer"),
         _reads("*inkling*", "inkling-blocks"),
         _reads("*kimi-vl*thinking*", "kimi"),
+        _reads("*openthinker*", "begin-of-thought"),
+        _reads("*sky-t1*", "begin-of-thought"),
         # From here on the template opens the block, always or with thinking turned on.
         _reads("*hy[34]*", "hy", starts_inside=perhaps),
         _reads("*longcat*", "longcat_think", starts_inside=perhaps),
