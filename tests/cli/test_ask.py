@@ -299,6 +299,8 @@ def test_recover_asks_again_and_says_so(stage: OpenStage, capsys: pytest.Capture
     [
         ("First:\n\n```sh\nls\n```\n\nBetter:\n\n```python\nprint(1)\n```\nDone.", "print(1)\n"),
         ("~~~\na\n```\nb\n~~~\n", "a\n```\nb\n"),
+        ("Cut off:\n```\nhalf\n", "half\n"),
+        ("```\na\n```\n" * 3 + "````\nb\n```\n````", "b\n```\n"),
         ("no code", "no code"),
     ],
 )

@@ -206,3 +206,11 @@ def test_a_missing_key_is_told_before_the_first_question(
     code, out, err = piped(capsys, monkeypatch, "a?\n", "chat", "-m", "openai:gpt-5")
     assert (code, out) == (3, "")
     assert "OPENAI_API_KEY" in err
+
+
+def test_a_bare_word_leaves_in_a_pipe_too(
+    stage: OpenStage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = stage(Say(text="A."))
+    assert chat(capsys, monkeypatch, server, "a?\nexit\nnever\n", "--no-keep") == (0, "A.\n", "")
+    assert len(server.requests) == 1

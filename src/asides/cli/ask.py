@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from argparse import Namespace
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from asides.cli.exit_codes import Exit
 from asides.cli.inputs import open_tools, read_prompt
+from asides.cli.markdown import find_last_code
 from asides.cli.render import (
     encode_failure,
     encode_run,
@@ -91,14 +91,11 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     return code
 
 
-_FENCED = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(.*?)^ {0,3}\1", re.DOTALL | re.MULTILINE)
-
-
 def _print_code(reply: Reply, terminal: Terminal) -> None:
     """Print the code of the last fenced block; without one, the whole answer."""
-    blocks = [found[2] for found in _FENCED.finditer(reply.text)]
-    terminal.write_answer(blocks[-1] if blocks else reply.text)
-    if not blocks:
+    code = find_last_code(reply.text)
+    terminal.write_answer(reply.text if code is None else code)
+    if code is None:
         terminal.print_note("the answer has no code block; all of it was printed")
 
 

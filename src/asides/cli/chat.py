@@ -100,7 +100,7 @@ class Chat:
                 continue
             if not line.strip():
                 continue
-            if self._interactive and line.strip().lower() in _LEAVING:
+            if line.strip().lower() in _LEAVING:
                 return Exit.DONE
             question: str | None = line.removeprefix("/") if line.startswith("//") else line
             result = None if line.startswith("//") else self._commands.run(line)

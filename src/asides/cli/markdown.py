@@ -23,6 +23,21 @@ _TAB = 4
 _MOST_CHARACTERS = 20_000
 
 
+def find_last_code(text: str) -> str | None:
+    """The code in the last fenced block, also of one that is still open; None without a block."""
+    code: list[str] | None = None
+    fence = ""
+    for line in text.splitlines(keepends=True):
+        marks = line.strip()
+        if fence and marks.startswith(fence) and not marks.strip(fence[0]):
+            fence = ""
+        elif fence and code is not None:
+            code.append(line)
+        elif (found := _FENCE.match(line.rstrip("\n"))) is not None:
+            fence, code = found[1], []
+    return None if code is None else "".join(code)
+
+
 class AnswerWriter(Protocol):
     """Writes the pieces of an answer as they arrive."""
 
