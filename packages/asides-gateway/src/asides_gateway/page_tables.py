@@ -117,11 +117,11 @@ def find(tenant: str, identifier: str) -> Queries[PageConversation | None]:
     return None if found.first is None else (yield from _read_row(found.first))
 
 
-def adopt(name: str, tenant: str, settings: PageSettings) -> Queries[str | None]:
+def adopt(name: str, tenant: str, settings: PageSettings, identifier: str | None = None) -> Queries[str | None]:
     """Give a stored conversation an owner, settings and an id, which is returned; None where it is not there, or has an
-    owner.
+    owner. `identifier`: the id, if it has one already.
     """
-    identifier = secrets.token_urlsafe(15)
+    identifier = identifier or secrets.token_urlsafe(15)
     insert = (
         "INSERT INTO page_conversations (conversation, id, tenant, title, model, target, thinking) "
         "SELECT id, ?, ?, ?, ?, ?, ? FROM conversations WHERE name = ?"
@@ -148,7 +148,7 @@ def read_settings(key: int) -> Queries[PageSettings]:
     if found.first is None:
         return PageSettings()
     title, model, target, thinking = found.first
-    return PageSettings(title, model, target, _read_thinking(thinking))
+    return PageSettings(title, model, target, read_thinking(thinking))
 
 
 def write_settings(key: int, settings: PageSettings) -> Queries[None]:
@@ -209,7 +209,7 @@ def read_messages(key: int, before: int | None, limit: int) -> Queries[list[tupl
                 "do: upgrade asides, or restore the store from a backup."
             ) from None
         # A message that another program has put into this place has no note.
-        read.append((place, message, note if note is not None and digest == _digest(document) else None))
+        read.append((place, message, note if note is not None and digest == digest_message(document) else None))
     return read
 
 
@@ -225,7 +225,7 @@ def write_note(key: int, place: int, note: bytes | None) -> Queries[None]:
         yield Query(
             "INSERT INTO page_notes (conversation, place, digest, note) VALUES (?, ?, ?, ?) "
             "ON CONFLICT (conversation, place) DO UPDATE SET digest = excluded.digest, note = excluded.note",
-            (key, place, _digest(found.first[0]), note),
+            (key, place, digest_message(found.first[0]), note),
         )
 
 
@@ -239,7 +239,8 @@ def copy_notes(key: int, name: str) -> Queries[None]:
     )
 
 
-def _digest(document: bytes) -> bytes:
+def digest_message(document: bytes) -> bytes:
+    """The digest by which a note belongs to a message rather than to its place."""
     return hashlib.blake2b(document, digest_size=16).digest()
 
 
@@ -264,7 +265,7 @@ def _read_row(row: tuple[Any, ...]) -> Queries[PageConversation]:
         name,
         title or (yield from _find_title(key, name)),
         model if model and target == stored_model else stored_model,
-        _read_thinking(thinking),
+        read_thinking(thinking),
         version,
         length,
         created,
@@ -301,7 +302,8 @@ def _write_settings(settings: PageSettings) -> tuple[str | None, ...]:
     return settings.title, settings.model, settings.target, thinking
 
 
-def _read_thinking(written: str | None) -> str | int | None:
+def read_thinking(written: str | None) -> str | int | None:
+    """The effort of thinking of a conversation, from its column; None for one that cannot be read."""
     try:
         return None if written is None else msgspec.json.decode(written, type=str | int)
     except msgspec.MsgspecError:
