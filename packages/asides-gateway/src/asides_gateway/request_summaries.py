@@ -17,12 +17,15 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
+
+import msgspec
 
 from asides.database import Database, StoreError
-from asides_gateway.first_events import FirstEvents
+from asides_gateway.request_record import RequestRecord
 from asides_gateway.service import Service
-from asides_gateway.summary_rows import EndedRequest, build_row, delete_old, insert_rows
-from asides_gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
+from asides_gateway.summary_rows import build_row, delete_old, insert_rows
+from asides_gateway.watcher import RequestWatcher
 
 _log = logging.getLogger("asides.gateway")
 
@@ -37,6 +40,8 @@ _PORTION = 1000
 """The rows that are deleted at once."""
 _PORTION_PAUSE = 0.2
 _DAY = 86_400
+_NOT_IN_ROWS: dict[str, Any] = {"details": None, "reply": None, "error": None, "notices": ()}
+"""What a row does not need, and what would take much memory while rows wait."""
 
 
 class RequestSummaries(RequestWatcher):
@@ -59,9 +64,7 @@ class RequestSummaries(RequestWatcher):
         self._is_anonymous = is_anonymous
         self._most = most_waiting
         self._instance = f"{socket.gethostname()[:60]}:{os.getpid()}"
-        self._seen: dict[str, FirstEvents] = {}
-        """The requests under way, by their ids."""
-        self._waiting: deque[EndedRequest] = deque()
+        self._waiting: deque[RequestRecord] = deque()
         self._has_batch = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._is_down = False
@@ -70,19 +73,14 @@ class RequestSummaries(RequestWatcher):
 
     # --- as a watcher -------------------------------------------------------------------------------------------------
 
-    def begin(self, info: RequestInfo) -> FirstEvents:  # noqa: D102 - as in RequestWatcher
-        self._seen[info.id] = seen = FirstEvents(info.started)
-        return seen
-
-    def end(self, info: RequestInfo, end: RequestEnd) -> None:  # noqa: D102
-        seen = self._seen.pop(info.id, None)
-        if self._is_anonymous(info.tenant) or not self._find_days():
+    def end(self, record: RequestRecord) -> None:  # noqa: D102 - as in RequestWatcher
+        if self._is_anonymous(record.tenant) or not self._find_days():
             return
         waiting = self._waiting
         if len(waiting) >= self._most:
             waiting.popleft()
             self.on_dropped(1)
-        waiting.append(EndedRequest.collect(info, end, {} if seen is None else seen.times))
+        waiting.append(msgspec.structs.replace(record, **_NOT_IN_ROWS))
         if len(waiting) == BATCH_ROWS:
             self._has_batch.set()
 
@@ -133,7 +131,7 @@ class RequestSummaries(RequestWatcher):
         self.on_written(len(batch))
         return True
 
-    def _requeue(self, batch: list[EndedRequest]) -> None:
+    def _requeue(self, batch: list[RequestRecord]) -> None:
         """Put rows that were not written back into the queue, as far as there is room."""
         room = max(self._most - len(self._waiting), 0)
         if (dropped := len(batch) - room) > 0:
