@@ -23,6 +23,15 @@ _SCENES = re.compile(r"^<!-- stage:\s*(\[.*?\])\s*-->\n?", re.MULTILINE | re.DOT
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Show the version, and where the source of a page is, below every page."""
+    version = re.search(r'^__version__ = "(.+)"$', (ROOT / "src/asides/__init__.py").read_text("utf-8"), re.MULTILINE)
+    if version is None:
+        raise SystemExit("src/asides/__init__.py has no __version__")
+    config.copyright = f"asides {version[1]} · MIT licence · the source of these pages is the folder docs/"
+    return config
+
+
 def on_files(files: Files, *, config: MkDocsConfig, **_: Any) -> Files:
     """Add the pages of the API reference."""
     for path, text in runpy.run_path(str(ROOT / "scripts" / "api_pages.py"))["write_pages"]():
