@@ -15,7 +15,7 @@ import msgspec
 
 from asides.conversations.store import tables
 from asides.conversations.store.conversation_names import is_unnamed
-from asides.database import Queries, Query, StoreError
+from asides.database import NOW_POSTGRES, NOW_SQLITE, Queries, Query, StoreError
 from asides.history.document import read_message
 from asides.values.errors import ConfigError
 from asides.values.messages import Message
@@ -53,9 +53,6 @@ COLUMNS = """
     stored.length, stored.created, stored.updated, page.held_until
 """
 FROM = "FROM conversations AS stored LEFT JOIN page_conversations AS page ON page.conversation = stored.id"
-# The clock of the database: those of several machines differ.
-_NOW = "((julianday('now') - 2440587.5) * 86400.0)"
-_NOW_POSTGRES = "extract(epoch FROM clock_timestamp())"
 # Conversations of the command line have no row here. They are of whoever runs it: the tenant without a key.
 OWNED = "coalesce(page.tenant, '') = ?"
 
@@ -162,10 +159,12 @@ def write_settings(key: int, settings: PageSettings) -> Queries[None]:
 def hold(key: int, holder: str, seconds: float) -> Queries[bool]:
     """Hold a conversation for one turn; False while another one holds it. Again, to hold it for longer."""
     sql = (
-        f"UPDATE page_conversations SET holder = ?, held_until = {_NOW} + ? "  # noqa: S608
-        f"WHERE conversation = ? AND (holder IS NULL OR holder = ? OR held_until < {_NOW})"
+        f"UPDATE page_conversations SET holder = ?, held_until = {NOW_SQLITE} + ? "  # noqa: S608
+        f"WHERE conversation = ? AND (holder IS NULL OR holder = ? OR held_until < {NOW_SQLITE})"
     )
-    held = yield Query(sql, (holder, seconds, key, holder), postgres=sql.replace(_NOW, _NOW_POSTGRES), is_alone=True)
+    held = yield Query(
+        sql, (holder, seconds, key, holder), postgres=sql.replace(NOW_SQLITE, NOW_POSTGRES), is_alone=True
+    )
     return held.changed > 0
 
 

@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 
 from asides.database import Database, StoreError
+from asides.values.outage_log import OutageLog
 from asides_gateway.request_record import RequestRecord
 from asides_gateway.service import Service
 from asides_gateway.summary_rows import build_row, delete_old, insert_rows
@@ -67,7 +68,12 @@ class RequestSummaries(RequestWatcher):
         self._waiting: deque[RequestRecord] = deque()
         self._has_batch = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._is_down = False
+        self._outage = OutageLog(
+            _log.warning,
+            f"the summaries of requests cannot be written ({{reason}}): the last {most_waiting} are kept in memory "
+            "until they can.",
+            "the summaries of requests are written again.",
+        )
         self.on_written: Callable[[int], None] = lambda _: None
         self.on_dropped: Callable[[int], None] = lambda _: None
 
@@ -119,15 +125,13 @@ class RequestSummaries(RequestWatcher):
             raise
         except StoreError as problem:
             self._requeue(batch)
-            self._note_down(problem)
+            self._outage.begin(problem)
             return False
         except Exception as problem:  # noqa: BLE001 - a bug of ours loses these rows only
             _log.error("%d summaries of requests are lost: %s", len(batch), type(problem).__name__)
             self.on_dropped(len(batch))
             return True
-        if self._is_down:
-            self._is_down = False
-            _log.warning("the summaries of requests are written again.")
+        self._outage.end()
         self.on_written(len(batch))
         return True
 
@@ -138,15 +142,6 @@ class RequestSummaries(RequestWatcher):
             self.on_dropped(dropped)
             batch = batch[dropped:]
         self._waiting.extendleft(reversed(batch))
-
-    def _note_down(self, problem: StoreError) -> None:
-        if not self._is_down:
-            self._is_down = True
-            _log.warning(
-                "the summaries of requests cannot be written (%s): the last %d are kept in memory until they can.",
-                type(problem).__name__,
-                self._most,
-            )
 
     async def _sweep_all(self) -> None:
         # Instances that start together do not sweep together.
