@@ -17,6 +17,7 @@ from asides.relay.client_errors import explain_to_client
 from asides.relay.endpoints import Endpoint, NoEndpoint, find_endpoint
 from asides.relay.error_response import MALFORMED, RelayRefusal, refuse_malformed, write_error_response
 from asides.relay.known_calls import KnownCalls
+from asides.relay.read_request_body import refuse_many
 from asides.relay.relay_config import Caller, OptionLayers, RelayConfig
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
 from asides.relay.relayed_reply import RelayedReply
@@ -87,6 +88,11 @@ class RelayExchange:
         self.unconfirmed: list[UnconfirmedRecord] = []
         """Records that are confirmed when the caller has what was emitted last."""
 
+    @property
+    def size(self) -> int:
+        """The bytes of the request's body."""
+        return len(self._request.body)
+
     def steps(self) -> Flow[RelayOutcome]:
         """The flow. It raises nothing that a provider, a store or the caller causes: errors are responses."""
         request = self._request
@@ -105,6 +111,8 @@ class RelayExchange:
         reply: RelayedReply | None = None
         error: AsidesError
         try:
+            if not caller.config.trusts_callers:
+                refuse_many(caller.request.body)
             if caller.request.limits is not None and caller.request.body:
                 refuse_ambiguous_names(caller.request.body, caller.dialect)
             if caller.endpoint.action == "reply":

@@ -42,7 +42,7 @@ from asides.relay.error_response import (
 from asides.relay.find_calls import find_calls
 from asides.relay.forward import Claim, ForwardExchange, Repair, build_forward_request
 from asides.relay.pings import Pings
-from asides.relay.read_request_body import read_request, read_shallow
+from asides.relay.read_request_body import read_request, read_shallow, refuse_messages
 from asides.relay.relay_config import Caller
 from asides.relay.relay_request import RelayMode, RelayOutcome, ResponseStart
 from asides.relay.request_options import FIELD, RequestOptions, read_request_options
@@ -228,6 +228,8 @@ class RelayedReply:
             self._state.has_unknown_previous = True
             return served
         messages = join_messages(records)
+        if not self._caller.config.trusts_callers:
+            refuse_messages(len(messages) + len(served.prompt.messages))
         self._state.stored_count = len(messages)
         self._state.ancestors = tuple(record.id for record in records)
         self._state.is_changed = True
