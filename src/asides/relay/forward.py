@@ -465,6 +465,8 @@ class ForwardExchange:
         whole = reader.reply() if reader.decoder.failure is None else None
         if whole is not None and self._record is not None:
             yield from self._record(whole)
+        if reader.decoder.failure is not None:
+            self._caller.note_problem(reader.decoder.failure)
         yield from self._caller.settle(whole or self.partial, has_failed=whole is None)
         warned = [event.notice for event in events if isinstance(event, Warned)]
         start = self._caller.start(self.status, headers, [*self._notices, *warned])

@@ -193,6 +193,7 @@ def _refuse_path(request: RelayRequest, problem: NoEndpoint) -> RelayRefusal:
 
 def _fail(caller: Caller, error: AsidesError, reply: RelayedReply | None = None) -> Flow[RelayOutcome]:
     """Tell the caller of an error: as a response, or inside the stream that has begun."""
+    caller.note_problem(error)
     yield from caller.settle(error.partial, has_failed=True)
     told = error if caller.config.trusts_callers else explain_to_client(error)
     response = write_error_response(told, caller.dialect)
