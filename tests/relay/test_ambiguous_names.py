@@ -99,9 +99,15 @@ def test_other_names_are_the_callers_own(dialect: str, members: str) -> None:
     refuse_ambiguous_names(f"{{{members}}}".encode(), dialect)
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"a": ' + b"9" * 5000 + b"}", b'"x"', b"\xff", b"[" * 5000])
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"a": ' + b"9" * 5000 + b"}", b'"x"', b"\xff"])
 def test_what_is_no_object_is_left_to_its_reader(body: bytes) -> None:
     refuse_ambiguous_names(body, "openai_chat")
+
+
+def test_a_document_that_is_too_deep_is_refused() -> None:
+    body = b'{"model": "openai:gpt-4o", "x": ' + b"[" * 5000 + b"]" * 5000 + b', "file_id": "y"}'
+    for limits in (None, CallerLimits(("openai:*",))):
+        assert Door(None).post("/v1/chat/completions", body, tenant="a", limits=limits).status == 400
 
 
 @pytest.mark.parametrize("limits", [CallerLimits(("ollama:cheap",)), CallerLimits(has_budget=True)])

@@ -21,16 +21,27 @@ from asides.relay.translate.field_rules import FIELD_RULES
 _Known: TypeAlias = dict[str, frozenset[str]]
 """Spellings of known fields, by what case and underscores leave of them."""
 
-# What a caller says, and objects whose names are the caller's own.
-_CONTENT = frozenset(
+CLIENT_OBJECTS = frozenset(
     {
-        *("messages", "contents", "input", "system", "systemInstruction", "system_instruction", "instructions"),
-        *("documents", "metadata", "labels", "requestMetadata", "client_metadata", "promptVariables", "logit_bias"),
+        *("metadata", "labels", "requestMetadata", "client_metadata", "promptVariables", "logit_bias", "headers"),
         *("parameters", "parametersJsonSchema", "parameters_json_schema", "input_schema", "inputSchema", "schema"),
         *("responseSchema", "response_schema", "responseJsonSchema", "response_json_schema", "format"),
-        *("input_examples", "args", "arguments", "headers", "chat_template_kwargs"),
+        *("input_examples", "args", "arguments", "chat_template_kwargs"),
     }
 )
+"""Objects whose names are the caller's own."""
+_CONTENT = CLIENT_OBJECTS | {
+    *(
+        "messages",
+        "contents",
+        "input",
+        "system",
+        "systemInstruction",
+        "system_instruction",
+        "instructions",
+        "documents",
+    ),
+}
 # Fields of any dialect that change what a request costs.
 _COSTS = ("n", "best_of", "service_tier", "serviceTier", "background", "speed", "inference_geo", "performanceConfig")
 # Fields inside of objects that decide what a request asks for, or costs.
@@ -42,7 +53,7 @@ _INSIDE = (
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
-class _Members(list[tuple[str, Any]]):
+class Members(list[tuple[str, Any]]):
     """The members of an object, with those whose name comes twice."""
 
 
@@ -52,14 +63,14 @@ def refuse_ambiguous_names(body: bytes, dialect: str) -> None:
     """
     members = find_members(body)
     if members is None:
-        document = _read(body)
-        _check_names((name for name, _ in document) if isinstance(document, _Members) else (), "", {})
+        document = read_members(body)
+        _check_names((name for name, _ in document) if isinstance(document, Members) else (), "", {})
         return
     _check_names((member.name for member in members), "", list_known_fields(dialect))
     inside = _list_inside()
     for member in members:
         if member.name not in _CONTENT and body[member.value : member.value + 1] in (b"{", b"["):
-            _check(_read(body[member.value : member.end]), member.name, inside)
+            _check(read_members(body[member.value : member.end]), member.name, inside)
 
 
 @cache
@@ -80,25 +91,27 @@ def _list_inside() -> _Known:
 def _group(names: Iterable[str]) -> _Known:
     known: dict[str, set[str]] = {}
     for name in names:
-        known.setdefault(_fold(name), set()).add(name)
+        known.setdefault(fold_name(name), set()).add(name)
     return {folded: frozenset(spellings) for folded, spellings in known.items()}
 
 
-def _fold(name: str) -> str:
+def fold_name(name: str) -> str:
+    """A name without case and underscores."""
     # Also what Go takes for an ASCII letter: the long s and the sign of kelvin.
     return name.casefold().replace("_", "").replace("-", "")
 
 
-def _read(data: bytes) -> Any:
-    """An object or a list, with all members of its objects; nothing of what is not JSON."""
+def read_members(data: bytes) -> Any:
+    """An object or a list, with all members of its objects; nothing of what is not JSON. Raises RecursionError."""
     try:
-        return json.loads(data, object_pairs_hook=_Members)
-    except (ValueError, RecursionError):
-        return _Members()
+        # Python refuses an integer of thousands of digits, which other parsers read.
+        return json.loads(data, object_pairs_hook=Members, parse_int=float)
+    except ValueError:
+        return Members()
 
 
 def _check(value: Any, path: str, known: _Known) -> None:
-    if isinstance(value, _Members):
+    if isinstance(value, Members):
         _check_names((name for name, _ in value), f"{path}.", known)
         for name, inner in value:
             if name not in _CONTENT:
@@ -111,7 +124,7 @@ def _check(value: Any, path: str, known: _Known) -> None:
 def _check_names(names: Iterable[str], path: str, known: _Known) -> None:
     seen: dict[str, str] = {}
     for name in names:
-        folded = _fold(name)
+        folded = fold_name(name)
         shown = f"{path}{name}"[:200]
         if folded in seen:
             raise RelayRefusal(

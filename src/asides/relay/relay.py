@@ -21,6 +21,7 @@ from asides.relay.read_request_body import refuse_many
 from asides.relay.relay_config import Caller, OptionLayers, RelayConfig
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
 from asides.relay.relayed_reply import RelayedReply
+from asides.relay.state.caller_state import CallerState
 from asides.relay.state.relay_keys import RelayKeys
 from asides.relay.state.thinking_origins import ThinkingOrigins
 from asides.relay.steps import UnconfirmedRecord
@@ -118,6 +119,8 @@ class RelayExchange:
             if caller.endpoint.action == "reply":
                 reply = self._reply = RelayedReply(caller)
                 return (yield from reply.steps())
+            if caller.request.tenant:
+                yield from CallerState(caller).check_account_ids(with_items=True)
             return (yield from _answer_without_reply(caller))
         except AsidesError as problem:
             error = problem

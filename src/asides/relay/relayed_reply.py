@@ -237,7 +237,11 @@ class RelayedReply:
         return msgspec.structs.replace(served, prompt=prompt)
 
     def _check_owner(self, state: ProviderState, calls: Sequence[Call]) -> Flow[None]:
-        """Raise for a conversation at the provider that is not the caller's own, as for one that does not exist."""
+        """Raise for a conversation, or another id of the provider's account, that is not the caller's own, as for one
+        that does not exist.
+        """
+        with_items = any(call.target.dialect == RESPONSES for call in calls)
+        yield from self._state.check_account_ids(with_items=with_items)
         if state.conversation is not None:
             # None is made through a relay, so that none is known to be a tenant's.
             raise refuse_conversation(state.conversation)
