@@ -164,13 +164,15 @@ class RelayTheatre:
         tenant: str = "",
         awaited: bool = False,
         is_cut: bool = False,
+        session: str = "",
     ) -> RelayAct:
         """Send what a client says through the relay. Safe in many threads, unless awaited. `is_cut`: the end of the
-        response never arrives.
+        response never arrives. `session`: how the client names its conversation.
         """
         path, query = client.address(ask)
         sent = json.dumps(client.write(ask)).encode()
         headers = {"content-type": "application/json", "authorization": "Bearer of-the-client"}
+        headers |= {"session-id": session} if session else {}
         request = RelayRequest(client.dialect, "POST", path, query, headers, sent, tenant)
         exchange = self.find_relay(target).begin(request)
         store = self._vault.store

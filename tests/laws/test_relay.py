@@ -616,3 +616,31 @@ def test_law_clients_that_heard_the_same_words_do_not_mix(dialect: str, calls: b
             body = theatre.list_received(model.target)[-1].body
             assert [token for token in other.tokens if token in body] == []
             assert all((token in body) is has_ids for token in own.tokens)
+
+
+@pytest.mark.parametrize("differs", ["session", "settings"])
+@pytest.mark.parametrize("dialect", sorted(CLIENTS))
+def test_law_a_reply_that_came_is_not_taken_for_one_that_is_asked_again(dialect: str, differs: str) -> None:
+    """The relay of the first client ended before it could say that all had arrived. Another conversation with the same
+    words follows, and only then does the first client go on.
+    """
+    model = _SameWords(dialect, calls=False)
+    other = Ask(model.ask.model, stream=not model.ask.stream, thinking="high")
+    asks = (model.ask, model.ask if differs == "session" else other)
+    with relays_opened(model.play) as theatre:
+        theatre.use("store")
+        clients = [CLIENTS[dialect]("unthinking") for _ in range(2)]
+        first: list[RelayAct] = []
+        for number, (client, ask) in enumerate(zip(clients, asks, strict=True)):
+            client.say("begin")
+            session = f"{number}" if differs == "session" else ""
+            first.append(theatre.relay(client, model.target, ask, is_cut=number == 0, session=session))
+            theatre.restart()
+            time.sleep(0.06)
+        for client, ask, act, others in zip(clients, asks, first, reversed(first), strict=True):
+            client.hear(act.body, ask)
+            client.say("go on")
+            theatre.relay(client, model.target, ask)
+            body = theatre.list_received(model.target)[-1].body
+            assert others.tokens
+            assert [token for token in others.tokens if token in body] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
@@ -24,6 +25,12 @@ from asides.values.messages import Message
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 from asides.values.visibility import Visibility
+
+_SESSION_HEADERS = (
+    *("user-agent", "originator", "x-app", "session-id", "session_id", "x-session-id", "x-session-affinity"),
+    *("thread-id", "x-claude-code-session-id", "x-codex-window-id", "x-grok-conv-id"),
+)
+"""Headers that a client repeats with a request, and that differ between its conversations (2026-11)."""
 
 
 class CallerState:
@@ -107,7 +114,8 @@ class CallerState:
         ids = {own: given for given, own in (originals or {}).items() if own}
         now: float = yield Now()
         began = now if self._caller.now is None else self._caller.now
-        record = carrier.finish(reply, self.history, caller_ids=ids, asked_ago=now - began)
+        ago, digest = now - began, self._digest_request
+        record = carrier.finish(reply, self.history, caller_ids=ids, asked_ago=ago, digest_request=digest)
         if record is None:
             return
         is_stored = yield from self.write(record)
@@ -120,6 +128,14 @@ class CallerState:
         """
         given = [each for each in find_account_ids(self._caller.request.body) if with_items or not each.is_item]
         yield from check_account_ids(self.keys, given, has_store=self.has_store)
+
+    def _digest_request(self) -> bytes:
+        """A digest of the request and of what names its session."""
+        request = self._caller.request
+        named = [f"{name}: {request.headers[name]}" for name in _SESSION_HEADERS if name in request.headers]
+        digest = hashlib.blake2b("\n".join((request.path, *named)).encode(errors="surrogatepass"), digest_size=16)
+        digest.update(b"\n\n" + request.body)
+        return digest.digest()
 
     def _record_ids(self, reply: Reply) -> Flow[None]:
         if not self._caller.request.tenant:
