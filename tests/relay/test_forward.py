@@ -435,3 +435,27 @@ def test_the_store_knows_after_a_restart_who_made_what_was_passed_on() -> None:
         after.post("/v1/messages", {**body, "messages": history})
         (received,) = other.requests
     assert b"CANARY" not in received.body
+
+
+_FOREIGN_ID = "functions.look:0"
+
+
+def test_ids_of_another_providers_calls_do_not_stop_a_conversation() -> None:
+    """A client that was moved from another provider gives the ids of that one back."""
+    body = {
+        "model": "anthropic:claude-opus-4-5",
+        "max_tokens": 99,
+        "messages": [
+            {"role": "user", "content": "?"},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": _FOREIGN_ID, "name": "look", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": _FOREIGN_ID, "content": "a thing"}]},
+        ],
+        "tools": [{"name": "look", "input_schema": {"type": "object"}}],
+    }
+    with Stage(Say(text="Seen.")) as stage:
+        response = Door(stage).post("/v1/messages", body)
+        first, last = stage.requests
+    assert response.status == 200, response.body
+    assert first.problem is not None
+    called, answered = (message["content"][0] for message in last.json["messages"][1:])
+    assert called["id"] == answered["tool_use_id"] != _FOREIGN_ID
