@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
@@ -30,12 +31,13 @@ from asides_gateway.authenticate import Authenticator
 from asides_gateway.gateway_database import open_database, prepare_database
 from asides_gateway.gateway_settings import GatewaySettings, check_address
 from asides_gateway.relay_key_watch import watch_relay_key
-from asides_gateway.watcher import RequestWatcher
+from asides_gateway.watcher import LARGE_BODY, RequestWatcher
 
 BUSY = "the gateway has as many requests under way as it may have. To do: try again later."
 MOST_WAIT = 1.0
 """The seconds that a request waits at most before it is tried again, if its provider names them. Clients retry by
 themselves, and know what is worth the time; a gateway that waits for them looks as if it hung."""
+_MAX_PLANNERS = 4
 
 
 class Service:
@@ -69,6 +71,8 @@ class Service:
         self._options = options or Options()
         self.transport: AsyncTransport = AsyncHttpTransport() if transport is None else transport
         self._tasks: list[asyncio.Task[None]] = []
+        self._planner = ThreadPoolExecutor(_MAX_PLANNERS, thread_name_prefix="asides-plan")
+        """Plans large requests, which would keep the event loop from all others."""
         self.vault = _open_vault(settings, self.database)
         self.degraded_checks: list[Callable[[], str | None]] = []
         """What else may not work now: each gives its name, such as "redis", or None while it works."""
@@ -113,7 +117,8 @@ class Service:
 
     def carry_out(self, exchange: RelayExchange, key: KeyRecord | None = None) -> AsyncRelayStream:
         """The response to a request that has begun. `key`: with which it was sent, if that has limits."""
-        return AsyncRelayStream(exchange, self.transport, self.vault.store, self.meters.open(key))
+        planner = self._planner if exchange.size >= LARGE_BODY else None
+        return AsyncRelayStream(exchange, self.transport, self.vault.store, self.meters.open(key), planner)
 
     def _show_thinking(self, call_settings: Settings | None) -> Settings:
         """Settings that show thinking to whoever started this gateway: nobody else can reach one without keys."""
@@ -152,6 +157,7 @@ class Service:
         await self.windows.close()
         await self.keys.close()
         await self.transport.close()
+        self._planner.shutdown(wait=False, cancel_futures=True)
         await self.vault.close_async()
         await self.database.close_async()
 
