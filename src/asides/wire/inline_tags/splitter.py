@@ -67,6 +67,11 @@ class Splitter:
         self.began_with_thinking = False
         self.left_tag = False
         """An opening tag in the answer, outside code, was left there: the answer had begun without one."""
+        self.grammars: dict[str, int] = {}
+        """The grammars that were used, and the number of thinking blocks and commentary messages in each; empty blocks
+        count."""
+        self.lone_close = False
+        """A closing tag without an opening one ended a thinking block."""
         self._late = late and starts_inside is False
         self._rules = find_rules(tags)
         self._position = position
@@ -219,6 +224,9 @@ class Splitter:
         number, role, place = self._unclosed or (0, Role.OPEN, 0)
         if code.fence and code.fences == number and role is Role.ORPHAN:
             thought = "".join(held[:place])
+            found = self._rules.orphans.whole(held[place], 0)
+            closing = None if found is None else self._rules.orphans.find_tag(found)
+            self._count_lone_close(None if closing is None else closing.grammar)
             if late:
                 self._move(thought)
             else:
@@ -301,6 +309,7 @@ class Splitter:
             return False
         role, grammar, text = tag
         if role is Role.ORPHAN:
+            self._count_lone_close(grammar)
             self._note_grammar(grammar)
             self._close_implied_block("".join(self._held))
             self._held = []
@@ -314,6 +323,14 @@ class Splitter:
         self._state = _State.HEAD
         self._scanner.push_back("".join((*self._held, text)))
         self._held = []
+
+    def _count_lone_close(self, grammar: Grammar | None) -> None:
+        self.lone_close = True
+        if grammar is not None:
+            self._count_block(grammar)
+
+    def _count_block(self, grammar: Grammar) -> None:
+        self.grammars[grammar.name] = self.grammars.get(grammar.name, 0) + 1
 
     def _close_implied_block(self, thought: str) -> None:
         self._open_block(None, leading=True)
@@ -339,6 +356,7 @@ class Splitter:
         self._late = False
         role, grammar, text = found
         if role is Role.ORPHAN:
+            self._count_lone_close(grammar)
             self._note_grammar(grammar)
             self._close_implied_block("".join(self._blanks))
             return True
@@ -385,6 +403,7 @@ class Splitter:
         self._late = False
         held, self._held, self._known = self._held, [], 0
         if role is Role.ORPHAN:
+            self._count_lone_close(grammar)
             self._note_grammar(grammar)
             self._move("".join(held))
             return True
@@ -406,6 +425,8 @@ class Splitter:
         """Begin a message of the answer, or of commentary."""
         self._code = CodeSpans()
         self._spoken = channel
+        if channel is Channel.COMMENTARY and self._written is not None:
+            self._count_block(self._written)
         if self._kind is not Channel.THINKING:
             self._kind = None
         self._continue_answer()
@@ -447,6 +468,8 @@ class Splitter:
     def _open_block(self, grammar: Grammar | None, *, leading: bool, void: bool = False) -> None:
         if leading:
             self.began_with_thinking = True
+        if grammar is not None:
+            self._count_block(grammar)
         self._note_grammar(grammar)
         if void:
             return
@@ -477,6 +500,8 @@ class Splitter:
             return False
         role, grammar, text = tag
         if role is Role.CLOSE:
+            if self._grammar is None:
+                self._count_block(grammar)
             self._note_grammar(grammar)
             self._close_block()
         elif role is Role.HEADER:  # ends the thought without a closing tag; the next state reads what it opens
