@@ -27,6 +27,8 @@ from asides.conversations.sync import Conversation as Conversation
 from asides.conversations.sync import ConversationStream as ConversationStream
 from asides.database import StoreError as StoreError
 from asides.database import StoreUnavailable as StoreUnavailable
+from asides.datasets.audit import AuditFinding as AuditFinding
+from asides.datasets.audit import audit as audit
 from asides.dialects import register_dialect as register_dialect
 from asides.flows.many import Progress as Progress
 from asides.flows.offline import Explanation as Explanation
@@ -165,6 +167,7 @@ __all__ = [
     "AsyncConversationStream",
     "AsyncRunStream",
     "AsyncStream",
+    "AuditFinding",
     "AuthError",
     "BadArguments",
     "BadRequest",
@@ -283,6 +286,7 @@ __all__ = [
     "ask",
     "ask_many",
     "assistant",
+    "audit",
     "blocks",
     "decode",
     "diagnose",

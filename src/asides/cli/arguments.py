@@ -215,6 +215,29 @@ def _declare_separate(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _declare_audit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        metavar="PATH",
+        help="files or folders: JSON lines, logs, JSON, CSV, Parquet and SQLite databases; `-` reads standard input",
+    )
+    parser.add_argument("-m", "--model", metavar="MODEL", help="the model of texts that name none; some have own tags")
+    parser.add_argument(
+        "--tags", nargs=2, action="append", metavar=("OPEN", "CLOSE"), help="look only for this pair; repeatable"
+    )
+    parser.add_argument(
+        "--position", choices=("auto", "leading", "anywhere"), default="auto", help="where in an answer tags count"
+    )
+    parser.add_argument("--places", type=int, default=20, metavar="N", help="how many places to list (default: 20)")
+    parser.add_argument("--show", type=int, default=0, metavar="N", help="also print what N places of each kind hold")
+    parser.add_argument(
+        "--fix", metavar="OUT", help="write a cleaned copy to this file; of several files, to this folder"
+    )
+    _add_json(parser, "print the report as one JSON object")
+    _add_quiet(parser)
+
+
 # --- providers, models, config, stage ---------------------------------------------------------------------------------
 
 
@@ -260,6 +283,11 @@ COMMANDS: dict[str, Command] = {
     "decode": Command("Split a recorded response into answer and thinking.", _declare_decode, "asides.cli.decode"),
     "separate": Command(
         "Take the thinking out of a text with inline tags, as it arrives.", _declare_separate, "asides.cli.separate"
+    ),
+    "audit": Command(
+        "Find thinking where it must not be: in data sets, logs, transcripts and databases.",
+        _declare_audit,
+        "asides.cli.audit",
     ),
     "doctor": Command(
         "Say what a model would refuse in a history, and repair it; check the servers.",
