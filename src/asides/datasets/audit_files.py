@@ -106,14 +106,22 @@ def _find_format(path: str) -> FileFormat:
 def _audit_rows(
     path: str, form: FileFormat, settings: AuditSettings, report: FileReport, fix: Path | None
 ) -> Iterator[AuditFinding]:
-    if form in ("csv", "parquet"):
-        findings = _audit_table(path, form, settings, report, fix)
-    elif form == "json":
-        findings = _audit_values(path, settings, report, fix)
-    else:
-        findings = _audit_lines(path, settings, report, fix)
+    if form == "json" and not _begins_with_json(path):
+        form = report.form = "jsonl"  # Text with a name that says JSON: JSON with comments, say.
+    match form:
+        case "csv" | "parquet":
+            findings = _audit_table(path, form, settings, report, fix)
+        case "json":
+            findings = _audit_values(path, settings, report, fix)
+        case "jsonl":
+            findings = _audit_lines(path, settings, report, fix)
     for place, number in findings:
         yield make_finding(place, number, report.file)
+
+
+def _begins_with_json(path: str) -> bool:
+    block = next(read_blocks(path, "json"), None)
+    return block is None or bool(block.lines)
 
 
 def _check(value: Any, settings: AuditSettings, report: FileReport, number: int) -> Document:
