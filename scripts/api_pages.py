@@ -80,6 +80,11 @@ THEMES = {
         "Many requests as one job that survives its process. [Batches](../batch.md) is the guide.",
         (),
     ),
+    "data-at-rest": Theme(
+        "Data at rest",
+        "Thinking in files and databases. [Find thinking where it must not be](../audit.md) is the guide.",
+        ("asides.datasets.",),
+    ),
     "conversations": Theme(
         "Conversations",
         "Histories that can always be sent. [Conversations](../conversations.md) is the guide, and [Repair a stuck "

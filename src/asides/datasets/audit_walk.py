@@ -264,7 +264,7 @@ def is_encoded(name: str) -> bool:
 
 # --- messages, items and parts ----------------------------------------------------------------------------------------
 
-_ANSWER_ROLES = frozenset({"ai", "assistant", "bot", "chatbot", "chatgpt", "claude", "gpt", "model"})
+_ANSWER_ROLES = frozenset({"ai", "assistant", "bot", "chatbot", "chatgpt", "gpt", "model"})
 _OTHER_ROLES = frozenset({
     "context", "critic", "developer", "environment", "function", "human", "ipython", "observation", "prompter",
     "system", "tool", "tool_response", "user",
