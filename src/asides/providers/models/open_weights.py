@@ -195,6 +195,7 @@ SELF_HOSTED = open_weights(opened=True, hybrid=False)
 
 SELF_HOSTED_AUTO = open_weights(opened=True, hybrid="auto")
 
+
 def find_written_tags(model: str) -> Tags:
     """The grammars that a model writes itself, known by its name alone; () if it has no rule."""
     name = model.lower()
