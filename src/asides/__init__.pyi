@@ -27,6 +27,8 @@ from asides.conversations.sync import Conversation as Conversation
 from asides.conversations.sync import ConversationStream as ConversationStream
 from asides.database import StoreError as StoreError
 from asides.database import StoreUnavailable as StoreUnavailable
+from asides.datasets.separator import RowSeparator as RowSeparator
+from asides.datasets.separator import separate_many as separate_many
 from asides.dialects import register_dialect as register_dialect
 from asides.flows.many import Progress as Progress
 from asides.flows.offline import Explanation as Explanation
@@ -229,6 +231,7 @@ __all__ = [
     "ReplyLimits",
     "ReplyStarted",
     "Result",
+    "RowSeparator",
     "RunEnded",
     "RunEvent",
     "RunStream",
@@ -296,6 +299,7 @@ __all__ = [
     "read",
     "register_dialect",
     "separate",
+    "separate_many",
     "simulate",
     "stream",
     "system",
